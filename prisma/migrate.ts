@@ -1,0 +1,61 @@
+// Applies the migrations of this folder in order, once each, under a lock; keeps Prisma's own table of what was applied.
+import { createHash, randomUUID } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import pg from 'pg'
+
+// Compiled code runs from dist/prisma; the SQL stays where it was written.
+const folder = join(import.meta.dirname.replace(/[/\\]dist[/\\]prisma$/, '/prisma'), 'migrations')
+
+// Any number that no other program locks: one migration at a time, however many servers start together.
+const lockId = 7_262_735_411
+
+/** Returns the names of the migrations that were applied now. */
+export async function migrate(url: string): Promise<string[]> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    await client.query('SELECT pg_advisory_lock($1)', [lockId])
+    await client.query(`CREATE TABLE IF NOT EXISTS "_prisma_migrations" (
+      "id" varchar(36) PRIMARY KEY, "checksum" varchar(64) NOT NULL, "finished_at" timestamptz,
+      "migration_name" varchar(255) NOT NULL, "logs" text, "rolled_back_at" timestamptz,
+      "started_at" timestamptz NOT NULL DEFAULT now(), "applied_steps_count" integer NOT NULL DEFAULT 0)`)
+    const known = await client.query<{ name: string; checksum: string }>(
+      'SELECT migration_name AS name, checksum FROM _prisma_migrations WHERE finished_at IS NOT NULL',
+    )
+    const checksums = new Map(known.rows.map((row) => [row.name, row.checksum]))
+    const applied: string[] = []
+    for (const name of await migrationNames()) {
+      const sql = await readFile(join(folder, name, 'migration.sql'), 'utf8')
+      const checksum = createHash('sha256').update(sql).digest('hex')
+      const before = checksums.get(name)
+      if (before === checksum) continue
+      if (before !== undefined) throw new Error(`Migration ${name} was changed after it was applied to this database.`)
+      await client.query('BEGIN')
+      try {
+        await client.query(sql)
+        await client.query(
+          `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at, applied_steps_count)
+           VALUES ($1, $2, $3, now(), 1)`,
+          [randomUUID(), checksum, name],
+        )
+        await client.query('COMMIT')
+      } catch (error) {
+        await client.query('ROLLBACK')
+        throw new Error(`Migration ${name} failed: ${(error as Error).message}`, { cause: error })
+      }
+      applied.push(name)
+    }
+    return applied
+  } finally {
+    await client.end()
+  }
+}
+
+async function migrationNames(): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true })
+  return entries
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+    .sort()
+}

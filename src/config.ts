@@ -1,0 +1,134 @@
+// The only reader of the environment: names, defaults, and the refusal to start when they are unsafe.
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { type Static, Type } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
+
+const Port = (fallback: number) => Type.Integer({ minimum: 0, maximum: 65535, default: fallback })
+const Text = (fallback = '') => Type.String({ default: fallback })
+const List = (fallback = '') => Type.String({ default: fallback, description: 'comma-separated' })
+
+const Environment = Type.Object({
+  NODE_ENV: Text(),
+  DATABASE_URL: Text(),
+  DATABASE_POOL: Type.Integer({ minimum: 2, maximum: 500, default: 10 }),
+  DATA_DIR: Text('.berth'),
+  HOST: Text('127.0.0.1'),
+  PORT: Port(3000),
+  BASE_URL: Text(),
+  TLS_CERT_FILE: Text(),
+  TLS_KEY_FILE: Text(),
+  TRUSTED_PROXIES: List(),
+  EDGE_HTTP_PORT: Port(8080),
+  EDGE_HTTPS_PORT: Port(8443),
+  DEPLOYMENT_DOMAIN: Text('localhost'),
+  EDGE_ADDRESSES: List('127.0.0.1'),
+  NAMESERVERS: List('ns1.berth.test,ns2.berth.test'),
+  NAMESERVER_LISTEN: List('127.0.0.1:5300,127.0.0.1:5301'),
+  GIT_URL_TEMPLATE: Text('https://github.com/{repo}.git'),
+  REGION: Text('local-1'),
+  SECRETS_KEY: Text(),
+  SECRETS_KEY_OLD: List(),
+  RATE_LIMIT_PER_MINUTE: Type.Integer({ minimum: 1, default: 600 }),
+  MAX_IN_FLIGHT: Type.Integer({ minimum: 1, default: 1000 }),
+  METRICS_PORT: Port(9090),
+  LOG_LEVEL: Type.Union(
+    ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
+    { default: 'info' },
+  ),
+})
+
+export class ConfigError extends Error {}
+
+export type Config = ReturnType<typeof loadConfig>
+
+function list(text: string): string[] {
+  return text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '')
+}
+
+function secretKey(name: string, text: string): Buffer {
+  const key = Buffer.from(text, 'base64')
+  if (key.length !== 32)
+    throw new ConfigError(`${name} must be 32 bytes in base64; \`openssl rand -base64 32\` makes one.`)
+  return key
+}
+
+/** Reads the given environment; an empty variable counts as unset. Throws ConfigError with one sentence per fault. */
+export function loadConfig(source: Record<string, string | undefined>) {
+  const given = Object.fromEntries(
+    Object.keys(Environment.properties)
+      .filter((name) => source[name] !== undefined && source[name] !== '')
+      .map((name) => [name, source[name]]),
+  )
+  const candidate = Value.Default(Environment, Value.Convert(Environment, given))
+  const faults = [...Value.Errors(Environment, candidate)].map(
+    (error) =>
+      `${error.path.slice(1)} is not valid: ${error.message.toLowerCase()}, got ${JSON.stringify(error.value)}.`,
+  )
+  if (faults.length > 0) throw new ConfigError([...new Set(faults)].join('\n'))
+  const env = candidate as Static<typeof Environment>
+
+  const production = env.NODE_ENV === 'production'
+  const tls = env.TLS_CERT_FILE && env.TLS_KEY_FILE ? { certFile: env.TLS_CERT_FILE, keyFile: env.TLS_KEY_FILE } : null
+  const baseUrl = (env.BASE_URL || `${tls ? 'https' : 'http'}://localhost:${env.PORT}`).replace(/\/+$/, '')
+  const unsafe: string[] = []
+  if (!URL.canParse(baseUrl) || !/^https?:$/.test(new URL(baseUrl).protocol))
+    unsafe.push('BASE_URL must be an http(s) URL.')
+  if (!env.TLS_CERT_FILE !== !env.TLS_KEY_FILE) unsafe.push('TLS_CERT_FILE and TLS_KEY_FILE go together.')
+  if (!env.GIT_URL_TEMPLATE.includes('{repo}')) unsafe.push('GIT_URL_TEMPLATE must contain {repo}.')
+  if (list(env.NAMESERVERS).length !== 2) unsafe.push('NAMESERVERS must name two hosts.')
+  if (production) {
+    if (!env.DATABASE_URL)
+      unsafe.push('DATABASE_URL is required in production: the embedded database is for development.')
+    if (!baseUrl.startsWith('https://')) unsafe.push('BASE_URL must start with https:// in production.')
+    if (!env.SECRETS_KEY) unsafe.push('SECRETS_KEY is required in production; `openssl rand -base64 32` makes one.')
+    if (!tls && !env.TRUSTED_PROXIES) {
+      unsafe.push('Production serves HTTPS only: set TLS_CERT_FILE and TLS_KEY_FILE, or TRUSTED_PROXIES.')
+    }
+  }
+  if (unsafe.length > 0) throw new ConfigError(unsafe.join('\n'))
+
+  return {
+    production,
+    databaseUrl: env.DATABASE_URL || null,
+    databasePool: env.DATABASE_POOL,
+    dataDir: resolve(env.DATA_DIR),
+    host: env.HOST,
+    port: env.PORT,
+    baseUrl,
+    tls,
+    trustedProxies: list(env.TRUSTED_PROXIES),
+    edge: {
+      httpPort: env.EDGE_HTTP_PORT,
+      httpsPort: env.EDGE_HTTPS_PORT,
+      domain: env.DEPLOYMENT_DOMAIN,
+      addresses: list(env.EDGE_ADDRESSES),
+    },
+    nameservers: list(env.NAMESERVERS),
+    nameserverListen: list(env.NAMESERVER_LISTEN),
+    gitUrlTemplate: env.GIT_URL_TEMPLATE,
+    region: env.REGION,
+    secretsKey: env.SECRETS_KEY ? secretKey('SECRETS_KEY', env.SECRETS_KEY) : null,
+    oldSecretsKeys: list(env.SECRETS_KEY_OLD).map((text) => secretKey('SECRETS_KEY_OLD', text)),
+    rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,
+    maxInFlight: env.MAX_IN_FLIGHT,
+    metricsPort: env.METRICS_PORT,
+    logLevel: env.LOG_LEVEL,
+  }
+}
+
+/** The process's environment, with `.env` of the working directory beneath it. */
+export function readEnvironment(): Record<string, string | undefined> {
+  if (existsSync('.env')) process.loadEnvFile('.env')
+  return process.env
+}
+
+/** Address at which the edge serves a host of ours: https in production, the development port elsewhere. */
+export function edgeUrl(config: Pick<Config, 'production' | 'edge'>, label: string): string {
+  const host = `${label}.${config.edge.domain}`
+  if (config.production) return `https://${host}`
+  return config.edge.httpPort === 80 ? `http://${host}` : `http://${host}:${config.edge.httpPort}`
+}

@@ -1,0 +1,233 @@
+// The catalogue of everything that can go wrong for a caller: stable codes, each with its cause and its cure.
+
+type Entry = { title: string; cause: string; cure: string }
+
+export const faults = {
+  invalid_json: {
+    title: 'The body is not valid JSON',
+    cause: 'The request body could not be parsed as UTF-8 encoded JSON.',
+    cure: 'Send one JSON object, and check quoting and trailing commas.',
+  },
+  invalid_request: {
+    title: 'The request is malformed',
+    cause: 'The address or a header of the request breaks HTTP or its encoding.',
+    cure: 'Percent-encode the path and the query, and look at the detail of the problem.',
+  },
+  invalid_cursor: {
+    title: 'The cursor is not one of ours',
+    cause: '`cursor` was changed, cut off, or comes from another list or another order.',
+    cure: 'Start again without `cursor` and pass `nextCursor` on unchanged, with the same filters.',
+  },
+  invalid_idempotency_key: {
+    title: 'The Idempotency-Key is malformed',
+    cause: '`Idempotency-Key` must be 1 to 255 printable ASCII characters.',
+    cure: 'Send a UUID or another short unique string.',
+  },
+  unknown_api_version: {
+    title: 'The API version does not exist',
+    cause: '`Api-Version` names a version that this server does not have.',
+    cure: 'Leave the header out, or send a version named in the reference.',
+  },
+  missing_token: {
+    title: 'A token is needed',
+    cause: 'The request carries no `Authorization: Bearer <token>` header.',
+    cure: 'Send the API token of your account as a bearer token.',
+  },
+  invalid_token: {
+    title: 'The token is not valid',
+    cause: 'The bearer token is malformed or unknown.',
+    cure: 'Check that the whole token was copied; make a new one if it is lost.',
+  },
+  token_expired: {
+    title: 'The token has expired',
+    cause: 'The token passed its `expiresAt`.',
+    cure: 'Use another token, or make a new one.',
+  },
+  token_revoked: {
+    title: 'The token was revoked',
+    cause: 'The token was deleted or replaced by rotation.',
+    cure: 'Use another token, or make a new one.',
+  },
+  insufficient_scope: {
+    title: 'The token lacks a scope',
+    cause: 'The operation needs a scope that the token does not have; `requiredScope` names it.',
+    cure: 'Use a token with that scope.',
+  },
+  token_limited_to_projects: {
+    title: 'The token is limited to some projects',
+    cause: 'The operation concerns the whole account, but the token is narrowed to certain projects.',
+    cure: 'Use a token without `projects`.',
+  },
+  account_suspended: {
+    title: 'The account is suspended',
+    cause: 'The operator of this platform suspended the account.',
+    cure: 'Contact the operator.',
+  },
+  https_required: {
+    title: 'Only HTTPS is served',
+    cause: 'The request came over plain HTTP from outside the machine, so its token may have been read on the way.',
+    cure: 'Use the https:// address, and revoke the token that was sent in the clear.',
+  },
+  not_found: {
+    title: 'There is no such resource',
+    cause: 'The resource does not exist in this account, or the token is not allowed to see it.',
+    cure: 'Check the identifier, and that the token belongs to the right account.',
+  },
+  route_not_found: {
+    title: 'There is no such path',
+    cause: 'No operation of this API has that path.',
+    cure: 'Compare the path with the reference.',
+  },
+  method_not_allowed: {
+    title: 'The path does not take this method',
+    cause: 'The path exists, but not with this HTTP method; `Allow` lists those it takes.',
+    cure: 'Use one of the methods in `Allow`.',
+  },
+  project_exists: {
+    title: 'The project exists already',
+    cause: 'The account already has a project of this name.',
+    cure: 'Choose another name, or change the existing project with PATCH.',
+  },
+  project_has_domains: {
+    title: 'The project still has domains',
+    cause: 'A project cannot be deleted while domains are attached to it.',
+    cure: 'Delete its domains first; `GET /domains?project=…` lists them.',
+  },
+  deployment_finished: {
+    title: 'The deployment has finished',
+    cause: 'Only a deployment that is BUILDING can be canceled.',
+    cure: 'Nothing is left to cancel; delete the deployment if it is not wanted.',
+  },
+  deployment_not_ready: {
+    title: 'The deployment is not READY',
+    cause: 'Only a READY deployment can be promoted.',
+    cure: 'Wait until it is READY, or promote another one.',
+  },
+  deployment_in_production: {
+    title: 'The deployment serves production',
+    cause: 'A deployment cannot be deleted while the project’s production address serves it.',
+    cure: 'Promote another deployment first.',
+  },
+  deployment_building: {
+    title: 'The deployment is still BUILDING',
+    cause: 'A deployment cannot be deleted while it is being built.',
+    cure: 'Cancel it first.',
+  },
+  domain_exists: {
+    title: 'The domain is attached already',
+    cause: 'This account already attached the domain to one of its projects.',
+    cure: 'Read it with `GET /domains/{name}`, or delete it before attaching it elsewhere.',
+  },
+  domain_taken: {
+    title: 'The domain belongs to another account',
+    cause: 'Another account has proved that it owns the domain or one above it, or removed it less than 7 days ago.',
+    cure: 'Ask that account to remove it, or open a ticket if the domain is yours.',
+  },
+  record_conflict: {
+    title: 'The record conflicts with the zone',
+    cause: 'DNS does not allow the record beside one that is there, or it is there already.',
+    cure: 'Change or delete the record named in the problem, or send another one.',
+  },
+  ticket_closed: {
+    title: 'The ticket is closed',
+    cause: 'A CLOSED ticket takes no more messages and no changes.',
+    cure: 'Open a new ticket and mention this one.',
+  },
+  invalid_transition: {
+    title: 'The state cannot change that way',
+    cause: 'The resource is in a state from which the wanted one cannot be reached.',
+    cure: 'Read the resource again; the reference lists the allowed transitions.',
+  },
+  account_exists: {
+    title: 'The account exists already',
+    cause: 'The platform already has an account of this name.',
+    cure: 'Choose another name.',
+  },
+  idempotency_in_progress: {
+    title: 'The first request is still running',
+    cause: 'Another request with the same Idempotency-Key has not finished yet.',
+    cure: 'Send the request again after the seconds in `Retry-After`.',
+  },
+  precondition_failed: {
+    title: 'The resource has changed',
+    cause: '`If-Match` names a version of the resource that is not the current one.',
+    cure: 'Read the resource again, redo the change on what you find, and send its new ETag.',
+  },
+  body_too_large: {
+    title: 'The body is too large',
+    cause: 'The body is larger than the operation takes: 64 KiB, for a zone import 1 MiB.',
+    cure: 'Send less, or split it into several requests.',
+  },
+  unsupported_media_type: {
+    title: 'The body is not of the expected type',
+    cause: 'The operation takes another media type than the request’s `Content-Type`.',
+    cure: 'Send `Content-Type: application/json`, for a zone import `text/dns`.',
+  },
+  validation_failed: {
+    title: 'The request is not valid',
+    cause: 'One or more fields of the request are missing, unknown or not of the allowed form.',
+    cure: 'Correct every field listed in `errors`.',
+  },
+  ref_not_found: {
+    title: 'The ref does not exist',
+    cause: 'The repository of the project has no branch, tag or commit of that name.',
+    cure: 'Push the branch first, or correct `ref`.',
+  },
+  idempotency_key_reused: {
+    title: 'The Idempotency-Key was used for another request',
+    cause: 'The key was used within 24 hours for a request with another path or body.',
+    cure: 'Use a new key for every new request.',
+  },
+  rate_limited: {
+    title: 'Too many requests',
+    cause: 'The token used up its requests of the current minute, or the address sent too many bad tokens.',
+    cure: 'Wait for the seconds in `Retry-After`; the `RateLimit` header of every response tells what is left.',
+  },
+  internal_error: {
+    title: 'Something broke on our side',
+    cause: 'The server met an error that it did not expect. It is in the log under the `requestId`.',
+    cure: 'Try again; if it stays, open a ticket with the `requestId` as `related`.',
+  },
+  overloaded: {
+    title: 'The server is overloaded',
+    cause: 'The server has more work than it can answer in time and sheds some of it.',
+    cure: 'Send the request again after the seconds in `Retry-After`.',
+  },
+  database_unavailable: {
+    title: 'The database cannot be reached',
+    cause: 'The server lost its database for the moment. Nothing of the request was stored.',
+    cure: 'Send the request again after the seconds in `Retry-After`.',
+  },
+} as const satisfies Record<string, Entry>
+
+export type FaultCode = keyof typeof faults
+
+/** One refused field of a request; `pointer` is a JSON pointer into the part of the request named by `in`. */
+export type FieldError = { in: 'body' | 'query' | 'path' | 'header'; pointer: string; code: string; detail: string }
+
+/** Extra members that a problem may carry beside the common ones. */
+export type FaultMembers = {
+  errors?: FieldError[]
+  requiredScope?: string
+  retryAfterSeconds?: number
+  allow?: string[]
+  record?: { id: string; type: string; name: string; value: string }
+}
+
+/** An error meant for the caller: `detail` is public, `cause` goes to the log only. */
+export class Fault extends Error {
+  readonly code: FaultCode
+  readonly members: FaultMembers
+
+  constructor(code: FaultCode, detail?: string, members: FaultMembers & { cause?: unknown } = {}) {
+    const { cause, ...rest } = members
+    super(detail ?? faults[code].cause, { cause })
+    this.code = code
+    this.members = rest
+  }
+}
+
+/** A refusal of one field of the body, for the rules that a schema cannot state. */
+export function invalidField(pointer: string, code: string, detail: string): Fault {
+  return new Fault('validation_failed', detail, { errors: [{ in: 'body', pointer, code, detail }] })
+}

@@ -1,0 +1,28 @@
+// Lists over HTTP: `limit`, `cursor` and `order` in, `nextCursor` and a Link header out.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { decodeCursor, encodeCursor, type Order, type PageOf, type PageRequest } from '../page.ts'
+
+type Query = { limit: number; cursor?: string; order?: Order }
+
+/** `keyCount` is the number of columns in the list's sort key; lists by name start ascending, the others newest first. */
+export function readPage(query: Query, list: string, keyCount = 1, fallback: Order = 'desc'): PageRequest {
+  const order = query.order ?? fallback
+  const after = query.cursor === undefined ? null : decodeCursor(query.cursor, list, order, keyCount)
+  return { limit: query.limit, order, after }
+}
+
+export function sendPage<K extends string, T>(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  list: K,
+  page: PageRequest,
+  result: PageOf<T>,
+) {
+  const nextCursor = result.next ? encodeCursor(list, page.order, result.next) : null
+  if (nextCursor) {
+    const address = new URL(request.url, 'http://relative')
+    address.searchParams.set('cursor', nextCursor)
+    reply.header('link', `<${address.pathname}${address.search}>; rel="next"`)
+  }
+  return { [list]: result.items, nextCursor } as Record<K, T[]> & { nextCursor: string | null }
+}

@@ -1,0 +1,55 @@
+// What holds before the guard: HTTPS only, known versions, and no more work at once than can be answered.
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Fault } from '../errors.ts'
+
+export const apiVersion = '2026-11-14'
+const knownVersions = new Set([apiVersion])
+
+function isLoopback(address: string): boolean {
+  return address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.')
+}
+
+/** A token sent in the clear has leaked already, so the request is refused and never redirected. */
+export async function requireHttps(request: FastifyRequest): Promise<void> {
+  if (request.protocol !== 'https' && !isLoopback(request.ip)) throw new Fault('https_required')
+}
+
+export async function negotiateVersion(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  reply.header('api-version', apiVersion)
+  const wanted = request.headers['api-version']
+  if (wanted === undefined || knownVersions.has(String(wanted))) return
+  throw new Fault('unknown_api_version', `There is no version ${String(wanted).slice(0, 40)}; known is ${apiVersion}.`)
+}
+
+const maxLoopDelayMs = 1_000
+
+/** Sheds requests while too many are under way or the event loop lags; reads health checks as usual. */
+export function shedLoad(app: FastifyInstance, maxInFlight: number): void {
+  const delay = monitorEventLoopDelay({ resolution: 20 })
+  delay.enable()
+  let lagging = false
+  const timer = setInterval(() => {
+    lagging = delay.mean / 1e6 > maxLoopDelayMs
+    delay.reset()
+  }, 500)
+  timer.unref()
+  app.addHook('onClose', async () => {
+    clearInterval(timer)
+    delay.disable()
+  })
+
+  const underWay = new WeakSet<FastifyRequest>()
+  let inFlight = 0
+  app.addHook('onRequest', async (request) => {
+    if (lagging || inFlight >= maxInFlight) throw new Fault('overloaded', undefined, { retryAfterSeconds: 1 })
+    underWay.add(request)
+    inFlight++
+  })
+  app.addHook('onResponse', async (request) => {
+    if (underWay.delete(request)) inFlight--
+  })
+  app.addHook('onRequestAbort', async (request) => {
+    if (underWay.delete(request)) inFlight--
+  })
+}

@@ -1,0 +1,50 @@
+// Identifiers: a prefix, an underscore and 24 base32 characters whose order follows creation time.
+import { randomBytes } from 'node:crypto'
+
+// Digits before letters, so that text order is creation order; without i, l, o and u, which are misread.
+const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
+
+export type IdPrefix = 'acc' | 'prj' | 'dpl' | 'dom' | 'rec' | 'tkt' | 'msg' | 'tok' | 'whk' | 'dlv' | 'evt'
+
+let lastMs = 0
+let counter = 0
+let pool = Buffer.alloc(0)
+let poolOffset = 0
+
+// One system call per 400 ids instead of one each.
+function randomByte(): number {
+  if (poolOffset === pool.length) {
+    pool = randomBytes(4096)
+    poolOffset = 0
+  }
+  return pool[poolOffset++]!
+}
+
+/** 48 bits of time, 20 bits that grow within a millisecond, 50 random bits. */
+export function newId(prefix: IdPrefix): string {
+  const now = Date.now()
+  if (now > lastMs) {
+    lastMs = now
+    // Starting low leaves room to count; starting at random keeps two processes from colliding in one millisecond.
+    counter = ((randomByte() << 8) | randomByte()) & 0xffff
+  } else if (++counter > 0xfffff) {
+    lastMs++
+    counter = 0
+  }
+  let text = ''
+  let time = lastMs
+  for (let i = 0; i < 10; i++) {
+    text = alphabet[time % 32] + text
+    time = Math.floor(time / 32)
+  }
+  for (let shift = 15; shift >= 0; shift -= 5) text += alphabet[(counter >> shift) & 31]
+  for (let i = 0; i < 10; i++) text += alphabet[randomByte() & 31]
+  return `${prefix}_${text}`
+}
+
+/** Random characters for the public part of a host name; letters and digits only. */
+export function randomLabel(length: number): string {
+  let text = ''
+  for (let i = 0; i < length; i++) text += alphabet[randomByte() & 31]
+  return text
+}

@@ -1,0 +1,172 @@
+// /deployments: create, read, wait, cancel, promote, delete.
+import { precondition, sendSingle } from '../http/etag.ts'
+import { readPage, sendPage } from '../http/page.ts'
+import { waitUntil } from '../http/waiting.ts'
+import { Named, waitQuery } from '../schemas/common.ts'
+import {
+  CreateDeployment,
+  Deployment,
+  DeploymentList,
+  DeploymentParams,
+  DeploymentQuery,
+  DeploymentStates,
+} from '../schemas/deployments.ts'
+import { cancelDeployment, initialState, terminalStates, transitions } from '../services/deployment-states.ts'
+import {
+  createDeployment,
+  deleteDeployment,
+  findDeployment,
+  listDeployments,
+  planDeployment,
+  promoteDeployment,
+  viewDeployment,
+} from '../services/deployments.ts'
+import { NoContent, type RoutePlugin } from './route.ts'
+
+export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
+  const { db, config, repositories, notifications } = deps
+
+  app.post(
+    '/deployments',
+    {
+      config: { scope: 'deployments:write', faults: ['not_found', 'ref_not_found'] },
+      schema: {
+        operationId: 'createDeployment',
+        tags: ['Deployments'],
+        summary: 'Create a deployment',
+        description:
+          'Builds a ref of the project. The ref is resolved first, so `commit` is the commit that is built; if the ' +
+          'repository does not answer within 2 s, `commit` stays empty until the worker has resolved it.',
+        body: CreateDeployment,
+        response: { 201: Named(Deployment) },
+      },
+    },
+    async (request, reply) => {
+      const plan = await planDeployment(db, repositories, request.actor, request.body)
+      return once(
+        request,
+        reply,
+        201,
+        (db) => createDeployment(db, config, request.actor, plan),
+        (deployment) => `/deployments/${deployment.id}`,
+      )
+    },
+  )
+
+  app.get(
+    '/deployments',
+    {
+      config: { scope: 'deployments:read' },
+      schema: {
+        operationId: 'listDeployments',
+        tags: ['Deployments'],
+        summary: 'List deployments',
+        description: 'Deployments of all projects or of one, newest first.',
+        querystring: DeploymentQuery,
+        response: { 200: DeploymentList },
+      },
+    },
+    async (request, reply) => {
+      const page = readPage(request.query, 'deployments')
+      const found = await listDeployments(db, config, request.actor, request.query, page)
+      return sendPage(request, reply, 'deployments', page, found)
+    },
+  )
+
+  app.get(
+    '/deployments/states',
+    {
+      config: { scope: 'deployments:read' },
+      schema: {
+        operationId: 'listDeploymentStates',
+        tags: ['Deployments'],
+        summary: 'Read the state machine',
+        description: 'Every state of a deployment, and when it changes into which.',
+        response: { 200: Named(DeploymentStates) },
+      },
+    },
+    async () => ({ initial: initialState, transitions, terminal: terminalStates }),
+  )
+
+  app.get(
+    '/deployments/:id',
+    {
+      config: { scope: 'deployments:read' },
+      schema: {
+        operationId: 'getDeployment',
+        tags: ['Deployments'],
+        summary: 'Read a deployment',
+        description: 'With `wait`, the answer comes when the deployment has left BUILDING or the seconds are over.',
+        params: DeploymentParams,
+        querystring: waitQuery,
+        response: { 200: Named(Deployment) },
+      },
+    },
+    async (request, reply) => {
+      const { id } = request.params
+      const row = await waitUntil(
+        notifications,
+        request.actor.accountId,
+        id,
+        request.query.wait,
+        () => findDeployment(db, request.actor, id),
+        (row) => terminalStates.includes(row.state),
+      )
+      return sendSingle(request, reply, viewDeployment(config, row))
+    },
+  )
+
+  app.post(
+    '/deployments/:id/cancel',
+    {
+      config: { scope: 'deployments:write', faults: ['deployment_finished'] },
+      schema: {
+        operationId: 'cancelDeployment',
+        tags: ['Deployments'],
+        summary: 'Cancel a deployment',
+        description: 'Ends a build that is under way; its processes are gone within 5 s.',
+        params: DeploymentParams,
+        response: { 202: Named(Deployment) },
+      },
+    },
+    (request, reply) =>
+      once(request, reply, 202, (db) => cancelDeployment(db, config, request.actor, request.params.id)),
+  )
+
+  app.post(
+    '/deployments/:id/promote',
+    {
+      config: { scope: 'deployments:write', faults: ['deployment_not_ready'] },
+      schema: {
+        operationId: 'promoteDeployment',
+        tags: ['Deployments'],
+        summary: 'Promote a deployment',
+        description:
+          'Points production at a READY deployment at once and without a build: roll back, or forward again.',
+        params: DeploymentParams,
+        response: { 202: Named(Deployment) },
+      },
+    },
+    (request, reply) =>
+      once(request, reply, 202, (db) => promoteDeployment(db, config, request.actor, request.params.id)),
+  )
+
+  app.delete(
+    '/deployments/:id',
+    {
+      config: { scope: 'deployments:write', faults: ['deployment_in_production', 'deployment_building'] },
+      schema: {
+        operationId: 'deleteDeployment',
+        tags: ['Deployments'],
+        summary: 'Delete a deployment',
+        description: 'Its address stops being served. Refused while it serves production or is being built.',
+        params: DeploymentParams,
+        response: { 204: NoContent },
+      },
+    },
+    async (request, reply) => {
+      await deleteDeployment(db, config, request.actor, request.params.id, precondition(request))
+      return reply.code(204).send(null)
+    },
+  )
+}

@@ -1,0 +1,101 @@
+// Pieces that the schemas of all resources share.
+import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+
+/** The schema, or null, in the form that serialises without trying alternatives. */
+export function Nullable<T extends TSchema>(schema: T) {
+  return Type.Unsafe<Static<T> | null>({ ...schema, type: [schema.type, 'null'] })
+}
+
+/** A field of a response that refers to a named component of openapi.yaml. */
+export function Named<T extends TSchema>(schema: T) {
+  return Type.Unsafe<Static<T>>(Type.Ref(schema.$id!))
+}
+
+/** A named component that may be null. */
+export function NullableNamed<T extends TSchema>(schema: T) {
+  return Type.Unsafe<Static<T> | null>({ anyOf: [Type.Ref(schema.$id!), { type: 'null' }] })
+}
+
+export function Choice<T extends string>(
+  values: readonly T[],
+  options: { description?: string; default?: NoInfer<T> } = {},
+) {
+  return Type.Unsafe<T>({ type: 'string', enum: [...values], ...options })
+}
+
+/** A request object: an unknown field is refused, never dropped in silence. */
+export function Body<T extends TProperties>(
+  properties: T,
+  options: { description?: string; examples?: unknown[]; minProperties?: number } = {},
+): TObject<T> {
+  return Type.Object(properties, { additionalProperties: false, ...options })
+}
+
+export const Timestamp = Type.String({ format: 'date-time', description: 'ISO 8601, UTC, milliseconds' })
+
+export const ProjectKey = Type.String({
+  minLength: 1,
+  maxLength: 64,
+  description: 'Name of the project, or its id (prj_…)',
+})
+
+export const pageQuery = {
+  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'How many items at most' }),
+  cursor: Type.Optional(Type.String({ maxLength: 2000, description: 'nextCursor of the page before' })),
+  order: Type.Optional(Choice(['asc', 'desc'] as const, { description: 'Direction of the list' })),
+}
+
+/** Query of a list: the page, and the filters of that list. */
+export function ListQuery<T extends TProperties>(filters: T) {
+  return Body({ ...pageQuery, ...filters })
+}
+
+export function ListOf<K extends string, T extends TSchema>(key: K, item: T) {
+  return Type.Object(
+    {
+      [key]: Type.Array(Named(item)),
+      nextCursor: Nullable(Type.String({ description: 'Pass it on as cursor; null on the last page' })),
+    } as { [P in K]: ReturnType<typeof Type.Array<TSchema & { static: Static<T> }>> } & { nextCursor: TSchema },
+    { description: `A page of ${key}` },
+  )
+}
+
+export const waitQuery = Body({
+  wait: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 60,
+      description: 'Hold the answer until the resource settles, this many seconds at most',
+    }),
+  ),
+})
+
+export const FieldProblem = Type.Object(
+  {
+    in: Choice(['body', 'query', 'path', 'header'] as const, { description: 'Part of the request' }),
+    pointer: Type.String({ description: 'JSON pointer to the field' }),
+    code: Type.String(),
+    detail: Type.String(),
+  },
+  { $id: 'FieldProblem', description: 'One refused field' },
+)
+
+export const Problem = Type.Object(
+  {
+    type: Type.String({ format: 'uri', description: 'Address of the row on this code: cause and cure' }),
+    title: Type.String(),
+    status: Type.Integer(),
+    detail: Type.String(),
+    code: Type.String({ description: 'Stable, for programs' }),
+    requestId: Type.String(),
+    errors: Type.Optional(Type.Array(Named(FieldProblem), { description: 'With 422: every refused field' })),
+    requiredScope: Type.Optional(Type.String({ description: 'With insufficient_scope: the scope it needed' })),
+    record: Type.Optional(
+      Type.Object(
+        { id: Type.String(), type: Type.String(), name: Type.String(), value: Type.String() },
+        { description: 'With record_conflict: the record in the way' },
+      ),
+    ),
+  },
+  { $id: 'Problem', description: 'RFC 9457 problem details' },
+)

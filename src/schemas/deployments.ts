@@ -1,0 +1,128 @@
+// Deployments, their states and their logs.
+import { Type } from '@sinclair/typebox'
+import { Body, Choice, ListOf, ListQuery, Named, Nullable, ProjectKey, Timestamp } from './common.ts'
+
+export const deploymentStates = ['BUILDING', 'READY', 'ERROR', 'CANCELED'] as const
+export const deploymentSources = ['api', 'push', 'promote'] as const
+
+export const DeploymentError = Type.Object(
+  { code: Type.String({ description: 'Stable, for programs' }), message: Type.String() },
+  { $id: 'DeploymentError', description: 'Why a deployment ended in ERROR' },
+)
+
+export const Deployment = Type.Object(
+  {
+    id: Type.String({ description: 'dpl_…' }),
+    project: Type.String(),
+    state: Choice(deploymentStates),
+    ref: Type.String(),
+    commit: Type.String({ description: 'Short hash; empty until the repository has told it' }),
+    production: Type.Boolean(),
+    url: Type.String({ format: 'uri', description: 'Address at which this very deployment is served, for ever' }),
+    region: Type.String(),
+    createdAt: Timestamp,
+    readyAt: Nullable(Timestamp),
+    finishedAt: Nullable(Timestamp),
+    error: Type.Unsafe<{ code: string; message: string } | null>({
+      anyOf: [Type.Ref('DeploymentError'), { type: 'null' }],
+    }),
+    source: Choice(deploymentSources),
+    current: Type.Boolean({ description: 'Serves the production address now' }),
+  },
+  {
+    $id: 'Deployment',
+    description: 'One build of one commit of a project',
+    examples: [
+      {
+        id: 'dpl_01jcqk6a2m0gqy4n8rb5t1wz',
+        project: 'hello',
+        state: 'BUILDING',
+        ref: 'main',
+        commit: '4f2a9c1',
+        production: true,
+        url: 'http://hello-7m2k9xq4t.localhost:8080',
+        region: 'local-1',
+        createdAt: '2026-11-14T09:31:00.000Z',
+        readyAt: null,
+        finishedAt: null,
+        error: null,
+        source: 'api',
+        current: false,
+      },
+    ],
+  },
+)
+
+export const CreateDeployment = Body(
+  {
+    project: ProjectKey,
+    ref: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 255,
+        description: 'Branch, tag or commit hash; the production branch if left out',
+      }),
+    ),
+    production: Type.Optional(Type.Boolean({ default: false })),
+  },
+  { examples: [{ project: 'hello', ref: 'main', production: true }] },
+)
+
+export const DeploymentParams = Type.Object({ id: Type.String({ description: 'dpl_…' }) })
+
+export const DeploymentList = ListOf('deployments', Deployment)
+
+export const DeploymentQuery = ListQuery({
+  project: Type.Optional(ProjectKey),
+  state: Type.Optional(Choice(deploymentStates)),
+  production: Type.Optional(Type.Boolean()),
+  ref: Type.Optional(Type.String({ maxLength: 255 })),
+})
+
+export const DeploymentStates = Type.Object(
+  {
+    initial: Choice(deploymentStates),
+    transitions: Type.Array(
+      Type.Object({ from: Choice(deploymentStates), to: Choice(deploymentStates), when: Type.String() }),
+    ),
+    terminal: Type.Array(Choice(deploymentStates)),
+  },
+  {
+    $id: 'DeploymentStates',
+    description: 'Every state of a deployment and how it is reached',
+    examples: [
+      {
+        initial: 'BUILDING',
+        transitions: [{ from: 'BUILDING', to: 'READY', when: 'the build is published' }],
+        terminal: ['READY', 'ERROR', 'CANCELED'],
+      },
+    ],
+  },
+)
+
+export const logStreams = ['stdout', 'stderr', 'system'] as const
+
+export const LogLine = Type.Object(
+  {
+    seq: Type.Integer(),
+    at: Timestamp,
+    stream: Choice(logStreams),
+    step: Type.String({ description: 'clone, install, build or publish' }),
+    text: Type.String(),
+  },
+  {
+    $id: 'LogLine',
+    description: 'One line of a build',
+    examples: [{ seq: 1, at: '2026-11-14T09:31:01.000Z', stream: 'system', step: 'clone', text: 'Cloning demo/hello' }],
+  },
+)
+
+export const LogLines = Type.Object(
+  { lines: Type.Array(Named(LogLine)), nextCursor: Nullable(Type.String()) },
+  { description: 'A page of log lines, oldest first' },
+)
+
+export const LogQuery = Body({
+  limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: 'How many lines at most' }),
+  cursor: Type.Optional(Type.String({ maxLength: 2000, description: 'nextCursor of the page before' })),
+})

@@ -1,0 +1,178 @@
+// Projects and their build-time variables.
+import { Type } from '@sinclair/typebox'
+import { Body, Choice, ListOf, ListQuery, Named, Nullable, ProjectKey, Timestamp } from './common.ts'
+
+export const frameworks = [
+  'static',
+  'vite',
+  'react',
+  'vue',
+  'svelte',
+  'astro',
+  'next',
+  'nuxt',
+  'sveltekit',
+  'remix',
+  'gatsby',
+  'eleventy',
+  'hugo',
+  'docusaurus',
+  'node',
+  'other',
+] as const
+
+const example = {
+  id: 'prj_01jcqk5v8w0gk3xq4t7zc9me',
+  name: 'hello',
+  framework: 'static',
+  repo: 'demo/hello',
+  region: 'local-1',
+  productionUrl: 'http://hello.localhost:8080',
+  settings: {
+    productionBranch: 'main',
+    rootDirectory: null,
+    installCommand: null,
+    buildCommand: null,
+    outputDirectory: null,
+    spaFallback: false,
+    cleanUrls: true,
+    autoDeploy: true,
+  },
+  createdAt: '2026-11-14T09:30:00.000Z',
+  updatedAt: '2026-11-14T09:30:00.000Z',
+}
+
+export const ProjectSettings = Type.Object(
+  {
+    productionBranch: Type.String(),
+    rootDirectory: Nullable(Type.String({ description: 'Folder of the repository that is built; null: its root' })),
+    installCommand: Nullable(Type.String({ description: 'null: by the lockfile' })),
+    buildCommand: Nullable(Type.String({ description: 'null: by the framework' })),
+    outputDirectory: Nullable(Type.String({ description: 'null: by the framework' })),
+    spaFallback: Type.Boolean({ description: 'Unknown paths are answered with index.html' }),
+    cleanUrls: Type.Boolean({ description: '/about is answered with about.html' }),
+    autoDeploy: Type.Boolean({ description: 'A push makes a deployment' }),
+  },
+  { $id: 'ProjectSettings', description: 'How a project is built and served' },
+)
+
+export const Project = Type.Object(
+  {
+    id: Type.String({ description: 'prj_…' }),
+    name: Type.String(),
+    framework: Choice(frameworks),
+    repo: Type.String({ description: '<owner>/<repository>' }),
+    region: Type.String(),
+    productionUrl: Type.String({ format: 'uri', description: 'Address of the production deployment' }),
+    settings: Named(ProjectSettings),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+  },
+  { $id: 'Project', description: 'A project and its linked repository', examples: [example] },
+)
+
+// A dash or a dot at the start would read as an option or leave the tree; the builder checks again.
+const Directory = Type.String({
+  minLength: 1,
+  maxLength: 200,
+  pattern: '^(?!/)(?!.*(^|/)\\.\\.(/|$))[A-Za-z0-9_.@+/ -]+$',
+  description: 'must be a path inside the repository, such as packages/site',
+})
+const Command = Type.String({
+  minLength: 1,
+  maxLength: 1000,
+  pattern: '^[^\\n\\r]+$',
+  description: 'must be one line of shell',
+})
+const Branch = Type.String({ minLength: 1, maxLength: 255, description: 'Name of a branch' })
+const OrNull = <T extends ReturnType<typeof Type.String>>(schema: T) => Nullable(schema)
+
+const settingsFields = {
+  productionBranch: Type.Optional(Branch),
+  rootDirectory: Type.Optional(OrNull(Directory)),
+  installCommand: Type.Optional(OrNull(Command)),
+  buildCommand: Type.Optional(OrNull(Command)),
+  outputDirectory: Type.Optional(OrNull(Directory)),
+  spaFallback: Type.Optional(Type.Boolean()),
+  cleanUrls: Type.Optional(Type.Boolean()),
+  autoDeploy: Type.Optional(Type.Boolean()),
+}
+
+const Repo = Type.String({
+  maxLength: 140,
+  pattern: '^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?/(?!\\.)[A-Za-z0-9._-]*[A-Za-z0-9_-]$',
+  description: 'must be <owner>/<repository>',
+})
+
+export const CreateProject = Body(
+  {
+    name: Type.String({
+      pattern: '^[a-z0-9](-?[a-z0-9]){0,39}$',
+      description: 'must be 1 to 40 lower-case letters, digits and single dashes between them',
+    }),
+    framework: Type.Optional(Choice(frameworks, { default: 'other' })),
+    repo: Repo,
+    settings: Type.Optional(Body(settingsFields)),
+  },
+  { examples: [{ name: 'docs', framework: 'vite', repo: 'acme/docs', settings: { buildCommand: 'npm run build' } }] },
+)
+
+export const ChangeProject = Body(
+  {
+    framework: Type.Optional(Choice(frameworks)),
+    repo: Type.Optional(Repo),
+    settings: Type.Optional(Body(settingsFields)),
+  },
+  { minProperties: 1, examples: [{ settings: { spaFallback: true } }] },
+)
+
+export const ProjectParams = Type.Object({ project: ProjectKey })
+
+export const ProjectList = ListOf('projects', Project)
+
+export const ProjectQuery = ListQuery({
+  framework: Type.Optional(Choice(frameworks)),
+  repo: Type.Optional(Type.String({ maxLength: 140 })),
+  search: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 100, description: 'Part of the name or of the repository' }),
+  ),
+})
+
+export const variableTargets = ['production', 'preview', 'all'] as const
+
+export const Variable = Type.Object(
+  {
+    key: Type.String(),
+    target: Choice(variableTargets, { description: 'Deployments whose build sees it' }),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+  },
+  {
+    $id: 'Variable',
+    description: 'A build-time variable; its value is never returned',
+    examples: [
+      { key: 'API_KEY', target: 'all', createdAt: '2026-11-14T09:30:00.000Z', updatedAt: '2026-11-14T09:30:00.000Z' },
+    ],
+  },
+)
+
+export const VariableList = Type.Object(
+  { env: Type.Array(Named(Variable)) },
+  { description: 'All variables of the project' },
+)
+
+export const PutVariable = Body(
+  {
+    value: Type.String({ maxLength: 20_000 }),
+    target: Type.Optional(Choice(variableTargets, { default: 'all' })),
+  },
+  { examples: [{ value: 's3cret', target: 'production' }] },
+)
+
+export const VariableParams = Type.Object({
+  project: ProjectKey,
+  key: Type.String({
+    pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$',
+    description: 'must be letters, digits and underscores, not starting with a digit',
+  }),
+})

@@ -1,0 +1,93 @@
+// The tokens that requests come with, kept in memory until the database says that one changed.
+import { LRUCache } from 'lru-cache'
+import type { Scope } from '../actor.ts'
+import { type Database, rows, sql } from '../db.ts'
+import type { Notifications } from '../notifications.ts'
+import { hashToken } from '../secrets.ts'
+
+export type KnownToken = {
+  id: string
+  accountId: string
+  scopes: Scope[]
+  projectIds: string[]
+  expiresAt: Date | null
+  revokedAt: Date | null
+  accountSuspended: boolean
+}
+
+export type TokenDirectory = {
+  find(token: string): Promise<KnownToken | null>
+  /** Takes effect before the response that revoked a token; other replicas hear of it by notification. */
+  forgetAccount(accountId: string): void
+  noteUse(tokenId: string): void
+  close(): Promise<void>
+}
+
+const flushIntervalMs = 10_000
+
+export function createTokenDirectory(db: Database, notifications: Notifications): TokenDirectory {
+  // Unknown tokens are not kept: guessing must not push real ones out.
+  const known = new LRUCache<string, KnownToken>({ max: 20_000, ttl: 60_000 })
+  const uses = new Map<string, Date>()
+  let generation = 0
+
+  function forget(matches: (token: KnownToken) => boolean): void {
+    generation++
+    for (const [hash, token] of known) if (matches(token)) known.delete(hash)
+  }
+
+  const off = [
+    notifications.on('event', ({ type, accountId }) => {
+      if (type.startsWith('token.') || type.startsWith('account.')) forget((token) => token.accountId === accountId)
+    }),
+    // A revocation may have been missed while nobody listened.
+    notifications.on('lost', () => forget(() => true)),
+    notifications.on('reconnected', () => forget(() => true)),
+  ]
+
+  async function flush(): Promise<void> {
+    if (uses.size === 0) return
+    const ids = [...uses.keys()]
+    const times = ids.map((id) => uses.get(id)!.toISOString())
+    uses.clear()
+    await rows(
+      db,
+      sql`UPDATE token t SET last_used_at = u.at::timestamptz
+          FROM unnest(${ids}::text[], ${times}::text[]) AS u(id, at)
+          WHERE t.id = u.id AND (t.last_used_at IS NULL OR t.last_used_at < u.at::timestamptz) RETURNING t.id`,
+    )
+  }
+  // When the database is away, the time of use is not worth an error.
+  const timer = setInterval(() => flush().catch(() => {}), flushIntervalMs)
+  timer.unref()
+
+  return {
+    async find(token) {
+      const hash = hashToken(token)
+      const key = hash.toString('base64')
+      const cached = known.get(key)
+      if (cached) return cached
+      const before = generation
+      const [found] = await rows<KnownToken>(
+        db,
+        sql`SELECT t.id, t.account_id AS "accountId", t.scopes, t.project_ids AS "projectIds",
+                   t.expires_at AS "expiresAt", t.revoked_at AS "revokedAt",
+                   a.suspended_at IS NOT NULL AS "accountSuspended"
+            FROM token t JOIN account a ON a.id = t.account_id WHERE t.hash = ${hash}`,
+      )
+      if (!found) return null
+      // A change that came in while this was read would be overwritten by what was read before it.
+      if (notifications.connected && generation === before) known.set(key, found)
+      return found
+    },
+    forgetAccount: (accountId) => forget((token) => token.accountId === accountId),
+    noteUse(tokenId) {
+      uses.set(tokenId, new Date())
+    },
+    async close() {
+      clearInterval(timer)
+      for (const stop of off) stop()
+      await flush().catch(() => {})
+    },
+  }
+}

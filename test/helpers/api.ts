@@ -1,0 +1,135 @@
+// The API as production builds it, on a database of its own; every answer is held against the schema it declares.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { InjectOptions } from 'fastify'
+import { pino } from 'pino'
+import { type App, buildApp } from '../../src/app.ts'
+import { type Config, loadConfig } from '../../src/config.ts'
+import { closeDatabase, type Database, openDatabase } from '../../src/db.ts'
+import type { Deps } from '../../src/deps.ts'
+import { listen } from '../../src/notifications.ts'
+import { createRepositories } from '../../src/repositories.ts'
+import { createVault } from '../../src/secrets.ts'
+import { createAccount } from '../../src/services/accounts.ts'
+import { createTokenDirectory } from '../../src/services/token-directory.ts'
+import { createDatabase } from './database.ts'
+import { createRepository } from './repository.ts'
+import { createResponseChecker } from './responses.ts'
+
+export type Answer = {
+  status: number
+  headers: Record<string, string | undefined>
+  // biome-ignore lint/suspicious/noExplicitAny: tests look at what came, whatever its shape.
+  body: any
+  text: string
+}
+
+export type CallOptions = {
+  body?: unknown
+  /** Null sends no Authorization header; left out, the first account's full token is sent. */
+  token?: string | null
+  headers?: Record<string, string>
+}
+
+export type Call = (method: string, path: string, options?: CallOptions) => Promise<Answer>
+
+export type TestApi = {
+  app: App
+  db: Database
+  deps: Deps
+  config: Config
+  /** The account of `token`. */
+  accountId: string
+  token: string
+  databaseUrl: string
+  /** Calls `/api` + path. */
+  call: Call
+  /** Another account with a full token of its own. */
+  newAccount(name?: string): Promise<{ accountId: string; token: string }>
+  /** A project whose repository is a real bare one with a branch `main`. */
+  newProject(name: string, options?: { token?: string; body?: object }): Promise<Answer['body']>
+  stop(): Promise<void>
+}
+
+let accounts = 0
+
+export async function startApi(environment: Record<string, string> = {}): Promise<TestApi> {
+  const database = await createDatabase()
+  const dataDir = await mkdtemp(join(tmpdir(), 'berth-data-'))
+  const config = loadConfig({
+    DATABASE_URL: database.url,
+    DATA_DIR: dataDir,
+    RATE_LIMIT_PER_MINUTE: '1000000',
+    LOG_LEVEL: 'silent',
+    ...environment,
+  })
+  const log = pino({ level: config.logLevel })
+  const db = openDatabase(config.databaseUrl!, config.databasePool)
+  const notifications = await listen(config.databaseUrl!, log)
+  const vault = createVault(config.secretsKey ?? Buffer.alloc(32, 7))
+  const repositories = createRepositories(config.gitUrlTemplate, join(dataDir, 'repos'))
+  const tokenDirectory = createTokenDirectory(db, notifications)
+  const deps: Deps = { config, db, notifications, vault, repositories, tokenDirectory, log }
+  const app = await buildApp(deps)
+  await app.ready()
+  const check = createResponseChecker(app)
+
+  async function newAccount(name = `account-${++accounts}`): Promise<{ accountId: string; token: string }> {
+    const made = await createAccount(db, name)
+    return { accountId: made.account.id, token: made.token }
+  }
+  const first = await newAccount()
+
+  const call: Call = async (method, path, options = {}) => {
+    const token = options.token === undefined ? first.token : options.token
+    const sent: InjectOptions = {
+      method: method as 'GET',
+      url: `/api${path}`,
+      headers: { ...(token && { authorization: `Bearer ${token}` }), ...options.headers },
+    }
+    if (typeof options.body === 'string' || Buffer.isBuffer(options.body)) sent.payload = options.body
+    else if (options.body !== undefined) {
+      sent.payload = JSON.stringify(options.body)
+      sent.headers = { 'content-type': 'application/json', ...sent.headers }
+    }
+    const response = await app.inject(sent)
+    const text = response.body
+    const type = String(response.headers['content-type'] ?? '')
+    const answer: Answer = {
+      status: response.statusCode,
+      headers: response.headers as Answer['headers'],
+      body: /json/.test(type) && text !== '' ? JSON.parse(text) : undefined,
+      text,
+    }
+    check(method, path, answer)
+    return answer
+  }
+
+  return {
+    app,
+    db,
+    deps,
+    config,
+    accountId: first.accountId,
+    token: first.token,
+    databaseUrl: database.url,
+    call,
+    newAccount,
+    async newProject(name, options = {}) {
+      await createRepository(join(dataDir, 'repos'), `test/${name}`)
+      const body = { name, framework: 'static', repo: `test/${name}`, ...options.body }
+      const made = await call('POST', '/projects', { body, ...(options.token && { token: options.token }) })
+      if (made.status !== 201) throw new Error(`the project was not made: ${made.text}`)
+      return made.body
+    },
+    async stop() {
+      await app.close()
+      await tokenDirectory.close()
+      await notifications.close()
+      await closeDatabase(db)
+      await database.drop()
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,36 @@
+// Starts one PostgreSQL for the whole run, and makes the migrated template that every test database is copied from.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import type { TestProject } from 'vitest/node'
+import { migrate } from '../../prisma/migrate.ts'
+import { startEmbeddedPostgres } from '../../src/embedded-postgres.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    postgresUrl: string
+  }
+}
+
+export const templateName = 'berth_template'
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const directory = await mkdtemp(join(tmpdir(), 'berth-test-'))
+  const postgres = await startEmbeddedPostgres({
+    directory: join(directory, 'postgres'),
+    durable: false,
+    maxConnections: 200,
+  })
+  const url = postgres.url('postgres')
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  await client.query(`CREATE DATABASE ${templateName}`)
+  await client.end()
+  await migrate(postgres.url(templateName))
+  project.provide('postgresUrl', url)
+  return async () => {
+    await postgres.stop()
+    await rm(directory, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,14 @@
+// How the tests are run: one PostgreSQL for all, a database of its own for every test file.
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    globalSetup: ['test/helpers/postgres.ts'],
+    testTimeout: 20_000,
+    hookTimeout: 60_000,
+    // Files run side by side on their own databases; two cores carry no more.
+    maxWorkers: 2,
+    pool: 'forks',
+  },
+})
