@@ -1,23 +1,7 @@
 // Who acts: the account, the token, and what it may touch. Every finder of every service takes one first.
+import type { tokenScopes } from './schemas/tokens.ts'
 
-export const scopeNouns = [
-  'projects',
-  'deployments',
-  'domains',
-  'dns',
-  'tickets',
-  'tokens',
-  'webhooks',
-  'events',
-] as const
-
-export type Scope = `${(typeof scopeNouns)[number]}:${'read' | 'write'}` | '*' | 'operator'
-
-export const scopes: readonly Scope[] = [
-  '*',
-  'operator',
-  ...scopeNouns.flatMap((noun) => [`${noun}:read`, `${noun}:write`] as const),
-]
+export type Scope = (typeof tokenScopes)[number]
 
 export type Actor = {
   accountId: string

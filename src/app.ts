@@ -10,18 +10,26 @@ import { sendFault, toFault } from './http/problem.ts'
 import { createRateLimit } from './http/rate-limit.ts'
 import { endStreams } from './http/sse.ts'
 import { negotiateVersion, requireHttps, shedLoad } from './http/transport.ts'
-import { refuseUnexpectedBody, refuseUnstorable, useJsonBodies, useValidation } from './http/validation.ts'
+import {
+  bodyLimitBytes,
+  refuseUnexpectedBody,
+  refuseUnstorable,
+  useJsonBodies,
+  useValidation,
+} from './http/validation.ts'
 import { randomLabel } from './ids.ts'
+import { accountRoutes } from './routes/account.ts'
 import { deploymentLogRoutes } from './routes/deployment-logs.ts'
 import { deploymentRoutes } from './routes/deployments.ts'
+import { eventRoutes } from './routes/events.ts'
 import { projectRoutes } from './routes/projects.ts'
+import { tokenRoutes } from './routes/tokens.ts'
 import { schemas } from './schemas/all.ts'
 
-const bodyLimitBytes = 64 * 1024
 const badTokensPerMinute = 60
 
 // Refused alike in development and production: a misspelt route must not run unguarded.
-const apiRoutes = [projectRoutes, deploymentRoutes, deploymentLogRoutes]
+const apiRoutes = [projectRoutes, deploymentRoutes, deploymentLogRoutes, tokenRoutes, eventRoutes, accountRoutes]
 
 export type App = FastifyInstance & { metrics: Metrics }
 

@@ -4,6 +4,10 @@ import addFormats from 'ajv-formats'
 import type { FastifyInstance, FastifySchema } from 'fastify'
 import { Fault, type FieldError } from '../errors.ts'
 
+/** What a request may carry; larger ones are refused before they are read. */
+export const bodyLimitBytes = 64 * 1024
+export const zoneImportLimitBytes = 1024 * 1024
+
 type Part = FieldError['in']
 
 const common = { allErrors: true, useDefaults: true, removeAdditional: false, strict: false, verbose: true } as const

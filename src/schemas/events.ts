@@ -1,0 +1,85 @@
+// Events: the audit trail, the source of webhooks, and the live stream.
+import { Type } from '@sinclair/typebox'
+import { Body, Choice, ListOf, pageQuery, Timestamp } from './common.ts'
+
+export const eventTypes = [
+  'deployment.created',
+  'deployment.ready',
+  'deployment.error',
+  'deployment.canceled',
+  'deployment.promoted',
+  'deployment.deleted',
+  'project.created',
+  'project.updated',
+  'project.deleted',
+  'domain.created',
+  'domain.verified',
+  'domain.unverified',
+  'domain.deleted',
+  'domain.ssl.active',
+  'domain.ssl.renewed',
+  'domain.ssl.error',
+  'domain.ssl.expired',
+  'dns.record.created',
+  'dns.record.updated',
+  'dns.record.deleted',
+  'ticket.created',
+  'ticket.replied',
+  'ticket.status_changed',
+  'token.created',
+  'token.revoked',
+  'token.rotated',
+  'webhook.disabled',
+  'webhook.ping',
+  'account.created',
+  'account.suspended',
+  'account.resumed',
+] as const
+
+export const AccountSummary = Type.Object(
+  { id: Type.String({ description: 'acc_…' }), name: Type.String() },
+  {
+    $id: 'AccountSummary',
+    description: 'An account, in short',
+    examples: [{ id: 'acc_01jcqk5v8w0gk3xq4t7zc9me', name: 'demo' }],
+  },
+)
+
+// The resource as the API shows it after the change. Its name tells its shape, so no reader has to guess.
+const resources = ['Deployment', 'Project', 'Domain', 'DnsRecord', 'Ticket', 'Token', 'Webhook', 'AccountSummary']
+
+export const Event = Type.Object(
+  {
+    id: Type.String({ description: 'evt_…' }),
+    type: Choice(eventTypes),
+    createdAt: Timestamp,
+    actor: Type.String({ description: 'Id of the token that made the change, or system' }),
+    subject: Type.String({ description: 'Id of the resource, or the name of a domain' }),
+    data: Type.Unsafe<object>({
+      anyOf: resources.map((name) => Type.Ref(name)),
+      description: 'The resource as it was after the change',
+    }),
+  },
+  {
+    $id: 'Event',
+    description: 'Something that happened',
+    examples: [
+      {
+        id: 'evt_01jcqk8c4p0gs16q0td7w3y2',
+        type: 'account.created',
+        createdAt: '2026-11-14T09:33:00.000Z',
+        actor: 'system',
+        subject: 'acc_01jcqk5v8w0gk3xq4t7zc9me',
+        data: { id: 'acc_01jcqk5v8w0gk3xq4t7zc9me', name: 'demo' },
+      },
+    ],
+  },
+)
+
+export const EventList = ListOf('events', Event)
+
+export const EventQuery = Body({
+  ...pageQuery,
+  type: Type.Optional(Choice(eventTypes)),
+  subject: Type.Optional(Type.String({ minLength: 1, maxLength: 300 })),
+})

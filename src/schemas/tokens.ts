@@ -1,0 +1,89 @@
+// API tokens.
+import { Type } from '@sinclair/typebox'
+import { Body, Choice, ListOf, ListQuery, Nullable, ProjectKey, Timestamp } from './common.ts'
+
+const nouns = ['projects', 'deployments', 'domains', 'dns', 'tickets', 'tokens', 'webhooks', 'events'] as const
+
+export const tokenScopes = [
+  '*',
+  'operator',
+  ...nouns.flatMap((noun) => [`${noun}:read`, `${noun}:write`] as const),
+] as const
+
+const fields = {
+  id: Type.String({ description: 'tok_…' }),
+  name: Type.String(),
+  scopes: Type.Array(Choice(tokenScopes)),
+  projects: Nullable(
+    Type.Array(Type.String(), { description: 'Projects that the token is narrowed to; null: the whole account' }),
+  ),
+  prefix: Type.String({ description: 'First characters of the secret, to recognise it by' }),
+  lastUsedAt: Nullable(Timestamp),
+  expiresAt: Nullable(Timestamp),
+  createdAt: Timestamp,
+}
+
+const example = {
+  id: 'tok_01jcqk7b3n0grz5p9sc6v2x1',
+  name: 'ci',
+  scopes: ['deployments:write'],
+  projects: ['hello'],
+  prefix: 'brt_4f2a',
+  lastUsedAt: null,
+  expiresAt: null,
+  createdAt: '2026-11-14T09:32:00.000Z',
+}
+
+export const Token = Type.Object(fields, {
+  $id: 'Token',
+  description: 'An API token, without its secret',
+  examples: [example],
+})
+
+export const TokenWithSecret = Type.Object(
+  { ...fields, token: Type.String({ description: 'The secret; shown in this answer and never again' }) },
+  {
+    $id: 'TokenWithSecret',
+    description: 'A new API token with its secret',
+    examples: [{ ...example, token: 'brt_4f2a9c1d8e7b6a5f4e3d2c1b0a9f8e7d6c5b4a' }],
+  },
+)
+
+export const CreateToken = Body(
+  {
+    name: Type.String({ minLength: 1, maxLength: 100 }),
+    scopes: Type.Optional(
+      Type.Array(Choice(tokenScopes), {
+        minItems: 1,
+        maxItems: 20,
+        uniqueItems: true,
+        description: 'Left out: those of the calling token',
+      }),
+    ),
+    projects: Type.Optional(
+      Nullable(
+        Type.Array(ProjectKey, {
+          minItems: 1,
+          maxItems: 50,
+          uniqueItems: true,
+          description: 'Narrows the token to these projects',
+        }),
+      ),
+    ),
+    expiresAt: Type.Optional(Nullable(Timestamp)),
+  },
+  { examples: [{ name: 'ci', scopes: ['deployments:write'], projects: ['hello'] }] },
+)
+
+export const RotateToken = Body(
+  {
+    overlapSeconds: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 604_800, default: 0, description: 'How long the old secret still works' }),
+    ),
+  },
+  { examples: [{ overlapSeconds: 3600 }] },
+)
+
+export const TokenParams = Type.Object({ id: Type.String({ description: 'tok_…' }) })
+export const TokenList = ListOf('tokens', Token)
+export const TokenQuery = ListQuery({})
