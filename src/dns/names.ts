@@ -1,0 +1,134 @@
+// Domain names in text: owner names relative to their zone, and the absolute names that records point at.
+import { domainToASCII } from 'node:url'
+import { type Parsed, parsed, refused, shown, unreadableText } from './parsed.ts'
+
+const plainLabel = /^[a-z0-9_/-]+$/
+const nonAscii = /[^\p{ASCII}]/u
+// The dots that IDNA treats as label separators, as Japanese and Chinese keyboards type them.
+const separators = /[.\u3002\uff0e\uff61]/
+const highestLabelOctets = 63
+// 255 octets on the wire are 253 characters of text without the last dot.
+const highestNameCharacters = 253
+// Every character of the longest name written as \DDD; longer input is refused before any work is done on it.
+const highestInputCharacters = 4 * 255
+
+// An escape is only another spelling of a character. Those that need one cannot be in a name here.
+function withoutEscapes(text: string): Parsed<string> {
+  if (!text.includes('\\')) return parsed(text)
+  let plain = ''
+  for (let at = 0; at < text.length; at++) {
+    if (text[at] !== '\\') {
+      plain += text[at]
+      continue
+    }
+    const code = /^\d{3}$/.test(text.slice(at + 1, at + 4)) ? Number(text.slice(at + 1, at + 4)) : null
+    const character = code === null ? (text[at + 1] ?? '') : String.fromCharCode(code)
+    if (!/^[A-Za-z0-9_/*-]$/.test(character)) {
+      return refused(`The name ${shown(text)} contains an escaped character that is not allowed in names here.`)
+    }
+    plain += character
+    at += code === null ? 1 : 3
+  }
+  return parsed(plain)
+}
+
+function asciiLabel(label: string): string | null {
+  if (!nonAscii.test(label)) return plainLabel.test(label) ? label : null
+  // Percent signs and the like would be decoded by the URL rules behind domainToASCII.
+  if (!/^(?:[a-z0-9-]|[^\p{ASCII}])+$/u.test(label)) return null
+  // The second label keeps a label of digits from being read as an IPv4 address.
+  const converted = domainToASCII(`${label}.a`)
+  const ascii = converted.endsWith('.a') ? converted.slice(0, -2) : ''
+  return /^[a-z0-9-]+$/.test(ascii) ? ascii : null
+}
+
+// Lower case, A-labels, no last dot; the root is ".".
+export function canonicalName(input: string): Parsed<string> {
+  if (input === '.') return parsed('.')
+  if (input === '') return refused('A name is empty; write @ for the domain itself.')
+  if (input.length > highestInputCharacters) {
+    return refused(`The name ${shown(input)} is longer than 255 octets.`)
+  }
+  const unreadable = unreadableText(input)
+  if (unreadable) return refused(`The name ${shown(input)} ${unreadable}.`)
+  const plain = withoutEscapes(input)
+  if (!plain.ok) return plain
+
+  const labels = plain.value.toLowerCase().split(separators)
+  if (labels.at(-1) === '') labels.pop()
+  const ascii: string[] = []
+  for (const [index, label] of labels.entries()) {
+    if (label === '')
+      return refused(`The name ${shown(input)} has an empty label: two dots meet, or it begins with one.`)
+    if (label.includes('*')) {
+      if (label !== '*' || index > 0) {
+        return refused(`The name ${shown(input)} has a * that is not its whole leftmost label, as in *.example.com.`)
+      }
+      ascii.push(label)
+      continue
+    }
+    const converted = asciiLabel(label)
+    if (converted === null) {
+      return refused(
+        `The label ${shown(label)} of ${shown(input)} is not valid: labels are letters, digits, hyphens and underscores.`,
+      )
+    }
+    if (converted.length > highestLabelOctets) {
+      return refused(`The label ${shown(label)} has ${converted.length} octets; a label has at most 63.`)
+    }
+    ascii.push(converted)
+  }
+  const name = ascii.join('.')
+  if (name.length > highestNameCharacters) return refused(`The name ${shown(input)} is longer than 255 octets.`)
+  return parsed(name)
+}
+
+function zoneName(zone: string): string {
+  return (zone.endsWith('.') ? zone.slice(0, -1) : zone).toLowerCase()
+}
+
+// Null when the name is neither the zone nor below it. Both are canonical and absolute.
+export function nameWithinZone(name: string, zone: string): string | null {
+  const apex = zoneName(zone)
+  if (name === apex) return '@'
+  return name.endsWith(`.${apex}`) ? name.slice(0, -apex.length - 1) : null
+}
+
+export function absoluteName(relative: string, zone: string): string {
+  return relative === '@' ? zoneName(zone) : `${relative}.${zoneName(zone)}`
+}
+
+export function relativeName(input: string, zone: string): Parsed<string> {
+  if (typeof input !== 'string') return refused('A name is text; write @ for the domain itself.')
+  if (input === '@') return parsed('@')
+  const name = canonicalName(input)
+  if (!name.ok) return name
+  const within = nameWithinZone(name.value, zone)
+  if (within !== null) return parsed(within)
+  if (input.endsWith('.')) {
+    return refused(`The name ${shown(input)} ends in a dot but not in ${zoneName(zone)}, so it is outside the domain.`)
+  }
+  if (absoluteName(name.value, zone).length > highestNameCharacters) {
+    return refused(`The name ${shown(input)} together with ${zoneName(zone)} is longer than 255 octets.`)
+  }
+  return name
+}
+
+export function hostTarget(input: string, zone: string): Parsed<string> {
+  if (input === '@') return parsed(zoneName(zone))
+  const name = canonicalName(input)
+  if (!name.ok || name.value === '.' || name.value === zoneName(zone)) return name
+  if (name.value.startsWith('*'))
+    return refused(`The target ${shown(input)} is a wildcard, which no record can point at.`)
+  const labels = name.value.split('.')
+  // Half of those who write "mail" mean mail.example.com and half a top-level name: asking beats guessing.
+  if (labels.length === 1) {
+    return refused(
+      `The target ${shown(input)} is not a full host name; write all of it, for example ${name.value}.${zoneName(zone)}.`,
+    )
+  }
+  if (/^\d+$/.test(labels.at(-1) ?? '')) {
+    return refused(`The target ${shown(input)} is not a host name; addresses belong in A and AAAA records.`)
+  }
+  return name
+}

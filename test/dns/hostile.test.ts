@@ -1,0 +1,107 @@
+// Hostile input: every reader answers it with a refusal, in linear time, and never throws.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { hostTarget, relativeName } from '../../src/dns/names.ts'
+import { parseRdata } from '../../src/dns/rdata.ts'
+import { recordTypes } from '../../src/dns/record-types.ts'
+import { svcbParams } from '../../src/dns/svcb.ts'
+import { txtStrings } from '../../src/dns/txt.ts'
+import { readZoneFile } from '../../src/dns/zone-file-reader.ts'
+import { zone } from './zone-arbitraries.ts'
+
+const fragments = fc.constantFrom(
+  ...['"', '\\', '\\1', '\\999', ';', '(', ')', ' ', '\t', '\n', '\r', '\0', '.', '@', '*', ',', '=', '%', '\\#', '$'],
+  ...[
+    'alpn=',
+    'mandatory=',
+    'key65535',
+    'ipv6hint=',
+    '__proto__',
+    '1 ',
+    '0 ',
+    '::',
+    'ffff',
+    '\ud800',
+    '\udc00',
+    'é',
+    '。',
+  ],
+  ...['$ORIGIN ', '$TTL ', ';@berth ', 'IN ', 'TXT ', 'HTTPS ', 'A ', '65536', '4294967296', 'xn--', 'a', '\ufeff'],
+)
+const hostile = fc.oneof(
+  fc.array(fragments, { maxLength: 40 }).map((parts) => parts.join('')),
+  fc.string({ unit: 'binary', maxLength: 100 }),
+  fc.array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 60 }).map((codes) => String.fromCharCode(...codes)),
+)
+
+// Generous for a busy machine, and still far below what quadratic time on a megabyte would take.
+function withinMilliseconds(limit: number, work: () => void): void {
+  const start = performance.now()
+  work()
+  expect(performance.now() - start).toBeLessThan(limit)
+}
+
+describe('hostile text', () => {
+  it('never makes a value reader throw, and what it accepts is one line of printable ASCII', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...recordTypes), hostile, (type, text) => {
+        const result = parseRdata(type, text, zone)
+        if (result.ok) expect(result.value).toMatch(/^[\x20-\x7e]+$/)
+        else expect(result.detail).toMatch(/^[^\p{Cc}]{10,500}$/u)
+        txtStrings(text)
+        svcbParams(text)
+      }),
+      { numRuns: 5000 },
+    )
+  }, 30_000)
+
+  it('never makes a name reader throw, and what it accepts is canonical', () => {
+    fc.assert(
+      fc.property(hostile, (text) => {
+        const name = relativeName(text, zone)
+        if (name.ok) expect(relativeName(name.value, zone)).toEqual(name)
+        const target = hostTarget(text, zone)
+        if (target.ok) expect(hostTarget(target.value, zone)).toEqual(target)
+      }),
+      { numRuns: 5000 },
+    )
+  }, 30_000)
+
+  it('never makes the zone-file reader throw', () => {
+    fc.assert(
+      fc.property(hostile, (text) => {
+        for (const { name, type, value } of readZoneFile(text, zone).records) {
+          expect(relativeName(name, zone)).toEqual({ ok: true, value: name })
+          expect(parseRdata(type, value, zone)).toEqual({ ok: true, value })
+        }
+      }),
+      { numRuns: 5000 },
+    )
+  }, 30_000)
+
+  for (const unit of ['"', '\\', '(', ' ', 'a', 'a.', '"" ', '1:', ',', 'ab ', '\\000', ';', 'a=', '\n ']) {
+    it(`of ${JSON.stringify(unit)} without end takes linear time`, () => {
+      const value = unit.repeat(65_536 / unit.length)
+      const file = unit.repeat(1_048_576 / unit.length)
+      withinMilliseconds(1500, () => {
+        relativeName(value, zone)
+        hostTarget(value, zone)
+        parseRdata('HTTPS', `1 . alpn=${value.slice(0, 19_900)}`, zone)
+        for (const type of recordTypes) {
+          parseRdata(type, value, zone)
+          parseRdata(type, value.slice(0, 19_990), zone)
+          readZoneFile(`a ${type} 1 1 1 ${value.slice(0, 32_768)}`, zone)
+        }
+      })
+      withinMilliseconds(3000, () => {
+        readZoneFile(file, zone)
+        readZoneFile(`a TXT ${file}`, zone)
+      })
+    }, 30_000)
+  }
+
+  it('of a megabyte of small records is read in a few seconds at most', () => {
+    const file = Array.from({ length: 60_000 }, (_, index) => `h${index} A 192.0.2.1`).join('\n')
+    withinMilliseconds(4000, () => expect(readZoneFile(file, zone).records.length).toBe(60_000))
+  }, 30_000)
+})
