@@ -22,6 +22,7 @@ import { accountRoutes } from './routes/account.ts'
 import { deploymentLogRoutes } from './routes/deployment-logs.ts'
 import { deploymentRoutes } from './routes/deployments.ts'
 import { eventRoutes } from './routes/events.ts'
+import { platformRoutes } from './routes/platform.ts'
 import { projectRoutes } from './routes/projects.ts'
 import { tokenRoutes } from './routes/tokens.ts'
 import { schemas } from './schemas/all.ts'
@@ -82,6 +83,7 @@ export async function buildApp(deps: Deps, tls?: { cert: Buffer; key: Buffer }):
 
   await useOpenApi(app)
   for (const schema of schemas) app.addSchema(schema)
+  await app.register(platformRoutes, { deps })
 
   await app.register(
     async (api) => {

@@ -117,3 +117,8 @@ export async function useOpenApi(app: FastifyInstance): Promise<void> {
     },
   })
 }
+
+/** The document as it is committed: openapi.yaml. */
+export function yamlOf(app: FastifyInstance): string {
+  return app.swagger({ yaml: true })
+}

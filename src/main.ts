@@ -1,0 +1,108 @@
+// The composition root: configuration → database → roles, closed in reverse.
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { destination, pino } from 'pino'
+import { migrate } from '../prisma/migrate.ts'
+import { buildApp } from './app.ts'
+import type { Config } from './config.ts'
+import { closeDatabase, type Database, openDatabase } from './db.ts'
+import type { Deps } from './deps.ts'
+import { startEmbeddedPostgres } from './embedded-postgres.ts'
+import { makeDataDirectory, makeDemo, readSecretsKey } from './first-start.ts'
+import { serveMetrics } from './metrics-server.ts'
+import { listen } from './notifications.ts'
+import { createRepositories } from './repositories.ts'
+import { createVault } from './secrets.ts'
+import { forgetOldKeys } from './services/idempotency-keys.ts'
+import { createTokenDirectory } from './services/token-directory.ts'
+
+export const roles = ['api', 'worker', 'edge', 'nameserver'] as const
+export type Role = (typeof roles)[number]
+
+export type Running = {
+  /** Set at the first start on an empty database; shown once. */
+  testKey: string | null
+  /** Resolves with a sentence if something that Berth cannot live without ends by itself. */
+  broken: Promise<string>
+  stop(): Promise<void>
+}
+
+/** A clean stop waits this long for requests under way. */
+const drainMs = 10_000
+const housekeepingMs = 10 * 60_000
+
+/** The database to work on: the configured one, or an embedded one that lives as long as this process. */
+export async function openStorage(
+  config: Config,
+): Promise<{ db: Database; url: string; broken: Promise<string>; close(): Promise<void> }> {
+  await makeDataDirectory(config.dataDir)
+  const embedded = config.databaseUrl
+    ? null
+    : await startEmbeddedPostgres({ directory: join(config.dataDir, 'postgres') })
+  const url = config.databaseUrl ?? embedded!.url('postgres')
+  try {
+    await migrate(url)
+  } catch (error) {
+    await embedded?.stop()
+    throw error
+  }
+  const db = openDatabase(url, config.databasePool)
+  return {
+    db,
+    url,
+    broken: embedded?.exited ?? new Promise(() => {}),
+    async close() {
+      await closeDatabase(db)
+      await embedded?.stop()
+    },
+  }
+}
+
+export async function start(config: Config, wanted: readonly Role[]): Promise<Running> {
+  const log = pino({ level: config.logLevel, redact: ['req.headers.authorization'] }, destination({ sync: false }))
+  const closers: (() => Promise<unknown>)[] = []
+  const stop = async () => {
+    for (const close of closers.splice(0).reverse()) await close()
+  }
+  try {
+    const storage = await openStorage(config)
+    closers.push(() => storage.close())
+    const { db, url } = storage
+    const vault = createVault(await readSecretsKey(config), config.oldSecretsKeys)
+    const notifications = await listen(url, log)
+    closers.push(() => notifications.close())
+    const testKey = config.production ? null : await makeDemo(db, config)
+
+    if (wanted.includes('api')) {
+      const tokenDirectory = createTokenDirectory(db, notifications)
+      closers.push(() => tokenDirectory.close())
+      const repositories = createRepositories(
+        config.gitUrlTemplate,
+        config.production ? null : join(config.dataDir, 'repos'),
+      )
+      const deps: Deps = { config, db, notifications, vault, repositories, tokenDirectory, log }
+      const tls = config.tls && { cert: await readFile(config.tls.certFile), key: await readFile(config.tls.keyFile) }
+      const app = await buildApp(deps, tls ?? undefined)
+      await app.listen({ host: config.host, port: config.port })
+      closers.push(() => drained(app.close(), () => app.server.closeAllConnections()))
+      const metrics = await serveMetrics(app.metrics.registry, config.host, config.metricsPort)
+      closers.push(async () => void metrics.close())
+    }
+    const housekeeping = setInterval(
+      () => forgetOldKeys(db).catch((err) => log.warn({ err }, 'housekeeping')),
+      housekeepingMs,
+    )
+    closers.push(async () => clearInterval(housekeeping))
+    return { testKey, broken: storage.broken, stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+/** Waits for a server to finish its requests, and cuts off those that take too long. */
+async function drained(closing: Promise<unknown>, cutOff: () => void): Promise<void> {
+  const timer = setTimeout(cutOff, drainMs)
+  await closing
+  clearTimeout(timer)
+}
