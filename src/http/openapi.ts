@@ -83,6 +83,30 @@ function headersOf(route: RouteOptions, schema: FastifySchema): TSchema | undefi
   return { type: 'object', properties } as unknown as TSchema
 }
 
+type Document = {
+  paths: Record<string, Record<string, { responses: Record<string, object> }>>
+  components: { responses?: Record<string, object> }
+}
+
+// These four say the same at every operation, so they are said once.
+const sharedResponses: Record<string, string> = {
+  401: 'Unauthorized',
+  429: 'TooManyRequests',
+  500: 'InternalError',
+  503: 'Unavailable',
+}
+
+function shareResponses(document: Document): void {
+  const shared: Record<string, object> = {}
+  for (const { responses } of Object.values(document.paths).flatMap((path) => Object.values(path))) {
+    for (const [status, name] of Object.entries(sharedResponses)) {
+      shared[name] ??= responses[status]!
+      responses[status] = { $ref: `#/components/responses/${name}` }
+    }
+  }
+  document.components.responses = shared
+}
+
 /** Registers the generator; must come before the routes. */
 export async function useOpenApi(app: FastifyInstance): Promise<void> {
   await app.register(swagger, {
@@ -99,6 +123,11 @@ export async function useOpenApi(app: FastifyInstance): Promise<void> {
     },
     hideUntagged: true,
     refResolver: { buildLocalReference: (json, _baseUri, _fragment, i) => String(json.$id ?? `def-${i}`) },
+    transformObject: (made) => {
+      const document = 'openapiObject' in made ? made.openapiObject : {}
+      shareResponses(document as Document)
+      return document as never
+    },
     transform: ({ schema, url, route }) => {
       if (!schema || route.method === 'HEAD') return { schema: { ...schema, hide: true }, url }
       const scope = route.config?.scope

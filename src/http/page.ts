@@ -2,13 +2,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { decodeCursor, encodeCursor, type Order, type PageOf, type PageRequest } from '../page.ts'
 
-type Query = { limit: number; cursor?: string; order?: Order }
+type Query = { limit?: number; cursor?: string; order?: Order }
 
 /** `keyCount` is the number of columns in the list's sort key; lists by name start ascending, the others newest first. */
 export function readPage(query: Query, list: string, keyCount = 1, fallback: Order = 'desc'): PageRequest {
   const order = query.order ?? fallback
   const after = query.cursor === undefined ? null : decodeCursor(query.cursor, list, order, keyCount)
-  return { limit: query.limit, order, after }
+  return { limit: query.limit ?? 20, order, after }
 }
 
 export function sendPage<K extends string, T>(

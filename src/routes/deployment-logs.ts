@@ -35,7 +35,7 @@ export const deploymentLogRoutes: RoutePlugin = async (app, { deps }) => {
       const { id } = request.params
       await findDeployment(db, actor, id)
       if (!wantsStream(request)) {
-        const { limit, cursor } = request.query
+        const { limit = 100, cursor } = request.query
         const after = cursor === undefined ? 0 : sequence(decodeCursor(cursor, 'lines', 'asc', 1)[0])
         const found = await linesAfter(db, id, after, limit + 1)
         const lines = found.slice(0, limit)

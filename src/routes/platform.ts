@@ -52,9 +52,14 @@ export const platformRoutes: FastifyPluginAsync<{ deps: Deps }> = async (app, { 
     const { title, cause, cure } = faults[code as FaultCode]
     const status = statuses[code as FaultCode]
     if (/json/.test(request.headers.accept ?? '')) return reply.send({ code, status, title, cause, cure })
-    const rows = `<p>Code <code>${code}</code>, HTTP status ${status}</p><h2>Cause</h2><p>${cause}</p><h2>Cure</h2><p>${cure}</p>`
+    const rows = `<p>Code <code>${code}</code>, HTTP status ${status}</p><h2>Cause</h2><p>${html(cause)}</p><h2>Cure</h2><p>${html(cure)}</p>`
     return reply.type('text/html; charset=utf-8').send(page(title, `${rows}<p><a href="/errors">All codes</a></p>`))
   })
+}
+
+// The catalogue marks code with backticks.
+function html(text: string): string {
+  return text.replaceAll('<', '&lt;').replace(/`([^`]+)`/g, '<code>$1</code>')
 }
 
 function page(title: string, body: string): string {

@@ -40,7 +40,7 @@ export const ProjectKey = Type.String({
 })
 
 export const pageQuery = {
-  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'How many items at most' }),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'How many items at most' })),
   cursor: Type.Optional(Type.String({ maxLength: 2000, description: 'nextCursor of the page before' })),
   order: Type.Optional(Choice(['asc', 'desc'] as const, { description: 'Direction of the list' })),
 }

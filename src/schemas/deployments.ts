@@ -123,6 +123,8 @@ export const LogLines = Type.Object(
 )
 
 export const LogQuery = Body({
-  limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: 'How many lines at most' }),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: 'How many lines at most' }),
+  ),
   cursor: Type.Optional(Type.String({ maxLength: 2000, description: 'nextCursor of the page before' })),
 })

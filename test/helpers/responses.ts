@@ -4,8 +4,12 @@ import addFormats from 'ajv-formats'
 import type { App } from '../../src/app.ts'
 import type { Answer } from './api.ts'
 
-type Operation = { responses: Record<string, { content?: Record<string, { schema: object }> }> }
-type Document = { paths: Record<string, Record<string, Operation>>; components: { schemas: Record<string, object> } }
+type Response = { $ref?: string; content?: Record<string, { schema: object }> }
+type Operation = { responses: Record<string, Response> }
+type Document = {
+  paths: Record<string, Record<string, Operation>>
+  components: { responses: Record<string, Response> }
+}
 
 export function createResponseChecker(app: App): (method: string, path: string, answer: Answer) => void {
   const document = (app as unknown as { swagger(): unknown }).swagger() as Document
@@ -25,7 +29,9 @@ export function createResponseChecker(app: App): (method: string, path: string, 
     if (method === 'HEAD') return
     const found = templates.find(({ pattern }) => pattern.test(path.split('?')[0]!))
     const operation = found && document.paths[found.template]?.[method.toLowerCase()]
-    const declared = operation?.responses[answer.status]
+    const response = operation?.responses[answer.status]
+    const shared = response?.$ref?.split('/').pop()
+    const declared = shared ? document.components.responses[shared] : response
     const where = `${method} ${path} → ${answer.status}`
     if (!operation) {
       if (answer.status < 400) throw new Error(`${where}: openapi.yaml does not know this operation`)
@@ -40,16 +46,10 @@ export function createResponseChecker(app: App): (method: string, path: string, 
     const type = String(answer.headers['content-type']).split(';')[0]!
     if (!declared.content?.[type]) throw new Error(`${where}: openapi.yaml does not declare ${type}`)
     const part = (text: string) => text.replaceAll('~', '~0').replaceAll('/', '~1')
-    const pointer = [
-      'paths',
-      found.template,
-      method.toLowerCase(),
-      'responses',
-      String(answer.status),
-      'content',
-      type,
-      'schema',
-    ]
+    const place = shared
+      ? ['components', 'responses', shared]
+      : ['paths', found.template, method.toLowerCase(), 'responses', String(answer.status)]
+    const pointer = [...place, 'content', type, 'schema']
     const validate = ajv.getSchema(`openapi.json#/${pointer.map(part).map(encodeURIComponent).join('/')}`)
     if (!validate?.(answer.body)) {
       throw new Error(`${where} does not match its schema: ${ajv.errorsText(validate?.errors)}\n${answer.text}`)
