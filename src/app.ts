@@ -21,16 +21,35 @@ import { randomLabel } from './ids.ts'
 import { accountRoutes } from './routes/account.ts'
 import { deploymentLogRoutes } from './routes/deployment-logs.ts'
 import { deploymentRoutes } from './routes/deployments.ts'
+import { dnsRecordRoutes } from './routes/dns-records.ts'
+import { domainRoutes } from './routes/domains.ts'
 import { eventRoutes } from './routes/events.ts'
+import { operatorRoutes } from './routes/operator.ts'
 import { platformRoutes } from './routes/platform.ts'
 import { projectRoutes } from './routes/projects.ts'
+import { ticketRoutes } from './routes/tickets.ts'
 import { tokenRoutes } from './routes/tokens.ts'
+import { webhookRoutes } from './routes/webhooks.ts'
+import { zoneRoutes } from './routes/zones.ts'
 import { schemas } from './schemas/all.ts'
 
 const badTokensPerMinute = 60
 
 // Refused alike in development and production: a misspelt route must not run unguarded.
-const apiRoutes = [projectRoutes, deploymentRoutes, deploymentLogRoutes, tokenRoutes, eventRoutes, accountRoutes]
+const apiRoutes = [
+  projectRoutes,
+  deploymentRoutes,
+  deploymentLogRoutes,
+  domainRoutes,
+  dnsRecordRoutes,
+  zoneRoutes,
+  tokenRoutes,
+  eventRoutes,
+  accountRoutes,
+  ticketRoutes,
+  webhookRoutes,
+  operatorRoutes,
+]
 
 export type App = FastifyInstance & { metrics: Metrics }
 
@@ -65,7 +84,15 @@ export async function buildApp(deps: Deps, tls?: { cert: Buffer; key: Buffer }):
   useValidation(app)
   useJsonBodies(app)
   observeRequests(app, metrics)
-  app.addHook('preClose', async () => endStreams())
+  let closing = false
+  app.addHook('preClose', async () => {
+    closing = true
+    endStreams()
+  })
+  // A connection that was busy when the server began to stop would be kept alive for a next request otherwise.
+  app.addHook('onSend', async (_request, reply) => {
+    if (closing) reply.header('connection', 'close')
+  })
 
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)

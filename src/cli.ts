@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // The command line: serve, migrate, accounts, tokens, openapi.
 import { readFile, writeFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { migrate } from '../prisma/migrate.ts'
 import type { Scope } from './actor.ts'
@@ -68,7 +69,8 @@ async function serve(config: Config, rolesText: string | undefined): Promise<voi
 
 function printBanner(config: Config, testKey: string | null): void {
   const api = `${config.baseUrl}/api`
-  const keyFile = `${process.env.DATA_DIR || '.berth'}/test-key`
+  const path = join(config.dataDir, 'test-key')
+  const keyFile = relative('.', path).startsWith('..') ? path : relative('.', path)
   const lines = [`API        ${api}      (reference: ${config.baseUrl}/docs)`]
   if (testKey) lines.push(`Test key   ${testKey}            (also in ${keyFile}, mode 0600)`)
   if (!config.production) lines.push(`Try        curl -H "Authorization: Bearer $(cat ${keyFile})" ${api}/projects`)

@@ -31,6 +31,8 @@ const Environment = Type.Object({
   SECRETS_KEY_OLD: List(),
   RATE_LIMIT_PER_MINUTE: Type.Integer({ minimum: 1, default: 600 }),
   MAX_IN_FLIGHT: Type.Integer({ minimum: 1, default: 1000 }),
+  WEBHOOK_ALLOW_PRIVATE: Type.Boolean({ default: false }),
+  PATH: Text('/usr/local/bin:/usr/bin:/bin'),
   METRICS_PORT: Port(9090),
   LOG_LEVEL: Type.Union(
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
@@ -115,7 +117,10 @@ export function loadConfig(source: Record<string, string | undefined>) {
     oldSecretsKeys: list(env.SECRETS_KEY_OLD).map((text) => secretKey('SECRETS_KEY_OLD', text)),
     rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,
     maxInFlight: env.MAX_IN_FLIGHT,
+    webhookAllowPrivate: env.WEBHOOK_ALLOW_PRIVATE,
     metricsPort: env.METRICS_PORT,
+    /** Where git and the build tools are found. */
+    searchPath: env.PATH,
     logLevel: env.LOG_LEVEL,
   }
 }

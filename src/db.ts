@@ -62,7 +62,8 @@ export async function rows<T>(db: Db, statement: Sql): Promise<T[]> {
 
 /** Runs `work` in a transaction, in the one already open if `db` is its handle. */
 export async function inTransaction<T>(db: Db, work: (db: Db) => Promise<T>): Promise<T> {
-  if ('$transaction' in db) return (db as unknown as Database).$transaction(work)
+  // The handle of a transaction has $transaction too, as savepoints; only the client itself can connect.
+  if ('$connect' in db) return (db as unknown as Database).$transaction(work)
   return work(db)
 }
 

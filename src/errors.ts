@@ -123,6 +123,11 @@ export const faults = {
     cause: 'Another account has proved that it owns the domain or one above it, or removed it less than 7 days ago.',
     cure: 'Ask that account to remove it, or open a ticket if the domain is yours.',
   },
+  domain_has_wildcard: {
+    title: 'The domain still has its wildcard',
+    cause: 'A domain cannot be deleted while its wildcard is attached, because the wildcard lives in its zone.',
+    cure: 'Delete the wildcard first, or leave the domain attached.',
+  },
   record_conflict: {
     title: 'The record conflicts with the zone',
     cause: 'DNS does not allow the record beside one that is there, or it is there already.',

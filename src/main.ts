@@ -79,6 +79,7 @@ export async function start(config: Config, wanted: readonly Role[]): Promise<Ru
       const repositories = createRepositories(
         config.gitUrlTemplate,
         config.production ? null : join(config.dataDir, 'repos'),
+        config.searchPath,
       )
       const deps: Deps = { config, db, notifications, vault, repositories, tokenDirectory, log }
       const tls = config.tls && { cert: await readFile(config.tls.certFile), key: await readFile(config.tls.keyFile) }

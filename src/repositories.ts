@@ -26,32 +26,32 @@ export function isRefName(ref: string): boolean {
   )
 }
 
-// The build never sees the server's environment, and neither does git: no prompt, no helper, no configuration of a user.
-const gitEnvironment = {
-  PATH: process.env.PATH ?? '/usr/bin:/bin',
-  GIT_TERMINAL_PROMPT: '0',
-  GIT_CONFIG_NOSYSTEM: '1',
-  GIT_CONFIG_GLOBAL: '/dev/null',
-  GIT_ALLOW_PROTOCOL: 'file:http:https',
-  // A bare repository of the data directory may belong to another system user.
-  GIT_CONFIG_COUNT: '1',
-  GIT_CONFIG_KEY_0: 'safe.directory',
-  GIT_CONFIG_VALUE_0: '*',
-}
+type Git = (args: string[], timeoutMs: number) => Promise<{ ok: boolean; stdout: string }>
 
-function git(args: string[], timeoutMs: number): Promise<{ ok: boolean; stdout: string; stderr: string }> {
-  return new Promise((resolve) => {
-    execFile(
-      'git',
-      args,
-      { env: gitEnvironment, timeout: timeoutMs, killSignal: 'SIGKILL', maxBuffer: 16 << 20 },
-      (error, stdout, stderr) => resolve({ ok: !error, stdout, stderr }),
-    )
-  })
+/** Git as the server calls it: without the server's environment, so no prompt, no helper, no configuration of a user. */
+function createGit(searchPath: string): Git {
+  const env = {
+    PATH: searchPath,
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_CONFIG_GLOBAL: '/dev/null',
+    GIT_ALLOW_PROTOCOL: 'file:http:https',
+    // A bare repository of the data directory may belong to another system user.
+    GIT_CONFIG_COUNT: '1',
+    GIT_CONFIG_KEY_0: 'safe.directory',
+    GIT_CONFIG_VALUE_0: '*',
+  }
+  return (args, timeoutMs) =>
+    new Promise((resolve) => {
+      const options = { env, timeout: timeoutMs, killSignal: 'SIGKILL', maxBuffer: 16 << 20 } as const
+      execFile('git', args, options, (error, stdout) => resolve({ ok: !error, stdout }))
+    })
 }
 
 /** `localRoot` is null in production, where only the template counts. */
-export function createRepositories(urlTemplate: string, localRoot: string | null): Repositories {
+export function createRepositories(urlTemplate: string, localRoot: string | null, searchPath: string): Repositories {
+  const git = createGit(searchPath)
+
   function localPath(repo: string): string | null {
     if (localRoot === null) return null
     const path = join(localRoot, `${repo}.git`)
@@ -63,13 +63,13 @@ export function createRepositories(urlTemplate: string, localRoot: string | null
     async resolve(repo, ref, timeoutMs) {
       const local = localPath(repo)
       return local
-        ? resolveLocal(local, ref, timeoutMs)
-        : resolveRemote(urlTemplate.replace('{repo}', repo), ref, timeoutMs)
+        ? resolveLocal(git, local, ref, timeoutMs)
+        : resolveRemote(git, urlTemplate.replace('{repo}', repo), ref, timeoutMs)
     },
   }
 }
 
-async function resolveLocal(path: string, ref: string, timeoutMs: number): Promise<Resolution> {
+async function resolveLocal(git: Git, path: string, ref: string, timeoutMs: number): Promise<Resolution> {
   // Reading the branch's file saves the 4 ms that a git process takes; packed refs, tags and hashes are left to git.
   const hash = (await readFile(join(path, 'refs/heads', ref), 'utf8').catch(() => '')).trim()
   if (fullHash.test(hash)) return { found: hash }
@@ -81,7 +81,7 @@ async function resolveLocal(path: string, ref: string, timeoutMs: number): Promi
   return 'not_found'
 }
 
-async function resolveRemote(url: string, ref: string, timeoutMs: number): Promise<Resolution> {
+async function resolveRemote(git: Git, url: string, ref: string, timeoutMs: number): Promise<Resolution> {
   const patterns = partialHash.test(ref) ? [] : [`refs/heads/${ref}`, `refs/tags/${ref}`, `refs/tags/${ref}^{}`]
   const result = await git(['ls-remote', '--', url, ...patterns], timeoutMs)
   if (!result.ok) return 'unreachable'

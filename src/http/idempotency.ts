@@ -74,19 +74,21 @@ export function createReplay(deps: Deps) {
   }
 }
 
-export type Once = <T>(
+export type Once = <T, P = undefined>(
   request: FastifyRequest,
   reply: FastifyReply,
   status: number,
-  work: (db: Db) => Promise<T>,
+  work: (db: Db, prepared: P) => Promise<T>,
   location?: (made: T) => string,
+  /** What must be known before the transaction begins, such as the answer of another host. */
+  prepare?: () => Promise<P>,
 ) => Promise<T>
 
 /** Runs the work of a POST and answers with it; with an Idempotency-Key, once for all requests that carry it. */
 export function createOnce(deps: Deps): Once {
-  return async function once(request, reply, status, work, location) {
+  return async function once(request, reply, status, work, location, prepare = async () => undefined as never) {
     if (!request.idempotency) {
-      const made = await work(deps.db)
+      const made = await work(deps.db, await prepare())
       if (location) reply.header('location', `/api${location(made)}`)
       reply.code(status)
       return made
@@ -95,6 +97,7 @@ export function createOnce(deps: Deps): Once {
     const { tokenId } = request.actor
     let answer: { stored: Stored } | { text: string; address: string | null }
     try {
+      const prepared = await prepare()
       answer = await deps.db.$transaction(async (db) => {
         // Held until commit or rollback, also by a crash: a key can neither run twice at once nor stay locked.
         const [lock] = await rows<{ held: boolean }>(
@@ -104,7 +107,7 @@ export function createOnce(deps: Deps): Once {
         if (!lock?.held) throw new Fault('idempotency_in_progress', undefined, { retryAfterSeconds: 1 })
         const stored = await findStored(db, tokenId, key)
         if (stored) return { stored }
-        const made = await work(db)
+        const made = await work(db, prepared)
         const address = location ? `/api${location(made)}` : null
         reply.code(status)
         const text = reply.serialize(made as object) as string

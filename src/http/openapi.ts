@@ -83,8 +83,10 @@ function headersOf(route: RouteOptions, schema: FastifySchema): TSchema | undefi
   return { type: 'object', properties } as unknown as TSchema
 }
 
+type RequestBody = { required?: boolean; content: Record<string, { schema: { type?: string | string[] } }> }
+
 type Document = {
-  paths: Record<string, Record<string, { responses: Record<string, object> }>>
+  paths: Record<string, Record<string, { responses: Record<string, object>; requestBody?: RequestBody }>>
   components: { responses?: Record<string, object> }
 }
 
@@ -96,13 +98,16 @@ const sharedResponses: Record<string, string> = {
   503: 'Unavailable',
 }
 
-function shareResponses(document: Document): void {
+function finishDocument(document: Document): void {
   const shared: Record<string, object> = {}
-  for (const { responses } of Object.values(document.paths).flatMap((path) => Object.values(path))) {
+  for (const { responses, requestBody } of Object.values(document.paths).flatMap((path) => Object.values(path))) {
     for (const [status, name] of Object.entries(sharedResponses)) {
       shared[name] ??= responses[status]!
       responses[status] = { $ref: `#/components/responses/${name}` }
     }
+    // A body that may be null may be left out.
+    const type = requestBody?.content['application/json']?.schema.type
+    if (requestBody && type?.includes('null')) requestBody.required = false
   }
   document.components.responses = shared
 }
@@ -125,7 +130,7 @@ export async function useOpenApi(app: FastifyInstance): Promise<void> {
     refResolver: { buildLocalReference: (json, _baseUri, _fragment, i) => String(json.$id ?? `def-${i}`) },
     transformObject: (made) => {
       const document = 'openapiObject' in made ? made.openapiObject : {}
-      shareResponses(document as Document)
+      finishDocument(document as Document)
       return document as never
     },
     transform: ({ schema, url, route }) => {

@@ -22,17 +22,20 @@ export async function negotiateVersion(request: FastifyRequest, reply: FastifyRe
   throw new Fault('unknown_api_version', `There is no version ${String(wanted).slice(0, 40)}; known is ${apiVersion}.`)
 }
 
-const maxLoopDelayMs = 1_000
+// One long pause is a hiccup; a second and a half of nothing but pauses is overload.
+const maxLoopDelayMs = 500
+const windowMs = 500
+const windowsInARow = 3
 
 /** Sheds requests while too many are under way or the event loop lags; reads health checks as usual. */
 export function shedLoad(app: FastifyInstance, maxInFlight: number): void {
   const delay = monitorEventLoopDelay({ resolution: 20 })
   delay.enable()
-  let lagging = false
+  let slowWindows = 0
   const timer = setInterval(() => {
-    lagging = delay.mean / 1e6 > maxLoopDelayMs
+    slowWindows = delay.mean / 1e6 > maxLoopDelayMs ? slowWindows + 1 : 0
     delay.reset()
-  }, 500)
+  }, windowMs)
   timer.unref()
   app.addHook('onClose', async () => {
     clearInterval(timer)
@@ -42,7 +45,7 @@ export function shedLoad(app: FastifyInstance, maxInFlight: number): void {
   const underWay = new WeakSet<FastifyRequest>()
   let inFlight = 0
   app.addHook('onRequest', async (request) => {
-    if (lagging || inFlight >= maxInFlight) throw new Fault('overloaded', undefined, { retryAfterSeconds: 1 })
+    if (slowWindows >= windowsInARow || inFlight >= maxInFlight) throw new Fault('overloaded', undefined, { retryAfterSeconds: 1 })
     underWay.add(request)
     inFlight++
   })

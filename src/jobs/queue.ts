@@ -6,11 +6,11 @@ import type { JobKind, JobKinds } from './kinds.ts'
 
 /**
  * The insert of a job, as one more part of the statement that makes the change: written if `source` has a row.
- * A key makes two waiting jobs one, and pulls the earlier one forward.
+ * A key makes two waiting jobs one, run at the earlier time; one that is running already is run once more.
  */
 export function jobSql<K extends JobKind>(kind: K, key: string | null, payload: JobKinds[K], source: Sql): Sql {
   return sql`INSERT INTO job (kind, key, payload)
     SELECT ${kind}, ${key}, ${JSON.stringify(payload)}::jsonb FROM ${source}
     ON CONFLICT (kind, key) WHERE failed_at IS NULL
-    DO UPDATE SET run_at = LEAST(job.run_at, excluded.run_at)`
+    DO UPDATE SET run_at = CASE WHEN job.locked_by IS NULL THEN LEAST(job.run_at, excluded.run_at) ELSE excluded.run_at END`
 }

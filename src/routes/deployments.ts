@@ -41,16 +41,15 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
         response: { 201: Named(Deployment) },
       },
     },
-    async (request, reply) => {
-      const plan = await planDeployment(db, repositories, request.actor, request.body)
-      return once(
+    (request, reply) =>
+      once(
         request,
         reply,
         201,
-        (db) => createDeployment(db, config, request.actor, plan),
+        (db, plan) => createDeployment(db, config, request.actor, plan),
         (deployment) => `/deployments/${deployment.id}`,
-      )
-    },
+        () => planDeployment(db, repositories, request.actor, request.body),
+      ),
   )
 
   app.get(

@@ -127,7 +127,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     async (request, reply) => {
       const { id } = request.params
-      const overlapSeconds = request.body.overlapSeconds ?? 0
+      const overlapSeconds = request.body?.overlapSeconds ?? 0
       const made = await once(
         request,
         reply,

@@ -3,7 +3,8 @@ import { type Static, type TObject, type TProperties, type TSchema, Type } from 
 
 /** The schema, or null, in the form that serialises without trying alternatives. */
 export function Nullable<T extends TSchema>(schema: T) {
-  return Type.Unsafe<Static<T> | null>({ ...schema, type: [schema.type, 'null'] })
+  const values = schema.enum ? { enum: [...schema.enum, null] } : {}
+  return Type.Unsafe<Static<T> | null>({ ...schema, ...values, type: [schema.type, 'null'] })
 }
 
 /** A field of a response that refers to a named component of openapi.yaml. */
@@ -29,6 +30,11 @@ export function Body<T extends TProperties>(
   options: { description?: string; examples?: unknown[]; minProperties?: number } = {},
 ): TObject<T> {
   return Type.Object(properties, { additionalProperties: false, ...options })
+}
+
+/** A request object that may be left out altogether; Fastify hands null to the validator then. */
+export function OptionalBody<T extends TObject>(body: T) {
+  return Type.Unsafe<Static<T> | null>({ ...body, type: ['object', 'null'] })
 }
 
 export const Timestamp = Type.String({ format: 'date-time', description: 'ISO 8601, UTC, milliseconds' })

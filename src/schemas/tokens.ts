@@ -1,6 +1,6 @@
 // API tokens.
 import { Type } from '@sinclair/typebox'
-import { Body, Choice, ListOf, ListQuery, Nullable, ProjectKey, Timestamp } from './common.ts'
+import { Body, Choice, ListOf, ListQuery, Nullable, OptionalBody, ProjectKey, Timestamp } from './common.ts'
 
 const nouns = ['projects', 'deployments', 'domains', 'dns', 'tickets', 'tokens', 'webhooks', 'events'] as const
 
@@ -75,13 +75,15 @@ export const CreateToken = Body(
   { examples: [{ name: 'ci', scopes: ['deployments:write'], projects: ['hello'] }] },
 )
 
-export const RotateToken = Body(
-  {
-    overlapSeconds: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 604_800, default: 0, description: 'How long the old secret still works' }),
-    ),
-  },
-  { examples: [{ overlapSeconds: 3600 }] },
+export const RotateToken = OptionalBody(
+  Body(
+    {
+      overlapSeconds: Type.Optional(
+        Type.Integer({ minimum: 0, maximum: 604_800, default: 0, description: 'How long the old secret still works' }),
+      ),
+    },
+    { examples: [{ overlapSeconds: 3600 }] },
+  ),
 )
 
 export const TokenParams = Type.Object({ id: Type.String({ description: 'tok_…' }) })

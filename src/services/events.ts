@@ -38,10 +38,10 @@ export function eventOf(
  * The insert of an event, as one more part of the statement that makes the change: written if `source`, the part
  * that makes it, has a row. One round trip and one commit for both.
  */
-export function eventSql(event: NewEvent, source: Sql): Sql {
+export function eventSql(event: Omit<NewEvent, 'projectId'> & { projectId: string | null | Sql }, source: Sql): Sql {
   return sql`INSERT INTO event (id, account_id, project_id, type, actor, subject, data, created_at)
     SELECT ${newId('evt')}, ${event.accountId}, ${event.projectId}, ${event.type}, ${event.actor}, ${event.subject},
-      ${JSON.stringify(event.data)}::jsonb, now() FROM ${source}`
+      ${JSON.stringify(event.data)}::json, now() FROM ${source}`
 }
 
 /** Writes events beside changes that take more than one statement; `db` is the handle of their transaction. */
@@ -52,8 +52,8 @@ export async function append(db: Db, events: NewEvent[]): Promise<void> {
     db,
     sql`INSERT INTO event (id, account_id, project_id, type, actor, subject, data, created_at)
         SELECT id, "accountId", "projectId", type, actor, subject, data, now()
-        FROM jsonb_to_recordset(${JSON.stringify(batch)}::jsonb) AS e(id text, "accountId" text, "projectId" text,
-          type text, actor text, subject text, data jsonb) RETURNING id`,
+        FROM json_to_recordset(${JSON.stringify(batch)}::json) AS e(id text, "accountId" text, "projectId" text,
+          type text, actor text, subject text, data json) RETURNING id`,
   )
 }
 

@@ -215,7 +215,7 @@ CREATE TABLE "event" (
     "type" TEXT NOT NULL,
     "actor" TEXT NOT NULL,
     "subject" TEXT NOT NULL,
-    "data" JSONB NOT NULL,
+    "data" JSON NOT NULL,
     "created_at" TIMESTAMPTZ(3) NOT NULL,
 
     CONSTRAINT "event_pkey" PRIMARY KEY ("id")
@@ -371,12 +371,23 @@ DECLARE
   other text;
 BEGIN
   PERFORM 1 FROM "domain" WHERE "id" = NEW."domain_id" FOR NO KEY UPDATE;
-  SELECT r."id" INTO other FROM "dns_record" r
-    WHERE r."domain_id" = NEW."domain_id" AND r."name" = NEW."name" AND r."id" <> NEW."id"
-      AND (r."type" = 'CNAME' OR NEW."type" = 'CNAME'
-        OR (NEW."type" = 'ALIAS' AND r."type" IN ('ALIAS', 'A', 'AAAA'))
-        OR (r."type" = 'ALIAS' AND NEW."type" IN ('A', 'AAAA')))
-    LIMIT 1;
+  -- One query per case, so that each is answered by an index: a name may have thousands of records, and an import makes
+  -- as many of these checks.
+  IF NEW."type" = 'CNAME' THEN
+    SELECT r."id" INTO other FROM "dns_record" r
+      WHERE r."domain_id" = NEW."domain_id" AND r."name" = NEW."name" AND r."id" <> NEW."id" LIMIT 1;
+  ELSIF NEW."type" IN ('ALIAS', 'A', 'AAAA') THEN
+    SELECT r."id" INTO other FROM "dns_record" r
+      WHERE r."domain_id" = NEW."domain_id" AND r."name" = NEW."name" AND r."type" IN ('CNAME', 'ALIAS')
+        AND r."id" <> NEW."id" LIMIT 1;
+    IF other IS NULL AND NEW."type" = 'ALIAS' THEN
+      SELECT r."id" INTO other FROM "dns_record" r
+        WHERE r."domain_id" = NEW."domain_id" AND r."name" = NEW."name" AND r."type" IN ('A', 'AAAA') LIMIT 1;
+    END IF;
+  ELSE
+    SELECT r."id" INTO other FROM "dns_record" r
+      WHERE r."domain_id" = NEW."domain_id" AND r."name" = NEW."name" AND r."type" = 'CNAME' LIMIT 1;
+  END IF;
   IF other IS NOT NULL THEN
     RAISE EXCEPTION 'dns_record_exclusive' USING ERRCODE = 'exclusion_violation', DETAIL = other;
   END IF;

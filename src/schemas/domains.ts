@@ -1,0 +1,119 @@
+// Custom domains: ownership, certificate, and what a caller has to do for either.
+import { Type } from '@sinclair/typebox'
+import { Body, Choice, ListOf, ListQuery, Named, Nullable, NullableNamed, ProjectKey, Timestamp } from './common.ts'
+
+export const sslStates = ['PENDING', 'ISSUING', 'ACTIVE', 'ERROR', 'EXPIRED'] as const
+export const verificationMethods = ['nameservers', 'txt'] as const
+
+const verificationExample = {
+  method: null,
+  txt: { name: '_berth.example.com', value: 'berth-verify=3k9m2x7q4tb8w1zc5v0n6hjd2r' },
+  checkedAt: null,
+  nextCheckAt: '2026-11-14T09:32:00.000Z',
+  observed: { nameservers: [], txt: [] },
+  reason: null,
+}
+
+export const DomainVerification = Type.Object(
+  {
+    method: Nullable(
+      Choice(verificationMethods, { description: 'What proved the ownership; null until something did' }),
+    ),
+    txt: Type.Object(
+      { name: Type.String(), value: Type.String() },
+      { description: 'TXT record that proves the ownership where the nameservers stay elsewhere' },
+    ),
+    checkedAt: Nullable(Timestamp),
+    nextCheckAt: Nullable(Timestamp),
+    observed: Type.Object(
+      { nameservers: Type.Array(Type.String()), txt: Type.Array(Type.String()) },
+      { description: 'What the last check found' },
+    ),
+    reason: Nullable(Type.String({ description: 'Why the last check did not find the proof' })),
+  },
+  {
+    $id: 'DomainVerification',
+    description: 'What is expected, what was seen, and the record to add',
+    examples: [verificationExample],
+  },
+)
+
+export const Certificate = Type.Object(
+  {
+    issuer: Nullable(Type.String({ description: 'null until the first certificate is issued' })),
+    serial: Nullable(Type.String()),
+    notBefore: Nullable(Timestamp),
+    notAfter: Nullable(Timestamp),
+    sans: Type.Array(Type.String(), { description: 'Names that the certificate is for' }),
+    lastError: Nullable(Type.String({ description: 'Why the last attempt failed' })),
+    nextAttemptAt: Nullable(Timestamp),
+  },
+  {
+    $id: 'Certificate',
+    description: 'The certificate in service; its private key never leaves',
+    examples: [
+      {
+        issuer: 'CN=R11,O=Let’s Encrypt,C=US',
+        serial: '04b1f2a7',
+        notBefore: '2026-11-14T08:40:00.000Z',
+        notAfter: '2027-02-12T08:40:00.000Z',
+        sans: ['example.com'],
+        lastError: null,
+        nextAttemptAt: '2027-01-13T08:40:00.000Z',
+      },
+    ],
+  },
+)
+
+export const Domain = Type.Object(
+  {
+    name: Type.String({ description: 'Lower case, in Punycode; the key of the domain' }),
+    project: Type.String(),
+    verified: Type.Boolean(),
+    ssl: Choice(sslStates),
+    nameservers: Type.Array(Type.String(), { description: 'Where the domain is expected to point' }),
+    createdAt: Timestamp,
+    verification: Named(DomainVerification),
+    certificate: NullableNamed(Certificate),
+    verifiedAt: Nullable(Timestamp),
+  },
+  {
+    $id: 'Domain',
+    description: 'A custom domain of a project',
+    examples: [
+      {
+        name: 'example.com',
+        project: 'hello',
+        verified: false,
+        ssl: 'PENDING',
+        nameservers: ['ns1.berth.test', 'ns2.berth.test'],
+        createdAt: '2026-11-14T09:32:00.000Z',
+        verification: verificationExample,
+        certificate: null,
+        verifiedAt: null,
+      },
+    ],
+  },
+)
+
+export const CreateDomain = Body(
+  {
+    project: ProjectKey,
+    name: Type.String({
+      minLength: 1,
+      maxLength: 254,
+      description: 'Domain name, Unicode or Punycode, or a wildcard such as *.example.com',
+    }),
+  },
+  { examples: [{ project: 'hello', name: 'example.com' }] },
+)
+
+export const DomainParams = Type.Object({ name: Type.String({ maxLength: 512, description: 'Name of the domain' }) })
+
+export const DomainList = ListOf('domains', Domain)
+
+export const DomainQuery = ListQuery({
+  project: Type.Optional(ProjectKey),
+  verified: Type.Optional(Type.Boolean()),
+  ssl: Type.Optional(Choice(sslStates)),
+})

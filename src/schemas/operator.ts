@@ -1,0 +1,74 @@
+// What the platform's own staff sees: accounts, and the tickets of all of them.
+import { Type } from '@sinclair/typebox'
+import { Body, Choice, ListOf, ListQuery, Named, Nullable, Timestamp } from './common.ts'
+import { AccountSummary } from './events.ts'
+import { Ticket, ticketExample, ticketPriorities, ticketStatuses } from './tickets.ts'
+
+export const OperatorTicket = Type.Object(
+  { ...Ticket.properties, account: Named(AccountSummary) },
+  {
+    $id: 'OperatorTicket',
+    description: 'A ticket and the account that opened it',
+    examples: [{ ...ticketExample, account: { id: 'acc_01jcqk4m1p0ga8z3w6x5n2dv', name: 'acme' } }],
+  },
+)
+
+export const OperatorTicketList = ListOf('tickets', OperatorTicket)
+
+export const ChangeTicketAsSupport = Body(
+  { status: Type.Optional(Choice(ticketStatuses)), priority: Type.Optional(Choice(ticketPriorities)) },
+  { minProperties: 1, examples: [{ status: 'IN_PROGRESS', priority: 'high' }] },
+)
+
+const accountExample = {
+  id: 'acc_01jcqk4m1p0ga8z3w6x5n2dv',
+  name: 'acme',
+  suspended: false,
+  suspendedAt: null,
+  createdAt: '2026-11-14T09:00:00.000Z',
+}
+
+export const OperatorAccount = Type.Object(
+  {
+    id: Type.String({ description: 'acc_…' }),
+    name: Type.String(),
+    suspended: Type.Boolean({ description: 'Every token of the account is refused' }),
+    suspendedAt: Nullable(Timestamp),
+    createdAt: Timestamp,
+  },
+  { $id: 'OperatorAccount', description: 'An account of the platform', examples: [accountExample] },
+)
+
+export const NewAccount = Type.Object(
+  {
+    ...OperatorAccount.properties,
+    token: Type.String({ description: 'The test key, with full access to the account; shown here and never again' }),
+  },
+  {
+    $id: 'NewAccount',
+    description: 'A new account and its test key',
+    // Not a well-formed token: its checksum is wrong, so nobody takes it for a leak.
+    examples: [{ ...accountExample, token: 'brt_EXAMPLEEXAMPLEEXAMPLEEXAMPLEEX000000' }],
+  },
+)
+
+export const CreateAccount = Body(
+  {
+    name: Type.String({
+      minLength: 1,
+      maxLength: 100,
+      // Invisible characters would make two names that look alike.
+      pattern: '^[^\\s\\p{Cc}\\p{Cf}]([^\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]*[^\\s\\p{Cc}\\p{Cf}])?$',
+      description: 'must be 1 to 100 printable characters, without blanks at the ends',
+    }),
+  },
+  { examples: [{ name: 'acme' }] },
+)
+
+export const ChangeAccount = Body({ suspended: Type.Boolean() }, { examples: [{ suspended: true }] })
+
+export const AccountParams = Type.Object({ id: Type.String({ description: 'acc_…' }) })
+
+export const AccountList = ListOf('accounts', OperatorAccount)
+
+export const AccountQuery = ListQuery({})

@@ -1,0 +1,109 @@
+// Zones as a whole: the zone file, what an import did with it, and what the nameservers serve.
+import { Type } from '@sinclair/typebox'
+import { Choice, Named, Nullable } from './common.ts'
+import { DnsRecord, DnsRecordUpdate, dnsRecordTypes, PlannedDnsRecord } from './dns-records.ts'
+
+export const highestListedChanges = 500
+
+const zoneFileExample = '$ORIGIN example.com.\n$TTL 300\nwww 3600 IN A 192.0.2.10\n'
+
+export const ZoneFileText = Type.String({ description: 'BIND zone file', examples: [zoneFileExample] })
+export const ZoneFileBody = Type.String({ minLength: 1, description: 'BIND zone file', examples: [zoneFileExample] })
+
+const Lines = (description: string) =>
+  Type.Array(Type.Object({ line: Type.Integer(), detail: Type.String() }), { description })
+
+export const ZoneImport = Type.Object(
+  {
+    dryRun: Type.Boolean(),
+    created: Type.Integer({ description: 'How many records are new' }),
+    updated: Type.Integer({ description: 'How many got another ttl or comment' }),
+    deleted: Type.Integer({ description: 'How many are not in the file' }),
+    unchanged: Type.Integer({ description: 'How many stay as they are' }),
+    changes: Type.Object(
+      {
+        deleted: Type.Array(Named(DnsRecord)),
+        updated: Type.Array(Named(DnsRecordUpdate)),
+        created: Type.Array(Named(PlannedDnsRecord)),
+      },
+      { description: 'The changed records themselves' },
+    ),
+    skipped: Type.Array(
+      Type.Object({
+        line: Type.Integer(),
+        text: Type.String(),
+        reason: Choice(['soa', 'apex_ns', 'out_of_zone', 'unsupported_type'] as const),
+      }),
+      { description: 'Lines that are not imported' },
+    ),
+    notes: Lines('Lines that were imported otherwise than written'),
+    hidden: Type.Array(
+      Type.Object({
+        name: Type.String(),
+        type: Choice(dnsRecordTypes),
+        value: Type.String(),
+        delegation: Type.String({ description: 'Name whose NS records hide this one' }),
+      }),
+      { description: 'Records that resolvers never see, because NS records above them delegate their names' },
+    ),
+    truncated: Type.Boolean({
+      description: `A list has more than ${highestListedChanges} items and shows the first of them; the counts are whole`,
+    }),
+    serial: Type.Integer({ description: 'Serial of the zone afterwards; a dry run leaves it as it is' }),
+  },
+  {
+    $id: 'ZoneImport',
+    description: 'What an import changed, or would change',
+    examples: [
+      {
+        dryRun: true,
+        created: 0,
+        updated: 0,
+        deleted: 0,
+        unchanged: 12,
+        changes: { deleted: [], updated: [], created: [] },
+        skipped: [{ line: 3, text: '@ IN NS ns1.old.example.', reason: 'apex_ns' }],
+        notes: [{ line: 9, detail: 'The TTL 5 is outside 30-86400 seconds; 30 is used.' }],
+        hidden: [],
+        truncated: false,
+        serial: 7,
+      },
+    ],
+  },
+)
+
+export const probeErrors = ['timeout', 'refused', 'unreachable', 'not_served', 'invalid_answer'] as const
+
+export const ZoneStatus = Type.Object(
+  {
+    domain: Type.String(),
+    serial: Type.Integer({ description: 'Serial of the zone in the database' }),
+    nameservers: Type.Array(
+      Type.Object({
+        name: Type.String(),
+        address: Type.String({ description: 'Address and port that were asked' }),
+        serial: Nullable(Type.Integer({ description: 'Serial that the nameserver serves; null when it did not tell' })),
+        current: Type.Boolean({ description: 'Whether it serves the serial of the database' }),
+        error: Type.Unsafe<(typeof probeErrors)[number] | null>({
+          type: ['string', 'null'],
+          enum: [...probeErrors, null],
+          description: 'Why it did not tell',
+        }),
+      }),
+    ),
+  },
+  {
+    $id: 'ZoneStatus',
+    description: 'What each nameserver serves of a zone',
+    examples: [
+      {
+        domain: 'example.com',
+        serial: 7,
+        nameservers: [
+          { name: 'ns1.berth.test', address: '127.0.0.1:5300', serial: 7, current: true, error: null },
+          { name: 'ns2.berth.test', address: '127.0.0.1:5301', serial: null, current: false, error: 'timeout' },
+        ],
+      },
+    ],
+  },
+)

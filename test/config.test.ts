@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'vitest'
+import { ConfigError, edgeUrl, loadConfig } from '../src/config.ts'
+
+const safe = {
+  NODE_ENV: 'production',
+  DATABASE_URL: 'postgres://db/berth',
+  BASE_URL: 'https://api.example.com',
+  SECRETS_KEY: Buffer.alloc(32, 1).toString('base64'),
+  TRUSTED_PROXIES: '10.0.0.1',
+}
+
+describe('configuration', () => {
+  test('needs nothing in development', () => {
+    expect(loadConfig({})).toMatchObject({
+      host: '127.0.0.1',
+      port: 3000,
+      baseUrl: 'http://localhost:3000',
+      databaseUrl: null,
+      nameservers: ['ns1.berth.test', 'ns2.berth.test'],
+      region: 'local-1',
+      rateLimitPerMinute: 600,
+      metricsPort: 9090,
+    })
+  })
+
+  test('takes an empty variable as unset', () => {
+    expect(loadConfig({ PORT: '', DATABASE_URL: '' })).toMatchObject({ port: 3000, databaseUrl: null })
+  })
+
+  test.each([
+    ['PORT', 'http'],
+    ['PORT', '70000'],
+    ['RATE_LIMIT_PER_MINUTE', '0'],
+    ['LOG_LEVEL', 'loud'],
+    ['BASE_URL', 'ftp://x'],
+    ['SECRETS_KEY', 'short'],
+    ['NAMESERVERS', 'only.one'],
+    ['GIT_URL_TEMPLATE', 'https://host/'],
+    ['TLS_CERT_FILE', 'cert.pem'],
+  ])('refuses %s=%s, naming it', (name, value) => {
+    expect(() => loadConfig({ [name]: value })).toThrow(ConfigError)
+    expect(() => loadConfig({ [name]: value })).toThrow(name)
+  })
+
+  test('is accepted in production when it is safe', () => {
+    expect(loadConfig(safe).production).toBe(true)
+  })
+
+  test.each([
+    ['DATABASE_URL', ''],
+    ['BASE_URL', 'http://api.example.com'],
+    ['SECRETS_KEY', ''],
+    ['TRUSTED_PROXIES', ''],
+  ])('is refused in production without a safe %s', (name, value) => {
+    expect(() => loadConfig({ ...safe, [name]: value })).toThrow(name)
+  })
+
+  test('serves deployments over https in production and at the edge’s port in development', () => {
+    expect(edgeUrl(loadConfig({ ...safe, DEPLOYMENT_DOMAIN: 'berth.app' }), 'hello')).toBe('https://hello.berth.app')
+    expect(edgeUrl(loadConfig({ EDGE_HTTP_PORT: '8081' }), 'hello')).toBe('http://hello.localhost:8081')
+  })
+})

@@ -1,0 +1,166 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+let dataDir: string
+let ports: Record<string, string>
+const running = new Set<ChildProcess>()
+
+// What is started is what production starts: the compiled program.
+beforeAll(() => void execFileSync('npm', ['run', '-s', 'build']))
+
+beforeEach(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'berth-start-'))
+  ports = {
+    PORT: await freePort(),
+    METRICS_PORT: await freePort(),
+    EDGE_HTTP_PORT: await freePort(),
+    EDGE_HTTPS_PORT: await freePort(),
+  }
+})
+
+afterEach(async () => {
+  for (const child of running) child.kill('SIGKILL')
+  await sleep(300)
+  await rm(dataDir, { recursive: true, force: true })
+})
+
+async function freePort(): Promise<string> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  return String(port)
+}
+
+function berth(args = ['serve'], environment: Record<string, string> = {}) {
+  const child = spawn(process.execPath, ['dist/src/cli.js', ...args], {
+    env: { PATH: process.env.PATH, DATA_DIR: join(dataDir, 'data'), LOG_LEVEL: 'warn', ...ports, ...environment },
+  })
+  running.add(child)
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
+  const exited = once(child, 'exit').then(([code]) => {
+    running.delete(child)
+    return code as number | null
+  })
+  return {
+    child,
+    exited,
+    output: () => output,
+    async ready() {
+      for (let i = 0; i < 300 && !output.includes('\nTry '); i++) {
+        if (child.exitCode !== null) throw new Error(`ended before it was ready: ${output}`)
+        await sleep(50)
+      }
+    },
+  }
+}
+
+const key = async () => (await readFile(join(dataDir, 'data/test-key'), 'utf8')).trim()
+const call = async (path: string, init: RequestInit = {}) =>
+  fetch(`http://127.0.0.1:${ports.PORT}/api${path}`, {
+    ...init,
+    headers: { authorization: `Bearer ${await key()}`, 'content-type': 'application/json' },
+  })
+
+async function postgresProcesses(): Promise<number> {
+  const list = execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })
+  return list.split('\n').filter((line) => line.includes(dataDir) && line.includes('postgres')).length
+}
+
+describe('starting', () => {
+  test('the first start makes a demo account whose key deploys the hello project; a later one keeps it all', async () => {
+    const first = berth()
+    await first.ready()
+    expect(first.output()).toMatch(/^API +http:\/\/localhost:\d+\/api +\(reference: http:\/\/localhost:\d+\/docs\)$/m)
+    expect(first.output()).toContain(await key())
+    expect((await stat(join(dataDir, 'data/test-key'))).mode & 0o777).toBe(0o600)
+    const { projects } = (await (await call('/projects')).json()) as { projects: object[] }
+    expect(projects).toMatchObject([{ name: 'hello', framework: 'static', repo: 'demo/hello' }])
+    const deployed = await call('/deployments', { method: 'POST', body: JSON.stringify({ project: 'hello' }) })
+    expect(deployed.status).toBe(201)
+    const deployment = (await deployed.json()) as { id: string; commit: string }
+    expect(deployment.commit).toMatch(/^[0-9a-f]{7}$/)
+    first.child.kill('SIGTERM')
+    expect(await first.exited).toBe(0)
+    expect(await postgresProcesses()).toBe(0)
+
+    const second = berth()
+    await second.ready()
+    expect(second.output()).not.toContain(await key())
+    expect((await call(`/deployments/${deployment.id}`)).status).toBe(200)
+    second.child.kill('SIGINT')
+    expect(await second.exited).toBe(0)
+  })
+
+  test('a second start on the same data directory, and one on a taken port, say so in one clear line', async () => {
+    const first = berth()
+    await first.ready()
+    const same = berth()
+    expect(await same.exited).toBe(1)
+    expect(same.output().trim().split('\n')).toHaveLength(1)
+    expect(same.output()).toMatch(/^berth: .*already in use by process \d+/)
+    const elsewhere = berth(['serve'], { DATA_DIR: join(dataDir, 'other') })
+    expect(await elsewhere.exited).toBe(1)
+    expect(elsewhere.output().trim()).toMatch(new RegExp(`^berth: Port ${ports.PORT} is taken[^\\n]*$`))
+    expect((await call('/projects')).status).toBe(200)
+  })
+
+  test('a bad configuration is refused in words that name the variable', async () => {
+    const child = berth(['serve'], { RATE_LIMIT_PER_MINUTE: 'many' })
+    expect(await child.exited).toBe(1)
+    expect(child.output()).toMatch(/^berth: RATE_LIMIT_PER_MINUTE is not valid/)
+  })
+})
+
+describe('stopping', () => {
+  test('lets a request that is under way finish', async () => {
+    const server = berth()
+    await server.ready()
+    const made = await call('/deployments', { method: 'POST', body: JSON.stringify({ project: 'hello' }) })
+    const { id } = (await made.json()) as { id: string }
+    const waiting = call(`/deployments/${id}?wait=2`)
+    await sleep(300)
+    server.child.kill('SIGTERM')
+    expect((await waiting).status).toBe(200)
+    expect(await server.exited).toBe(0)
+  })
+
+  test('by kill -9 leaves no PostgreSQL, and the next start finds every write that was answered', async () => {
+    const server = berth()
+    await server.ready()
+    const made = await call('/deployments', { method: 'POST', body: JSON.stringify({ project: 'hello' }) })
+    const { id } = (await made.json()) as { id: string }
+    server.child.kill('SIGKILL')
+    await server.exited
+    for (let i = 0; i < 100 && (await postgresProcesses()) > 0; i++) await sleep(50)
+    expect(await postgresProcesses()).toBe(0)
+    const next = berth()
+    await next.ready()
+    expect((await call(`/deployments/${id}`)).status).toBe(200)
+    next.child.kill('SIGTERM')
+    expect(await next.exited).toBe(0)
+  })
+})
+
+describe('the command line', () => {
+  test('makes accounts and tokens whose secrets work, and refuses what it does not know', async () => {
+    const account = berth(['accounts', 'create', 'acme'])
+    expect(await account.exited).toBe(0)
+    const [, id] = /^Account +(acc_\w+)$/m.exec(account.output())!
+    const token = berth(['tokens', 'create', '--account', id!, '--scopes', 'dns:write', '--name', 'ci'])
+    expect(await token.exited).toBe(0)
+    expect(token.output()).toMatch(/^Secret +brt_[0-9A-Za-z]{36}$/m)
+    const bad = berth(['tokens', 'create', '--account', id!, '--scopes', 'dns:all', '--name', 'ci'])
+    expect(await bad.exited).toBe(1)
+    expect(bad.output()).toMatch(/There is no scope dns:all/)
+  })
+})
