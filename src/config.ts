@@ -27,6 +27,12 @@ const Environment = Type.Object({
   NAMESERVER_LISTEN: List('127.0.0.1:5300,127.0.0.1:5301'),
   GIT_URL_TEMPLATE: Text('https://github.com/{repo}.git'),
   REGION: Text('local-1'),
+  BUILD_CONCURRENCY: Type.Integer({ minimum: 1, default: 2 }),
+  BUILD_TIMEOUT_MS: Type.Integer({ minimum: 1000, default: 900_000 }),
+  BUILD_MEMORY_MB: Type.Integer({ minimum: 64, default: 2048 }),
+  BUILD_SANDBOX: Type.Union([Type.Literal('auto'), Type.Literal('bubblewrap'), Type.Literal('none')], {
+    default: 'auto',
+  }),
   SECRETS_KEY: Text(),
   SECRETS_KEY_OLD: List(),
   RATE_LIMIT_PER_MINUTE: Type.Integer({ minimum: 1, default: 600 }),
@@ -87,6 +93,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
       unsafe.push('DATABASE_URL is required in production: the embedded database is for development.')
     if (!baseUrl.startsWith('https://')) unsafe.push('BASE_URL must start with https:// in production.')
     if (!env.SECRETS_KEY) unsafe.push('SECRETS_KEY is required in production; `openssl rand -base64 32` makes one.')
+    if (env.BUILD_SANDBOX === 'none')
+      unsafe.push('BUILD_SANDBOX=none runs builds unprotected, which production refuses.')
     if (!tls && !env.TRUSTED_PROXIES) {
       unsafe.push('Production serves HTTPS only: set TLS_CERT_FILE and TLS_KEY_FILE, or TRUSTED_PROXIES.')
     }
@@ -113,6 +121,12 @@ export function loadConfig(source: Record<string, string | undefined>) {
     nameserverListen: list(env.NAMESERVER_LISTEN),
     gitUrlTemplate: env.GIT_URL_TEMPLATE,
     region: env.REGION,
+    build: {
+      concurrency: env.BUILD_CONCURRENCY,
+      timeoutMs: env.BUILD_TIMEOUT_MS,
+      memoryMb: env.BUILD_MEMORY_MB,
+      sandbox: env.BUILD_SANDBOX,
+    },
     secretsKey: env.SECRETS_KEY ? secretKey('SECRETS_KEY', env.SECRETS_KEY) : null,
     oldSecretsKeys: list(env.SECRETS_KEY_OLD).map((text) => secretKey('SECRETS_KEY_OLD', text)),
     rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,

@@ -117,7 +117,7 @@ export async function useOpenApi(app: FastifyInstance): Promise<void> {
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
-      info: { title: 'Berth', version: apiVersion, description, license: { name: 'Apache-2.0' } },
+      info: { title: 'Berth', version: apiVersion, description },
       servers: [{ url: '/api', description: 'This server' }],
       tags,
       components: {

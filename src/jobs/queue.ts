@@ -1,7 +1,7 @@
 // The job queue: rows written in the transaction of the change that needs the work.
 // It is a table of ours and not pg-boss, because a job then is one more part of the statement that makes the change;
 // pg-boss wants a statement of its own, which makes an interactive transaction of it (1,100/s against 4,700 measured).
-import { type Sql, sql } from '../db.ts'
+import { type Db, rows, type Sql, sql } from '../db.ts'
 import type { JobKind, JobKinds } from './kinds.ts'
 
 /**
@@ -13,4 +13,14 @@ export function jobSql<K extends JobKind>(kind: K, key: string | null, payload: 
     SELECT ${kind}, ${key}, ${JSON.stringify(payload)}::jsonb FROM ${source}
     ON CONFLICT (kind, key) WHERE failed_at IS NULL
     DO UPDATE SET run_at = CASE WHEN job.locked_by IS NULL THEN LEAST(job.run_at, excluded.run_at) ELSE excluded.run_at END`
+}
+
+/** Enqueues a job beside changes that take more than one statement; `db` is the handle of their transaction. */
+export async function enqueue<K extends JobKind>(
+  db: Db,
+  kind: K,
+  key: string | null,
+  payload: JobKinds[K],
+): Promise<void> {
+  await rows(db, sql`WITH one AS (SELECT 1), queued AS (${jobSql(kind, key, payload, sql`one`)}) SELECT 1 AS done`)
 }

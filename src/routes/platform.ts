@@ -34,6 +34,8 @@ export const platformRoutes: FastifyPluginAsync<{ deps: Deps }> = async (app, { 
       withDefaultFonts: false,
       telemetry: false,
       hideClientButton: true,
+      showDeveloperTools: 'never',
+      authentication: { preferredSecurityScheme: 'bearer' },
       agent: { disabled: true },
       mcp: { disabled: true },
     } as never,

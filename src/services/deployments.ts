@@ -5,7 +5,7 @@ import { type Config, edgeUrl } from '../config.ts'
 import { type Db, inTransaction, rows, sql } from '../db.ts'
 import { Fault } from '../errors.ts'
 import { newId, randomLabel } from '../ids.ts'
-import { jobSql } from '../jobs/queue.ts'
+import { enqueue, jobSql } from '../jobs/queue.ts'
 import { type PageOf, type PageRequest, pageOf } from '../page.ts'
 import { isRefName, type Repositories } from '../repositories.ts'
 import type { CreateDeployment, DeploymentQuery, Deployment as DeploymentSchema } from '../schemas/deployments.ts'
@@ -201,6 +201,7 @@ export async function deleteDeployment(
     if (row.current) throw new Fault('deployment_in_production')
     if (row.state === 'BUILDING') throw new Fault('deployment_building')
     await db.deployment.delete({ where: { id: row.id } })
+    await enqueue(db, 'reap', row.id, { deploymentIds: [row.id] })
     await append(db, [eventOf(actor, 'deployment.deleted', row.id, row.projectId, view)])
   })
 }

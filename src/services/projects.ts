@@ -5,6 +5,7 @@ import { type Config, edgeUrl } from '../config.ts'
 import { type Db, inTransaction, rows, type Sql, sql } from '../db.ts'
 import { Fault, invalidField } from '../errors.ts'
 import { newId, randomLabel } from '../ids.ts'
+import { enqueue } from '../jobs/queue.ts'
 import { type PageOf, type PageRequest, pageOf } from '../page.ts'
 import { isRefName } from '../repositories.ts'
 import type { ChangeProject, CreateProject, ProjectQuery, Project as ProjectSchema } from '../schemas/projects.ts'
@@ -232,7 +233,9 @@ export async function deleteProject(
       const names = domains.map((domain) => domain.name).join(', ')
       throw new Fault('project_has_domains', `Domains are attached to ${row.name}: ${names}. Delete them first.`)
     }
+    const deployments = await db.deployment.findMany({ where: { projectId: row.id }, select: { id: true } })
     await db.project.delete({ where: { id: row.id } })
+    await enqueue(db, 'reap', row.id, { deploymentIds: deployments.map(({ id }) => id) })
     await append(db, [eventOf(actor, 'project.deleted', row.id, row.id, view)])
   })
 }

@@ -1,0 +1,155 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pino } from 'pino'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { enqueue } from '../../src/jobs/queue.ts'
+import { type Handler, startWorker, type Worker } from '../../src/jobs/worker.ts'
+import { startApi, type TestApi } from '../helpers/api.ts'
+
+let api: TestApi
+const workers: Worker[] = []
+beforeAll(async () => {
+  api = await startApi()
+})
+afterAll(() => api.stop())
+beforeEach(() => api.db.job.deleteMany())
+afterEach(async () => {
+  for (const worker of workers.splice(0)) await worker.stop()
+})
+
+type Run = Handler<'reap'>['run']
+
+function work(run: Run, options: Partial<Handler<'reap'>> = {}): Worker {
+  const handler = { concurrency: 2, retryDelaysMs: [], giveUp: async () => {}, ...options, run }
+  const worker = startWorker(api.db, api.deps.notifications, pino({ level: 'silent' }), { reap: handler })
+  workers.push(worker)
+  return worker
+}
+
+const add = (key: string | null) => enqueue(api.db, 'reap', key, { deploymentIds: [key ?? ''] })
+const jobs = () => api.db.job.findMany()
+
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  for (let i = 0; i < 500; i++) {
+    if (await condition()) return
+    await sleep(10)
+  }
+  throw new Error('waited in vain')
+}
+
+describe('a job', () => {
+  test('starts at once when it is enqueued, and is gone when it is done', async () => {
+    const seen: string[] = []
+    work(async ({ deploymentIds }) => void seen.push(...deploymentIds))
+    await add('a')
+    await until(() => seen.length === 1)
+    await until(async () => (await jobs()).length === 0)
+  })
+
+  test('is not there when the transaction that enqueued it is rolled back', async () => {
+    await api.db
+      .$transaction(async (db) => {
+        await enqueue(db, 'reap', 'x', { deploymentIds: [] })
+        throw new Error('no')
+      })
+      .catch(() => {})
+    expect(await jobs()).toEqual([])
+  })
+
+  test('is taken by one of several workers', async () => {
+    const seen: string[] = []
+    for (let i = 0; i < 4; i++) work(async ({ deploymentIds }) => void seen.push(...deploymentIds))
+    const keys = Array.from({ length: 40 }, (_, index) => `k${index}`)
+    await Promise.all(keys.map(add))
+    await until(async () => (await jobs()).length === 0)
+    expect(seen.sort()).toEqual(keys.sort())
+  })
+
+  test('with a key waits once, however often it is asked for', async () => {
+    for (let i = 0; i < 5; i++) await add('same')
+    expect(await jobs()).toHaveLength(1)
+  })
+
+  test('asked for again while it runs is run once more', async () => {
+    let runs = 0
+    const gate = Promise.withResolvers<void>()
+    work(async () => {
+      runs++
+      if (runs === 1) await gate.promise
+    })
+    await add('again')
+    await until(() => runs === 1)
+    await add('again')
+    gate.resolve()
+    await until(() => runs === 2)
+    await until(async () => (await jobs()).length === 0)
+  })
+
+  test('that fails is tried again by its table, then given up with the error recorded', async () => {
+    let attempts = 0
+    let given: Error | null = null
+    const run = async () => {
+      attempts++
+      throw new Error(`broken ${attempts}`)
+    }
+    work(run, {
+      retryDelaysMs: [1, 1],
+      giveUp: async (_payload, error) => {
+        given = error
+      },
+    })
+    await add('bad')
+    await until(() => given !== null)
+    expect(attempts).toBe(3)
+    await until(async () => (await jobs())[0]?.failedAt !== null)
+    expect((await jobs())[0]).toMatchObject({ attempts: 3, lastError: 'broken 3', lockedBy: null })
+  })
+
+  test('of a worker that died is taken by another when its lease ends, and given up when its workers keep dying', async () => {
+    await add('orphan')
+    const die = () =>
+      api.db.job.updateMany({ data: { lockedBy: 'dead', lockedUntil: new Date(Date.now() - 1), attempts: 1 } })
+    await die()
+    const attempts: number[] = []
+    const worker = work(async (_payload, { attempt }) => void attempts.push(attempt), { retryDelaysMs: [1] })
+    await until(() => attempts.length === 1)
+    expect(attempts).toEqual([2])
+    await worker.stop()
+    await add('doomed')
+    await die()
+    await api.db.job.updateMany({ data: { attempts: 2 } })
+    let given = ''
+    work(async () => {}, {
+      retryDelaysMs: [1],
+      giveUp: async (_payload, error) => {
+        given = error.message
+      },
+    })
+    await until(() => given !== '')
+    expect(given).toBe('the worker was lost')
+  })
+
+  test('is given back, uncounted, by a worker that stops in order', async () => {
+    const started = Promise.withResolvers<void>()
+    const worker = work(async (_payload, { signal }) => {
+      started.resolve()
+      await sleep(60_000, undefined, { signal })
+    })
+    await add('stopped')
+    await started.promise
+    await worker.stop()
+    expect(await jobs()).toMatchObject([{ attempts: 0, lockedBy: null, failedAt: null }])
+  })
+
+  test('waits while as many of its kind run as may', async () => {
+    let running = 0
+    let most = 0
+    work(async () => {
+      most = Math.max(most, ++running)
+      await sleep(20)
+      running--
+    })
+    await Promise.all(Array.from({ length: 10 }, (_, index) => add(`c${index}`)))
+    await until(async () => (await jobs()).length === 0)
+    expect(most).toBe(2)
+  })
+})
