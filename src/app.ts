@@ -129,7 +129,7 @@ export async function buildApp(deps: Deps, tls?: { cert: Buffer; key: Buffer }):
       api.addHook('preValidation', async (request) => {
         refuseUnexpectedBody(request.routeOptions.schema, request.body)
         // Only an escape can bring NUL into an address, and PostgreSQL cannot store it.
-        if (!request.url.includes('%00')) return
+        if (request.is404 || !request.url.includes('%00')) return
         if (JSON.stringify(request.params).includes('\\u0000')) throw new Fault('not_found')
         refuseUnstorable(request.query, 'query')
       })

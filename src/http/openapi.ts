@@ -40,6 +40,11 @@ const everywhere: FaultCode[] = [
   'database_unavailable',
 ]
 
+/** Whether If-Match guards the change; what cannot be read by itself has no ETag to send. */
+function isConditional(route: RouteOptions): boolean {
+  return (route.method === 'PATCH' || route.method === 'DELETE') && !route.config?.withoutEtag
+}
+
 /** Every code that an operation can answer with, from its own list and from its shape. */
 function faultsOf(route: RouteOptions, schema: FastifySchema): FaultCode[] {
   const codes: FaultCode[] = [...everywhere, ...(route.config?.faults ?? [])]
@@ -47,12 +52,12 @@ function faultsOf(route: RouteOptions, schema: FastifySchema): FaultCode[] {
   if (route.config?.scope) codes.push('insufficient_scope')
   if (route.config?.accountWide && !schema.params) codes.push('token_limited_to_projects')
   if (schema.params) codes.push('not_found')
-  if (schema.body) codes.push('invalid_json', 'body_too_large', 'unsupported_media_type')
-  if (schema.body || schema.querystring || schema.params) codes.push('validation_failed')
+  codes.push('validation_failed')
+  if (route.method !== 'GET') codes.push('invalid_json', 'body_too_large', 'unsupported_media_type')
   if ('cursor' in query) codes.push('invalid_cursor')
   if (route.method === 'POST')
     codes.push('invalid_idempotency_key', 'idempotency_in_progress', 'idempotency_key_reused')
-  if (route.method === 'PATCH' || route.method === 'DELETE') codes.push('precondition_failed')
+  if (isConditional(route)) codes.push('precondition_failed')
   return [...new Set(codes)]
 }
 
@@ -75,7 +80,7 @@ function headersOf(route: RouteOptions, schema: FastifySchema): TSchema | undefi
   if (route.method === 'POST') {
     properties['Idempotency-Key'] = text('1 to 255 printable characters; the same key makes the request run once')
   }
-  if (route.method === 'PATCH' || route.method === 'DELETE') {
+  if (isConditional(route)) {
     properties['If-Match'] = text('ETag of the version to change; refused with 412 when it is not the current one')
   }
   if (route.method === 'GET' && schema.params) properties['If-None-Match'] = text('ETag of the copy you have')

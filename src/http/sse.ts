@@ -16,7 +16,8 @@ const maxUnreadBytes = 1 << 20
 const openStreams = new Set<EventStream>()
 
 export function wantsStream(request: FastifyRequest): boolean {
-  return /(^|,)\s*text\/event-stream\s*(;|,|$)/i.test(request.headers.accept ?? '')
+  // HEAD asks for the headers of what would come; a stream has no end to wait for.
+  return request.method !== 'HEAD' && /(^|,)\s*text\/event-stream\s*(;|,|$)/i.test(request.headers.accept ?? '')
 }
 
 export function endStreams(): void {

@@ -45,7 +45,8 @@ export function shedLoad(app: FastifyInstance, maxInFlight: number): void {
   const underWay = new WeakSet<FastifyRequest>()
   let inFlight = 0
   app.addHook('onRequest', async (request) => {
-    if (slowWindows >= windowsInARow || inFlight >= maxInFlight) throw new Fault('overloaded', undefined, { retryAfterSeconds: 1 })
+    if (slowWindows >= windowsInARow || inFlight >= maxInFlight)
+      throw new Fault('overloaded', undefined, { retryAfterSeconds: 1 })
     underWay.add(request)
     inFlight++
   })

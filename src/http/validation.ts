@@ -11,24 +11,38 @@ export const zoneImportLimitBytes = 1024 * 1024
 type Part = FieldError['in']
 
 const common = { allErrors: true, useDefaults: true, removeAdditional: false, strict: false, verbose: true } as const
+// The first look stops at the first fault, and lengths are looked at first: a list of ten thousand wrong items is told
+// its length, not ten thousand faults.
+const firstFault = new Ajv({ ...common, coerceTypes: false, allErrors: false })
 // Only text can stand in a query, so numbers and booleans are read from it; a body says what it means.
 const bodies = new Ajv({ ...common, coerceTypes: false })
 const queries = new Ajv({ ...common, coerceTypes: true })
-for (const ajv of [bodies, queries]) (addFormats as unknown as (ajv: Ajv) => void)(ajv)
+for (const ajv of [firstFault, bodies, queries]) (addFormats as unknown as (ajv: Ajv) => void)(ajv)
 
 const parts: Record<string, Part> = { body: 'body', querystring: 'query', params: 'path', headers: 'header' }
 
 export function useValidation(app: FastifyInstance): void {
   app.setValidatorCompiler(({ schema, httpPart }) => {
     const part = parts[httpPart ?? 'body'] ?? 'body'
-    const validate: ValidateFunction = (part === 'body' ? bodies : queries).compile(schema as object)
-    return (data: unknown) => validate(data) || { error: validationFault(validate.errors ?? [], part) }
+    const findAll: ValidateFunction = (part === 'body' ? bodies : queries).compile(schema as object)
+    const findFirst = part === 'body' ? firstFault.compile(schema as object) : null
+    return (data: unknown) => {
+      if (findFirst) {
+        if (findFirst(data)) return true
+        if (tooLong.has(findFirst.errors![0]!.keyword)) return { error: validationFault(findFirst.errors!, part) }
+      }
+      return findAll(data) || { error: validationFault(findAll.errors ?? [], part) }
+    }
   })
 }
+
+const tooLong = new Set(['maxItems', 'maxLength', 'maxProperties'])
+const mostErrors = 100
 
 function validationFault(errors: ErrorObject[], part: Part): Fault {
   const fields = errors
     .filter((error) => error.keyword !== 'if' && error.keyword !== 'anyOf')
+    .slice(0, mostErrors)
     .map((e) => fieldError(e, part))
   const unique = [...new Map(fields.map((field) => [`${field.pointer} ${field.code}`, field])).values()]
   const names = unique.map((field) => (field.pointer === '#' ? 'body' : field.pointer.slice(2).replaceAll('/', '.')))

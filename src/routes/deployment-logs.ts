@@ -1,7 +1,8 @@
 // /deployments/{id}/logs: what a build printed, in pages or as it comes.
 
 import { Fault } from '../errors.ts'
-import { openStream, wantsStream } from '../http/sse.ts'
+import { follow } from '../http/follow.ts'
+import { wantsStream } from '../http/sse.ts'
 import { decodeCursor, encodeCursor } from '../page.ts'
 import { DeploymentParams, LogLines, LogQuery } from '../schemas/deployments.ts'
 import { linesAfter } from '../services/deployment-logs.ts'
@@ -12,7 +13,7 @@ import type { RoutePlugin } from './route.ts'
 const streamBatch = 500
 
 export const deploymentLogRoutes: RoutePlugin = async (app, { deps }) => {
-  const { db, notifications } = deps
+  const { db } = deps
 
   app.get(
     '/deployments/:id/logs',
@@ -45,40 +46,23 @@ export const deploymentLogRoutes: RoutePlugin = async (app, { deps }) => {
       }
 
       let seq = sequence(request.headers['last-event-id'] ?? '0')
-      const stream = openStream(reply)
-      let woken = Promise.withResolvers<void>()
-      const wake = () => woken.resolve()
-      const off = [
-        notifications.on('log', (deploymentId) => deploymentId === id && wake()),
-        notifications.on('event', ({ subject }) => subject === id && wake()),
-        notifications.on('reconnected', wake),
-      ]
-      stream.signal.addEventListener('abort', wake)
-      try {
-        while (!stream.signal.aborted) {
-          woken = Promise.withResolvers<void>()
+      return follow(deps, request, reply, {
+        wakesOnEvent: ({ subject }) => subject === id,
+        wakesOnLog: (deploymentId) => deploymentId === id,
+        async step(stream) {
           // The state is read before the lines: once it is final, no line can follow those read after it.
           const { state } = await findDeployment(db, actor, id)
-          for (;;) {
-            const lines = await linesAfter(db, id, seq, streamBatch)
-            for (const line of lines) {
-              seq = line.seq
-              stream.send({ id: String(seq), data: line })
-            }
-            if (lines.length < streamBatch) break
+          const lines = await linesAfter(db, id, seq, streamBatch)
+          for (const line of lines) {
+            seq = line.seq
+            if (!stream.send({ id: String(seq), data: line })) return 'end'
           }
-          if (terminalStates.includes(state)) {
-            stream.send({ event: 'end', data: { state } })
-            break
-          }
-          await woken.promise
-        }
-      } catch (error) {
-        request.log.warn({ err: error }, 'log stream ended early')
-      } finally {
-        for (const stop of off) stop()
-        stream.end()
-      }
+          if (lines.length === streamBatch) return { againMs: 0 }
+          if (!terminalStates.includes(state)) return 'wait'
+          stream.send({ event: 'end', data: { state } })
+          return 'end'
+        },
+      })
     },
   )
 }

@@ -1,10 +1,9 @@
 // /events: everything that happened, in pages or as it happens.
-import { setTimeout as sleep } from 'node:timers/promises'
+import { follow } from '../http/follow.ts'
 import { readPage, sendPage } from '../http/page.ts'
-import { openStream, wantsStream } from '../http/sse.ts'
+import { wantsStream } from '../http/sse.ts'
 import { EventList, EventQuery } from '../schemas/events.ts'
 import { eventsAfter, listEvents, positionOf } from '../services/events.ts'
-import { isTokenLive } from '../services/tokens.ts'
 import type { RoutePlugin } from './route.ts'
 
 const streamBatch = 200
@@ -12,7 +11,7 @@ const streamBatch = 200
 const unsettledDelayMs = 20
 
 export const eventRoutes: RoutePlugin = async (app, { deps }) => {
-  const { db, notifications } = deps
+  const { db } = deps
 
   app.get(
     '/events',
@@ -40,40 +39,18 @@ export const eventRoutes: RoutePlugin = async (app, { deps }) => {
 
       const lastEventId = request.headers['last-event-id']
       let position = await positionOf(db, actor, typeof lastEventId === 'string' ? lastEventId : null)
-      const stream = openStream(reply)
-      let woken = Promise.withResolvers<void>()
-      const wake = () => woken.resolve()
-      let mustCheckToken = false
-      const off = [
-        notifications.on('event', ({ type, accountId }) => {
-          if (accountId !== actor.accountId) return
-          if (type.startsWith('token.') || type.startsWith('account.')) mustCheckToken = true
-          wake()
-        }),
-        notifications.on('reconnected', wake),
-      ]
-      stream.signal.addEventListener('abort', wake)
-      try {
-        while (!stream.signal.aborted) {
-          woken = Promise.withResolvers<void>()
-          if (mustCheckToken) {
-            mustCheckToken = false
-            if (!(await isTokenLive(db, actor))) break
-          }
+      return follow(deps, request, reply, {
+        wakesOnEvent: ({ accountId }) => accountId === actor.accountId,
+        async step(stream) {
           const read = await eventsAfter(db, actor, query, position, streamBatch)
           position = read.position
           for (const event of read.events) {
-            if (!stream.send({ id: event.id, event: event.type, data: event })) break
+            if (!stream.send({ id: event.id, event: event.type, data: event })) return 'end'
           }
-          if (!read.more) await woken.promise
-          else if (read.events.length === 0) await sleep(unsettledDelayMs)
-        }
-      } catch (error) {
-        request.log.warn({ err: error }, 'event stream ended early')
-      } finally {
-        for (const stop of off) stop()
-        stream.end()
-      }
+          if (!read.more) return 'wait'
+          return { againMs: read.events.length > 0 ? 0 : unsettledDelayMs }
+        },
+      })
     },
   )
 }

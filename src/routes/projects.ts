@@ -172,7 +172,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.delete(
     '/projects/:project/env/:key',
     {
-      config: { scope: 'projects:write' },
+      config: { scope: 'projects:write', withoutEtag: true },
       schema: {
         operationId: 'deleteVariable',
         tags: ['Projects'],

@@ -11,6 +11,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Codes that only this operation answers with; the common ones are added by http/openapi.ts. */
     faults?: FaultCode[]
+    /** The resource cannot be read by itself, so there is no ETag to guard its change with. */
+    withoutEtag?: boolean
   }
 }
 

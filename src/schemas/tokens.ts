@@ -1,6 +1,16 @@
 // API tokens.
 import { Type } from '@sinclair/typebox'
-import { Body, Choice, ListOf, ListQuery, Nullable, OptionalBody, ProjectKey, Timestamp } from './common.ts'
+import {
+  Body,
+  Choice,
+  ListOf,
+  ListQuery,
+  Nullable,
+  OptionalBody,
+  ProjectKey,
+  Timestamp,
+  TimestampInput,
+} from './common.ts'
 
 const nouns = ['projects', 'deployments', 'domains', 'dns', 'tickets', 'tokens', 'webhooks', 'events'] as const
 
@@ -70,7 +80,7 @@ export const CreateToken = Body(
         }),
       ),
     ),
-    expiresAt: Type.Optional(Nullable(Timestamp)),
+    expiresAt: Type.Optional(Nullable(TimestampInput)),
   },
   { examples: [{ name: 'ci', scopes: ['deployments:write'], projects: ['hello'] }] },
 )

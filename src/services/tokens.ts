@@ -105,9 +105,7 @@ export async function createToken(
     const detail = `The calling token does not have ${scopes[missing]}, so it cannot grant it.`
     throw new Fault('insufficient_scope', detail, { requiredScope: scopes[missing] })
   }
-  const expiresAt = input.expiresAt ? new Date(input.expiresAt) : null
-  if (expiresAt && expiresAt.getTime() <= Date.now())
-    throw invalidField('#/expiresAt', 'in_the_past', 'must be in the future')
+  const expiresAt = input.expiresAt ? futureTime(input.expiresAt) : null
   return inTransaction(db, async (db) => {
     const projectIds = await resolveProjects(db, actor, input.projects ?? null)
     const { id, secret } = await insertToken(db, {
@@ -121,6 +119,16 @@ export async function createToken(
     await append(db, [eventOf(actor, 'token.created', id, null, made)])
     return { ...made, token: secret }
   })
+}
+
+/** A pattern lets a 31st of February and a leap second pass; PostgreSQL and JavaScript do not. */
+function futureTime(text: string): Date {
+  const time = new Date(text)
+  const ms = time.getTime()
+  if (Number.isNaN(ms) || time.getUTCFullYear() > 9999)
+    throw invalidField('#/expiresAt', 'bad_format', 'is not a time there is')
+  if (ms <= Date.now()) throw invalidField('#/expiresAt', 'in_the_past', 'must be in the future')
+  return time
 }
 
 // `*` may grant every scope of the account; the operator's own is granted by those who hold it.

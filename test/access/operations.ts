@@ -1,0 +1,78 @@
+// Every operation of the running app, read from its own OpenAPI document, so that no list of them can go stale.
+import type { App } from '../../src/app.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: a JSON schema is looked at, whatever its shape.
+export type Schema = any
+
+export type Operation = {
+  /** `GET /projects/{project}`, as tests are named. */
+  name: string
+  id: string
+  method: string
+  /** Path below /api with its parameters in braces. */
+  template: string
+  /** Scope that the operation says it needs; null where any valid token will do. */
+  scope: string | null
+  query: { name: string; schema: Schema }[]
+  /** `types` are all media types it takes, `type` the first of them. */
+  body: { type: string; types: string[]; schema: Schema; examples: unknown[] } | null
+  /** Headers that the operation says it heeds, in lower case. */
+  headers: string[]
+  /** Says that it concerns the whole account, so a token narrowed to projects is refused. */
+  accountWide: boolean
+}
+
+type Described = {
+  operationId: string
+  parameters?: { in: string; name: string; schema: Schema }[]
+  requestBody?: { content: Record<string, Schema> }
+  security: { bearer: string[] }[]
+  responses: Record<string, { description?: string }>
+}
+
+export type Document = {
+  paths: Record<string, Record<string, Described>>
+  components: { schemas: Record<string, Schema> }
+}
+
+export function documentOf(app: App): Document {
+  return (app as unknown as { swagger(): unknown }).swagger() as Document
+}
+
+function bodyOf(described: Described): Operation['body'] {
+  const content = described.requestBody?.content ?? {}
+  const [type, media] = Object.entries(content)[0] ?? []
+  if (!type) return null
+  const several = Object.values(media.examples ?? {}).map((one) => (one as { value: unknown }).value)
+  const examples = [
+    ...several,
+    ...(media.example === undefined ? [] : [media.example]),
+    ...(media.schema.examples ?? []),
+  ]
+  return { type, types: Object.keys(content), schema: media.schema, examples }
+}
+
+export function operationsOf(app: App): Operation[] {
+  return Object.entries(documentOf(app).paths).flatMap(([template, methods]) =>
+    Object.entries(methods).map(([method, described]) => ({
+      name: `${method.toUpperCase()} ${template}`,
+      id: described.operationId,
+      method: method.toUpperCase(),
+      template,
+      scope: described.security[0]?.bearer[0] ?? null,
+      query: (described.parameters ?? []).filter((parameter) => parameter.in === 'query'),
+      body: bodyOf(described),
+      headers: (described.parameters ?? []).filter((one) => one.in === 'header').map((one) => one.name.toLowerCase()),
+      accountWide: described.responses[403]?.description?.includes('token_limited_to_projects') ?? false,
+    })),
+  )
+}
+
+/** The operation, and its HEAD where it is a GET. */
+export function methodsOf(operation: Operation): string[] {
+  return operation.method === 'GET' ? ['GET', 'HEAD'] : [operation.method]
+}
+
+export function takesParameters(operation: Operation): boolean {
+  return operation.template.includes('{')
+}

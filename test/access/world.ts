@@ -1,0 +1,125 @@
+// Real resources for the parameters of a path and valid bodies for the operations, made through the API itself.
+
+import { createAccount } from '../../src/services/accounts.ts'
+import { finishDeployment } from '../../src/services/deployment-states.ts'
+import type { Answer, TestApi } from '../helpers/api.ts'
+import type { Operation } from './operations.ts'
+
+export type Owner = { accountId: string; token: string; project: string }
+
+/** A path with real values, those values by collection, and a body that the operation accepts. */
+export type Target = { owner: Owner; path: string; values: string[]; body: unknown }
+
+type Context = {
+  owner: Owner
+  operation: Operation
+  /** Values of the parameters to the left. */
+  values: string[]
+  post(path: string, body: unknown): Promise<Answer['body']>
+  put(path: string, body: unknown): Promise<Answer['body']>
+  api: TestApi
+}
+
+let serial = 0
+const unique = (prefix: string) => `${prefix}-${++serial}`
+
+const sharedRepository = 'test/shared'
+
+async function makeDomain({ owner, post }: Context): Promise<string> {
+  return (await post('/domains', { project: owner.project, name: `${unique('d')}.example.test` })).name
+}
+
+/** How to make what stands behind a path parameter, by the word before it in the path. */
+const makers: Record<string, (context: Context) => Promise<string>> = {
+  projects: async ({ post }) => (await post('/projects', { name: unique('p'), repo: sharedRepository })).name,
+  env: async ({ values, put }) => (await put(`/projects/${values[0]}/env/API_KEY`, { value: 'x' })).key,
+  deployments: async ({ api, owner, operation, post }) => {
+    const { id } = await post('/deployments', { project: owner.project })
+    // Only a build that is under way can be canceled; everything else takes a finished one.
+    if (operation.id !== 'cancelDeployment') await finishDeployment(api.db, api.config, id, 'system', { to: 'READY' })
+    return id
+  },
+  domains: makeDomain,
+  dns: makeDomain,
+  records: async ({ values, post }) =>
+    (await post(`/dns/${values[0]}/records`, { type: 'TXT', name: unique('r'), value: 'hello' })).id,
+  tickets: async ({ post }) => (await post('/tickets', { subject: 'a question', message: 'an answer?' })).id,
+  tokens: async ({ post }) => (await post('/tokens', { name: 'other', scopes: ['tokens:read'] })).id,
+  webhooks: async ({ post }) => (await post('/webhooks', { url: 'https://hooks.example.com/x', events: ['*'] })).id,
+  deliveries: async ({ values, post }) => (await post(`/webhooks/${values[0]}/ping`, undefined)).id,
+  accounts: async ({ post }) => (await post('/operator/accounts', { name: unique('account') })).id,
+}
+
+/** Where the example of a body names things of a world that is not this one. */
+const bodies: Record<string, (context: Context, example: never) => Promise<unknown>> = {
+  createProject: async (_context, example: object) => ({ ...example, name: unique('p') }),
+  createDeployment: async ({ owner }, example: object) => ({ ...example, project: owner.project }),
+  createDomain: async ({ owner }) => ({ project: owner.project, name: `${unique('d')}.example.test` }),
+  createTicket: async (_context, example: object) => ({ ...example, related: 'req_7m2k9xq4tb' }),
+  createToken: async ({ owner }) => ({ name: 'ci', scopes: ['tokens:read'], projects: [owner.project] }),
+  // The example resolves a ticket that is being worked on; a new one is OPEN.
+  changeTicketAsSupport: async () => ({ status: 'IN_PROGRESS', priority: 'high' }),
+  changeDnsRecords: async (context, example: object) => {
+    const [gone, changed] = [await makers.records!(context), await makers.records!(context)]
+    return { ...example, delete: [gone], update: [{ id: changed, ttl: 60 }] }
+  },
+  createAccount: async () => ({ name: unique('account') }),
+}
+
+export type World = {
+  newOwner(): Promise<Owner>
+  /** Fresh resources of the owner for the parameters of the operation, and a valid body. */
+  targetOf(operation: Operation, owner?: Owner): Promise<Target>
+}
+
+export async function createWorld(api: TestApi): Promise<World> {
+  await api.newProject('shared')
+
+  async function newOwner(): Promise<Owner> {
+    const { account, token } = await createAccount(api.db, unique('owner'), ['*', 'operator'])
+    const made = await api.call('POST', '/projects', { token, body: { name: unique('p'), repo: sharedRepository } })
+    return { accountId: account.id, token, project: made.body.name }
+  }
+
+  return {
+    newOwner,
+    async targetOf(operation, owner) {
+      const maker = owner ?? (await newOwner())
+      const make = (method: string) => async (path: string, body: unknown) => {
+        const made = await api.call(method, path, { token: maker.token, body })
+        if (made.status >= 300) throw new Error(`${method} ${path} made nothing: ${made.text}`)
+        return made.body
+      }
+      const values: string[] = []
+      const context = { owner: maker, operation, values, post: make('POST'), put: make('PUT'), api }
+      const segments = operation.template.split('/')
+      for (const [index, segment] of segments.entries()) {
+        if (!segment.startsWith('{')) continue
+        const known = makers[segments[index - 1]!]
+        if (!known) throw new Error(`world.ts cannot make what ${segment} of ${operation.name} stands for`)
+        values.push(await known(context))
+      }
+      return { owner: maker, path: pathOf(operation, values), values, body: await bodyOf(context) }
+    },
+  }
+}
+
+async function bodyOf(context: Context): Promise<unknown> {
+  const { operation } = context
+  if (!operation.body) return undefined
+  const [example] = operation.body.examples
+  if (example === undefined) throw new Error(`${operation.name} has no example of its body`)
+  return (await bodies[operation.id]?.(context, example as never)) ?? example
+}
+
+export function pathOf(operation: Operation, values: readonly string[]): string {
+  let index = 0
+  return operation.template.replace(/\{[^}]+\}/g, () => encodeURIComponent(values[index++] ?? ''))
+}
+
+/** The body as it goes over the wire. */
+export function wireOf(operation: Operation, body: unknown): { payload?: string; headers: Record<string, string> } {
+  if (!operation.body) return { headers: {} }
+  const payload = typeof body === 'string' ? body : JSON.stringify(body)
+  return { payload, headers: { 'content-type': operation.body.type } }
+}
