@@ -90,14 +90,16 @@ export async function buildApp(deps: Deps, tls?: { cert: Buffer; key: Buffer }):
     endStreams()
   })
   // A connection that was busy when the server began to stop would be kept alive for a next request otherwise.
-  app.addHook('onSend', async (_request, reply) => {
+  app.addHook('onSend', (_request, reply, _payload, done) => {
     if (closing) reply.header('connection', 'close')
+    done()
   })
 
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id)
     reply.header('x-content-type-options', 'nosniff')
     if (request.protocol === 'https') reply.header('strict-transport-security', 'max-age=63072000; includeSubDomains')
+    done()
   })
   app.setErrorHandler((error, request, reply) => {
     const fault = toFault(error)
@@ -122,8 +124,8 @@ export async function buildApp(deps: Deps, tls?: { cert: Buffer; key: Buffer }):
       shedLoad(api, config.maxInFlight)
       api.addHook('onRequest', async (request, reply) => {
         reply.header('cache-control', 'private, no-cache')
-        await requireHttps(request)
-        await negotiateVersion(request, reply)
+        requireHttps(request)
+        negotiateVersion(request, reply)
         await guard(request, reply)
       })
       api.addHook('preValidation', async (request) => {

@@ -1,5 +1,5 @@
 // Everything secret: API tokens, their hashes, and encryption at rest under SECRETS_KEY.
-import { createCipheriv, createDecipheriv, createHash, randomBytes, randomInt } from 'node:crypto'
+import { createCipheriv, createDecipheriv, hash, randomBytes, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -28,7 +28,7 @@ export function isWellFormedToken(text: string): boolean {
 
 // A token has 178 random bits, so one plain hash is as strong as a slow one and costs a microsecond.
 export function hashToken(token: string): Buffer {
-  return createHash('sha256').update(token).digest()
+  return hash('sha256', token, 'buffer')
 }
 
 export type Vault = { seal(plain: string | Buffer): Buffer; open(sealed: Uint8Array): Buffer }

@@ -1,5 +1,5 @@
 // Strong ETags of single resources: 304 for readers that have it, 412 for writers that have an old one.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../errors.ts'
 
@@ -7,7 +7,7 @@ import { Fault } from '../errors.ts'
 export type Precondition = (view: unknown) => void
 
 export function etagOf(view: unknown): string {
-  return `"${createHash('sha1').update(JSON.stringify(view)).digest('base64url')}"`
+  return `"${hash('sha1', JSON.stringify(view), 'base64url')}"`
 }
 
 function lists(header: string, etag: string): boolean {

@@ -26,7 +26,7 @@ export function createMetrics(): Metrics {
 }
 
 export function observeRequests(app: FastifyInstance, metrics: Metrics): void {
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'unmatched'
     const durationMs = reply.elapsedTime
     metrics.requestSeconds.observe({ method: request.method, route, status: reply.statusCode }, durationMs / 1000)
@@ -43,5 +43,6 @@ export function observeRequests(app: FastifyInstance, metrics: Metrics): void {
       },
       'request',
     )
+    done()
   })
 }

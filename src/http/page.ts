@@ -20,9 +20,14 @@ export function sendPage<K extends string, T>(
 ) {
   const nextCursor = result.next ? encodeCursor(list, page.order, result.next) : null
   if (nextCursor) {
-    const address = new URL(request.url, 'http://relative')
-    address.searchParams.set('cursor', nextCursor)
-    reply.header('link', `<${address.pathname}${address.search}>; rel="next"`)
+    reply.header('link', `<${withCursor(request.url, nextCursor)}>; rel="next"`)
   }
   return { [list]: result.items, nextCursor } as Record<K, T[]> & { nextCursor: string | null }
+}
+
+/** The address of the next page: this one's, with another cursor. */
+function withCursor(url: string, cursor: string): string {
+  const [path, query = ''] = url.split('?', 2) as [string, string?]
+  const kept = query.split('&').filter((part) => part !== '' && !part.startsWith('cursor='))
+  return `${path}?${[...kept, `cursor=${cursor}`].join('&')}`
 }

@@ -11,11 +11,11 @@ function isLoopback(address: string): boolean {
 }
 
 /** A token sent in the clear has leaked already, so the request is refused and never redirected. */
-export async function requireHttps(request: FastifyRequest): Promise<void> {
+export function requireHttps(request: FastifyRequest): void {
   if (request.protocol !== 'https' && !isLoopback(request.ip)) throw new Fault('https_required')
 }
 
-export async function negotiateVersion(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+export function negotiateVersion(request: FastifyRequest, reply: FastifyReply): void {
   reply.header('api-version', apiVersion)
   const wanted = request.headers['api-version']
   if (wanted === undefined || knownVersions.has(String(wanted))) return

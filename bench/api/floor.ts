@@ -1,0 +1,231 @@
+// The floor: bare Fastify and pg doing the same work as the API. Same token look-up, rows, notifications and JSON;
+// no validation, no log, no limits, no request ids, and each answer in as few round trips as its work allows.
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
+import pg from 'pg'
+import { newId, randomLabel } from '../../src/ids.ts'
+import { hashToken } from '../../src/secrets.ts'
+import { answerParent, usage } from '../children.ts'
+import { statements } from './floor-statements.ts'
+
+const { DATABASE_URL, DATABASE_POOL, REPOSITORIES, PORT } = process.env as Record<string, string>
+const pool = new pg.Pool({ connectionString: DATABASE_URL!, max: Number(DATABASE_POOL) })
+
+async function query(name: keyof typeof statements, values: unknown[]) {
+  return (await pool.query({ name, text: statements[name], values })).rows
+}
+
+type Known = { id: string; accountId: string; revokedAt: Date | null; expiresAt: Date | null; suspended: boolean }
+
+const tokens = new Map<string, Known>()
+
+async function authenticate(request: FastifyRequest): Promise<Known> {
+  const hash = hashToken((request.headers.authorization ?? '').slice(7))
+  const key = hash.toString('base64')
+  let known = tokens.get(key)
+  if (!known) {
+    const [found] = await query('tokenByHash', [hash])
+    if (!found) throw Object.assign(new Error('bad token'), { statusCode: 401 })
+    known = found as Known
+    tokens.set(key, known)
+  }
+  const now = Date.now()
+  if (known.suspended || (known.revokedAt && +known.revokedAt <= now) || (known.expiresAt && +known.expiresAt <= now)) {
+    throw Object.assign(new Error('refused token'), { statusCode: 401 })
+  }
+  return known
+}
+
+const missing = (reply: FastifyReply) => reply.code(404).send({ title: 'Not found' })
+const inTheWay = (reply: FastifyReply) => reply.code(409).send({ title: 'Conflict' })
+const edgeUrl = (label: string) => `http://${label}.localhost:8080`
+const region = 'local-1'
+const nameservers = ['ns1.berth.test', 'ns2.berth.test']
+const cursorOf = (...parts: string[]) => Buffer.from(JSON.stringify(parts)).toString('base64url')
+
+const app = Fastify()
+
+app.post<{ Body: { project: string; ref?: string; production?: boolean } }>(
+  '/api/deployments',
+  async (request, reply) => {
+    const { id: tokenId, accountId } = await authenticate(request)
+    const [project] = await query('projectByName', [accountId, request.body.project])
+    if (!project) return missing(reply)
+    const ref = request.body.ref ?? project.branch
+    const commit = (await readFile(join(REPOSITORIES!, `${project.repo}.git`, 'refs/heads', ref), 'utf8')).trim()
+    const now = new Date()
+    const id = newId('dpl')
+    const label = `${project.name}-${randomLabel(9)}`
+    const view = {
+      id,
+      project: project.name,
+      state: 'BUILDING',
+      ref,
+      commit: commit.slice(0, 7),
+      production: request.body.production ?? false,
+      url: edgeUrl(label),
+      region,
+      createdAt: now.toISOString(),
+      readyAt: null,
+      finishedAt: null,
+      error: null,
+      source: 'api',
+      current: false,
+    }
+    const event = [newId('evt'), accountId, tokenId, JSON.stringify(view), JSON.stringify({ deploymentId: id })]
+    const made = await query('insertDeployment', [id, project.id, ref, commit, view.production, label, now, ...event])
+    if (made.length === 0) return missing(reply)
+    reply.code(201).header('location', `/api/deployments/${id}`)
+    return view
+  },
+)
+
+app.get<{ Params: { id: string } }>('/api/deployments/:id', async (request, reply) => {
+  const { accountId } = await authenticate(request)
+  const [row] = await query('deploymentById', [request.params.id, accountId])
+  if (!row) return missing(reply)
+  return {
+    id: row.id,
+    project: row.project,
+    state: row.state,
+    ref: row.ref,
+    commit: row.commit.slice(0, 7),
+    production: row.production,
+    url: edgeUrl(row.label),
+    region: row.region,
+    createdAt: row.createdAt.toISOString(),
+    readyAt: row.readyAt?.toISOString() ?? null,
+    finishedAt: row.finishedAt?.toISOString() ?? null,
+    error: row.errorCode ? { code: row.errorCode, message: row.errorMessage } : null,
+    source: row.source,
+    current: row.current,
+  }
+})
+
+app.post<{ Body: { project: string; name: string } }>('/api/domains', async (request, reply) => {
+  const { id: tokenId, accountId } = await authenticate(request)
+  const { project, name } = request.body
+  const labels = name.split('.')
+  const names = labels.map((_, index) => labels.slice(index).join('.'))
+  const now = new Date()
+  const id = newId('dom')
+  const txt = `berth-verify=${randomLabel(26)}`
+  const view = {
+    name,
+    project,
+    verified: false,
+    ssl: 'PENDING',
+    nameservers,
+    createdAt: now.toISOString(),
+    verification: {
+      method: null,
+      txt: { name: `_berth.${name}`, value: txt },
+      checkedAt: null,
+      nextCheckAt: now.toISOString(),
+      observed: { nameservers: [], txt: [] },
+      reason: null,
+    },
+    certificate: null,
+    verifiedAt: null,
+  }
+  const event = [newId('evt'), accountId, tokenId, JSON.stringify(view), JSON.stringify({ domainId: id })]
+  const [made] = await query('insertDomain', [id, project, name, txt, now, names, ...event])
+  if (!made) return missing(reply)
+  if (!made.id) return inTheWay(reply)
+  reply.code(201).header('location', `/api/domains/${name}`)
+  return view
+})
+
+type RecordBody = { type: string; name: string; value: string; ttl?: number; comment?: string }
+
+app.post<{ Params: { domain: string }; Body: RecordBody }>('/api/dns/:domain/records', async (request, reply) => {
+  const { id: tokenId, accountId } = await authenticate(request)
+  const { domain } = request.params
+  const { type, name, value, ttl = 300, comment = null } = request.body
+  const now = new Date()
+  const id = newId('rec')
+  const at = now.toISOString()
+  const view = { id, domain, type, name, value, ttl, createdAt: at, updatedAt: at, comment }
+  const event = [newId('evt'), accountId, tokenId, JSON.stringify(view)]
+  const [made] = await query('insertRecord', [id, domain, type, name, value, ttl, comment, now, ...event])
+  if (!made) return missing(reply)
+  if (!made.id) return inTheWay(reply)
+  reply.code(201).header('location', `/api/dns/${domain}/records/${id}`)
+  return view
+})
+
+app.get<{ Params: { domain: string }; Querystring: { limit?: string; cursor?: string } }>(
+  '/api/dns/:domain/records',
+  async (request, reply) => {
+    const { accountId } = await authenticate(request)
+    const { domain } = request.params
+    const limit = Number(request.query.limit ?? 20)
+    const after = JSON.parse(Buffer.from(request.query.cursor ?? 'WyIiLCIiLCIiLCIiXQ', 'base64url').toString())
+    const rows = await query('recordPage', [accountId, domain, after[2], after[3], limit + 1])
+    const records = rows.slice(0, limit).map((row) => ({
+      id: row.id,
+      domain,
+      type: row.type,
+      name: row.name,
+      value: row.value,
+      ttl: row.ttl,
+      createdAt: row.createdAt.toISOString(),
+      updatedAt: row.updatedAt.toISOString(),
+      comment: row.comment,
+    }))
+    const last = records[limit - 1]
+    const nextCursor = rows.length > limit && last ? cursorOf('records', 'asc', last.name, last.id) : null
+    if (nextCursor) {
+      reply.header('link', `</api/dns/${domain}/records?limit=${limit}&cursor=${nextCursor}>; rel="next"`)
+    }
+    return { records, nextCursor }
+  },
+)
+
+app.get('/api/projects', async (request, reply) => {
+  const { accountId } = await authenticate(request)
+  const rows = await query('projectPage', [accountId, 21])
+  const projects = rows.slice(0, 20).map((row) => ({
+    id: row.id,
+    name: row.name,
+    framework: row.framework,
+    repo: row.repo,
+    region: row.region,
+    productionUrl: edgeUrl(row.label),
+    settings: {
+      productionBranch: row.productionBranch,
+      rootDirectory: row.rootDirectory,
+      installCommand: row.installCommand,
+      buildCommand: row.buildCommand,
+      outputDirectory: row.outputDirectory,
+      spaFallback: row.spaFallback,
+      cleanUrls: row.cleanUrls,
+      autoDeploy: row.autoDeploy,
+    },
+    createdAt: row.createdAt.toISOString(),
+    updatedAt: row.updatedAt.toISOString(),
+  }))
+  const nextCursor = rows.length > 20 ? cursorOf('projects', 'asc', projects[19]!.name) : null
+  if (nextCursor) reply.header('link', `</api/projects?cursor=${nextCursor}>; rel="next"`)
+  return { projects, nextCursor }
+})
+
+app.post<{ Body: { subject: string; message: string; priority?: string } }>('/api/tickets', async (request, reply) => {
+  const { id: tokenId, accountId } = await authenticate(request)
+  const { subject, message, priority = 'normal' } = request.body
+  const now = new Date()
+  const id = newId('tkt')
+  const at = now.toISOString()
+  const view = { id, subject, status: 'OPEN', priority, createdAt: at, updatedAt: at, related: null }
+  const event = [newId('evt'), accountId, tokenId, JSON.stringify(view)]
+  await query('insertTicket', [id, newId('msg'), subject, message, priority, now, ...event])
+  reply.code(201).header('location', `/api/tickets/${id}`)
+  return view
+})
+
+await app.listen({ host: '127.0.0.1', port: Number(PORT) })
+answerParent(usage, async () => {
+  await app.close()
+  await pool.end()
+})

@@ -1,0 +1,72 @@
+// Processes of a benchmark: started as plain Node, asked by message, and gone when the benchmark is.
+import { type ChildProcess, fork } from 'node:child_process'
+import { openSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+
+export type Child = {
+  pid: number
+  /** Sends a question and resolves with the answer; a child has one question at a time. */
+  ask<T>(question: unknown): Promise<T>
+  stop(): Promise<void>
+}
+
+/**
+ * Runs a TypeScript file in a process of its own and waits until it says that it is ready. Node strips the types
+ * itself: tsx would wrap every closure to keep its name, which production code does not do.
+ */
+export async function startChild(file: string, env: Record<string, string>, logFile?: string): Promise<Child> {
+  const child = fork(file, {
+    env: { PATH: process.env.PATH, ...env },
+    execArgv: (env.NODE_ARGS ?? '').split(' ').filter((arg) => arg !== ''),
+    stdio: ['ignore', logFile === undefined ? 'inherit' : openSync(logFile, 'a'), 'inherit', 'ipc'],
+  })
+  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  await message(child, gone, file)
+  return {
+    pid: child.pid!,
+    ask<T>(question: unknown) {
+      const answer = message(child, gone, file)
+      child.send(question as object)
+      return answer as Promise<T>
+    },
+    async stop() {
+      if (child.connected) child.disconnect()
+      await gone
+    },
+  }
+}
+
+function message(child: ChildProcess, gone: Promise<void>, file: string): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    child.once('message', resolve)
+    gone.then(() => reject(new Error(`${file} ended before it answered`)))
+  })
+}
+
+/** Answers the questions of the parent; the process ends by `close` when the parent lets go of it. */
+export function answerParent<Q, A>(answer: (question: Q) => A | Promise<A>, close: () => Promise<unknown>): void {
+  process.on('message', async (question) => process.send!(await answer(question as Q)))
+  process.on('disconnect', async () => {
+    await close()
+    process.exit()
+  })
+  // Ctrl-C reaches the whole group; the parent says when to end.
+  process.on('SIGINT', () => {})
+  process.send!('ready')
+}
+
+export type Usage = { cpuMs: number; residentBytes: number }
+
+/** Processor time of this process since its start, and its memory now. */
+export function usage(): Usage {
+  const { user, system } = process.cpuUsage()
+  return { cpuMs: (user + system) / 1000, residentBytes: process.memoryUsage.rss() }
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
