@@ -9,6 +9,8 @@ type Topics = {
   event: [EventNotice]
   job: [kind: string]
   log: [deploymentId: string]
+  /** The records or the owner of a domain of this name changed, or it came or went. */
+  zone: [name: string]
   /** The connection was lost and is back: whatever was missed in between must be read again. */
   reconnected: []
   lost: []
@@ -39,10 +41,11 @@ export async function listen(url: string, log: Logger): Promise<Notifications> {
         const [type = '', accountId = '', subject = ''] = payload.split(' ')
         emitter.emit('event', { type, accountId, subject })
       } else if (channel === 'berth_job') emitter.emit('job', payload)
+      else if (channel === 'berth_zone') emitter.emit('zone', payload)
       else emitter.emit('log', payload)
     })
     await fresh.connect()
-    await fresh.query('LISTEN berth_event; LISTEN berth_job; LISTEN berth_log')
+    await fresh.query('LISTEN berth_event; LISTEN berth_job; LISTEN berth_log; LISTEN berth_zone')
     client = fresh
     fresh.on('end', () => {
       if (client === fresh) lose()

@@ -423,3 +423,13 @@ END $$;
 
 CREATE TRIGGER "log_line_notify" AFTER INSERT ON "log_line" REFERENCING NEW TABLE AS "fresh"
   FOR EACH STATEMENT EXECUTE FUNCTION "log_line_notify"();
+
+-- What the nameservers answer changes with the serial, and with who owns the name.
+CREATE FUNCTION "zone_notify"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_notify('berth_zone', CASE WHEN TG_OP = 'DELETE' THEN OLD."name" ELSE NEW."name" END);
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER "zone_notify" AFTER INSERT OR DELETE OR UPDATE OF "serial", "verified" ON "domain"
+  FOR EACH ROW EXECUTE FUNCTION "zone_notify"();
