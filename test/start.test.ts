@@ -5,16 +5,13 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
 vi.setConfig({ testTimeout: 60_000 })
 
 let dataDir: string
 let ports: Record<string, string>
 const running = new Set<ChildProcess>()
-
-// What is started is what production starts: the compiled program.
-beforeAll(() => void execFileSync('npm', ['run', '-s', 'build']))
 
 beforeEach(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'berth-start-'))

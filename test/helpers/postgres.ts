@@ -1,7 +1,9 @@
 // Starts one PostgreSQL for the whole run, and makes the migrated template that every test database is copied from.
+import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { migrate } from '../../prisma/migrate.ts'
@@ -16,6 +18,8 @@ declare module 'vitest' {
 export const templateName = 'berth_template'
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  // What tests start is what production starts: the compiled program.
+  await promisify(execFile)('npm', ['run', '-s', 'build'])
   const directory = await mkdtemp(join(tmpdir(), 'berth-test-'))
   const postgres = await startEmbeddedPostgres({
     directory: join(directory, 'postgres'),

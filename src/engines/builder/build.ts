@@ -1,0 +1,195 @@
+// One build from commit to manifest: clone, install, build, publish. Every end of it is a reason.
+import { cp, mkdir, realpath, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join, sep } from 'node:path'
+import type { Artifacts } from '../../artifacts.ts'
+import type { Config } from '../../config.ts'
+import { edgeUrl } from '../../config.ts'
+import type { Repositories } from '../../repositories.ts'
+import type { Sandbox } from '../../sandbox/sandbox.ts'
+import type { Build } from '../../services/builds.ts'
+import { openCache } from './cache.ts'
+import { BuildFailure, type FailureCode } from './failure.ts'
+import type { BuildLog } from './log.ts'
+import { findOutput, publishFiles } from './publish.ts'
+import { type Recipe, readRecipe } from './recipe.ts'
+import { fetchCommit } from './source.ts'
+
+export type BuildTools = {
+  config: Config
+  repositories: Repositories
+  artifacts: Artifacts
+  sandbox: Sandbox
+  /** Address of the package registry, as npm of this machine names it. */
+  registry: Promise<string>
+}
+
+const maxProcesses = 512
+const maxDiskMb = 4096
+
+/** Builds and publishes; resolves when the manifest is in place. The commit is known. */
+export async function runBuild(
+  tools: BuildTools,
+  build: Build,
+  variables: Record<string, string>,
+  log: BuildLog,
+  signal: AbortSignal,
+): Promise<void> {
+  const { config } = tools
+  const workTree = join(config.dataDir, 'builds', build.id)
+  const deadline = Date.now() + config.build.timeoutMs
+  try {
+    await rm(workTree, { recursive: true, force: true })
+    const tree = join(workTree, 'source')
+    log.step('clone')
+    log.system(`Cloning ${build.repo} at ${build.commit.slice(0, 7)} (${build.ref})`)
+    const fetching = AbortSignal.any([signal, AbortSignal.timeout(Math.max(1, deadline - Date.now()))])
+    const { searchPath } = config
+    await fetchCommit(
+      { url: tools.repositories.urlOf(build.repo), commit: build.commit, tree, searchPath, signal: fetching },
+      log,
+    ).catch((error) => {
+      if (!signal.aborted && fetching.aborted) throw outOfTime(config)
+      throw error
+    })
+    const root = await rootOf(tree, build.rootDirectory)
+    const recipe = await readRecipe(root, build)
+    if (recipe.install || recipe.build)
+      await runCommands(tools, build, variables, recipe, { workTree, root, deadline }, log, signal)
+    signal.throwIfAborted()
+    log.step('publish')
+    await (recipe.server ? publishServer(tools, build, root) : publishSite(tools, build, root, recipe, log))
+  } finally {
+    await rm(workTree, { recursive: true, force: true })
+  }
+}
+
+async function rootOf(tree: string, rootDirectory: string | null): Promise<string> {
+  if (rootDirectory === null) return tree
+  const base = await realpath(tree)
+  const root = await realpath(join(tree, rootDirectory)).catch(() => null)
+  const inside = root !== null && (root === base || root.startsWith(base + sep)) && (await stat(root)).isDirectory()
+  if (!inside) throw new BuildFailure('clone_failed', `The repository has no folder ${rootDirectory}.`)
+  return root
+}
+
+async function runCommands(
+  tools: BuildTools,
+  build: Build,
+  variables: Record<string, string>,
+  recipe: Recipe,
+  place: { workTree: string; root: string; deadline: number },
+  log: BuildLog,
+  signal: AbortSignal,
+): Promise<void> {
+  const cache = openCache(join(tools.config.dataDir, 'cache', build.projectId), place.root)
+  const cached = await cache.restore(recipe.dependenciesKey)
+  const run = (command: string, failure: FailureCode) =>
+    runCommand(tools, build, variables, { ...place, downloads: cache.downloads, command, failure }, log, signal)
+  if (recipe.install) {
+    log.step('install')
+    if (cached === 'same') log.system('The lockfile is unchanged: dependencies are taken from the cache')
+    else await run(recipe.install, 'install_failed')
+  }
+  if (recipe.build) {
+    log.step('build')
+    await run(recipe.build, 'build_failed')
+  }
+  // A server project runs with its dependencies, so they stay where they are.
+  if (!recipe.server) await cache.save(recipe.dependenciesKey)
+}
+
+async function runCommand(
+  tools: BuildTools,
+  build: Build,
+  variables: Record<string, string>,
+  task: { workTree: string; root: string; deadline: number; downloads: string; command: string; failure: FailureCode },
+  log: BuildLog,
+  signal: AbortSignal,
+): Promise<void> {
+  const { config, sandbox } = tools
+  const registry = await tools.registry
+  log.system(`$ ${task.command}`)
+  const registryHost = new URL(registry)
+  const git = new URL(config.gitUrlTemplate.replace('{repo}', 'a/b'))
+  // A mirror within the company, or one on this machine, is as good a registry as a public one.
+  const allowPrivate = [registryHost, git].map(
+    ({ hostname, port, protocol }) => `${hostname}:${port || (protocol === 'http:' ? 80 : 443)}`,
+  )
+  const process = sandbox.run({
+    argv: ['/bin/sh', '-c', task.command],
+    workTree: task.workTree,
+    cwd: task.root.slice((await realpath(task.workTree)).length + 1),
+    environment: {
+      ...variables,
+      CI: 'true',
+      BERTH_URL: edgeUrl(config, build.label),
+      BERTH_COMMIT: build.commit,
+      BERTH_REF: build.ref,
+      BERTH_ENV: build.production ? 'production' : 'preview',
+      HOME: '/tmp',
+      npm_config_registry: registry,
+      npm_config_cache: '/cache',
+      npm_config_update_notifier: 'false',
+      npm_config_fund: 'false',
+      npm_config_audit: 'false',
+    },
+    caches: [{ host: task.downloads, inside: '/cache' }],
+    limits: {
+      memoryMb: config.build.memoryMb,
+      processes: maxProcesses,
+      diskMb: maxDiskMb,
+      timeoutMs: Math.max(1, task.deadline - Date.now()),
+    },
+    egress: { allow: [], allowPrivate },
+    onOutput: (stream, chunk) => log.output(stream, chunk),
+  })
+  const cancel = () => void process.kill()
+  signal.addEventListener('abort', cancel)
+  const exit = await process.exited.finally(() => signal.removeEventListener('abort', cancel))
+  log.endCommand()
+  signal.throwIfAborted()
+  if (exit.reason === 'timeout') throw outOfTime(config)
+  if (exit.reason === 'memory') {
+    throw new BuildFailure(
+      'build_out_of_memory',
+      `${task.command} needed more than ${config.build.memoryMb} MB of memory.`,
+    )
+  }
+  if (exit.reason === 'disk') {
+    throw new BuildFailure('build_out_of_disk', `${task.command} wrote more than ${maxDiskMb} MB.`)
+  }
+  if (exit.code !== 0) {
+    const how = exit.signal ? `was ended by ${exit.signal}` : `exited with ${exit.code}`
+    throw new BuildFailure(task.failure, `${task.command} ${how}.`)
+  }
+}
+
+function outOfTime(config: Config): BuildFailure {
+  return new BuildFailure('build_timeout', `The build took longer than ${Math.round(config.build.timeoutMs / 1000)} s.`)
+}
+
+async function publishSite(
+  tools: BuildTools,
+  build: Build,
+  root: string,
+  recipe: Recipe,
+  log: BuildLog,
+): Promise<void> {
+  const output = await findOutput(root, recipe.outputs)
+  const files = await publishFiles(tools.artifacts, output)
+  const { spaFallback, cleanUrls } = build
+  await tools.artifacts.publish(build.id, { version: 1, kind: 'static', files, spaFallback, cleanUrls })
+  log.system(`Published ${Object.keys(files).length} files`)
+}
+
+/** The tree of a server moves whole, with its dependencies; it is run from there. */
+async function publishServer(tools: BuildTools, build: Build, root: string): Promise<void> {
+  const directory = tools.artifacts.serverDirectory(build.id)
+  await rm(directory, { recursive: true, force: true })
+  await mkdir(dirname(directory), { recursive: true })
+  // Another file system takes a copy.
+  await rename(root, directory).catch(() => cp(root, directory, { recursive: true, verbatimSymlinks: true }))
+  await rm(join(directory, '.git'), { recursive: true, force: true })
+  const { spaFallback, cleanUrls } = build
+  await tools.artifacts.publish(build.id, { version: 1, kind: 'node', files: {}, spaFallback, cleanUrls })
+}

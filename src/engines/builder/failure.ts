@@ -1,0 +1,28 @@
+// A build that ends in ERROR for a reason that is the project's or the repository's, not ours: never retried.
+
+export type FailureCode =
+  | 'clone_failed'
+  | 'ref_not_found'
+  | 'repository_unreachable'
+  | 'install_failed'
+  | 'build_failed'
+  | 'build_timeout'
+  | 'build_out_of_memory'
+  | 'build_out_of_disk'
+  | 'output_missing'
+  | 'output_unsafe'
+  | 'output_too_large'
+  | 'worker_lost'
+  | 'internal_error'
+
+export class BuildFailure extends Error {
+  readonly code: FailureCode
+
+  constructor(code: FailureCode, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** The deployment was canceled or deleted: nothing is left to say. */
+export class BuildCanceled extends Error {}

@@ -1,0 +1,101 @@
+// The log of one build: lines as they come, secrets masked, written in bulk, cut when it runs away.
+import { StringDecoder } from 'node:string_decoder'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { stripVTControlCharacters } from 'node:util'
+import type { Database } from '../../db.ts'
+import { appendLines, type NewLogLine } from '../../services/deployment-logs.ts'
+
+export type BuildLog = {
+  step(name: string): void
+  system(text: string): void
+  output(stream: 'stdout' | 'stderr', chunk: Buffer): void
+  /** Ends the open lines of a command. */
+  endCommand(): void
+  close(): Promise<void>
+}
+
+const flushMs = 200
+const linesAtOnce = 5_000
+const maxBytes = 10 << 20
+const maxLineLength = 8_000
+// Shorter values would mask half of every log, and hide nothing worth hiding.
+const leastSecretLength = 4
+
+export function createBuildLog(db: Database, deploymentId: string, secrets: string[]): BuildLog {
+  const masked = secrets
+    .flatMap((secret) => [secret, ...secret.split('\n')])
+    .map((secret) => secret.trim())
+    .filter((secret) => secret.length >= leastSecretLength)
+    .sort((a, b) => b.length - a.length)
+  let step = 'clone'
+  let waiting: NewLogLine[] = []
+  let bytes = 0
+  let cut = false
+  let flushing = Promise.resolve()
+  const decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
+  const open = { stdout: '', stderr: '' }
+
+  function clean(text: string): string {
+    // What a terminal would draw over is gone, and so is what PostgreSQL cannot store.
+    let line = stripVTControlCharacters(text.slice(text.lastIndexOf('\r') + 1)).replaceAll('\0', '')
+    for (const secret of masked) line = line.replaceAll(secret, '***')
+    return line.length > maxLineLength ? `${line.slice(0, maxLineLength)}…` : line
+  }
+
+  function push(stream: NewLogLine['stream'], text: string): void {
+    if (cut) return
+    bytes += text.length
+    if (bytes > maxBytes) {
+      cut = true
+      waiting.push({ stream: 'system', step, text: 'The log is longer than 10 MB; the rest is cut.', at: new Date() })
+      return
+    }
+    waiting.push({ stream, step, text: clean(text), at: new Date() })
+  }
+
+  // One write at a time keeps the lines in order; what could not be written is written with what comes next.
+  function flush(): Promise<void> {
+    flushing = flushing.then(async () => {
+      while (waiting.length > 0) {
+        const batch = waiting.slice(0, linesAtOnce)
+        const written = await appendLines(db, deploymentId, batch).then(
+          () => true,
+          () => false,
+        )
+        if (!written) return
+        waiting = waiting.slice(batch.length)
+      }
+    })
+    return flushing
+  }
+  const timer = setInterval(flush, flushMs)
+
+  function endCommand(): void {
+    for (const stream of ['stdout', 'stderr'] as const) {
+      const rest = open[stream] + decoders[stream].end()
+      open[stream] = ''
+      if (rest !== '') push(stream, rest)
+    }
+  }
+
+  return {
+    step(name) {
+      step = name
+    },
+    system: (text) => push('system', text),
+    output(stream, chunk) {
+      const lines = (open[stream] + decoders[stream].write(chunk)).split('\n')
+      open[stream] = lines.pop()!.slice(-maxLineLength * 2)
+      for (const line of lines) push(stream, line.replace(/\r$/, ''))
+    },
+    endCommand,
+    async close() {
+      clearInterval(timer)
+      endCommand()
+      for (let attempt = 0; attempt < 5 && (attempt === 0 || waiting.length > 0); attempt++) {
+        if (attempt > 0) await sleep(flushMs)
+        await flush()
+      }
+    },
+  }
+}

@@ -1,0 +1,79 @@
+// What is asked of a sandbox and what comes back; the same for every driver.
+
+export type Sandbox = {
+  readonly driver: 'bubblewrap' | 'none'
+  /** What this machine cannot enforce, one sentence each, for the log; null when everything is enforced. */
+  readonly warning: string | null
+  run(command: SandboxedCommand): SandboxedProcess
+  /** Kills what still runs and removes every file and control group of this sandbox. */
+  close(): Promise<void>
+}
+
+export type SandboxedCommand = {
+  /** The program and its arguments, e.g. ['/bin/sh', '-c', 'npm run build']. */
+  argv: string[]
+  /**
+   * The only writable host directory; appears at /build. Where Berth is root, it is given to the sandbox's user before
+   * the command starts: nothing in it may be a hard link to a file that others rely on.
+   */
+  workTree: string
+  /** Relative to the work tree. */
+  cwd?: string
+  /** All of it: only PATH and HOME where they are absent, PWD, and with egress or listen what these need are added. */
+  environment: Record<string, string>
+  /** Further host paths, visible at the same path and never writable. */
+  readOnly?: string[]
+  /** Further writable mounts; the host directories exist and lie in no tree that sandboxed commands can write. */
+  caches?: { host: string; inside: string }[]
+  limits: Limits
+  /** What is reachable, through an HTTP proxy; null or absent: no network at all. */
+  egress?: Egress | null
+  /** For servers: the command is told PORT, listens there, and `address` says how the host reaches it. */
+  listen?: { port?: number } | null
+  onOutput(stream: 'stdout' | 'stderr', chunk: Buffer): void
+}
+
+export type Limits = {
+  memoryMb: number
+  /** Threads count too, as in Linux's own limits: Node alone has eleven. */
+  processes: number
+  cpus?: number
+  /** Of the work tree as a whole and of what a run adds to its caches. */
+  diskMb?: number
+  /** Infinity for servers. */
+  timeoutMs: number
+}
+
+export type Egress = {
+  /**
+   * `host:port`; without a port 80 and 443. A name that resolves to a private, loopback or link-local address is
+   * refused; such an address itself, or localhost, may be listed.
+   */
+  allow: string[]
+  /** Like `allow`, for names that may resolve to private addresses: a registry mirror within the company. */
+  allowPrivate?: string[]
+}
+
+export type Address = { socketPath: string } | { host: string; port: number }
+
+export type StopReason = 'timeout' | 'memory' | 'killed' | 'disk'
+
+/** A shell's 128 + n is told as code and as signal n; code is null when the command did not end by itself. */
+export type Exit = { code: number | null; signal: NodeJS.Signals | null; reason: 'exit' | StopReason }
+
+export type SandboxedProcess = {
+  /** Settles when the last process is gone; rejects with SandboxError when the command could not be started. */
+  exited: Promise<Exit>
+  /** Spread into http.request or net.connect; null without `listen`. Known before the command listens. */
+  address: Promise<Address | null>
+  /** SIGTERM to the command, SIGKILL to all of it after a second; resolves when the last process is gone. */
+  kill(): Promise<void>
+}
+
+/** The sandbox failed, not the command in it. */
+export class SandboxError extends Error {
+  override name = 'SandboxError'
+}
+
+/** Time between SIGTERM and SIGKILL. */
+export const GRACE_MS = 1000

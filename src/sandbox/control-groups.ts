@@ -1,0 +1,194 @@
+// Limits of memory, processes and processor time by Linux control groups, version 2 or 1, whichever governs here.
+import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Limits, SandboxError } from './command.ts'
+
+export type ControlGroups = {
+  version: 1 | 2
+  /** One for every hierarchy; the groups of the runs are in them. */
+  directories: string[]
+  create(name: string, limits: Limits): Promise<ControlGroup>
+}
+
+export type ControlGroup = {
+  /** A process that writes 0 into each of these is in the group, and so is all that it starts. */
+  entrances: string[]
+  ranOutOfMemory(): Promise<boolean>
+  /** Kills whoever is still in it. */
+  remove(): Promise<void>
+}
+
+type Setting = [file: string, value: string, optional?: 'optional']
+type Hierarchy = { directory: string; settings(limits: Limits): Setting[] }
+
+const PERIOD_US = 100_000
+const REMOVE_TIMEOUT_MS = 5000
+const bytes = (megabytes: number) => String(Math.round(megabytes * 1024 * 1024))
+const quota = (cpus: number) => Math.round(cpus * PERIOD_US)
+
+const VERSION_1: Record<string, Hierarchy['settings']> = {
+  memory: ({ memoryMb }) => [
+    ['memory.limit_in_bytes', bytes(memoryMb)],
+    ['memory.memsw.limit_in_bytes', bytes(memoryMb), 'optional'],
+  ],
+  pids: ({ processes }) => [['pids.max', String(processes)]],
+  cpu: ({ cpus }) => (cpus ? [['cpu.cfs_quota_us', String(quota(cpus)), 'optional']] : []),
+}
+
+const version2 = ({ memoryMb, processes, cpus }: Limits): Setting[] => [
+  ['memory.max', bytes(memoryMb)],
+  ['memory.swap.max', '0', 'optional'],
+  // A build whose compiler was killed cannot succeed: all of it ends at once.
+  ['memory.oom.group', '1', 'optional'],
+  ['pids.max', String(processes)],
+  ...(cpus ? [['cpu.max', `${quota(cpus)} ${PERIOD_US}`, 'optional'] satisfies Setting] : []),
+]
+
+/** Undefined where no group can be made: not Linux, not delegated, or a read-only mount as in plain containers. */
+export async function openControlGroups(name: string, self = '/proc/self'): Promise<ControlGroups | undefined> {
+  const mounts = await readMounts(self).catch(() => [])
+  const version = mounts.some(({ type, controllers }) => type === 'cgroup2' && controllers.includes('memory')) ? 2 : 1
+  const hierarchies = await (version === 2 ? openVersion2(mounts, name) : openVersion1(mounts, name))
+  if (hierarchies === undefined) return undefined
+  const directories = hierarchies.map(({ directory }) => directory)
+  return {
+    version,
+    directories,
+    create: (run, limits) => createGroup(hierarchies, run, limits),
+  }
+}
+
+type Mount = { type: 'cgroup' | 'cgroup2'; controllers: string[]; top: string; own: string }
+
+/** Where each hierarchy is mounted and where in it this process is. */
+async function readMounts(self: string): Promise<Mount[]> {
+  const memberships = (await readFile(`${self}/cgroup`, 'utf8')).trim().split('\n')
+  const mounts: Mount[] = []
+  for (const line of (await readFile(`${self}/mountinfo`, 'utf8')).trim().split('\n')) {
+    const [left = '', right = ''] = line.split(' - ')
+    const [, , , root = '/', top = ''] = left.split(' ')
+    const [type, , options = ''] = right.split(' ')
+    if (type !== 'cgroup' && type !== 'cgroup2') continue
+    const controllers =
+      type === 'cgroup'
+        ? options.split(',')
+        : (await readFile(join(top, 'cgroup.controllers'), 'utf8').catch(() => '')).trim().split(' ')
+    const membership = memberships.find((text) =>
+      type === 'cgroup2'
+        ? text.startsWith('0::')
+        : text
+            .split(':')[1]
+            ?.split(',')
+            .some((controller) => controllers.includes(controller)),
+    )
+    const path = membership?.split(':').slice(2).join(':') ?? '/'
+    // A container may see only a part of the hierarchy, mounted as if it were the top.
+    const below = path.startsWith(root === '/' ? '/' : `${root}/`) || path === root ? path.slice(root.length) : ''
+    mounts.push({ type, controllers, top, own: join(top, root === '/' ? path : below) })
+  }
+  return mounts
+}
+
+/** Below the group this process is in, so that whatever limits Berth as a whole also holds for what it runs. */
+async function openVersion1(mounts: Mount[], name: string): Promise<Hierarchy[] | undefined> {
+  const hierarchies: Hierarchy[] = []
+  for (const [controller, settings] of Object.entries(VERSION_1)) {
+    const mount = mounts.find(({ type, controllers }) => type === 'cgroup' && controllers.includes(controller))
+    const directory = mount && join(mount.own, name)
+    const made =
+      directory &&
+      (await mkdir(directory).then(
+        () => true,
+        () => false,
+      ))
+    if (made) hierarchies.push({ directory, settings })
+    else if (controller !== 'cpu') {
+      for (const { directory } of hierarchies) await rmdir(directory)
+      return undefined
+    }
+  }
+  return hierarchies
+}
+
+/**
+ * A group of version 2 that has processes cannot limit groups below it, so after our own come its parent (what systemd
+ * delegates with DelegateSubgroup=, or the slice of a service) and the top.
+ */
+async function openVersion2(mounts: Mount[], name: string): Promise<Hierarchy[] | undefined> {
+  const { own, top } = mounts.find(({ type }) => type === 'cgroup2')!
+  for (const parent of new Set([own, own === top ? top : dirname(own), top])) {
+    const directory = join(parent, name)
+    try {
+      await enableControllers(parent)
+      await mkdir(directory)
+    } catch {
+      continue
+    }
+    try {
+      await enableControllers(directory)
+      return [{ directory, settings: version2 }]
+    } catch {
+      await rmdir(directory)
+    }
+  }
+  return undefined
+}
+
+async function enableControllers(directory: string): Promise<void> {
+  const file = join(directory, 'cgroup.subtree_control')
+  const enabled = (await readFile(file, 'utf8').catch(() => '')).trim().split(' ')
+  if (!['memory', 'pids'].every((name) => enabled.includes(name))) await writeFile(file, '+memory +pids')
+  if (!enabled.includes('cpu')) await writeFile(file, '+cpu').catch(() => {})
+}
+
+async function createGroup(hierarchies: Hierarchy[], name: string, limits: Limits): Promise<ControlGroup> {
+  const directories = hierarchies.map(({ directory }) => join(directory, name))
+  const group: ControlGroup = {
+    entrances: directories.map((directory) => join(directory, 'cgroup.procs')),
+    async ranOutOfMemory() {
+      const files = directories.flatMap((one) => [join(one, 'memory.events'), join(one, 'memory.oom_control')])
+      const texts = await Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => '')))
+      return texts.some((text) => /^oom_kill [1-9]/m.test(text))
+    },
+    remove: () => removeGroup(directories),
+  }
+  try {
+    for (const [index, { settings }] of hierarchies.entries()) {
+      await mkdir(directories[index]!)
+      for (const [file, value, optional] of settings(limits)) {
+        const written = writeFile(join(directories[index]!, file), value)
+        await (optional ? written.catch(() => {}) : written)
+      }
+    }
+  } catch (error) {
+    await group.remove()
+    throw new SandboxError(`The limits of ${name} could not be set: ${(error as Error).message}`)
+  }
+  return group
+}
+
+async function removeGroup(directories: string[]): Promise<void> {
+  const deadline = Date.now() + REMOVE_TIMEOUT_MS
+  for (const directory of directories) {
+    for (;;) {
+      const error = await rmdir(directory).then(
+        () => undefined,
+        (error: NodeJS.ErrnoException) => error,
+      )
+      if (error === undefined || error.code === 'ENOENT') break
+      if (Date.now() > deadline) throw error
+      const pids = await readFile(join(directory, 'cgroup.procs'), 'utf8').catch(() => '')
+      for (const pid of pids.split('\n').map(Number)) if (pid > 0) killQuietly(pid)
+      await delay(5)
+    }
+  }
+}
+
+function killQuietly(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It ended meanwhile.
+  }
+}

@@ -1,0 +1,99 @@
+// Watches how much a run writes, since plain directories have no quota of their own.
+import { execFile } from 'node:child_process'
+import { statfs } from 'node:fs/promises'
+import { clearTimeout, setTimeout } from 'node:timers'
+
+export type DiskWatch = {
+  /** Measures now. */
+  exceeded(): Promise<boolean>
+  stop(): void
+}
+
+const TICK_MS = 200
+// A walk of a large node_modules takes 0.1-0.3 s of a core, so it is made when it could matter, and otherwise ever more
+// rarely: a server that writes nothing runs for months.
+const WALK_EVERY_MS = { first: 5000, last: 300_000 }
+const REST_PER_WALK = 5
+// An empty file is no bytes for du, but an inode and an entry in its directory.
+const INODE_KB = 1
+
+/** The tree counts as a whole, the caches by what they grow: they are full already when a project builds again. */
+export function watchDisk(
+  paths: { tree: string; caches: string[] },
+  limitMb: number,
+  onExceeded: () => void,
+): DiskWatch {
+  const limitKb = limitMb * 1024
+  let baseKb: number | undefined
+  let usedKb = 0
+  let hidden = false
+  let timer: NodeJS.Timeout | undefined
+  let stopped = false
+  let everyMs = WALK_EVERY_MS.first
+  let restUntil = 0
+  let dueAt = 0
+  let takenKb = 0
+
+  async function walk(): Promise<boolean> {
+    const started = Date.now()
+    takenKb = await takenOf(paths.tree)
+    const found = await measure([paths.tree, ...paths.caches])
+    const caches = found.kb.slice(1).reduce((sum, kb) => sum + kb, 0)
+    baseKb ??= caches
+    const before = usedKb
+    usedKb = (found.kb[0] ?? 0) + caches - baseKb
+    everyMs = usedKb === before ? Math.min(2 * everyMs, WALK_EVERY_MS.last) : WALK_EVERY_MS.first
+    hidden ||= found.hidden
+    const now = Date.now()
+    restUntil = now + REST_PER_WALK * (now - started)
+    dueAt = Math.max(restUntil, now + everyMs)
+    return hidden || usedKb > limitKb
+  }
+
+  /** The file system's own count costs nothing: while it has not grown by what is left, the limit is not reached. */
+  async function tick(): Promise<void> {
+    const grownKb = (await takenOf(paths.tree)) - takenKb
+    const now = Date.now()
+    const due = now >= dueAt || (now >= restUntil && grownKb > (limitKb - usedKb) / 2)
+    if (due && (await walk()) && !stopped) return onExceeded()
+    if (!stopped) timer = setTimeout(() => void tick().catch(() => {}), TICK_MS).unref()
+  }
+
+  void tick().catch(() => {})
+  return {
+    exceeded: () => walk().catch(() => false),
+    stop() {
+      stopped = true
+      clearTimeout(timer)
+    },
+  }
+}
+
+async function takenOf(path: string): Promise<number> {
+  const { blocks, bfree, bsize, files, ffree } = await statfs(path)
+  return ((blocks - bfree) * bsize) / 1024 + (files - ffree) * INODE_KB
+}
+
+/** By du, in a process of its own: the walk would hold up the event loop and its thread pool. */
+async function measure(paths: string[]): Promise<{ kb: number[]; hidden: boolean }> {
+  const [sizes, inodes] = await Promise.all([du(['-k', ...paths]), du(['--inodes', ...paths])])
+  return {
+    kb: paths.map((_, index) => (sizes.numbers[index] ?? 0) + (inodes.numbers[index] ?? 0) * INODE_KB),
+    // Without root, a directory that its owner closed to himself would hide what is in it.
+    hidden: sizes.hidden,
+  }
+}
+
+function du(rest: string[]): Promise<{ numbers: number[]; hidden: boolean }> {
+  const options = { env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' }, maxBuffer: 64 * 1024 * 1024 }
+  return new Promise((resolve) => {
+    // Files vanish during the walk, so its exit code says nothing.
+    execFile('nice', ['du', '-s', '-x', ...rest], options, (_error, stdout, stderr) => {
+      const numbers = stdout
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => Number.parseInt(line, 10))
+      resolve({ numbers, hidden: stderr.includes('Permission denied') })
+    })
+  })
+}

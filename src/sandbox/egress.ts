@@ -1,0 +1,145 @@
+// The only way out of a sandbox: an HTTP proxy behind a unix socket, one per run, with a list of allowed hosts.
+import { existsSync } from 'node:fs'
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
+import { connect, type LookupFunction, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { egressRules, reachesLoopback, readTarget, type Target } from './addresses.ts'
+import type { Egress } from './command.ts'
+import { PROXY_PORT } from './forwarder.ts'
+
+export type EgressProxy = { close(): Promise<void> }
+
+// A build opens some dozens; more only costs the host its descriptors.
+const MAX_CONNECTIONS = 256
+const CONNECT_TIMEOUT_MS = 30_000
+const HOP_BY_HOP = [
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]
+
+type Refusal = { status: 400 | 403 | 502; text: string }
+type Route = { to: Target; lookup: LookupFunction }
+
+export async function openEgress(socketPath: string, egress: Egress): Promise<EgressProxy> {
+  const decide = egressRules(egress)
+  const sockets = new Set<Duplex>()
+  const track = (socket: Duplex) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+    socket.on('error', () => socket.destroy())
+  }
+
+  async function route(to: Target | undefined): Promise<Route | Refusal> {
+    if (to === undefined) return { status: 400, text: 'This proxy takes CONNECT host:port and http:// addresses.' }
+    const destination = await decide(to).catch((error: Error) => error)
+    if (destination instanceof Error) return { status: 502, text: `${to.host} was not found: ${destination.message}` }
+    if ('refused' in destination) return { status: 403, text: destination.refused }
+    const { addresses } = destination
+    const lookup: LookupFunction = (_host, options, done) =>
+      options.all ? done(null, addresses) : done(null, addresses[0]!.address, addresses[0]!.family)
+    return { to, lookup }
+  }
+
+  async function tunnel(from: Duplex, head: Buffer, authority: string): Promise<void> {
+    const way = await route(readTarget(authority, 443))
+    if ('status' in way) return refuse(from, way)
+    const to = connect({ ...way.to, lookup: way.lookup, allowHalfOpen: true, noDelay: true, autoSelectFamily: true })
+    track(to)
+    to.setTimeout(CONNECT_TIMEOUT_MS, () => to.destroy(new Error('no answer')))
+    to.once('connect', () => {
+      to.setTimeout(0)
+      from.write('HTTP/1.1 200 Connection Established\r\n\r\n')
+      to.write(head)
+      from.pipe(to).pipe(from)
+    })
+    to.once('error', (error) => refuse(from, { status: 502, text: `${authority}: ${error.message}` }))
+    from.once('close', () => to.destroy())
+    to.once('close', () => to.readableEnded || from.destroy())
+  }
+
+  async function forward(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const url = URL.canParse(incoming.url ?? '') ? new URL(incoming.url!) : undefined
+    const way = await route(url?.protocol === 'http:' ? readTarget(url.host, 80) : undefined)
+    const answer = ({ status, text }: Refusal) => {
+      if (outgoing.headersSent) return void outgoing.destroy()
+      outgoing.writeHead(status, { 'content-type': 'text/plain', connection: 'close' }).end(`${text}\n`)
+    }
+    if ('status' in way) return answer(way)
+    const headers = withoutHops(incoming.headers)
+    const upstream = request({
+      ...way.to,
+      lookup: way.lookup,
+      method: incoming.method,
+      path: url!.pathname + url!.search,
+      headers: { ...headers, host: url!.host },
+      agent: false,
+    })
+    upstream.on('socket', track)
+    upstream.on('response', (response) => {
+      outgoing.writeHead(response.statusCode!, withoutHops(response.headers))
+      response.pipe(outgoing)
+      response.on('error', () => outgoing.destroy())
+    })
+    upstream.on('error', (error) => answer({ status: 502, text: `${url!.host}: ${error.message}` }))
+    outgoing.on('close', () => upstream.destroy())
+    incoming.pipe(upstream)
+  }
+
+  const server = createServer((incoming, outgoing) => void forward(incoming, outgoing))
+  server.maxConnections = MAX_CONNECTIONS
+  // Uploads and slow registries take their time; the run's own deadline bounds them.
+  server.requestTimeout = 0
+  server.on('connection', (socket: Socket) => track(socket))
+  server.on('connect', (incoming, socket, head) => void tunnel(socket, head, incoming.url ?? ''))
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(socketPath, resolve))
+  return {
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        for (const socket of sockets) socket.destroy()
+      }),
+  }
+}
+
+function refuse(socket: Duplex, { status, text }: Refusal): void {
+  if (!socket.writable) return
+  const body = `${text}\n`
+  // In the reason phrase too: npm and others show nothing else of a refused CONNECT.
+  const phrase = text.replace(/[^\x20-\x7e]/g, '?')
+  const headers = `Content-Type: text/plain\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close`
+  socket.end(`HTTP/1.1 ${status} ${phrase}\r\n${headers}\r\n\r\n${body}`)
+}
+
+function withoutHops<Headers extends NodeJS.Dict<string | string[]>>(headers: Headers): Headers {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.includes(name))) as Headers
+}
+
+const CERTIFICATES = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs/ca-bundle.crt']
+
+/** Node trusts only the authorities it brings along; a registry mirror may be signed by one that the host trusts. */
+export function certificateEnvironment(): Record<string, string> {
+  const bundle = CERTIFICATES.find((path) => existsSync(path))
+  return bundle === undefined ? {} : { NODE_EXTRA_CA_CERTS: bundle }
+}
+
+/** What tells npm, Node, curl and others about the proxy. */
+export function proxyEnvironment(egress: Egress): Record<string, string> {
+  const proxy = `http://127.0.0.1:${PROXY_PORT}`
+  const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy', 'npm_config_proxy', 'npm_config_https_proxy']
+  const direct = reachesLoopback(egress) ? '' : 'localhost,127.0.0.1,::1'
+  return {
+    ...Object.fromEntries(names.map((name) => [name, proxy])),
+    // A server that a build starts for its own tests is not behind the proxy.
+    NO_PROXY: direct,
+    no_proxy: direct,
+    npm_config_noproxy: direct,
+    NODE_USE_ENV_PROXY: '1',
+  }
+}

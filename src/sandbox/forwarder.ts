@@ -1,0 +1,64 @@
+// The program that joins a sandbox's private loopback to sockets of the host; it runs inside, as parent of the command.
+
+/** Where the proxy appears in the sandbox; the network is private, so it collides only with the command itself. */
+export const PROXY_PORT = 43128
+
+export type ForwarderPlan = {
+  argv: string[]
+  environment: Record<string, string>
+  /** Path of the proxy's socket, or null. */
+  egress: string | null
+  proxyPort: number
+  /** Where the command will listen, or null; connections come by descriptor LISTENER_FD. */
+  listenPort: number | null
+}
+
+export const PLAN_FD = 5
+export const LISTENER_FD = 6
+
+/**
+ * Plain JavaScript, for it is not part of the compiled program. The plan comes by descriptor: in the environment the
+ * command's NODE_OPTIONS would apply to this program as well. Nothing here is trusted: the command has the same user.
+ */
+export const FORWARDER = `
+const net = require('node:net')
+const fs = require('node:fs')
+const { spawn } = require('node:child_process')
+const { signals } = require('node:os').constants
+
+const plan = JSON.parse(fs.readFileSync(${PLAN_FD}, 'utf8'))
+fs.closeSync(${PLAN_FD})
+
+const both = [{ address: '127.0.0.1', family: 4 }, { address: '::1', family: 6 }]
+const lookup = (_host, _options, done) => done(null, both)
+
+function forward(where, target) {
+  const server = net.createServer({ allowHalfOpen: true, noDelay: true }, (from) => {
+    const to = net.connect({ allowHalfOpen: true, noDelay: true, ...target })
+    from.pipe(to).pipe(from)
+    for (const [one, other] of [[from, to], [to, from]]) {
+      one.on('error', () => other.destroy())
+      one.on('close', () => one.readableEnded || other.destroy())
+    }
+  })
+  return new Promise((resolve) => server.listen(where, resolve))
+}
+
+async function main() {
+  if (plan.egress) await forward({ host: '127.0.0.1', port: plan.proxyPort }, { path: plan.egress })
+  if (plan.listenPort) {
+    await forward({ fd: ${LISTENER_FD} }, { host: 'localhost', port: plan.listenPort, lookup, autoSelectFamily: true })
+  }
+  // The command gets these signals itself, as a member of the same group, and may still need its connections.
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => {})
+  const [program, ...rest] = plan.argv
+  const env = { ...plan.environment, PWD: process.cwd() }
+  const child = spawn(program, rest, { stdio: 'inherit', env })
+  child.on('error', (error) => {
+    console.error(error.message)
+    process.exit(error.code === 'ENOENT' ? 127 : 126)
+  })
+  child.on('exit', (code, signal) => process.exit(signal ? 128 + signals[signal] : code))
+}
+main()
+`

@@ -1,0 +1,110 @@
+// What a sandbox sees of the file system, as arguments of bubblewrap.
+import { lstat, readlink, stat } from 'node:fs/promises'
+import { isAbsolute, join, normalize, resolve } from 'node:path'
+import { SandboxError, type SandboxedCommand } from './command.ts'
+import type { Tools } from './tools.ts'
+
+export const BUILD = '/build'
+export const HOME = '/home/build'
+export const UID = 1000
+
+// Certificates, what /usr links to, and the dynamic linker's list; never the whole of /etc, which has keys in it.
+const SYSTEM_FILES = [
+  '/etc/alternatives',
+  '/etc/ca-certificates',
+  '/etc/ld.so.cache',
+  '/etc/localtime',
+  '/etc/pki/ca-trust/extracted',
+  '/etc/pki/tls/certs',
+  '/etc/ssl/certs',
+  '/etc/ssl/openssl.cnf',
+]
+
+/** Files of /etc that are written for the sandbox; without resolv.conf, names are asked of the proxy or not at all. */
+export const ETC = {
+  passwd: `root:x:0:0:root:/nonexistent:/usr/sbin/nologin\nbuild:x:${UID}:${UID}:build:${HOME}:/bin/sh\n`,
+  group: `root:x:0:\nbuild:x:${UID}:\n`,
+  hosts: '127.0.0.1 localhost\n::1 localhost\n',
+  'nsswitch.conf': 'passwd: files\ngroup: files\nhosts: files\n',
+}
+
+/** The same for every run: the system, read-only, as far as it exists on this host. */
+export async function systemMounts(): Promise<string[]> {
+  const found: string[] = []
+  for (const path of ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64']) {
+    const entry = await lstat(path).catch(() => undefined)
+    if (entry?.isSymbolicLink()) found.push('--symlink', await readlink(path), path)
+    else if (entry?.isDirectory()) found.push('--ro-bind', path, path)
+  }
+  for (const path of SYSTEM_FILES) if (await stat(path).catch(() => undefined)) found.push('--ro-bind', path, path)
+  return found
+}
+
+export type MountPlan = {
+  arguments: string[]
+  /** Host paths that root binds, in this order, to 0, 1, 2 … in the stage; empty when they are used as they are. */
+  staged: string[]
+  workTree: string
+  caches: string[]
+}
+
+/**
+ * `stage` is where root puts what the sandbox's user may not reach by its path: data directories and checkouts lie
+ * under directories closed to others. Null when bubblewrap has the rights of this process.
+ */
+export async function planMounts(command: SandboxedCommand, tools: Tools, stage: string | null): Promise<MountPlan> {
+  const staged: string[] = []
+  const source = (path: string) => (stage === null ? path : join(stage, String(staged.push(path) - 1)))
+  const workTree = await directory(command.workTree)
+  const caches: string[] = []
+  const half = String(Math.max(16, Math.round(command.limits.memoryMb / 2)) * 1024 * 1024)
+  const temporary = (path: string, mode: string) => ['--perms', mode, '--size', half, '--tmpfs', path]
+  const found = [
+    ...['--proc', '/proc', '--dev', '/dev', ...temporary('/dev/shm', '1777'), '--remount-ro', '/dev'],
+    ...[...temporary('/tmp', '1777'), ...temporary(HOME, '0700')],
+    ...['--bind', source(workTree), BUILD],
+  ]
+  for (const { host, inside } of tools.mounts) found.push('--ro-bind', source(host), inside)
+  for (const { target, inside } of tools.links) found.push('--symlink', target, inside)
+  for (const path of command.readOnly ?? []) {
+    if (!isAbsolute(path)) throw new SandboxError(`${path} is not absolute.`)
+    found.push('--ro-bind', source(path), path)
+  }
+  for (const { host, inside } of command.caches ?? []) {
+    const cache = await directory(host)
+    await refuseLinks(workTree, inside)
+    caches.push(cache)
+    found.push('--bind', source(cache), inside)
+  }
+  found.push('--remount-ro', '/', '--chdir', join(BUILD, relative(command.cwd ?? '.')))
+  return { arguments: found, staged, workTree, caches }
+}
+
+/** Inside the work tree, whatever the project's settings say; a symlink on the way stays within the sandbox. */
+export function relative(cwd: string): string {
+  const path = normalize(cwd)
+  if (isAbsolute(path) || path === '..' || path.startsWith('../'))
+    throw new SandboxError(`${cwd} leaves the work tree.`)
+  return path
+}
+
+async function directory(path: string): Promise<string> {
+  const absolute = resolve(path)
+  const entry = await lstat(absolute).catch(() => undefined)
+  // Not through a link, which a command could have left to have another directory mounted, or given to its user.
+  if (!entry?.isDirectory()) throw new SandboxError(`${absolute} is no directory.`)
+  return absolute
+}
+
+/** Bubblewrap would follow a link of the repository when it makes the place for a mount within the tree. */
+async function refuseLinks(workTree: string, inside: string): Promise<void> {
+  if (inside !== normalize(inside) || !isAbsolute(inside))
+    throw new SandboxError(`${inside} is no plain absolute path.`)
+  if (!inside.startsWith(`${BUILD}/`)) return
+  let path = workTree
+  for (const name of inside.slice(BUILD.length + 1).split('/')) {
+    path = join(path, name)
+    const entry = await lstat(path).catch(() => undefined)
+    if (entry?.isSymbolicLink()) throw new SandboxError(`${inside} is a symbolic link in the work tree.`)
+  }
+}

@@ -1,0 +1,185 @@
+import { spawnSync } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type Platform, scripts, startPlatform } from './host.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+let platform: Platform
+beforeAll(async () => {
+  platform = await startPlatform()
+})
+afterAll(() => platform.stop())
+
+const deployed = async (name: string, files: Record<string, string>, body: object = {}) => {
+  await platform.project(name, files, body)
+  const id = await platform.deploy(name)
+  return { id, deployment: await platform.settled(id) }
+}
+
+describe('a repository', () => {
+  test('without package.json is published as it is, cloned over HTTP at exactly its commit', async () => {
+    const { id, deployment } = await deployed('plain', { 'index.html': '<h1>hi</h1>', 'a/b.txt': 'b' })
+    expect(deployment).toMatchObject({ state: 'READY', error: null })
+    expect(await platform.file(id, 'index.html')).toBe('<h1>hi</h1>')
+    expect(await platform.file(id, 'a/b.txt')).toBe('b')
+    expect(Object.keys((await platform.artifacts.read(id))!.files)).toEqual(['a/b.txt', 'index.html'])
+    expect(platform.host.hits.some((path) => path.includes('git-upload-pack'))).toBe(true)
+  })
+
+  test('with a build script is built with the variables of its target and the facts of the build, and nothing of the server', async () => {
+    const build = 'mkdir -p dist && env | sort > dist/env.txt && echo "key is $API_KEY"'
+    await platform.project('env', { 'package.json': scripts({ build }) }, { framework: 'vite' })
+    const put = (key: string, value: string, target: string) =>
+      platform.api.call('PUT', `/projects/env/env/${key}`, { body: { value, target } })
+    await put('API_KEY', 'hunter2hunter2', 'all')
+    await put('ONLY_PROD', 'x1234', 'production')
+    process.env.SERVER_SECRET = 'leak-me'
+    const id = await platform.deploy('env')
+    const deployment = await platform.settled(id)
+    delete process.env.SERVER_SECRET
+    expect(deployment.state).toBe('READY')
+    const text = (await platform.file(id, 'env.txt'))!
+    expect(text).toContain('API_KEY=hunter2hunter2')
+    expect(text).not.toContain('ONLY_PROD')
+    expect(text).toMatch(/^CI=true$/m)
+    expect(text).toContain(`BERTH_URL=${deployment.url}`)
+    expect(text).toMatch(new RegExp(`^BERTH_COMMIT=${deployment.commit}[0-9a-f]{33}$`, 'm'))
+    expect(text).toMatch(/^BERTH_REF=main$/m)
+    expect(text).toMatch(/^BERTH_ENV=preview$/m)
+    expect(text).not.toMatch(/leak-me|DATABASE_URL|SECRETS_KEY/)
+    const log = await platform.log(id)
+    expect(log).toContain('build: key is ***')
+    expect(log).not.toContain('hunter2')
+  })
+
+  test('is built in its root directory with its own commands and output directory', async () => {
+    const settings = {
+      rootDirectory: 'packages/site',
+      buildCommand: 'mkdir out && cp page.html out/index.html',
+      outputDirectory: 'out',
+    }
+    const { id, deployment } = await deployed(
+      'mono',
+      { 'packages/site/page.html': 'mono', 'other/x': '' },
+      { settings },
+    )
+    expect(deployment.state).toBe('READY')
+    expect(await platform.file(id, 'index.html')).toBe('mono')
+  })
+
+  test('deployed twice stores the same files once', async () => {
+    const first = await platform.deploy('plain')
+    await platform.settled(first)
+    const again = await platform.deploy('plain')
+    await platform.settled(again)
+    const hash = async (id: string) => (await platform.artifacts.read(id))!.files['index.html']!.hash
+    expect(await hash(again)).toBe(await hash(first))
+  })
+})
+
+describe('every failure ends in ERROR with its reason', () => {
+  test('a command that fails: build_failed, with its output in the log', async () => {
+    const { id, deployment } = await deployed('fails', { 'package.json': scripts({ build: 'echo oh no >&2; exit 3' }) })
+    expect(deployment).toMatchObject({ state: 'ERROR', error: { code: 'build_failed' } })
+    expect(deployment.error.message).toContain('3')
+    expect(await platform.log(id)).toContain('build: oh no')
+  })
+
+  test('an output directory that is not there: output_missing', async () => {
+    const { deployment } = await deployed(
+      'nothing',
+      { 'package.json': scripts({ build: 'true' }) },
+      { framework: 'vite' },
+    )
+    expect(deployment).toMatchObject({ state: 'ERROR', error: { code: 'output_missing' } })
+  })
+
+  test('a link that leaves the output: output_unsafe, and nothing is published', async () => {
+    const build = 'mkdir -p dist && echo x > dist/index.html && ln -s /etc/passwd dist/passwd'
+    const { id, deployment } = await deployed('links', { 'package.json': scripts({ build }) }, { framework: 'vite' })
+    expect(deployment).toMatchObject({ state: 'ERROR', error: { code: 'output_unsafe' } })
+    expect(await platform.artifacts.read(id)).toBeNull()
+  })
+
+  test('a repository that is gone when the worker comes: clone_failed', async () => {
+    await platform.project('gone', { 'index.html': '' })
+    const { body: project } = await platform.api.call('GET', '/projects/gone')
+    const id = await platform.deploy('gone')
+    await platform.settled(id)
+    await platform.api.db.project.update({ where: { id: project.id }, data: { repo: 'acme/nowhere' } })
+    const again = await platform.api.db.deployment.update({ where: { id }, data: { state: 'BUILDING' } })
+    const { enqueue } = await import('../../../src/jobs/queue.ts')
+    await enqueue(platform.api.db, 'build', again.id, { deploymentId: id })
+    expect(await platform.settled(id)).toMatchObject({ state: 'ERROR', error: { code: 'clone_failed' } })
+  })
+
+  test('a build that hangs: build_timeout, and no process is left', async () => {
+    const short = await startPlatform({ BUILD_TIMEOUT_MS: '3000' })
+    const build = '(setsid sleep 31337 &) ; sleep 31337'
+    await short.project('hangs', { 'package.json': scripts({ build }) })
+    const deployment = await short.settled(await short.deploy('hangs'))
+    expect(deployment).toMatchObject({ state: 'ERROR', error: { code: 'build_timeout' } })
+    expect(running('sleep 31337')).toBe(false)
+    await short.stop()
+  })
+})
+
+describe('cancel', () => {
+  test('ends the whole process tree of the build within 5 s', async () => {
+    const build = 'echo started; (setsid sleep 31338 &) ; sleep 31338'
+    await platform.project('cancel', { 'package.json': scripts({ build }) })
+    const id = await platform.deploy('cancel')
+    for (let i = 0; i < 200 && !running('sleep 31338'); i++) await sleep(50)
+    expect(running('sleep 31338')).toBe(true)
+    expect((await platform.api.call('POST', `/deployments/${id}/cancel`)).status).toBe(202)
+    const since = Date.now()
+    while (running('sleep 31338') && Date.now() - since < 10_000) await sleep(50)
+    expect(Date.now() - since).toBeLessThan(5_000)
+    expect((await platform.settled(id)).state).toBe('CANCELED')
+  })
+})
+
+describe('production', () => {
+  test('an older build that finishes after a newer one never takes over', async () => {
+    const build = 'mkdir -p dist && sleep $(cat delay) && cp delay dist/index.html'
+    const files = (delay: string) => ({ 'package.json': scripts({ build }), delay })
+    await platform.project('race', files('4'), { framework: 'vite' })
+    const older = await platform.deploy('race', { production: true })
+    const { body: project } = await platform.api.call('GET', '/projects/race')
+    // The newer build is of another repository, so that it is quick.
+    await platform.project('race-fast', files('0'), { framework: 'vite' })
+    await sleep(1500)
+    await platform.api.db.project.update({ where: { id: project.id }, data: { repo: 'acme/race-fast' } })
+    const newer = await platform.deploy('race', { production: true })
+    expect(await platform.settled(newer)).toMatchObject({ state: 'READY', current: true })
+    expect(await platform.settled(older)).toMatchObject({ state: 'READY', current: false })
+    expect((await platform.api.call('GET', `/deployments/${newer}`)).body.current).toBe(true)
+  })
+})
+
+describe('the log', () => {
+  test('shows a line within a second of its being written', async () => {
+    await platform.project('slow', {
+      'package.json': scripts({ build: 'echo early; sleep 5; mkdir dist; touch dist/x' }),
+    })
+    const id = await platform.deploy('slow')
+    const seen = async () => (await platform.log(id)).includes('build: early')
+    for (let i = 0; i < 400 && !(await seen()); i++) await sleep(50)
+    expect((await platform.api.call('GET', `/deployments/${id}`)).body.state).toBe('BUILDING')
+    await platform.settled(id)
+  })
+
+  test('that runs away is cut at 10 MB and says so', async () => {
+    const build = 'yes 0123456789012345678901234567890123456789 | head -c 12000000; mkdir dist; touch dist/x'
+    const { id, deployment } = await deployed('chatty', { 'package.json': scripts({ build }) })
+    expect(deployment.state).toBe('READY')
+    const last = await platform.api.db.logLine.findMany({ where: { deploymentId: id, text: { contains: '10 MB' } } })
+    expect(last).toHaveLength(1)
+  })
+})
+
+function running(args: string): boolean {
+  const { stdout } = spawnSync('ps', ['-eo', 'args'], { encoding: 'utf8' })
+  return stdout.split('\n').some((line) => line.trim() === args)
+}

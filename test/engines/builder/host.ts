@@ -1,0 +1,79 @@
+// An API, a repository host over HTTP and a worker that builds, for the tests of the builder.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Artifacts, createArtifacts } from '../../../src/artifacts.ts'
+import { startBuilds } from '../../../src/engines/builder/start.ts'
+import type { Worker } from '../../../src/jobs/worker.ts'
+import { startApi, type TestApi } from '../../helpers/api.ts'
+import { type GitHost, startGitHost } from '../../helpers/git-host.ts'
+import { createRepository } from '../../helpers/repository.ts'
+
+export type Platform = {
+  api: TestApi
+  artifacts: Artifacts
+  host: GitHost
+  /** A project with a repository of these files. */
+  project(name: string, files: Record<string, string>, body?: object): Promise<void>
+  deploy(name: string, body?: object): Promise<string>
+  /** The deployment when it has left BUILDING. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look at what came.
+  settled(id: string): Promise<any>
+  log(id: string): Promise<string>
+  /** What the deployment serves at a path. */
+  file(id: string, path: string): Promise<string | null>
+  stop(): Promise<void>
+}
+
+export async function startPlatform(environment: Record<string, string> = {}, withWorker = true): Promise<Platform> {
+  const root = await mkdtemp(join(tmpdir(), 'berth-git-'))
+  const host = await startGitHost(root)
+  const api = await startApi({ GIT_URL_TEMPLATE: host.template, BUILD_TIMEOUT_MS: '60000', ...environment })
+  const artifacts = createArtifacts(join(api.config.dataDir, 'artifacts'))
+  const worker: Worker | null = withWorker ? await startBuilds({ ...api.deps, artifacts }) : null
+  return {
+    api,
+    artifacts,
+    host,
+    async project(name, files, body = {}) {
+      await createRepository(root, `acme/${name}`, files)
+      const made = await api.call('POST', '/projects', { body: { name, repo: `acme/${name}`, ...body } })
+      if (made.status !== 201) throw new Error(made.text)
+    },
+    async deploy(name, body = {}) {
+      const made = await api.call('POST', '/deployments', { body: { project: name, ...body } })
+      if (made.status !== 201) throw new Error(made.text)
+      return made.body.id
+    },
+    async settled(id) {
+      for (;;) {
+        const { body } = await api.call('GET', `/deployments/${id}?wait=30`)
+        if (body.state !== 'BUILDING') return body
+      }
+    },
+    async log(id) {
+      const { body } = await api.call('GET', `/deployments/${id}/logs?limit=1000`)
+      return body.lines.map((line: { step: string; text: string }) => `${line.step}: ${line.text}`).join('\n')
+    },
+    async file(id, path) {
+      const stored = (await artifacts.read(id))?.files[path]
+      if (!stored) return null
+      const { readFile } = await import('node:fs/promises')
+      return readFile(artifacts.pathOf(stored.hash), 'utf8')
+    },
+    async stop() {
+      await worker?.stop()
+      await api.stop()
+      host.close()
+      await rm(root, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Whether builds run protected here; without it their tests say nothing. */
+export const sandboxRequired = process.env.BERTH_REQUIRE_PEERS === '1'
+
+/** A package.json with only scripts. */
+export function scripts(commands: Record<string, string>): string {
+  return JSON.stringify({ name: 'site', private: true, scripts: commands })
+}

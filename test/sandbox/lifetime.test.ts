@@ -1,0 +1,144 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir } from 'node:fs/promises'
+import { request } from 'node:http'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterAll, describe, expect } from 'vitest'
+import type { Address } from '../../src/sandbox/sandbox.ts'
+import {
+  bubblewrap,
+  cleanUp,
+  command,
+  controlGroups,
+  directory,
+  eventually,
+  openSandbox,
+  processesWith,
+  run,
+  bubblewrapTest as test,
+  uniqueSleep,
+} from './sandboxes.ts'
+
+afterAll(cleanUp)
+const root = join(import.meta.dirname, '../..')
+
+async function get(address: Address, path: string): Promise<string> {
+  const [response] = await once(request({ ...address, path, agent: false }).end(), 'response')
+  return text(response)
+}
+
+describe('kill', () => {
+  test('ends a grandchild in its own session that ignores SIGTERM, and resolves when all is gone', async () => {
+    const sleep = uniqueSleep()
+    const daemon = `trap "" TERM; (setsid sh -c "trap \\"\\" TERM; ${sleep} & ${sleep}" &) ; echo ready; ${sleep}`
+    const asked = await command(daemon)
+    const started = (await bubblewrap()).run(asked)
+    await eventually(() => asked.output.stdout === 'ready\n' && processesWith(sleep).length >= 4, 5000)
+    const before = Date.now()
+    await started.kill()
+    expect(Date.now() - before).toBeLessThan(2000)
+    expect(processesWith(sleep)).toEqual([])
+    expect(await started.exited).toMatchObject({ code: null, signal: 'SIGKILL', reason: 'killed' })
+  })
+
+  test('lets the command end in order within a second', async () => {
+    const asked = await command(`trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done`)
+    const started = (await bubblewrap()).run(asked)
+    await eventually(() => asked.output.stdout === 'ready\n', 5000)
+    await started.kill()
+    expect(await started.exited).toMatchObject({ code: 0, reason: 'killed' })
+    expect(asked.output.stdout).toBe('ready\nbye\n')
+  })
+
+  test('works at any moment of the start', async () => {
+    const sleep = uniqueSleep()
+    const sandbox = await bubblewrap()
+    for (const waitMs of [0, 3, 6, 10, 15, 25, 40]) {
+      const started = sandbox.run(await command(`trap '' TERM; ${sleep}`))
+      await new Promise((resolve) => setTimeout(resolve, waitMs))
+      await started.kill()
+      expect((await started.exited).reason).toBe('killed')
+    }
+    expect(processesWith(sleep)).toEqual([])
+  })
+})
+
+describe('nothing is left behind', () => {
+  test('by a command that ends while its daemon runs', async () => {
+    const sleep = uniqueSleep()
+    const result = await run(await bubblewrap(), `(setsid ${sleep} &); sleep 0.1; exit 3`)
+    expect(result).toMatchObject({ code: 3, reason: 'exit' })
+    expect(processesWith(sleep)).toEqual([])
+  })
+
+  test('by 20 runs, and by close', async () => {
+    const { sandbox, runDirectory } = await openSandbox('bubblewrap')
+    const [own] = await readdir(runDirectory)
+    const before = await readdir(join(runDirectory, own!))
+    const groups = controlGroups(process.pid)
+    for (let index = 0; index < 20; index++) {
+      const forwarded = index % 5 === 0 ? { egress: { allow: [] }, listen: {} } : {}
+      expect((await run(sandbox, 'true', forwarded)).code).toBe(0)
+    }
+    expect(await readdir(join(runDirectory, own!))).toEqual(before)
+    expect(controlGroups(process.pid).runs).toEqual(groups.runs)
+    const sleep = uniqueSleep()
+    const running = sandbox.run(await command(sleep))
+    await eventually(() => processesWith(sleep).length > 0, 5000)
+    await sandbox.close()
+    expect((await running.exited).reason).toBe('killed')
+    expect(await readdir(runDirectory)).toEqual([])
+    expect(processesWith(sleep)).toEqual([])
+  })
+
+  test('by a server that is killed with kill -9', async () => {
+    const [runDirectory, workTree, sleep] = [await directory(), await directory(), uniqueSleep()]
+    const program = [
+      '--import',
+      'tsx',
+      join(import.meta.dirname, 'parent.ts'),
+      runDirectory,
+      workTree,
+      sleep,
+      'bubblewrap',
+    ]
+    const parent: ChildProcess = spawn(process.execPath, program, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] })
+    const exited = once(parent, 'exit')
+    await once(parent.stdout!, 'data')
+    expect(processesWith(sleep).length).toBeGreaterThan(2)
+    parent.kill('SIGKILL')
+    await exited
+    const empty = async () =>
+      processesWith(sleep).length === 0 &&
+      controlGroups(parent.pid!).all.length === 0 &&
+      (await readdir(runDirectory)).length === 0
+    expect(await eventually(empty, 3000)).toBe(true)
+  })
+})
+
+describe('a server in the sandbox', () => {
+  const program = (host: string) => `
+    require('http').createServer((request, response) => response.end(request.url + ' ' + process.env.PORT))
+      .listen(process.env.PORT, '${host}', () => console.log('up'))`
+
+  for (const host of ['127.0.0.1', '::1', '0.0.0.0']) {
+    test(`answers the host when it listens on ${host}, and nobody else can reach it`, async () => {
+      const asked = await command(['node', '-e', program(host)], { listen: { port: 4321 } })
+      const started = (await bubblewrap()).run(asked)
+      const address = await started.address
+      expect(await eventually(() => asked.output.stdout === 'up\n', 5000)).toBe(true)
+      const answers = await Promise.all(['/a', '/b', '/c'].map((path) => get(address!, path)))
+      expect(answers).toEqual(['/a 4321', '/b 4321', '/c 4321'])
+      await expect(get({ host: '127.0.0.1', port: 4321 }, '/')).rejects.toThrow('ECONNREFUSED')
+      await started.kill()
+      await expect(get(address!, '/')).rejects.toThrow(/ENOENT|ECONNREFUSED/)
+    })
+  }
+
+  test('is refused, not awaited, before it listens', async () => {
+    const started = (await bubblewrap()).run(await command('echo ready; sleep 20', { listen: {} }))
+    await expect(get((await started.address)!, '/')).rejects.toThrow()
+    await started.kill()
+  })
+})

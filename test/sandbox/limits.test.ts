@@ -1,0 +1,101 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { afterAll, describe, expect } from 'vitest'
+import { bubblewrap, cleanUp, limits, openSandbox, run, bubblewrapTest as test } from './sandboxes.ts'
+
+afterAll(cleanUp)
+
+describe('a command cannot use more than its', () => {
+  test('memory', async () => {
+    const program = 'const all = []; for (;;) all.push(Buffer.alloc(1e7, 1))'
+    const result = await run(await bubblewrap(), ['node', '-e', program], { limits: { ...limits, memoryMb: 128 } })
+    expect(result).toMatchObject({ reason: 'memory', signal: 'SIGKILL' })
+  })
+
+  test('memory, by a child whose death the shell survives, with the forwarder beside it', async () => {
+    const script = `node -e "const all = []; for (;;) all.push(Buffer.alloc(1e7, 1))"; exit 1`
+    const more = { limits: { ...limits, memoryMb: 128 }, egress: { allow: [] } }
+    expect(await run(await bubblewrap(), script, more)).toMatchObject({ reason: 'memory' })
+  })
+
+  test('memory, by files in /tmp', async () => {
+    const script = 'head -c 300000000 /dev/zero > /tmp/big || stat -c %s /tmp/big'
+    const { stdout } = await run(await bubblewrap(), script, { limits: { ...limits, memoryMb: 128 } })
+    expect(Number(stdout)).toBeLessThanOrEqual(64 * 1024 * 1024)
+  })
+
+  test('processes', async () => {
+    const script = 'i=0; while [ $i -lt 300 ]; do sleep 20 & i=$((i+1)); echo $i; done'
+    const result = await run(await bubblewrap(), script, { limits: { ...limits, processes: 50 } })
+    expect(result).toMatchObject({ code: 2, reason: 'exit' })
+    expect(result.stderr).toMatch(/fork/i)
+    expect(result.stdout.trim().split('\n').length).toBeLessThanOrEqual(54)
+  })
+
+  test('processes, by a fork bomb, while the machine stays responsive', async () => {
+    const bomb = run(await bubblewrap(), 'bomb() { bomb | bomb & }; bomb; while :; do bomb; done 2>/dev/null', {
+      limits: { ...limits, processes: 100, cpus: 0.5, timeoutMs: 2500 },
+    })
+    await new Promise((resolve) => setTimeout(resolve, 1000))
+    const started = Date.now()
+    await promisify(execFile)('true')
+    expect(Date.now() - started).toBeLessThan(1000)
+    // The shell may give up before the deadline does.
+    expect(['timeout', 'exit']).toContain((await bomb).reason)
+  })
+
+  test('processor time', async () => {
+    const program =
+      'const end = Date.now() + 1500; while (Date.now() < end); console.log(process.cpuUsage().user / 1e6)'
+    const { stdout } = await run(await bubblewrap(), ['node', '-e', program], { limits: { ...limits, cpus: 0.2 } })
+    expect(Number(stdout)).toBeLessThan(0.6)
+  })
+
+  test('disk, by many files', async () => {
+    const script =
+      'i=0; while [ $i -lt 400 ]; do head -c 5000000 /dev/zero > f$i || exit 9; i=$((i+1)); sleep 0.02; done'
+    const result = await run(await bubblewrap(), script, { limits: { ...limits, diskMb: 60 } })
+    expect(result).toMatchObject({ code: null, reason: 'disk' })
+  })
+
+  test('disk, by one file', async () => {
+    const result = await run(await bubblewrap(), 'head -c 100000000 /dev/zero > big; du -k big', {
+      limits: { ...limits, diskMb: 20 },
+    })
+    expect(result.stdout === '' || Number.parseInt(result.stdout, 10) <= 20 * 1024).toBe(true)
+    expect(
+      (
+        await run(await bubblewrap(), 'exec head -c 100000000 /dev/zero > big', {
+          limits: { ...limits, diskMb: 20 },
+        })
+      ).reason,
+    ).toBe('disk')
+  })
+
+  test('disk, by empty files', async () => {
+    const program = `for (let i = 0; i < 6000; i++) require('fs').writeFileSync('f' + i, ''); process.exit(1)`
+    const result = await run(await bubblewrap(), ['node', '-e', program], { limits: { ...limits, diskMb: 4 } })
+    expect(result.reason).toBe('disk')
+  })
+
+  test('time', async () => {
+    const started = Date.now()
+    const result = await run(await bubblewrap(), `trap '' TERM; sleep 30`, { limits: { ...limits, timeoutMs: 500 } })
+    expect(result).toMatchObject({ code: null, signal: 'SIGKILL', reason: 'timeout' })
+    expect(Date.now() - started).toBeLessThan(2000)
+  })
+})
+
+describe('without control groups', () => {
+  test('memory and processes are limited all the same, and the warning says how', async () => {
+    const { sandbox } = await openSandbox('bubblewrap', { controlGroups: false })
+    expect(sandbox.warning).toMatch(/memory is watched/)
+    const program = 'const all = []; setInterval(() => all.push(Buffer.alloc(1e7, 1)), 20)'
+    const script = `node -e "${program}" & wait`
+    const bounded = { ...limits, memoryMb: 200 }
+    expect((await run(sandbox, script, { limits: bounded, egress: { allow: [] } })).reason).toBe('memory')
+    const forks = 'i=0; while [ $i -lt 300 ]; do sleep 20 & i=$((i+1)); done'
+    const result = await run(sandbox, forks, { limits: { ...limits, processes: 50 } })
+    expect(result).toMatchObject({ code: 2, stderr: expect.stringMatching(/fork/i) })
+  })
+})

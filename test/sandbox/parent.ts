@@ -1,0 +1,14 @@
+// A Berth that the test kills: starts a sandboxed command that would run for ever, and says so.
+import { createSandbox } from '../../src/sandbox/sandbox.ts'
+
+const [runDirectory, workTree, sleep, mode] = process.argv.slice(2) as [string, string, string, 'bubblewrap']
+const sandbox = await createSandbox(mode, { searchPath: process.env.PATH ?? '', runDirectory })
+sandbox.run({
+  argv: ['/bin/sh', '-c', `trap '' TERM; setsid ${sleep} & echo started; ${sleep}`],
+  workTree,
+  environment: {},
+  limits: { memoryMb: 256, processes: 64, timeoutMs: Number.POSITIVE_INFINITY },
+  egress: { allow: ['localhost:1'] },
+  listen: {},
+  onOutput: (_stream, chunk) => process.stdout.write(chunk),
+})
