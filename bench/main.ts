@@ -2,6 +2,8 @@
 
 const benches: Record<string, () => Promise<{ run(args: string[]): Promise<void> }>> = {
   api: () => import('./api/run.ts'),
+  build: () => import('./build/run.ts'),
+  edge: () => import('./edge/run.ts'),
 }
 
 const [name, ...args] = process.argv.slice(2)

@@ -63,17 +63,21 @@ async function serve(config: Config, rolesText: string | undefined): Promise<voi
     process.exitCode = 1
     await end()
   })
-  if (wanted.includes('api')) printBanner(config, berth.testKey)
+  printBanner(config, wanted, berth.testKey)
   await stopped.promise
 }
 
-function printBanner(config: Config, testKey: string | null): void {
+function printBanner(config: Config, wanted: readonly Role[], testKey: string | null): void {
   const api = `${config.baseUrl}/api`
   const path = join(config.dataDir, 'test-key')
   const keyFile = relative('.', path).startsWith('..') ? path : relative('.', path)
-  const lines = [`API        ${api}      (reference: ${config.baseUrl}/docs)`]
+  const lines: string[] = []
+  if (wanted.includes('api')) lines.push(`API        ${api}      (reference: ${config.baseUrl}/docs)`)
+  if (wanted.includes('edge')) lines.push(`Edge       http://${config.edge.domain}:${config.edge.httpPort}`)
   if (testKey) lines.push(`Test key   ${testKey}            (also in ${keyFile}, mode 0600)`)
-  if (!config.production) lines.push(`Try        curl -H "Authorization: Bearer $(cat ${keyFile})" ${api}/projects`)
+  if (wanted.includes('api') && !config.production) {
+    lines.push(`Try        curl -H "Authorization: Bearer $(cat ${keyFile})" ${api}/projects`)
+  }
   console.log(lines.join('\n'))
 }
 

@@ -4,10 +4,13 @@ import { join } from 'node:path'
 import { destination, pino } from 'pino'
 import { migrate } from '../prisma/migrate.ts'
 import { buildApp } from './app.ts'
+import { createArtifacts } from './artifacts.ts'
 import type { Config } from './config.ts'
 import { closeDatabase, type Database, openDatabase } from './db.ts'
 import type { Deps } from './deps.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
+import { startBuilds } from './engines/builder/start.ts'
+import { createEdge } from './engines/edge/server.ts'
 import { makeDataDirectory, makeDemo, readSecretsKey } from './first-start.ts'
 import { serveMetrics } from './metrics-server.ts'
 import { listen } from './notifications.ts'
@@ -73,14 +76,25 @@ export async function start(config: Config, wanted: readonly Role[]): Promise<Ru
     closers.push(() => notifications.close())
     const testKey = config.production ? null : await makeDemo(db, config)
 
+    const repositories = createRepositories(
+      config.gitUrlTemplate,
+      config.production ? null : join(config.dataDir, 'repos'),
+      config.searchPath,
+    )
+    const artifacts = createArtifacts(join(config.dataDir, 'artifacts'))
+    const shared = { config, db, notifications, vault, repositories, artifacts, log }
+    if (wanted.includes('edge')) {
+      const edge = createEdge(shared)
+      await edge.listen()
+      closers.push(() => edge.close())
+    }
+    if (wanted.includes('worker')) {
+      const worker = await startBuilds(shared)
+      closers.push(() => worker.stop())
+    }
     if (wanted.includes('api')) {
       const tokenDirectory = createTokenDirectory(db, notifications)
       closers.push(() => tokenDirectory.close())
-      const repositories = createRepositories(
-        config.gitUrlTemplate,
-        config.production ? null : join(config.dataDir, 'repos'),
-        config.searchPath,
-      )
       const deps: Deps = { config, db, notifications, vault, repositories, tokenDirectory, log }
       const tls = config.tls && { cert: await readFile(config.tls.certFile), key: await readFile(config.tls.keyFile) }
       const app = await buildApp(deps, tls ?? undefined)
