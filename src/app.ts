@@ -77,7 +77,7 @@ export async function buildApp(deps: Deps, tls?: { cert: Buffer; key: Buffer }):
   // The type of a server depends on its TLS, which no route cares about.
   const app: FastifyInstance = Fastify(tls ? ({ ...options, https: tls } as FastifyServerOptions) : options)
 
-  const metrics = createMetrics()
+  const metrics = createMetrics(deps.registry)
   app.decorate('metrics', metrics)
   app.decorateRequest('actor', null as never)
   app.decorateRequest('idempotency', null)

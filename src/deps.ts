@@ -1,5 +1,6 @@
 // What the API is handed at start: made once in main.ts or by a test, passed down, never imported as a singleton.
 import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
 import type { Config } from './config.ts'
 import type { Database } from './db.ts'
 import type { Notifications } from './notifications.ts'
@@ -15,4 +16,6 @@ export type Deps = {
   repositories: Repositories
   tokenDirectory: TokenDirectory
   log: Logger
+  /** Where the metrics of all roles come together; left out, the API keeps its own. */
+  registry?: Registry
 }

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { destination, pino } from 'pino'
+import { collectDefaultMetrics, Registry } from 'prom-client'
 import { migrate } from '../prisma/migrate.ts'
 import { buildApp } from './app.ts'
 import { createArtifacts } from './artifacts.ts'
@@ -74,7 +75,7 @@ export async function start(config: Config, wanted: readonly Role[]): Promise<Ru
     const vault = createVault(await readSecretsKey(config), config.oldSecretsKeys)
     const notifications = await listen(url, log)
     closers.push(() => notifications.close())
-    const testKey = config.production ? null : await makeDemo(db, config)
+    const testKey = config.production || !wanted.includes('api') ? null : await makeDemo(db, config)
 
     const repositories = createRepositories(
       config.gitUrlTemplate,
@@ -82,7 +83,11 @@ export async function start(config: Config, wanted: readonly Role[]): Promise<Ru
       config.searchPath,
     )
     const artifacts = createArtifacts(join(config.dataDir, 'artifacts'))
-    const shared = { config, db, notifications, vault, repositories, artifacts, log }
+    const registry = new Registry()
+    collectDefaultMetrics({ register: registry })
+    const metrics = await serveMetrics(registry, config.host, config.metricsPort)
+    closers.push(async () => void metrics.close())
+    const shared = { config, db, notifications, vault, repositories, artifacts, log, registry }
     if (wanted.includes('edge')) {
       const edge = createEdge(shared)
       await edge.listen()
@@ -95,13 +100,11 @@ export async function start(config: Config, wanted: readonly Role[]): Promise<Ru
     if (wanted.includes('api')) {
       const tokenDirectory = createTokenDirectory(db, notifications)
       closers.push(() => tokenDirectory.close())
-      const deps: Deps = { config, db, notifications, vault, repositories, tokenDirectory, log }
+      const deps: Deps = { ...shared, tokenDirectory }
       const tls = config.tls && { cert: await readFile(config.tls.certFile), key: await readFile(config.tls.keyFile) }
       const app = await buildApp(deps, tls ?? undefined)
       await app.listen({ host: config.host, port: config.port })
       closers.push(() => drained(app.close(), () => app.server.closeAllConnections()))
-      const metrics = await serveMetrics(app.metrics.registry, config.host, config.metricsPort)
-      closers.push(async () => void metrics.close())
     }
     const housekeeping = setInterval(
       () => forgetOldKeys(db).catch((err) => log.warn({ err }, 'housekeeping')),

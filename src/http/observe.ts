@@ -4,9 +4,7 @@ import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client
 
 export type Metrics = { registry: Registry; requestSeconds: Histogram; problems: Counter }
 
-export function createMetrics(): Metrics {
-  const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
+export function createMetrics(registry = new Registry()): Metrics {
   return {
     registry,
     requestSeconds: new Histogram({

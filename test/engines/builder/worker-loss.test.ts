@@ -26,6 +26,7 @@ function startWorkerProcess(): ChildProcess {
       DATABASE_URL: databaseUrl,
       DATA_DIR: config.dataDir,
       GIT_URL_TEMPLATE: platform.host.template,
+      METRICS_PORT: '0',
       SECRETS_KEY: Buffer.alloc(32, 7).toString('base64'),
     },
   })

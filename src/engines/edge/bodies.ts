@@ -1,0 +1,46 @@
+// The bytes of files: small ones that are asked for stay in memory, within a bound; large ones come from disk.
+import { type FileHandle, open, readFile } from 'node:fs/promises'
+import { LRUCache } from 'lru-cache'
+import type { Artifacts } from '../../artifacts.ts'
+import type { Variant } from './variants.ts'
+
+export type Bodies = {
+  /** The bytes if they are in memory: the hot path. */
+  get(variant: Variant): Buffer | undefined
+  /** Reads a small file and keeps it. */
+  load(variant: Variant): Promise<Buffer>
+  open(variant: Variant): Promise<FileHandle>
+}
+
+/** A bundle of a usual size fits in when compressed; 64 MB hold at least 256 of the largest. */
+export const largestInMemory = 256 << 10
+const mostBytes = 64 << 20
+
+export function createBodies(artifacts: Artifacts): Bodies {
+  const kept = new LRUCache<string, Buffer>({ max: 50_000, maxSize: mostBytes })
+  const loading = new Map<string, Promise<Buffer>>()
+  const pathOf = ({ hash, encoding }: Variant) => artifacts.pathOf(hash, encoding === 'identity' ? undefined : encoding)
+
+  async function read(variant: Variant): Promise<Buffer> {
+    const body = await readFile(pathOf(variant))
+    // Headers promise this length; anything else on disk would break the connection or show a torn file.
+    if (body.length !== variant.size) throw new Error(`${variant.key} has ${body.length} bytes, not ${variant.size}`)
+    // An entry counts for more than its bytes, so that empty files are not free.
+    kept.set(variant.key, body, { size: body.length + 256 })
+    return body
+  }
+
+  return {
+    get: (variant) => kept.get(variant.key),
+    load(variant) {
+      // Many ask at once when a page becomes known; the disk is asked once.
+      let body = loading.get(variant.key)
+      if (!body) {
+        body = read(variant).finally(() => loading.delete(variant.key))
+        loading.set(variant.key, body)
+      }
+      return body
+    },
+    open: (variant) => open(pathOf(variant)),
+  }
+}

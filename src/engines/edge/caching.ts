@@ -1,0 +1,45 @@
+// How long browsers may keep a file: for ever when its name changes with its content, else only after asking.
+
+export const immutableCaching = 'public, max-age=31536000, immutable'
+export const revalidateCaching = 'public, max-age=0, must-revalidate'
+
+// Folders in which frameworks put nothing but files named by their content.
+const immutableFolders = ['_next/static/', '_app/immutable/', '_astro/']
+// Folders in which bundlers name files `<name>-<8 characters of base64url>`.
+const bundlerFolders = new Set(['assets', '_nuxt', 'chunks', 'static'])
+
+export function cachingOf(path: string): string {
+  return isNamedByContent(path) ? immutableCaching : revalidateCaching
+}
+
+/**
+ * Doubtful names count as ordinary: asking again costs a 304, while a wrong `immutable` shows a visitor last year's
+ * file. So `photo-20241115.jpg`, `banner-1920x1080.png` and `guide-chapter12.pdf` are not taken for hashes.
+ */
+export function isNamedByContent(path: string): boolean {
+  if (/\.html?$/i.test(path)) return false
+  if (immutableFolders.some((folder) => path.startsWith(folder) || path.includes(`/${folder}`))) return true
+  const folders = path.split('/')
+  const name = folders.pop()!
+  const dot = name.lastIndexOf('.')
+  if (dot <= 0) return false
+  const stem = name.slice(0, dot).replace(/\.(?:min|chunk|bundle|module|d)$/, '')
+  if (stem.split(/[._-]/).some(isHexHash)) return true
+  return (
+    folders.some((folder) => bundlerFolders.has(folder)) && /[.-][\w-]{8}$/.test(stem) && isBase64Hash(stem.slice(-8))
+  )
+}
+
+/** A word and a number, or a number and a word: made by a person. */
+const isWordAndNumber = (text: string) => /^(?:[a-z]+\d+|\d+[a-z]+|\d+x\d+)$/i.test(text)
+
+function isHexHash(text: string): boolean {
+  return /^[0-9a-f]{8,64}$/.test(text) && /\d/.test(text) && /[a-f]/.test(text) && !isWordAndNumber(text)
+}
+
+function isBase64Hash(text: string): boolean {
+  // esbuild's are upper-case base32.
+  if (/^[A-Z2-7]{8}$/.test(text)) return /\d/.test(text) && !isWordAndNumber(text)
+  // Random characters change between kinds 4.5 times on average; words and camel case seldom more than 3 times.
+  return text.match(/[a-z]+|[A-Z]+|\d+|[_-]+/g)!.length >= 5
+}

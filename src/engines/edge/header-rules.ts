@@ -1,0 +1,83 @@
+// The _headers file of a site: blocks of a path pattern and the headers that answers at such paths carry.
+import { matchSegments, type Pattern, parsePattern, splitPath } from './patterns.ts'
+import type { ParseNote } from './redirects.ts'
+
+export type HeaderBlock = { pattern: Pattern; headers: [name: string, value: string][] }
+
+/** By lower-case name; the values of all matching blocks, joined as HTTP joins them. */
+export type ExtraHeaders = Map<string, string>
+
+// Framing belongs to the server: a site that set it could split answers or break the connection for others. The
+// validator and its ranges must tell the truth about the bytes. Cookies would be shared through public caches, and
+// Basic-Auth is an instruction with a password at Netlify, not a header to be shown to visitors.
+const refused = new Set([
+  'accept-ranges',
+  'basic-auth',
+  'connection',
+  'content-encoding',
+  'content-length',
+  'content-range',
+  'date',
+  'etag',
+  'host',
+  'keep-alive',
+  'location',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'set-cookie',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
+const mostHeaders = 1_000
+const longestValue = 4_096
+
+export function parseHeaders(text: string): { blocks: HeaderBlock[]; notes: ParseNote[] } {
+  const blocks: HeaderBlock[] = []
+  const notes: ParseNote[] = []
+  let block: HeaderBlock | null = null
+  let count = 0
+  for (const [index, raw] of text.split(/\r?\n/).entries()) {
+    const line = raw.trim()
+    const note = (text: string) => notes.push({ line: index + 1, text })
+    if (line === '' || line.startsWith('#')) continue
+    if (!/^\s/.test(raw)) {
+      const pattern = parsePattern(line)
+      block = pattern && { pattern, headers: [] }
+      if (block) blocks.push(block)
+      else note(`${line} is not a path with placeholders as whole segments and a * only at its end`)
+      continue
+    }
+    const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+)\s*:\s*([\x20-\x7e\t]+)$/.exec(line) ?? []
+    if (name === undefined || value === undefined) note('a header line is a name, a colon and a printable value')
+    else if (value.length > longestValue) note(`a header value has at most ${longestValue} characters`)
+    else if (refused.has(name.toLowerCase())) note(`${name} cannot be set by a site`)
+    else if (!block) note(`${name} stands below no path`)
+    else if (++count > mostHeaders) {
+      note(`only the first ${mostHeaders} headers are sent`)
+      break
+    } else block.headers.push([name.toLowerCase(), value])
+  }
+  return { blocks: blocks.filter(({ headers }) => headers.length > 0), notes }
+}
+
+/** Indexes of the blocks that match a decoded path: what answers at two paths have in common is made once. */
+export function matchingBlocks(blocks: readonly HeaderBlock[], path: string): number[] {
+  const parts = splitPath(path)
+  const found: number[] = []
+  for (let i = 0; i < blocks.length; i++) if (matchSegments(blocks[i]!.pattern, parts)) found.push(i)
+  return found
+}
+
+export function headersOf(blocks: readonly HeaderBlock[], indexes: readonly number[]): ExtraHeaders {
+  const merged: ExtraHeaders = new Map()
+  for (const index of indexes) {
+    for (const [name, value] of blocks[index]!.headers) {
+      const before = merged.get(name)
+      merged.set(name, before === undefined ? value : `${before}, ${value}`)
+    }
+  }
+  return merged
+}

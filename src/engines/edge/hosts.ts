@@ -1,0 +1,112 @@
+// The table of hosts in memory: every host name → the deployment it shows. Changed only between two requests.
+import type { EdgeHostRow } from '../../services/edge-hosts.ts'
+
+export type Target = { readonly deploymentId: string; readonly projectId: string }
+
+/**
+ * What a host name stands for. All production hosts of a project share ONE of these, so production moves on all of
+ * them with a single assignment; `target` is null while nothing was deployed there.
+ */
+export type Host = { readonly projectId: string; target: Target | null }
+
+type Project = { label: string; production: Host; domains: string[]; deployments: Set<string> }
+
+export class HostTable {
+  readonly #suffix: string
+  readonly #labels = new Map<string, Host>()
+  readonly #domains = new Map<string, Host>()
+  readonly #projects = new Map<string, Project>()
+  /** Host name of each deployment, to find it again when the deployment is gone. */
+  readonly #deployments = new Map<string, string>()
+
+  constructor(edgeDomain: string) {
+    this.#suffix = `.${edgeDomain.toLowerCase()}`
+  }
+
+  get size(): number {
+    return this.#labels.size + this.#domains.size
+  }
+
+  /** `name` in lower case, without port and last dot. */
+  find(name: string): Host | undefined {
+    const exact = this.#labels.get(name) ?? this.#domains.get(name)
+    if (exact) return exact
+    // One label, as in certificates.
+    const wildcard = this.#domains.get(`*${name.slice(name.indexOf('.'))}`)
+    if (wildcard) return wildcard
+    // The nameservers send `www` of a delegated zone here too, and whoever proved a name has it with all below.
+    return name.startsWith('www.') ? this.#domains.get(name.slice(4)) : undefined
+  }
+
+  projectOfDomain(name: string): string | undefined {
+    return this.#domains.get(name)?.projectId
+  }
+
+  /** Takes over what the database holds; of the subjects asked for, those without a row are gone. */
+  apply(rows: EdgeHostRow[], subjects: readonly string[] = []): void {
+    const present = new Set<string>()
+    const domains = new Map<string, string[]>()
+    for (const row of rows) {
+      if (row.kind === 'project') present.add(row.projectId)
+      else if (row.kind === 'deployment') present.add(row.deploymentId!)
+      else if (domains.has(row.projectId)) domains.get(row.projectId)!.push(row.name)
+      else domains.set(row.projectId, [row.name])
+    }
+    for (const subject of subjects) {
+      if (present.has(subject)) continue
+      if (this.#projects.has(subject)) this.#dropProject(subject)
+      else if (this.#deployments.has(subject)) this.#dropDeployment(subject)
+    }
+    for (const row of rows) if (row.kind === 'project') this.#putProject(row, domains.get(row.projectId) ?? [])
+    for (const row of rows) if (row.kind === 'deployment') this.#putDeployment(row)
+  }
+
+  #putProject({ projectId, name, deploymentId }: EdgeHostRow, domains: string[]): void {
+    let project = this.#projects.get(projectId)
+    if (!project) {
+      const production = { projectId, target: null }
+      project = { label: name, production, domains: [], deployments: new Set() }
+      this.#projects.set(projectId, project)
+      this.#labels.set(name + this.#suffix, production)
+    }
+    const { production } = project
+    if (production.target?.deploymentId !== (deploymentId ?? undefined)) {
+      production.target = deploymentId === null ? null : { deploymentId, projectId }
+    }
+    this.#dropDomains(project)
+    project.domains = domains
+    for (const domain of domains) this.#domains.set(domain, production)
+  }
+
+  #putDeployment({ projectId, name, deploymentId }: EdgeHostRow): void {
+    const project = this.#projects.get(projectId)
+    if (!project || this.#deployments.has(deploymentId!)) return
+    const host = name + this.#suffix
+    this.#deployments.set(deploymentId!, host)
+    this.#labels.set(host, { projectId, target: { deploymentId: deploymentId!, projectId } })
+    project.deployments.add(deploymentId!)
+  }
+
+  #dropProject(projectId: string): void {
+    const project = this.#projects.get(projectId)!
+    for (const deploymentId of project.deployments) this.#dropDeployment(deploymentId)
+    this.#dropDomains(project)
+    this.#labels.delete(project.label + this.#suffix)
+    this.#projects.delete(projectId)
+  }
+
+  #dropDeployment(deploymentId: string): void {
+    const host = this.#deployments.get(deploymentId)!
+    const { projectId } = this.#labels.get(host)!
+    this.#labels.delete(host)
+    this.#deployments.delete(deploymentId)
+    this.#projects.get(projectId)?.deployments.delete(deploymentId)
+  }
+
+  #dropDomains(project: Project): void {
+    for (const domain of project.domains) {
+      // A domain that moved may be another project's by now.
+      if (this.#domains.get(domain) === project.production) this.#domains.delete(domain)
+    }
+  }
+}

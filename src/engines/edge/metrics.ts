@@ -1,0 +1,49 @@
+// What the edge counts. Plain numbers on the hot path, shown to Prometheus when it asks.
+import type { ServerResponse } from 'node:http'
+import { Counter, Gauge, Registry } from 'prom-client'
+
+export type EdgeMetrics = {
+  registry: Registry
+  /** Counts an answer whose head is written. */
+  count(response: ServerResponse, bytes: number): void
+}
+
+export function createEdgeMetrics(registry: Registry = new Registry(), hosts: () => number): EdgeMetrics {
+  const requests = [0, 0, 0, 0, 0, 0]
+  let sent = 0
+  new Counter({
+    name: 'berth_edge_requests_total',
+    help: 'Requests answered by the edge, by class of status.',
+    labelNames: ['status'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (let group = 1; group <= 5; group++) this.inc({ status: `${group}xx` }, requests[group]!)
+    },
+  })
+  new Counter({
+    name: 'berth_edge_sent_bytes_total',
+    help: 'Bytes of bodies sent by the edge.',
+    registers: [registry],
+    collect() {
+      this.reset()
+      this.inc(sent)
+    },
+  })
+  new Gauge({
+    name: 'berth_edge_hosts',
+    help: 'Host names the edge knows.',
+    registers: [registry],
+    collect() {
+      this.set(hosts())
+    },
+  })
+  return {
+    registry,
+    count(response, bytes) {
+      const group = Math.trunc(response.statusCode / 100)
+      requests[group] = (requests[group] ?? 0) + 1
+      sent += bytes
+    },
+  }
+}

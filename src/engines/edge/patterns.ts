@@ -1,0 +1,69 @@
+// Path patterns of _redirects and _headers: `:name` stands for one segment, a last `*` for whatever follows.
+
+type Segment = { literal: string } | { name: string }
+
+export type Pattern = { segments: Segment[]; splat: boolean }
+
+export type Captures = Record<string, string>
+
+/** Trailing slashes say nothing in a pattern, as at Netlify: `/old` and `/old/` are one address. */
+function segmentsOf(path: string): string[] {
+  const end = path.length > 1 && path.endsWith('/') ? path.length - 1 : path.length
+  return end <= 1 ? [] : path.slice(1, end).split('/')
+}
+
+/** Null for what is no pattern. Wildcards are whole segments: that keeps matching linear whatever a site brings. */
+export function parsePattern(text: string): Pattern | null {
+  if (!text.startsWith('/') || text.startsWith('//')) return null
+  const parts = segmentsOf(text)
+  const splat = parts.at(-1) === '*'
+  if (splat) parts.pop()
+  const segments: Segment[] = []
+  for (const part of parts) {
+    if (part.includes('*')) return null
+    if (part.startsWith(':')) {
+      if (!/^:[A-Za-z]\w*$/.test(part)) return null
+      segments.push({ name: part.slice(1) })
+      continue
+    }
+    try {
+      segments.push({ literal: decodeURIComponent(part) })
+    } catch {
+      return null
+    }
+  }
+  return { segments, splat }
+}
+
+/** What the placeholders stand for in a decoded path; null if it does not match. */
+export function matchPattern(pattern: Pattern, path: string): Captures | null {
+  return matchSegments(pattern, segmentsOf(path))
+}
+
+/** A path taken apart once, for many patterns. */
+export function splitPath(path: string): string[] {
+  return segmentsOf(path)
+}
+
+export function matchSegments({ segments, splat }: Pattern, parts: string[]): Captures | null {
+  if (splat ? parts.length < segments.length : parts.length !== segments.length) return null
+  let captures: Captures | null = null
+  for (let i = 0; i < segments.length; i++) {
+    const segment = segments[i]!
+    if ('literal' in segment) {
+      if (segment.literal !== parts[i]) return null
+    } else {
+      if (parts[i] === '') return null
+      captures ??= {}
+      captures[segment.name] = parts[i]!
+    }
+  }
+  captures ??= {}
+  if (splat) captures.splat = parts.slice(segments.length).join('/')
+  return captures
+}
+
+/** A path as it may stand in a Location header or an address bar. */
+export function encodePath(path: string): string {
+  return encodeURI(path.toWellFormed()).replace(/[?#]/g, encodeURIComponent)
+}

@@ -1,0 +1,26 @@
+// Range and If-Range: one range of bytes, as players and download managers ask for.
+
+export type Range = { start: number; end: number }
+
+/** Null: there is no range to honour, and the whole file is the answer. */
+export function rangeOf(header: string | undefined, size: number): Range | 'unsatisfiable' | null {
+  if (header === undefined) return null
+  // Several ranges are answered by the whole file, which the standard allows, instead of multipart nobody asks for.
+  const [, first = '', last = ''] = /^bytes=[ \t]*(\d{0,15})-(\d{0,15})[ \t]*$/i.exec(header) ?? []
+  if (first === '' && last === '') return null
+  if (first === '') {
+    const length = Math.min(Number(last), size)
+    return length === 0 ? 'unsatisfiable' : { start: size - length, end: size - 1 }
+  }
+  const start = Number(first)
+  if (last !== '' && Number(last) < start) return null
+  if (start >= size) return 'unsatisfiable'
+  return { start, end: last === '' ? size - 1 : Math.min(Number(last), size - 1) }
+}
+
+/** If-None-Match compares weakly: proxies that compress mark our tags as weak. */
+export function matchesTag(header: string, tag: string): boolean {
+  if (header === tag) return true
+  if (header.trim() === '*') return true
+  return header.split(',').some((item) => item.trim().replace(/^W\//, '') === tag)
+}

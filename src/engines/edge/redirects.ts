@@ -1,0 +1,109 @@
+// The _redirects file of a site, in Netlify's notation: read once per deployment, applied to paths without a file.
+import { type Captures, encodePath, matchSegments, type Pattern, parsePattern, splitPath } from './patterns.ts'
+
+export type RedirectStatus = 301 | 302 | 303 | 307 | 308
+
+export type RedirectRule = {
+  from: Pattern
+  to: string
+  status: RedirectStatus | 200 | 404
+  /** Wins over a file of the same address. */
+  forced: boolean
+}
+
+export type ParseNote = { line: number; text: string }
+
+export type Redirected =
+  | { kind: 'redirect'; location: string; status: RedirectStatus; forced: boolean }
+  /** Shows the file at `path` (decoded, with leading slash) instead. */
+  | { kind: 'rewrite'; path: string; status: 200 | 404; forced: boolean }
+
+const statuses = new Set([301, 302, 303, 307, 308, 200, 404])
+const isExternal = (to: string) => /^https?:\/\/[^/\s]/i.test(to)
+const mostRules = 1_000
+
+/** A line that cannot be followed is left out and noted: one typing error must not take a site down. */
+export function parseRedirects(text: string): { rules: RedirectRule[]; notes: ParseNote[] } {
+  const rules: RedirectRule[] = []
+  const notes: ParseNote[] = []
+  for (const [index, raw] of text.split(/\r?\n/).entries()) {
+    const content = raw.replace(/(^|\s)#.*$/, '').trim()
+    if (content === '') continue
+    if (rules.length === mostRules) {
+      notes.push({ line: index + 1, text: `only the first ${mostRules} rules are followed` })
+      break
+    }
+    const read = parseLine(content.split(/\s+/))
+    if (typeof read === 'string') notes.push({ line: index + 1, text: read })
+    else rules.push(read)
+  }
+  return { rules, notes }
+}
+
+function parseLine([from, to, status = '301', ...rest]: string[]): RedirectRule | string {
+  if (to === undefined) return 'a rule needs an address and a target'
+  const pattern = parsePattern(from!)
+  if (!pattern) return `${from} is not a path with placeholders as whole segments and a * only at its end`
+  if (!to.startsWith('/') && !isExternal(to)) {
+    return to.includes('=') ? 'matching of query parameters is not supported' : `${to} is neither a path nor a URL`
+  }
+  const [, number, mark] = /^(\d{3})(!?)$/.exec(status) ?? []
+  if (number === undefined || !statuses.has(Number(number))) return `${status} is not a status that is supported`
+  if (rest.length > 0) return `conditions (${rest.join(' ')}) are not supported`
+  if ((number === '200' || number === '404') && isExternal(to)) return `a rule with ${number} needs a path of the site`
+  return { from: pattern, to, status: Number(number) as RedirectRule['status'], forced: mark === '!' }
+}
+
+/** Puts captures into a target; `encode` differs between a path, a query and a file's name. */
+function fill(template: string, captures: Captures, encode: (text: string) => string): string {
+  return template.replace(/:([A-Za-z]\w*)/g, (whole, name: string) => {
+    const value = Object.hasOwn(captures, name) ? captures[name] : undefined
+    return value === undefined ? whole : encode(value)
+  })
+}
+
+function locationOf(to: string, captures: Captures, query: string): string {
+  // A scheme's colon and a port's are no placeholders.
+  const start = isExternal(to) ? to.slice(0, (to.indexOf('/', 8) + 1 || to.length + 1) - 1) : ''
+  const rest = to.slice(start.length)
+  const cut = rest.search(/[?#]/)
+  const [path, tail] = cut < 0 ? [rest, ''] : [rest.slice(0, cut), rest.slice(cut)]
+  let filled = fill(path, captures, encodePath)
+  // `/old/*  /:splat` asked for /old//evil.example would otherwise lead to another host.
+  if (start === '') filled = filled.replace(/^[/\\]+/, '/')
+  const end = fill(tail, captures, encodeURIComponent)
+  const passed = query !== '' && !end.includes('?') ? query : ''
+  const hash = end.indexOf('#')
+  const location =
+    hash < 0 ? start + filled + end + passed : start + filled + end.slice(0, hash) + passed + end.slice(hash)
+  return location.replace(/[^\x21-\x7e]/g, (character) => encodeURIComponent(character.toWellFormed()))
+}
+
+/** The first rule that matches a decoded path; `query` is '' or starts with `?`, and is passed on. */
+export function applyRedirects(rules: readonly RedirectRule[], path: string, query: string): Redirected | null {
+  const parts = splitPath(path)
+  for (const rule of rules) {
+    const captures = matchSegments(rule.from, parts)
+    if (!captures) continue
+    const { status, forced } = rule
+    if (status === 200 || status === 404) {
+      const target = rule.to.replace(/[?#].*$/, '')
+      return { kind: 'rewrite', path: fill(decoded(target), captures, (text) => text), status, forced }
+    }
+    const location = locationOf(rule.to, captures, query)
+    // A rule that leads to where the visitor is would send him round for ever.
+    if (withoutSlash(location.replace(/[?#].*$/, '')) === withoutSlash(encodePath(path))) continue
+    return { kind: 'redirect', location, status, forced }
+  }
+  return null
+}
+
+const withoutSlash = (path: string) => (path.endsWith('/') ? path.slice(0, -1) : path)
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return path
+  }
+}

@@ -1,0 +1,126 @@
+// Writes the answer to a request for a file: conditions, ranges, encodings, from memory or from disk.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { pipeline } from 'node:stream/promises'
+import type { Logger } from 'pino'
+import { type Bodies, largestInMemory } from './bodies.ts'
+import { revalidateCaching } from './caching.ts'
+import { preferenceOf } from './encodings.ts'
+import type { EdgeMetrics } from './metrics.ts'
+import { type PageName, sendPage } from './pages.ts'
+import { matchesTag, type Range, rangeOf } from './ranges.ts'
+import type { RedirectRoute } from './routes.ts'
+import { bareHeaders, choose, partialHeaders, type Variant, type Variants, variantOf } from './variants.ts'
+
+export type Responder = {
+  file(request: IncomingMessage, response: ServerResponse, variants: Variants, status: 200 | 404): void
+  redirect(response: ServerResponse, route: RedirectRoute): void
+  page(response: ServerResponse, name: PageName, extra?: string[]): void
+}
+
+// A client that takes nothing for this long would hold an open file for ever.
+const stallMs = 60_000
+const chunkBytes = 256 << 10
+
+export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logger): Responder {
+  function page(response: ServerResponse, name: PageName, extra?: string[]): void {
+    metrics.count(response, sendPage(response, name, extra))
+  }
+
+  function end(response: ServerResponse, status: number, headers: string[], body?: Buffer): void {
+    response.writeHead(status, headers)
+    response.end(body)
+    metrics.count(response, body === undefined ? 0 : body.length)
+  }
+
+  function fail(response: ServerResponse, variant: Variant, err: unknown): void {
+    log.error({ err, file: variant.key }, 'a file of a deployment could not be read')
+    if (response.headersSent) response.destroy()
+    else page(response, 'failed')
+  }
+
+  function sendWhole(response: ServerResponse, status: number, variant: Variant): void {
+    const body = bodies.get(variant)
+    if (body) return void end(response, status, variant.headers, body)
+    if (variant.size > largestInMemory) {
+      return void stream(response, status, variant.headers, variant, { start: 0, end: variant.size - 1 })
+    }
+    bodies.load(variant).then(
+      (body) => end(response, status, variant.headers, body),
+      (err) => fail(response, variant, err),
+    )
+  }
+
+  function sendRange(response: ServerResponse, variant: Variant, range: Range): void {
+    const headers = [...partialHeaders(variant), 'content-range', `bytes ${range.start}-${range.end}/${variant.size}`]
+    headers.push('content-length', String(range.end - range.start + 1))
+    const body = bodies.get(variant)
+    if (body) return void end(response, 206, headers, body.subarray(range.start, range.end + 1))
+    stream(response, 206, headers, variant, range)
+  }
+
+  function stream(response: ServerResponse, status: number, headers: string[], variant: Variant, range: Range): void {
+    copy(response, status, headers, variant, range).catch((err) => fail(response, variant, err))
+  }
+
+  async function copy(
+    response: ServerResponse,
+    status: number,
+    headers: string[],
+    variant: Variant,
+    range: Range,
+  ): Promise<void> {
+    const handle = await bodies.open(variant)
+    // Closed with the stream from here on.
+    const source = handle.createReadStream({ ...range, highWaterMark: chunkBytes })
+    const { size } = await handle.stat()
+    if (size !== variant.size || response.destroyed) {
+      source.destroy()
+      if (size !== variant.size) throw new Error(`${variant.key} has ${size} bytes, not ${variant.size}`)
+      return
+    }
+    response.writeHead(status, headers)
+    response.setTimeout(stallMs)
+    try {
+      await pipeline(source, response)
+    } catch (error) {
+      // Visitors leave in the middle of files every day; only the disk's troubles are ours.
+      if (!response.destroyed) throw error
+      const code = (error as NodeJS.ErrnoException).code ?? ''
+      if (!['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE'].includes(code)) throw error
+    } finally {
+      metrics.count(response, source.bytesRead)
+    }
+  }
+
+  return {
+    page,
+    redirect(response, { location, status }) {
+      // Without this, browsers keep 301 and 308 for ever, beyond the deployment that said so.
+      end(response, status, ['location', location, 'cache-control', revalidateCaching, 'content-length', '0'])
+    },
+    file(request, response, variants, status) {
+      const { headers } = request
+      const wantsRange = headers.range !== undefined && status === 200 && request.method === 'GET'
+      // Parts are parts of the file as it is: that is what players and download managers put together.
+      const variant = wantsRange
+        ? variantOf(variants, 'identity')
+        : choose(variants, preferenceOf(headers['accept-encoding']))
+      const tags = headers['if-none-match']
+      if (tags !== undefined && status === 200 && matchesTag(tags, variant.etag)) {
+        return void end(response, 304, bareHeaders(variant))
+      }
+      if (request.method === 'HEAD') return void end(response, status, variant.headers)
+      // If-Range with anything but the very tag (a date, an older file, another encoding): the whole file.
+      const given = headers['if-range']
+      if (wantsRange && (given === undefined || given === variant.etag)) {
+        const range = rangeOf(headers.range, variant.size)
+        if (range === 'unsatisfiable') {
+          const size = ['content-range', `bytes */${variant.size}`, 'content-length', '0']
+          return void end(response, 416, [...bareHeaders(variant), ...size])
+        }
+        if (range) return sendRange(response, variant, range)
+      }
+      sendWhole(response, status, variant)
+    },
+  }
+}

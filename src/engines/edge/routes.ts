@@ -1,0 +1,77 @@
+// Every address of a site that has a file behind it, worked out once from its manifest.
+import type { Manifest, StoredFile } from '../../artifacts.ts'
+import { encodePath } from './patterns.ts'
+import type { Variants } from './variants.ts'
+
+export type FileRoute = {
+  kind: 'file'
+  /** In the manifest. */
+  path: string
+  file: StoredFile
+  status: 200 | 404
+  /** Made at the first request. */
+  variants?: Variants
+}
+
+export type RedirectRoute = { kind: 'redirect'; location: string; status: 301 | 302 | 303 | 307 | 308 }
+
+export type Route = FileRoute | RedirectRoute
+
+/**
+ * Addresses by decoded path. Only what is in here is ever served, so no spelling of `..` can lead anywhere else.
+ *
+ * Trailing slashes: every page has one address. `about.html` is `/about`, `docs/index.html` is `/docs/`, and the other
+ * spelling redirects there, because relative links mean something else with and without the slash. With both
+ * `docs.html` and `docs/index.html`, each keeps its own.
+ */
+export function buildRoutes({ files, cleanUrls }: Pick<Manifest, 'files' | 'cleanUrls'>): Map<string, Route> {
+  const routes = new Map<string, Route>()
+  const pages: [path: string, file: StoredFile][] = []
+  for (const [path, file] of Object.entries(files)) {
+    if (!isPublic(path)) continue
+    if (path.endsWith('.html')) pages.push([path, file])
+    else routes.set(`/${path}`, { kind: 'file', path, file, status: 200 })
+  }
+  const fileAt = (address: string, path: string, file: StoredFile) => {
+    // The address of the error page is no page to be found by.
+    if (!routes.has(address)) routes.set(address, { kind: 'file', path, file, status: path === '404.html' ? 404 : 200 })
+  }
+  const redirectAt = (address: string, to: string) => {
+    if (!routes.has(address)) routes.set(address, { kind: 'redirect', location: encodePath(to), status: 308 })
+  }
+  for (const [path, file] of pages) {
+    const address = `/${path}`
+    if (address.endsWith('/index.html')) {
+      fileAt(address.slice(0, -'index.html'.length), path, file)
+      if (!cleanUrls) fileAt(address, path, file)
+    } else fileAt(cleanUrls ? address.slice(0, -'.html'.length) : address, path, file)
+  }
+  // Redirects give way to every file, so they come when all files have their addresses.
+  for (const [path] of pages) {
+    const address = `/${path}`
+    const bare = address.slice(0, -'.html'.length)
+    if (!address.endsWith('/index.html')) {
+      // A page whose clean address a plain file has already stays where it is.
+      const clean = routes.get(bare)
+      if (!cleanUrls) continue
+      if (clean?.kind === 'file' && clean.path !== path) fileAt(address, path, files[path]!)
+      else redirectAt(address, bare)
+      redirectAt(`${bare}/`, bare)
+      continue
+    }
+    const folder = address.slice(0, -'index.html'.length)
+    if (cleanUrls) {
+      redirectAt(address, folder)
+      redirectAt(bare, folder)
+    }
+    if (folder !== '/') redirectAt(folder.slice(0, -1), folder)
+  }
+  return routes
+}
+
+/** Files that start with a dot hold what was never meant for visitors (.env, .git); .well-known is there for them. */
+function isPublic(path: string): boolean {
+  if (path === '_redirects' || path === '_headers') return false
+  const rest = path.startsWith('.well-known/') ? path.slice('.well-known/'.length) : path
+  return !rest.startsWith('.') && !rest.includes('/.')
+}

@@ -1,0 +1,133 @@
+// Deployments ready to be served: manifest, routes and rules, loaded at the first request and kept while they are used.
+import { readFile } from 'node:fs/promises'
+import { LRUCache } from 'lru-cache'
+import type { Logger } from 'pino'
+import type { Artifacts, Manifest } from '../../artifacts.ts'
+import { type ExtraHeaders, type HeaderBlock, headersOf, matchingBlocks, parseHeaders } from './header-rules.ts'
+import { parseRedirects, type RedirectRule } from './redirects.ts'
+import type { Addresses } from './resolve.ts'
+import { buildRoutes, type FileRoute, type Route } from './routes.ts'
+import { createVariants, type Variants } from './variants.ts'
+
+export type Site = Addresses & {
+  deploymentId: string
+  kind: Manifest['kind']
+  /** The answers of a file as shown at a path: rules for headers go by the path that was asked for. */
+  variantsOf(route: FileRoute, path: string): Variants
+}
+
+export type Sites = {
+  /** At once if the deployment is loaded; that is the hot path. */
+  get(deploymentId: string): Site | undefined
+  /** Null if the deployment's files are not here. */
+  load(deploymentId: string): Promise<Site | null>
+}
+
+const none: ExtraHeaders = new Map()
+// What they take in memory, measured: a site, a file with its addresses, the answers made for a file at one address.
+const bytesPerSite = 1_200
+const bytesPerFile = 450
+const bytesPerAnswer = 900
+const bytesPerRule = 300
+const mostBytes = 48 << 20
+const mostSites = 20_000
+// Whatever a site brings, its rules are read by a program that serves others too.
+const longestRules = 256 << 10
+const mostShared = 1_000
+
+export function buildSite(
+  deploymentId: string,
+  manifest: Manifest,
+  rules: RedirectRule[],
+  blocks: HeaderBlock[],
+  onGrowth: () => void = () => {},
+): Site {
+  const { kind, files, spaFallback } = manifest
+  const routes = buildRoutes(manifest)
+  return {
+    deploymentId,
+    kind,
+    routes,
+    redirects: rules,
+    forced: rules.some((rule) => rule.forced),
+    fallback: spaFallback ? pageOf(files, 'index.html', 200) : null,
+    notFound: pageOf(files, '404.html', 404),
+    variantsOf: variantMaker(routes, blocks, onGrowth),
+  }
+}
+
+function pageOf(files: Manifest['files'], path: string, status: 200 | 404): FileRoute | null {
+  return Object.hasOwn(files, path) ? { kind: 'file', path, file: files[path]!, status } : null
+}
+
+// A function of its own, so that what a site keeps does not hold on to its manifest: that is half of the memory.
+function variantMaker(
+  routes: ReadonlyMap<string, Route>,
+  blocks: HeaderBlock[],
+  onGrowth: () => void,
+): Site['variantsOf'] {
+  // Answers at paths that have no file of their own, by file, status and the blocks of headers that match.
+  const shared = new Map<string, Variants>()
+  return (route, path) => {
+    if (route.variants) return route.variants
+    const indexes = blocks.length > 0 ? matchingBlocks(blocks, path) : []
+    const make = () => {
+      const extra = indexes.length > 0 ? headersOf(blocks, indexes) : none
+      return createVariants(route.path, route.file, route.status, extra)
+    }
+    if (routes.get(path) === route) {
+      onGrowth()
+      route.variants = make()
+      return route.variants
+    }
+    const key = `${route.status} ${indexes.join()} ${route.path}`
+    let variants = shared.get(key)
+    if (!variants) {
+      variants = make()
+      if (shared.size >= mostShared) shared.clear()
+      shared.set(key, variants)
+    }
+    return variants
+  }
+}
+
+export function createSites(artifacts: Artifacts, log: Logger): Sites {
+  const loaded = new LRUCache<string, Site>({ max: mostSites, maxSize: mostBytes })
+  const loading = new Map<string, Promise<Site | null>>()
+
+  async function rulesOf(manifest: Manifest, name: string): Promise<string> {
+    const file = Object.hasOwn(manifest.files, name) ? manifest.files[name]! : null
+    if (!file || file.size > longestRules) return ''
+    return readFile(artifacts.pathOf(file.hash), 'utf8')
+  }
+
+  async function read(deploymentId: string): Promise<Site | null> {
+    const manifest = await artifacts.read(deploymentId)
+    if (!manifest) return null
+    const redirects = parseRedirects(await rulesOf(manifest, '_redirects'))
+    const headers = parseHeaders(await rulesOf(manifest, '_headers'))
+    const notes = [...redirects.notes, ...headers.notes]
+    if (notes.length > 0) log.info({ deploymentId, notes: notes.slice(0, 20) }, 'rules of a site were left out')
+    let size = bytesPerSite + Object.keys(manifest.files).length * bytesPerFile
+    size += (redirects.rules.length + headers.blocks.length) * bytesPerRule
+    const site = buildSite(deploymentId, manifest, redirects.rules, headers.blocks, () => {
+      size += bytesPerAnswer
+      // A site that was pushed out meanwhile lives only as long as the requests that hold it.
+      if (loaded.peek(deploymentId) === site) loaded.set(deploymentId, site, { size })
+    })
+    loaded.set(deploymentId, site, { size })
+    return site
+  }
+
+  return {
+    get: (deploymentId) => loaded.get(deploymentId),
+    load(deploymentId) {
+      let site = loading.get(deploymentId)
+      if (!site) {
+        site = read(deploymentId).finally(() => loading.delete(deploymentId))
+        loading.set(deploymentId, site)
+      }
+      return site
+    },
+  }
+}

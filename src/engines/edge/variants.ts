@@ -1,0 +1,80 @@
+// The answers a file can be given with, one per encoding: headers made once, as the array that Node writes from.
+import type { StoredFile } from '../../artifacts.ts'
+import { cachingOf } from './caching.ts'
+import { contentTypeOf } from './content-types.ts'
+import type { AnyEncoding, Preference } from './encodings.ts'
+import type { ExtraHeaders } from './header-rules.ts'
+
+export type Variant = {
+  hash: string
+  encoding: AnyEncoding
+  /** Of the bytes, whoever shows them: its place in the cache of bodies. */
+  key: string
+  size: number
+  etag: string
+  /** Names and values in turn, for the whole file; the length comes last. */
+  headers: string[]
+  /** How many of them, from the first, an answer without the file carries. */
+  bareLength: number
+}
+
+/** A file as it is shown at one address. Variants are made when they are asked for: most clients want the same one. */
+export type Variants = {
+  readonly path: string
+  readonly file: StoredFile
+  readonly status: 200 | 404
+  readonly extra: ExtraHeaders
+  br: Variant | null
+  gzip: Variant | null
+  identity: Variant | null
+}
+
+export function createVariants(path: string, file: StoredFile, status: 200 | 404, extra: ExtraHeaders): Variants {
+  return { path, file, status, extra, br: null, gzip: null, identity: null }
+}
+
+/** The headers of a 304. */
+export const bareHeaders = ({ headers, bareLength }: Variant) => headers.slice(0, bareLength)
+
+/** The headers of a part, to which its own length and place are added. */
+export const partialHeaders = ({ headers }: Variant) => headers.slice(0, -2)
+
+export function choose(variants: Variants, preference: Preference): Variant {
+  for (const encoding of preference) {
+    if (encoding === 'identity') break
+    if (variants.file[encoding] !== undefined) return variantOf(variants, encoding)
+    if (variants.file.br === undefined && variants.file.gzip === undefined) break
+  }
+  return variantOf(variants, 'identity')
+}
+
+export function variantOf(variants: Variants, encoding: AnyEncoding): Variant {
+  variants[encoding] ??= build(variants, encoding)
+  return variants[encoding]
+}
+
+function build({ path, file, status, extra }: Variants, encoding: AnyEncoding): Variant {
+  const twins = file.br !== undefined || file.gzip !== undefined
+  const size = encoding === 'identity' ? file.size : file[encoding]!
+  // Different bytes, different tag: a strong one promises that ranges of two answers fit together.
+  const tag = file.hash.slice(0, 32)
+  const etag = encoding === 'identity' ? `"${tag}"` : `"${tag}-${encoding}"`
+  const named = new Map([['cache-control', cachingOf(path)]])
+  if (twins) named.set('vary', 'Accept-Encoding')
+  for (const [name, value] of extra) named.set(name, name === 'vary' && twins ? withEncoding(value) : value)
+  const type = named.get('content-type') ?? contentTypeOf(path)
+  named.delete('content-type')
+  if (status === 200) named.set('etag', etag)
+  const headers = [...named].flat()
+  const bareLength = headers.length
+  headers.push('content-type', type)
+  if (encoding !== 'identity') headers.push('content-encoding', encoding)
+  else if (status === 200) headers.push('accept-ranges', 'bytes')
+  headers.push('content-length', String(size))
+  const key = encoding === 'identity' ? file.hash : `${file.hash}.${encoding}`
+  return { hash: file.hash, encoding, key, size, etag, headers, bareLength }
+}
+
+function withEncoding(vary: string): string {
+  return /(^|,)\s*(accept-encoding|\*)\s*(,|$)/i.test(vary) ? vary : `Accept-Encoding, ${vary}`
+}

@@ -1,0 +1,167 @@
+// An edge on a real port over a real database, with deployments published by hand.
+import { randomBytes } from 'node:crypto'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { Agent, type IncomingHttpHeaders, request } from 'node:http'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import type { Actor } from '../../../src/actor.ts'
+import { type Artifacts, createArtifacts, type Manifest } from '../../../src/artifacts.ts'
+import { type Config, loadConfig } from '../../../src/config.ts'
+import { closeDatabase, type Database, openDatabase } from '../../../src/db.ts'
+import { createEdge, type Edge, type EdgeOptions } from '../../../src/engines/edge/server.ts'
+import { listen, type Notifications } from '../../../src/notifications.ts'
+import { createAccount } from '../../../src/services/accounts.ts'
+import { finishDeployment } from '../../../src/services/deployment-states.ts'
+import { createDeployment } from '../../../src/services/deployments.ts'
+import { markVerified } from '../../../src/services/domain-states.ts'
+import { createDomain } from '../../../src/services/domains.ts'
+import { createProject, findProject } from '../../../src/services/projects.ts'
+import { createDatabase } from '../../helpers/database.ts'
+
+export type Answer = { status: number; headers: IncomingHttpHeaders; body: Buffer; text: string }
+export type Files = Record<string, string | Buffer>
+export type Settings = Partial<Pick<Manifest, 'kind' | 'spaFallback' | 'cleanUrls'>>
+
+export type World = {
+  edge: Edge
+  port: number
+  db: Database
+  config: Config
+  actor: Actor
+  artifacts: Artifacts
+  notifications: Notifications
+  databaseUrl: string
+  newProject(name: string): Promise<string>
+  /** A deployment that is built and published; READY unless told otherwise. */
+  deploy(
+    project: string,
+    files: Files,
+    options?: Settings & { production?: boolean; ready?: boolean },
+  ): Promise<{ id: string; host: string }>
+  ready(id: string): Promise<void>
+  /** A project of its own in production, at `<name>.localhost`. */
+  site(name: string, files: Files, settings?: Settings): Promise<string>
+  attach(project: string, domain: string): Promise<string>
+  get(host: string, path: string, headers?: Record<string, string>, method?: string): Promise<Answer>
+  /** Sends bytes as they are and returns everything that comes until the connection closes. */
+  raw(bytes: string | Buffer): Promise<string>
+  stop(): Promise<void>
+}
+
+export async function startWorld(options: Partial<EdgeOptions> = {}): Promise<World> {
+  const database = await createDatabase()
+  const directory = await mkdtemp(join(tmpdir(), 'berth-edge-'))
+  const config = loadConfig({ DATABASE_URL: database.url, DATA_DIR: directory, EDGE_HTTP_PORT: '0' })
+  const log = pino({ level: 'silent' })
+  const db = openDatabase(database.url, 10)
+  const notifications = await listen(database.url, log)
+  const artifacts = createArtifacts(join(directory, 'artifacts'))
+  const edge = createEdge({ config, db, notifications, artifacts, log, ...options })
+  const { account } = await createAccount(db, `edge-${randomBytes(4).toString('hex')}`)
+  const actor: Actor = { accountId: account.id, tokenId: 'system', scopes: ['*'], projectIds: null }
+  const { port } = await edge.listen()
+  const agent = new Agent({ keepAlive: true })
+
+  async function publish(id: string, files: Files, settings: Settings): Promise<void> {
+    const tree = join(directory, 'trees', id)
+    const manifest: Manifest = {
+      version: 1,
+      kind: 'static',
+      files: {},
+      spaFallback: false,
+      cleanUrls: true,
+      ...settings,
+    }
+    for (const [path, content] of Object.entries(files)) {
+      const place = join(tree, path)
+      await mkdir(join(place, '..'), { recursive: true })
+      await writeFile(place, content)
+      manifest.files[path] = await artifacts.store(place)
+    }
+    await artifacts.publish(id, manifest)
+  }
+
+  const world: World = {
+    edge,
+    port,
+    db,
+    config,
+    actor,
+    artifacts,
+    notifications,
+    databaseUrl: database.url,
+    newProject: async (name) => (await createProject(db, config, actor, { name, repo: `test/${name}` })).name,
+    async deploy(name, files, { production = false, ready = true, ...settings } = {}) {
+      const project = await findProject(db, actor, name)
+      const plan = { project, ref: 'main', commit: 'c'.repeat(40), production, source: 'api' as const }
+      const made = await createDeployment(db, config, actor, plan)
+      await publish(made.id, files, settings)
+      if (ready) await world.ready(made.id)
+      return { id: made.id, host: new URL(made.url).hostname }
+    },
+    async ready(id) {
+      await finishDeployment(db, config, id, 'system', { to: 'READY' })
+    },
+    async site(name, files, settings = {}) {
+      await world.newProject(name)
+      await world.deploy(name, files, { production: true, ...settings })
+      const host = `${name}.localhost`
+      await until(() => edge.snapshot!.find(host)?.target)
+      return host
+    },
+    async attach(project, name) {
+      await createDomain(db, config, actor, { project, name })
+      const { id } = await db.domain.findFirstOrThrow({ where: { name } })
+      await markVerified(db, config, id, 'txt', { nameservers: [], txt: [] })
+      return id
+    },
+    get: (host, path, headers = {}, method = 'GET') =>
+      new Promise((resolve, reject) => {
+        const sent = request({ port, agent, path, method, headers: { host, ...headers } }, (response) => {
+          const chunks: Buffer[] = []
+          response.on('data', (chunk) => chunks.push(chunk))
+          response.on('error', reject)
+          response.on('end', () => {
+            const body = Buffer.concat(chunks)
+            resolve({ status: response.statusCode!, headers: response.headers, body, text: body.toString() })
+          })
+        })
+        sent.on('error', reject)
+        sent.end()
+      }),
+    raw: (bytes) =>
+      new Promise((resolve, reject) => {
+        const socket = connect(port, '127.0.0.1', () => socket.write(bytes))
+        let text = ''
+        socket.setEncoding('latin1')
+        socket.on('data', (chunk) => {
+          text += chunk
+        })
+        socket.on('error', reject)
+        socket.on('close', () => resolve(text))
+        socket.setTimeout(5_000, () => socket.destroy(new Error('the edge kept the connection open')))
+      }),
+    async stop() {
+      agent.destroy()
+      await edge.close()
+      await notifications.close()
+      await closeDatabase(db)
+      await database.drop()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+  return world
+}
+
+/** Looks again and again until something is there, for a second at most: what the edge promises. */
+export async function until<T>(look: () => T | Promise<T>, withinMs = 1_000): Promise<NonNullable<T>> {
+  const endMs = performance.now() + withinMs
+  for (;;) {
+    const found = await look()
+    if (found) return found
+    if (performance.now() > endMs) throw new Error(`not within ${withinMs} ms`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
