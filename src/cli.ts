@@ -132,12 +132,24 @@ async function openapi(check: boolean): Promise<void> {
   if (committed !== made) throw new UsageError('openapi.yaml differs from the routes; `npm run openapi` writes it.')
 }
 
+/** The variable by which a port was given. */
+function portName(port: number | undefined): string {
+  const { port: api, metricsPort, edge } = loadConfig(readEnvironment())
+  const names = new Map([
+    [api, 'PORT'],
+    [metricsPort, 'METRICS_PORT'],
+    [edge.httpPort, 'EDGE_HTTP_PORT'],
+    [edge.httpsPort, 'EDGE_HTTPS_PORT'],
+  ])
+  return names.get(port ?? -1) ?? 'NAMESERVER_LISTEN'
+}
+
 /** One clear line for what the person at the terminal can mend; a stack only for what we got wrong. */
 function explain(error: unknown): string {
   if (error instanceof UsageError || error instanceof ConfigError || error instanceof Fault) return error.message
   const { code, message, port } = error as { code?: string; message?: string; port?: number }
   if (code === 'EADDRINUSE')
-    return `Port ${port} is taken; stop what listens there, or set another one in the environment.`
+    return `Port ${port} is taken; stop what listens there, or set ${portName(port)} to another.`
   if (code === 'ECONNREFUSED') return `The database does not answer at DATABASE_URL (${message}).`
   return message?.includes('already in use') ? message : ((error as Error).stack ?? String(error))
 }

@@ -85,8 +85,6 @@ export async function start(config: Config, wanted: readonly Role[]): Promise<Ru
     const artifacts = createArtifacts(join(config.dataDir, 'artifacts'))
     const registry = new Registry()
     collectDefaultMetrics({ register: registry })
-    const metrics = await serveMetrics(registry, config.host, config.metricsPort)
-    closers.push(async () => void metrics.close())
     const shared = { config, db, notifications, vault, repositories, artifacts, log, registry }
     if (wanted.includes('edge')) {
       const edge = createEdge(shared)
@@ -106,6 +104,8 @@ export async function start(config: Config, wanted: readonly Role[]): Promise<Ru
       await app.listen({ host: config.host, port: config.port })
       closers.push(() => drained(app.close(), () => app.server.closeAllConnections()))
     }
+    const metrics = await serveMetrics(registry, config.host, config.metricsPort)
+    closers.push(async () => void metrics.close())
     const housekeeping = setInterval(
       () => forgetOldKeys(db).catch((err) => log.warn({ err }, 'housekeeping')),
       housekeepingMs,

@@ -1,6 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { get } from 'node:http'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -68,6 +69,17 @@ const call = async (path: string, init: RequestInit = {}) =>
     headers: { authorization: `Bearer ${await key()}`, 'content-type': 'application/json' },
   })
 
+/** What a browser shows at an address under .localhost, which it takes for this machine. */
+function visit(address: string): Promise<string> {
+  const { host, port } = new URL(address)
+  return new Promise((resolve, reject) => {
+    const request = get({ host: '127.0.0.1', port, headers: { host } }, async (response) => {
+      resolve(Buffer.concat(await response.toArray()).toString())
+    })
+    request.on('error', reject)
+  })
+}
+
 async function postgresProcesses(): Promise<number> {
   const list = execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })
   return list.split('\n').filter((line) => line.includes(dataDir) && line.includes('postgres')).length
@@ -86,6 +98,12 @@ describe('starting', () => {
     expect(deployed.status).toBe(201)
     const deployment = (await deployed.json()) as { id: string; commit: string }
     expect(deployment.commit).toMatch(/^[0-9a-f]{7}$/)
+    const settled = (await (await call(`/deployments/${deployment.id}?wait=30`)).json()) as {
+      state: string
+      url: string
+    }
+    expect(settled.state).toBe('READY')
+    expect(await visit(settled.url)).toContain('<h1>Hello from Berth</h1>')
     first.child.kill('SIGTERM')
     expect(await first.exited).toBe(0)
     expect(await postgresProcesses()).toBe(0)
@@ -105,9 +123,11 @@ describe('starting', () => {
     expect(await same.exited).toBe(1)
     expect(same.output().trim().split('\n')).toHaveLength(1)
     expect(same.output()).toMatch(/^berth: .*already in use by process \d+/)
-    const elsewhere = berth(['serve'], { DATA_DIR: join(dataDir, 'other') })
+    const elsewhere = berth(['serve', '--roles', 'api'], { DATA_DIR: join(dataDir, 'other') })
     expect(await elsewhere.exited).toBe(1)
-    expect(elsewhere.output().trim()).toMatch(new RegExp(`^berth: Port ${ports.PORT} is taken[^\\n]*$`))
+    expect(elsewhere.output().trim()).toMatch(
+      new RegExp(`^berth: Port ${ports.PORT} is taken[^\\n]*set PORT to another.$`),
+    )
     expect((await call('/projects')).status).toBe(200)
   })
 
