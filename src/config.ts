@@ -25,6 +25,9 @@ const Environment = Type.Object({
   EDGE_ADDRESSES: List('127.0.0.1'),
   NAMESERVERS: List('ns1.berth.test,ns2.berth.test'),
   NAMESERVER_LISTEN: List('127.0.0.1:5300,127.0.0.1:5301'),
+  NAMESERVER_SECONDARIES: List(),
+  NAMESERVER_TSIG: Text(),
+  DNS_RESOLVERS: List(),
   GIT_URL_TEMPLATE: Text('https://github.com/{repo}.git'),
   REGION: Text('local-1'),
   BUILD_CONCURRENCY: Type.Integer({ minimum: 1, default: 2 }),
@@ -64,6 +67,16 @@ function secretKey(name: string, text: string): Buffer {
   return key
 }
 
+/** `name:secret`, the secret in base64; the algorithm is hmac-sha256. */
+function tsigKey(text: string): { name: string; secret: Buffer } {
+  const [name = '', secret = ''] = text.split(':')
+  const bytes = Buffer.from(secret, 'base64')
+  if (!/^[a-z0-9.-]+$/i.test(name) || bytes.length < 16) {
+    throw new ConfigError('NAMESERVER_TSIG must be <name>:<secret>, the secret at least 16 bytes in base64.')
+  }
+  return { name: name.toLowerCase().replace(/\.$/, ''), secret: bytes }
+}
+
 /** Reads the given environment; an empty variable counts as unset. Throws ConfigError with one sentence per fault. */
 export function loadConfig(source: Record<string, string | undefined>) {
   const given = Object.fromEntries(
@@ -87,6 +100,7 @@ export function loadConfig(source: Record<string, string | undefined>) {
     unsafe.push('BASE_URL must be an http(s) URL.')
   if (!env.TLS_CERT_FILE !== !env.TLS_KEY_FILE) unsafe.push('TLS_CERT_FILE and TLS_KEY_FILE go together.')
   if (!env.GIT_URL_TEMPLATE.includes('{repo}')) unsafe.push('GIT_URL_TEMPLATE must contain {repo}.')
+  if (env.NAMESERVER_SECONDARIES && !env.NAMESERVER_TSIG) unsafe.push('NAMESERVER_SECONDARIES needs NAMESERVER_TSIG.')
   if (list(env.NAMESERVERS).length !== 2) unsafe.push('NAMESERVERS must name two hosts.')
   if (production) {
     if (!env.DATABASE_URL)
@@ -119,6 +133,11 @@ export function loadConfig(source: Record<string, string | undefined>) {
     },
     nameservers: list(env.NAMESERVERS),
     nameserverListen: list(env.NAMESERVER_LISTEN),
+    /** `address:port` of the servers that are notified and may transfer zones. */
+    nameserverSecondaries: list(env.NAMESERVER_SECONDARIES),
+    nameserverTsig: env.NAMESERVER_TSIG ? tsigKey(env.NAMESERVER_TSIG) : null,
+    /** Asked about names that are not ours; empty: the system's. */
+    dnsResolvers: list(env.DNS_RESOLVERS),
     gitUrlTemplate: env.GIT_URL_TEMPLATE,
     region: env.REGION,
     build: {
