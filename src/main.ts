@@ -1,7 +1,7 @@
 // The composition root: configuration → database → roles, closed in reverse.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { destination, pino } from 'pino'
+import { destination, type Logger, pino } from 'pino'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { migrate } from '../prisma/migrate.ts'
 import { buildApp } from './app.ts'
@@ -12,11 +12,15 @@ import type { Deps } from './deps.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 import { startBuilds } from './engines/builder/start.ts'
 import { createEdge } from './engines/edge/server.ts'
+import { createServers } from './engines/edge/servers/servers.ts'
 import { makeDataDirectory, makeDemo, readSecretsKey } from './first-start.ts'
 import { serveMetrics } from './metrics-server.ts'
 import { listen } from './notifications.ts'
 import { createRepositories } from './repositories.ts'
+import { createSandbox, type Sandbox } from './sandbox/sandbox.ts'
 import { createVault } from './secrets.ts'
+import { factsOf, findBuild, openVariables } from './services/builds.ts'
+import { appendLines, trimRunLines } from './services/deployment-logs.ts'
 import { forgetOldKeys } from './services/idempotency-keys.ts'
 import { createTokenDirectory } from './services/token-directory.ts'
 
@@ -86,13 +90,27 @@ export async function start(config: Config, wanted: readonly Role[]): Promise<Ru
     const registry = new Registry()
     collectDefaultMetrics({ register: registry })
     const shared = { config, db, notifications, vault, repositories, artifacts, log, registry }
-    if (wanted.includes('edge')) {
-      const edge = createEdge(shared)
+    const needsSandbox = wanted.includes('edge') || wanted.includes('worker')
+    const sandbox = needsSandbox ? await openSandbox(config, log) : null
+    if (sandbox) closers.push(() => sandbox.close())
+    if (sandbox && wanted.includes('edge')) {
+      const servers = createServers({
+        sandbox,
+        artifacts,
+        log,
+        environmentOf: async (deploymentId) => {
+          const build = await findBuild(db, deploymentId)
+          return build ? { ...(await openVariables(db, vault, build)), ...factsOf(config, build) } : {}
+        },
+        writeLog: (deploymentId, lines) => appendLines(db, deploymentId, lines),
+        trimLog: (deploymentId, keepBytes) => trimRunLines(db, deploymentId, keepBytes),
+      })
+      const edge = createEdge({ ...shared, servers })
       await edge.listen()
       closers.push(() => edge.close())
     }
-    if (wanted.includes('worker')) {
-      const worker = await startBuilds(shared)
+    if (sandbox && wanted.includes('worker')) {
+      const worker = startBuilds({ ...shared, sandbox })
       closers.push(() => worker.stop())
     }
     if (wanted.includes('api')) {
@@ -116,6 +134,14 @@ export async function start(config: Config, wanted: readonly Role[]): Promise<Ru
     await stop()
     throw error
   }
+}
+
+/** Where builds and servers run; production does without one only by not starting. */
+async function openSandbox(config: Config, log: Logger): Promise<Sandbox> {
+  const mode = config.production && config.build.sandbox === 'auto' ? 'bubblewrap' : config.build.sandbox
+  const sandbox = await createSandbox(mode, { searchPath: config.searchPath })
+  if (sandbox.warning) log.warn({ driver: sandbox.driver }, sandbox.warning)
+  return sandbox
 }
 
 /** Waits for a server to finish its requests, and cuts off those that take too long. */

@@ -107,7 +107,7 @@ export const LogLine = Type.Object(
     seq: Type.Integer(),
     at: Timestamp,
     stream: Choice(logStreams),
-    step: Type.String({ description: 'clone, install, build or publish' }),
+    step: Type.String({ description: 'clone, install, build or publish; run for what a server prints' }),
     text: Type.String(),
   },
   {

@@ -1,4 +1,5 @@
 // What a worker needs to know of a deployment to build it. Called for the system, not for a caller: there is no owner.
+import { type Config, edgeUrl } from '../config.ts'
 import { type Db, rows, sql } from '../db.ts'
 import type { Vault } from '../secrets.ts'
 import type { ProjectView } from './projects.ts'
@@ -49,4 +50,14 @@ export async function openVariables(db: Db, vault: Vault, build: Build): Promise
     where: { projectId: build.projectId, target: { in: ['all', build.production ? 'production' : 'preview'] } },
   })
   return Object.fromEntries(found.map(({ key, sealed }) => [key, vault.open(sealed).toString()]))
+}
+
+/** What a build, and the server it makes, is told about itself. */
+export function factsOf(config: Config, build: Build): Record<string, string> {
+  return {
+    BERTH_URL: edgeUrl(config, build.label),
+    BERTH_COMMIT: build.commit,
+    BERTH_REF: build.ref,
+    BERTH_ENV: build.production ? 'production' : 'preview',
+  }
 }

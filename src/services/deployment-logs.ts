@@ -31,3 +31,15 @@ export async function appendLines(db: Db, deploymentId: string, lines: NewLogLin
         RETURNING seq`,
   )
 }
+
+/** Forgets the oldest lines that a server printed, so that the newest `keepBytes` stay; those of its build stay too. */
+export async function trimRunLines(db: Db, deploymentId: string, keepBytes: number): Promise<void> {
+  await rows(
+    db,
+    sql`DELETE FROM log_line WHERE deployment_id = ${deploymentId} AND step = 'run' AND seq <= (
+          SELECT max(seq) FROM (
+            SELECT seq, sum(length(text)) OVER (ORDER BY seq DESC) AS held FROM log_line
+            WHERE deployment_id = ${deploymentId} AND step = 'run') line
+          WHERE held > ${keepBytes}::int) RETURNING seq`,
+  )
+}

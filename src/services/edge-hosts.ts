@@ -11,6 +11,8 @@ export type EdgeHostRow = {
   name: string
   projectId: string
   deploymentId: string | null
+  /** A project whose deployments are processes. */
+  server: boolean
 }
 
 // One statement each, so that hosts, domains and production come from the same moment.
@@ -18,10 +20,10 @@ export type EdgeHostRow = {
 export function readEdgeHosts(db: Db): Promise<EdgeHostRow[]> {
   return rows<EdgeHostRow>(
     db,
-    sql`SELECT 'project'::text AS kind, p.label AS name, p.id AS "projectId", p.current_deployment_id AS "deploymentId"
-        FROM project p
-        UNION ALL SELECT 'domain', d.name, d.project_id, NULL FROM domain d WHERE d.verified
-        UNION ALL SELECT 'deployment', d.label, d.project_id, d.id FROM deployment d WHERE d.state = 'READY'`,
+    sql`SELECT 'project'::text AS kind, p.label AS name, p.id AS "projectId", p.current_deployment_id AS "deploymentId",
+          p.framework = 'node' AS server FROM project p
+        UNION ALL SELECT 'domain', d.name, d.project_id, NULL, false FROM domain d WHERE d.verified
+        UNION ALL SELECT 'deployment', d.label, d.project_id, d.id, false FROM deployment d WHERE d.state = 'READY'`,
   )
 }
 
@@ -37,11 +39,11 @@ export function readTouchedEdgeHosts(db: Db, subjects: string[]): Promise<EdgeHo
           SELECT key AS id FROM subject
           UNION SELECT d.project_id FROM deployment d JOIN subject s ON s.key = d.id
           UNION SELECT d.project_id FROM domain d JOIN subject s ON s.key = d.name)
-        SELECT 'project'::text AS kind, p.label AS name, p.id AS "projectId", p.current_deployment_id AS "deploymentId"
-        FROM project p JOIN touched t ON t.id = p.id
-        UNION ALL SELECT 'domain', d.name, d.project_id, NULL FROM domain d JOIN touched t ON t.id = d.project_id
+        SELECT 'project'::text AS kind, p.label AS name, p.id AS "projectId", p.current_deployment_id AS "deploymentId",
+          p.framework = 'node' AS server FROM project p JOIN touched t ON t.id = p.id
+        UNION ALL SELECT 'domain', d.name, d.project_id, NULL, false FROM domain d JOIN touched t ON t.id = d.project_id
           WHERE d.verified
-        UNION ALL SELECT 'deployment', d.label, d.project_id, d.id FROM deployment d JOIN subject s ON s.key = d.id
+        UNION ALL SELECT 'deployment', d.label, d.project_id, d.id, false FROM deployment d JOIN subject s ON s.key = d.id
           WHERE d.state = 'READY'`,
   )
 }

@@ -3,10 +3,9 @@ import { cp, mkdir, realpath, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
 import type { Artifacts } from '../../artifacts.ts'
 import type { Config } from '../../config.ts'
-import { edgeUrl } from '../../config.ts'
 import type { Repositories } from '../../repositories.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
-import type { Build } from '../../services/builds.ts'
+import { type Build, factsOf } from '../../services/builds.ts'
 import { openCache } from './cache.ts'
 import { BuildFailure, type FailureCode } from './failure.ts'
 import type { BuildLog } from './log.ts'
@@ -20,7 +19,7 @@ export type BuildTools = {
   artifacts: Artifacts
   sandbox: Sandbox
   /** Address of the package registry, as npm of this machine names it. */
-  registry: Promise<string>
+  packageRegistry: Promise<string>
 }
 
 const maxProcesses = 512
@@ -107,7 +106,7 @@ async function runCommand(
   signal: AbortSignal,
 ): Promise<void> {
   const { config, sandbox } = tools
-  const registry = await tools.registry
+  const registry = await tools.packageRegistry
   log.system(`$ ${task.command}`)
   const registryHost = new URL(registry)
   const git = new URL(config.gitUrlTemplate.replace('{repo}', 'a/b'))
@@ -122,10 +121,7 @@ async function runCommand(
     environment: {
       ...variables,
       CI: 'true',
-      BERTH_URL: edgeUrl(config, build.label),
-      BERTH_COMMIT: build.commit,
-      BERTH_REF: build.ref,
-      BERTH_ENV: build.production ? 'production' : 'preview',
+      ...factsOf(config, build),
       HOME: '/tmp',
       npm_config_registry: registry,
       npm_config_cache: '/cache',

@@ -1,5 +1,6 @@
 // The table of hosts in memory: every host name → the deployment it shows. Changed only between two requests.
 import type { EdgeHostRow } from '../../services/edge-hosts.ts'
+import type { Takeovers } from './takeovers.ts'
 
 export type Target = { readonly deploymentId: string; readonly projectId: string }
 
@@ -13,14 +14,16 @@ type Project = { label: string; production: Host; domains: string[]; deployments
 
 export class HostTable {
   readonly #suffix: string
+  readonly #takeovers: Takeovers
   readonly #labels = new Map<string, Host>()
   readonly #domains = new Map<string, Host>()
   readonly #projects = new Map<string, Project>()
   /** Host name of each deployment, to find it again when the deployment is gone. */
   readonly #deployments = new Map<string, string>()
 
-  constructor(edgeDomain: string) {
+  constructor(edgeDomain: string, takeovers: Takeovers) {
     this.#suffix = `.${edgeDomain.toLowerCase()}`
+    this.#takeovers = takeovers
   }
 
   get size(): number {
@@ -61,7 +64,7 @@ export class HostTable {
     for (const row of rows) if (row.kind === 'deployment') this.#putDeployment(row)
   }
 
-  #putProject({ projectId, name, deploymentId }: EdgeHostRow, domains: string[]): void {
+  #putProject({ projectId, name, deploymentId, server }: EdgeHostRow, domains: string[]): void {
     let project = this.#projects.get(projectId)
     if (!project) {
       const production = { projectId, target: null }
@@ -70,9 +73,7 @@ export class HostTable {
       this.#labels.set(name + this.#suffix, production)
     }
     const { production } = project
-    if (production.target?.deploymentId !== (deploymentId ?? undefined)) {
-      production.target = deploymentId === null ? null : { deploymentId, projectId }
-    }
+    this.#takeovers.move(production, deploymentId === null ? null : { deploymentId, projectId }, server)
     this.#dropDomains(project)
     project.domains = domains
     for (const domain of domains) this.#domains.set(domain, production)
@@ -93,6 +94,7 @@ export class HostTable {
     this.#dropDomains(project)
     this.#labels.delete(project.label + this.#suffix)
     this.#projects.delete(projectId)
+    this.#takeovers.dropProject(projectId)
   }
 
   #dropDeployment(deploymentId: string): void {
@@ -101,6 +103,7 @@ export class HostTable {
     this.#labels.delete(host)
     this.#deployments.delete(deploymentId)
     this.#projects.get(projectId)?.deployments.delete(deploymentId)
+    this.#takeovers.gone(deploymentId)
   }
 
   #dropDomains(project: Project): void {

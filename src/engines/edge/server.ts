@@ -1,6 +1,7 @@
 // The edge's HTTP server: from the Host header to a deployment, and from there to a file of it.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Artifacts } from '../../artifacts.ts'
@@ -14,13 +15,10 @@ import { createEdgeMetrics, type EdgeMetrics } from './metrics.ts'
 import { sendUnknownHost } from './pages.ts'
 import { resolve } from './resolve.ts'
 import { createResponder } from './respond.ts'
+import type { Servers } from './servers/servers.ts'
 import { createSites, type Site } from './sites.ts'
 import { createSnapshot, type Snapshot } from './snapshot.ts'
-
-/** Server projects: answers a request by the process of its deployment. */
-export type Servers = {
-  proxy(request: IncomingMessage, response: ServerResponse, target: Target): void
-}
+import { createTakeovers } from './takeovers.ts'
 
 export type EdgeOptions = {
   config: Pick<Config, 'host' | 'edge'>
@@ -106,6 +104,7 @@ export function createEdge(options: EdgeOptions): Edge {
 
   function serve(request: IncomingMessage, response: ServerResponse, target: Target, site: Site, url: string): void {
     if (site.kind === 'node') {
+      response.once('close', () => metrics.count(response, 0))
       if (servers) servers.proxy(request, response, target)
       else respond.page(response, 'noServer')
       return
@@ -140,7 +139,23 @@ export function createEdge(options: EdgeOptions): Edge {
     })
   }
 
-  const server = createServer({ headersTimeout: headersTimeoutMs, keepAliveTimeout: keepAliveTimeoutMs }, handle)
+  /** WebSockets of server projects; files have nothing to say on one. */
+  async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const { host } = destinationOf(request)
+    const target = host !== null && hasOneHost(request) ? snapshot?.find(host)?.target : null
+    const site = target && (sites.get(target.deploymentId) ?? (await sites.load(target.deploymentId).catch(() => null)))
+    if (servers && target && site?.kind === 'node') return servers.upgrade(request, socket, head, target)
+    socket.end('HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n')
+  }
+
+  const timeouts = { headersTimeout: headersTimeoutMs, keepAliveTimeout: keepAliveTimeoutMs }
+  // Other upgrades (curl offers h2c) are for an HTTP answer to ignore.
+  const shouldUpgradeCallback = (request: IncomingMessage) => /^websocket$/i.test(request.headers.upgrade ?? '')
+  const server = createServer({ ...timeouts, shouldUpgradeCallback }, handle)
+  server.on('upgrade', (request, socket, head) => {
+    socket.on('error', () => socket.destroy())
+    void upgrade(request, socket, head)
+  })
 
   return {
     handle,
@@ -149,7 +164,7 @@ export function createEdge(options: EdgeOptions): Edge {
       return snapshot
     },
     async listen() {
-      snapshot = await createSnapshot(db, notifications, config.edge.domain, log)
+      snapshot = await createSnapshot(db, notifications, config.edge.domain, log, createTakeovers(servers, log))
       await new Promise<void>((resolve, reject) => {
         server.once('error', reject)
         server.listen(config.edge.httpPort, config.host, resolve)
@@ -158,10 +173,12 @@ export function createEdge(options: EdgeOptions): Edge {
     },
     async close() {
       await snapshot?.close()
-      if (!server.listening) return
+      // Side by side: open WebSockets would keep the server waiting, and requests under way need their process.
+      const stopped = servers?.close()
+      if (!server.listening) return stopped
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       const timer = setTimeout(() => server.closeAllConnections(), drainMs)
-      await closed
+      await Promise.all([closed, stopped])
       clearTimeout(timer)
     },
   }

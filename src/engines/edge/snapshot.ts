@@ -4,6 +4,7 @@ import type { Database } from '../../db.ts'
 import type { Notifications } from '../../notifications.ts'
 import { readEdgeHosts, readTouchedEdgeHosts } from '../../services/edge-hosts.ts'
 import { type Host, HostTable } from './hosts.ts'
+import type { Takeovers } from './takeovers.ts'
 
 export type Snapshot = {
   find(host: string): Host | undefined
@@ -32,8 +33,9 @@ export async function createSnapshot(
   notifications: Notifications,
   edgeDomain: string,
   log: Logger,
+  takeovers: Takeovers,
 ): Promise<Snapshot> {
-  let table = new HostTable(edgeDomain)
+  let table = new HostTable(edgeDomain, takeovers)
   let closed = false
   let whole = true
   let subjects = new Set<string>()
@@ -46,7 +48,7 @@ export async function createSnapshot(
     subjects = new Set()
     if (all) {
       const rows = await readEdgeHosts(db)
-      const fresh = new HostTable(edgeDomain)
+      const fresh = new HostTable(edgeDomain, takeovers)
       fresh.apply(rows)
       table = fresh
       return

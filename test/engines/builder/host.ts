@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { type Artifacts, createArtifacts } from '../../../src/artifacts.ts'
 import { startBuilds } from '../../../src/engines/builder/start.ts'
 import type { Worker } from '../../../src/jobs/worker.ts'
+import { createSandbox } from '../../../src/sandbox/sandbox.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { type GitHost, startGitHost } from '../../helpers/git-host.ts'
 import { createRepository } from '../../helpers/repository.ts'
@@ -30,7 +31,8 @@ export async function startPlatform(environment: Record<string, string> = {}, wi
   const host = await startGitHost(root)
   const api = await startApi({ GIT_URL_TEMPLATE: host.template, BUILD_TIMEOUT_MS: '60000', ...environment })
   const artifacts = createArtifacts(join(api.config.dataDir, 'artifacts'))
-  const worker: Worker | null = withWorker ? await startBuilds({ ...api.deps, artifacts }) : null
+  const sandbox = await createSandbox('auto', { searchPath: process.env.PATH! })
+  const worker: Worker | null = withWorker ? startBuilds({ ...api.deps, artifacts, sandbox }) : null
   return {
     api,
     artifacts,
@@ -63,6 +65,7 @@ export async function startPlatform(environment: Record<string, string> = {}, wi
     },
     async stop() {
       await worker?.stop()
+      await sandbox.close()
       await api.stop()
       host.close()
       await rm(root, { recursive: true, force: true })

@@ -1,6 +1,7 @@
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createSnapshot, type Snapshot } from '../../../src/engines/edge/snapshot.ts'
+import { createTakeovers } from '../../../src/engines/edge/takeovers.ts'
 import { startWorld, until, type World } from './world.ts'
 
 let world: World
@@ -31,7 +32,8 @@ test('10,000 deployments and 10,000 domains are loaded quickly, held in little m
   globalThis.gc?.()
   const before = process.memoryUsage().heapUsed
   const startedMs = performance.now()
-  snapshot = await createSnapshot(world.db, world.notifications, 'localhost', pino({ level: 'silent' }))
+  const log = pino({ level: 'silent' })
+  snapshot = await createSnapshot(world.db, world.notifications, 'localhost', log, createTakeovers(undefined, log))
   expect(performance.now() - startedMs).toBeLessThan(2_000)
   expect(snapshot.size).toBe(22_000)
   expect(process.memoryUsage().heapUsed - before).toBeLessThan(60 << 20)

@@ -1,0 +1,57 @@
+// Whether a server is ready for visitors: it accepts connections and answers a request for its first page.
+import { request } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Address } from '../../../sandbox/sandbox.ts'
+
+const pollMs = 75
+// The first page of a cold server may take its time; one that hangs must not use up all of it.
+const probeMs = 10_000
+const goneMs = 250
+
+// In a sandbox the forwarder accepts before the server listens, so a broken connection means the same as none.
+const nobodyThere = 'nothing listens at the port of the variable PORT'
+const silentCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE'])
+
+/** Status of the answer, or what went wrong. */
+function probe(address: Address, host: string, timeoutMs: number): Promise<number | string> {
+  return new Promise((resolve) => {
+    const headers = { host, 'user-agent': 'Berth-Health-Check', 'x-forwarded-proto': 'https', accept: '*/*' }
+    const asked = request({ ...address, agent: false, path: '/', headers }, (answer) => {
+      clearTimeout(timer)
+      resolve(answer.statusCode!)
+      answer.destroy()
+    })
+    const timer = setTimeout(() => asked.destroy(new Error('it accepts connections but gives no answer')), timeoutMs)
+    asked.on('error', (error: NodeJS.ErrnoException) => {
+      clearTimeout(timer)
+      resolve(silentCodes.has(error.code ?? '') ? nobodyThere : error.message)
+    })
+    asked.end()
+  })
+}
+
+/** Resolves with null when the server is healthy, with the reason when it is not in time or the signal comes. */
+export async function becomesHealthy(
+  address: Address,
+  host: string,
+  withinMs: number,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const endMs = performance.now() + withinMs
+  let last: number | string = 'nothing was tried'
+  while (!signal.aborted) {
+    const leftMs = endMs - performance.now()
+    if (leftMs <= 0) break
+    const found = await probe(address, host, Math.min(probeMs, leftMs))
+    if (typeof found === 'number' && found < 500) return null
+    // The last one has too little time left to say more than those before.
+    if (typeof found === 'number' || typeof last === 'string') last = found
+    await delay(Math.min(pollMs, Math.max(1, endMs - performance.now())))
+  }
+  return typeof last === 'number' ? `it answers GET / with ${last}` : last
+}
+
+/** Whether a server that was healthy does not even take connections any more; one that is only slow does. */
+export async function isGone(address: Address): Promise<boolean> {
+  return (await probe(address, 'localhost', goneMs)) === nobodyThere
+}

@@ -1,0 +1,159 @@
+// The server projects of an edge: who runs, who answers a request, and who makes room.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { Logger } from 'pino'
+import type { Artifacts } from '../../../artifacts.ts'
+import type { Egress, Sandbox } from '../../../sandbox/sandbox.ts'
+import type { NewLogLine } from '../../../services/deployment-logs.ts'
+import type { Target } from '../hosts.ts'
+import { createEnvironments } from './environments.ts'
+import { ServerUnavailable, sendFailure, sendFailureTo } from './failures.ts'
+import { launch } from './instance.ts'
+import { defaultLimits, type ServerLimits } from './limits.ts'
+import { createOutput } from './output.ts'
+import { forward } from './proxy.ts'
+import { createSupervisor, type Supervisor } from './supervisor.ts'
+import { tunnel } from './tunnel.ts'
+
+export type Servers = {
+  /**
+   * Starts the deployment's server if it does not run; resolves when it is healthy, and it stays up from then on.
+   * Rejects with ServerUnavailable, whose message is for the deployment's owner; it may be called again.
+   */
+  ready(deploymentId: string): Promise<void>
+  /** A server that does not run is started, as for previews, and the request waits for it. */
+  proxy(request: IncomingMessage, response: ServerResponse, target: Target): void
+  /** For the event `upgrade` of an HTTP server. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, target: Target): void
+  /**
+   * It need not stay up any more: it is stopped when its requests are done, or cut off after `drainMs`. One that still
+   * gets requests at its own address goes on, until it is idle.
+   */
+  retire(deploymentId: string): Promise<void>
+  close(): Promise<void>
+}
+
+export type ServersOptions = {
+  sandbox: Sandbox
+  artifacts: Pick<Artifacts, 'serverDirectory'>
+  /** Default `npm start`; run by a shell in the deployment's tree. */
+  start?: { command: string }
+  /** The project's variables, masked in logs, and those of the platform (BERTH_URL …), which are not. */
+  environmentOf(deploymentId: string): Promise<Record<string, string>>
+  writeLog(deploymentId: string, lines: NewLogLine[]): Promise<void>
+  /** Removes the oldest lines of step `run`; without it a server's output is cut for good at `limits.log.bytes`. */
+  trimLog?(deploymentId: string, keepBytes: number): Promise<void>
+  /**
+   * What servers may reach, by the HTTP proxy of the sandbox that the variables HTTP_PROXY and HTTPS_PROXY name.
+   * Default null, no network at all: whoever runs Berth decides what customers' code may reach from their machine.
+   */
+  egress?: Egress | null
+  log: Logger
+  limits?: Partial<ServerLimits>
+}
+
+const sweepMs = 10_000
+
+export function createServers(options: ServersOptions): Servers {
+  const { sandbox, artifacts, log, egress = null } = options
+  const command = options.start?.command ?? 'npm start'
+  const limits = { ...defaultLimits, ...options.limits }
+  const environments = createEnvironments(options.environmentOf)
+  const supervisors = new Map<string, Supervisor>()
+  let closed = false
+
+  function supervisorOf(deploymentId: string): Supervisor {
+    const known = supervisors.get(deploymentId)
+    if (known) return known
+    const { writeLog, trimLog } = options
+    const output = createOutput(
+      {
+        write: (lines) => writeLog(deploymentId, lines),
+        trim: trimLog && ((keepBytes) => trimLog(deploymentId, keepBytes)),
+      },
+      limits.log,
+    )
+    const supervisor: Supervisor = createSupervisor({
+      limits,
+      output,
+      admit: () => makeRoom(supervisor),
+      async launch(signal) {
+        const { environment, secrets } = await environments.read(deploymentId)
+        output.beginRun(secrets)
+        output.system(`$ ${command}`)
+        const workTree = artifacts.serverDirectory(deploymentId)
+        return launch({ sandbox, workTree, command, environment, egress, limits, output, signal })
+      },
+    })
+    supervisors.set(deploymentId, supervisor)
+    return supervisor
+  }
+
+  /** Anybody can call up old previews one after the other, and each takes its memory. */
+  async function makeRoom(candidate: Supervisor): Promise<void> {
+    const others = [...supervisors.values()].filter((one) => one !== candidate && one.onDemand)
+    if (others.length < limits.onDemand) return
+    const [idle] = others
+      .filter(({ idleSinceMs }) => idleSinceMs !== undefined)
+      .sort((a, b) => a.idleSinceMs! - b.idleSinceMs!)
+    if (!idle) throw new ServerUnavailable('Too many servers run on demand, and all of them are busy.')
+    await idle.stopIfIdle(0)
+  }
+
+  function sweep(): void {
+    for (const [deploymentId, supervisor] of supervisors) {
+      void supervisor.stopIfIdle(limits.idleMs)
+      if (!supervisor.forgettable) continue
+      supervisors.delete(deploymentId)
+      environments.forget(deploymentId)
+    }
+  }
+  const sweeping = setInterval(sweep, Math.min(sweepMs, limits.idleMs))
+  sweeping.unref()
+
+  function note(deploymentId: string, err: Error): void {
+    log.warn({ deploymentId, reason: err.message }, 'a request found no server')
+  }
+
+  return {
+    async ready(deploymentId) {
+      if (closed) throw new ServerUnavailable('The edge is stopping.')
+      await supervisorOf(deploymentId).ready()
+    },
+    proxy(request, response, { deploymentId }) {
+      if (closed) return sendFailure(response, 503)
+      const supervisor = supervisorOf(deploymentId)
+      const { isRunning, suspect } = supervisor
+      const pass = (again: (() => void) | null) =>
+        supervisor.use(
+          (instance) => forward(request, response, instance, { stallMs: limits.stallMs, isRunning, suspect, again }),
+          (error) => {
+            note(deploymentId, error)
+            sendFailure(response, 503)
+          },
+        )
+      pass(() => pass(null))
+    },
+    upgrade(request, socket, head, { deploymentId }) {
+      // A visitor who leaves early must not be an unhandled error.
+      socket.on('error', () => socket.destroy())
+      if (closed) return sendFailureTo(socket, 503)
+      supervisorOf(deploymentId).use(
+        (instance) => tunnel(request, socket, head, instance, limits),
+        (error) => {
+          note(deploymentId, error)
+          sendFailureTo(socket, 503)
+        },
+      )
+    },
+    async retire(deploymentId) {
+      await supervisors.get(deploymentId)?.retire()
+    },
+    async close() {
+      closed = true
+      clearInterval(sweeping)
+      await Promise.all([...supervisors.values()].map((one) => one.close()))
+      supervisors.clear()
+    },
+  }
+}

@@ -1,0 +1,53 @@
+import { afterEach, expect, test } from 'vitest'
+import { startWorld, until, type World, withEachDriver } from './world.ts'
+
+withEachDriver('a server', (driver) => {
+  let world: World
+  afterEach(() => world.stop())
+
+  test('is started again after a crash, later each time, and its log tells', async () => {
+    world = await startWorld(driver, { restartDelaysMs: [100, 400, 5_000], soundMs: 60_000 })
+    await world.deploy('site')
+    world.show('site')
+    await world.servers.ready('site')
+    await world.get('/crash')
+    // No request is needed for it, and one that comes meanwhile waits.
+    await until(() => world.lines('site').filter((line) => line.includes('answers after')).length === 2)
+    await world.get('/crash')
+    const startedMs = performance.now()
+    expect((await world.get('/')).status).toBe(200)
+    expect(performance.now() - startedMs).toBeGreaterThan(350)
+    await until(() => world.lines('site').filter((line) => line.includes('answers after')).length === 3)
+    expect(world.logged.get('site')!.filter(({ text }) => text.includes('exited'))).toMatchObject([
+      { stream: 'system', step: 'run', text: 'The server exited with 3; it is started again in 0.1 s' },
+      { stream: 'system', step: 'run', text: 'The server exited with 3; it is started again in 0.4 s' },
+    ])
+  })
+
+  test('that was sound long enough begins its backoff anew', async () => {
+    world = await startWorld(driver, { restartDelaysMs: [50, 60_000], soundMs: 200 })
+    await world.deploy('site')
+    world.show('site')
+    for (let crash = 0; crash < 3; crash++) {
+      expect((await world.get('/')).status).toBe(200)
+      await new Promise((resolve) => setTimeout(resolve, 250))
+      await world.get('/crash')
+    }
+    expect((await world.get('/')).status).toBe(200)
+  })
+
+  test('comes back with the variables it had while they cannot be read', async () => {
+    let calls = 0
+    const environmentOf = async (id: string) => {
+      if (++calls > 1) throw new Error('the database is away')
+      return { VERSION: id }
+    }
+    world = await startWorld(driver, { restartDelaysMs: [50] }, { environmentOf })
+    await world.deploy('site')
+    world.show('site')
+    await world.servers.ready('site')
+    await world.get('/crash')
+    expect((await world.get('/')).text).toBe('hello from site')
+    expect(calls).toBe(2)
+  })
+})

@@ -1,0 +1,127 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { afterEach, expect, test } from 'vitest'
+import { ServerUnavailable } from '../../../src/engines/edge/servers/failures.ts'
+import { startWorld, until, type World, withEachDriver } from './world.ts'
+
+/** Processes of this machine with the text in their environment or command line. */
+function processesWith(text: string): string[] {
+  return readdirSync('/proc').filter((name) => {
+    try {
+      if (!/^\d+$/.test(name) || Number(name) === process.pid) return false
+      return ['environ', 'cmdline'].some((file) => readFileSync(`/proc/${name}/${file}`, 'latin1').includes(text))
+    } catch {
+      return false
+    }
+  })
+}
+
+withEachDriver('a server', (driver) => {
+  let world: World
+  afterEach(() => world.stop())
+
+  test('is started once for all who ask, and is ready when it answers', async () => {
+    world = await startWorld(driver)
+    await world.deploy('site')
+    world.show('site')
+    const answers = Promise.all(Array.from({ length: 5 }, () => world.get('/pid')))
+    await Promise.all([world.servers.ready('site'), world.servers.ready('site')])
+    expect(new Set((await answers).map(({ text }) => text)).size).toBe(1)
+    await until(() => world.lines('site').length >= 3)
+    expect(world.lines('site')).toEqual([
+      '$ exec node server.mjs',
+      'listening, the secret is ***',
+      expect.stringMatching(/^The server answers after \d+ ms$/),
+    ])
+    expect(new Set(world.logged.get('site')!.map(({ step }) => step))).toEqual(new Set(['run']))
+  })
+
+  test('runs by npm start, with PORT and NODE_ENV', async () => {
+    world = await startWorld(driver, {}, { start: undefined })
+    await world.deploy(
+      'site',
+      `import { createServer } from 'node:http'
+       createServer((_, response) => response.end(process.env.NODE_ENV)).listen(process.env.PORT)`,
+    )
+    world.show('site')
+    expect((await world.get('/')).text).toBe('production')
+  })
+
+  test('that answers with errors takes no traffic until it is well', async () => {
+    world = await startWorld(driver)
+    await world.deploy(
+      'site',
+      `import { createServer } from 'node:http'
+       const since = Date.now()
+       const status = () => (Date.now() - since < 500 ? 503 : 200)
+       createServer((_, response) => response.writeHead(status()).end('x')).listen(process.env.PORT)`,
+    )
+    world.show('site')
+    expect((await world.get('/')).status).toBe(200)
+  })
+
+  test('that never listens is not ready, and the reason says so with its output', async () => {
+    world = await startWorld(driver, { startMs: 2_500 })
+    await world.deploy('deaf', `console.log('my key is ' + process.env.API_KEY); setInterval(() => {}, 1000)`)
+    await world.deploy(
+      'sick',
+      `import { createServer } from 'node:http'
+       createServer((_, response) => response.writeHead(500).end()).listen(process.env.PORT)`,
+    )
+    const [deaf, sick] = await Promise.all(
+      ['deaf', 'sick'].map((id) => world.servers.ready(id).catch((error) => error)),
+    )
+    expect(deaf).toBeInstanceOf(ServerUnavailable)
+    expect(deaf.message).toBe(
+      'The server was not healthy within 2.5 s: nothing listens at the port of the variable PORT. ' +
+        'Its last output:\nmy key is ***',
+    )
+    expect(sick.message).toContain('it answers GET / with 500. It printed nothing.')
+    expect(processesWith('key-of-deaf')).toEqual([])
+    await world.deploy('broken', `throw new Error('no database')`)
+    await expect(world.servers.ready('broken')).rejects.toThrow(/exited with 1\. Its last output:(.|\n)*no database/)
+    await expect(world.servers.ready('absent')).rejects.toThrow('not on this machine')
+    world.show('broken')
+    expect(await world.get('/')).toMatchObject({ status: 503, headers: { 'retry-after': '5' } })
+  })
+
+  test('on demand is stopped when idle and makes room; in production it stays', async () => {
+    world = await startWorld(driver, { idleMs: 300, onDemand: 1 })
+    for (const id of ['production', 'first', 'second']) await world.deploy(id)
+    await world.servers.ready('production')
+    for (const id of ['first', 'second']) {
+      world.show(id)
+      expect((await world.get('/')).text).toBe(`hello from ${id}`)
+    }
+    expect(processesWith('key-of-first')).toEqual([])
+    await until(() => processesWith('key-of-second').length === 0)
+    expect(processesWith('key-of-production')).not.toEqual([])
+    expect((await world.get('/')).text).toBe('hello from second')
+  })
+
+  test('leaves no process behind when all is closed, whatever it was doing', async () => {
+    world = await startWorld(driver, { closeMs: 200, restartDelaysMs: [60_000] })
+    for (const id of ['busy', 'crashed', 'starting']) await world.deploy(id)
+    await world.deploy('starting', 'setInterval(() => {}, 1000)')
+    await world.servers.ready('busy')
+    await world.servers.ready('crashed')
+    world.show('crashed')
+    await world.get('/crash')
+    const waiting = world.get('/')
+    await until(() => processesWith('key-of-crashed').length === 0)
+    const starting = world.servers.ready('starting').catch((error) => error)
+    await until(() => processesWith('key-of-starting').length > 0)
+    world.show('busy')
+    const endless = world.get('/endless').catch((error) => error.code)
+    const socket = new WebSocket(`ws://127.0.0.1:${world.port}/`)
+    await new Promise((resolve) => socket.addEventListener('open', resolve))
+    const startedMs = performance.now()
+    await world.servers.close()
+    expect(performance.now() - startedMs).toBeLessThan(2_000)
+    for (const id of ['busy', 'crashed', 'starting']) expect(processesWith(`key-of-${id}`)).toEqual([])
+    expect(await starting).toBeInstanceOf(ServerUnavailable)
+    expect((await waiting).status).toBe(503)
+    expect(await endless).toBe('ECONNRESET')
+    expect((await world.get('/')).status).toBe(503)
+    await expect(world.servers.ready('busy')).rejects.toThrow('stopping')
+  })
+})

@@ -1,0 +1,74 @@
+import { afterEach, expect, test, vi } from 'vitest'
+import { createOutput, type LogWriter } from '../../../src/engines/edge/servers/output.ts'
+
+afterEach(() => void vi.useRealTimers())
+
+function collect(limits = { bytesPerMinute: 1 << 20, bytes: 10 << 20 }, more: Partial<LogWriter> = {}) {
+  const lines: string[] = []
+  const write = async (batch: { text: string }[]) => void lines.push(...batch.map(({ text }) => text))
+  return { lines, output: createOutput({ write, ...more }, limits) }
+}
+const bytes = (text: string) => Buffer.from(text)
+
+test('chunks become lines, without escapes and secrets', async () => {
+  const { lines, output } = collect()
+  output.beginRun(['hunter2', 'first line\nsecond line', 'abc'])
+  const split = bytes('é is one letter\n')
+  output.print('stdout', split.subarray(0, 1))
+  output.print('stdout', split.subarray(1))
+  output.print('stdout', bytes('the pass is hun'))
+  output.print('stderr', bytes('\u001b[31mred\u001b[0m\r\nzero \0 byte\n'))
+  output.print('stdout', bytes('ter2\nsecond line of abc\nopen'))
+  output.endRun()
+  await output.flush()
+  expect(lines).toEqual(['é is one letter', 'red', 'zero  byte', 'the pass is ***', '*** of abc', 'open'])
+  expect(output.latest()).toEqual(lines)
+})
+
+test('what comes too fast is dropped with a note, and the next minute goes on', async () => {
+  vi.useFakeTimers()
+  const { lines, output } = collect({ bytesPerMinute: 1000, bytes: 1 << 20 })
+  output.beginRun([])
+  for (let i = 0; i < 50; i++) output.print('stdout', bytes(`${'x'.repeat(99)}\n`))
+  await vi.advanceTimersByTimeAsync(61_000)
+  output.print('stdout', bytes('again\n'))
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(lines).toHaveLength(13)
+  expect(lines.slice(10)).toEqual([
+    'The output comes too fast; lines are dropped for the rest of this minute.',
+    '40 lines of output were dropped.',
+    'again',
+  ])
+})
+
+test('a log at its limit is cut, or trimmed where that is possible', async () => {
+  const limits = { bytesPerMinute: 1 << 20, bytes: 1000 }
+  const cut = collect(limits)
+  for (let i = 0; i < 50; i++) cut.output.print('stdout', bytes(`${'x'.repeat(99)}\n`))
+  cut.output.system('The server exited')
+  await cut.output.flush()
+  expect(cut.lines).toHaveLength(13)
+  expect(cut.lines.slice(11)).toEqual([expect.stringContaining('the rest is cut'), 'The server exited'])
+  const trim = vi.fn(async () => {})
+  const trimmed = collect(limits, { trim })
+  for (let i = 0; i < 50; i++) trimmed.output.print('stdout', bytes(`${'x'.repeat(99)}\n`))
+  await trimmed.output.flush()
+  expect(trimmed.lines).toHaveLength(50)
+  expect(trim).toHaveBeenCalledExactlyOnceWith(1000)
+})
+
+test('lines that could not be written are written later, in order', async () => {
+  vi.useFakeTimers()
+  const lines: string[] = []
+  let fails = 2
+  const write: LogWriter['write'] = async (batch) => {
+    if (fails-- > 0) throw new Error('the database is away')
+    lines.push(...batch.map(({ text }) => text))
+  }
+  const output = createOutput({ write }, { bytesPerMinute: 1 << 20, bytes: 10 << 20 })
+  output.print('stdout', bytes('one\n'))
+  await vi.advanceTimersByTimeAsync(1_000)
+  output.print('stdout', bytes('two\n'))
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(lines).toEqual(['one', 'two'])
+})

@@ -1,0 +1,164 @@
+import { request } from 'node:http'
+import { afterEach, expect, test } from 'vitest'
+import { type Driver, startWorld, until, type World, withEachDriver } from './world.ts'
+
+withEachDriver('when another deployment takes over', (driver: Driver) => {
+  let world: World
+  afterEach(() => world.stop())
+
+  test('no request fails, and each answer is of one version', async () => {
+    world = await startWorld(driver)
+    for (const id of ['v1', 'v2', 'v3', 'v4']) await world.deploy(id)
+    await world.servers.ready('v1')
+    world.show('v1')
+    let over = false
+    const answers: string[] = []
+    const client = async (path: string, method: string) => {
+      while (!over) {
+        const body = method === 'POST' ? 'x'.repeat(1000) : undefined
+        const { status, text } = await world.get(path, { method, body })
+        if (status !== 200) throw new Error(`${method} ${path}: ${status}`)
+        answers.push(text)
+      }
+    }
+    const clients = [
+      ...Array.from({ length: 4 }, () => client('/parts', 'GET')),
+      ...Array.from({ length: 2 }, () => client('/parts', 'POST')),
+      ...Array.from({ length: 2 }, () => client('/', 'GET')),
+    ]
+    const failed = Promise.all(clients)
+    const retired: Promise<void>[] = []
+    let current = 'v1'
+    // v1 comes back in between, as by a rollback.
+    for (const next of ['v2', 'v3', 'v1', 'v4']) {
+      await Promise.race([world.servers.ready(next), failed])
+      world.show(next)
+      retired.push(world.servers.retire(current))
+      current = next
+      const mark = answers.length
+      await Promise.race([until(() => answers.length > mark + 100), failed])
+    }
+    await Promise.all(retired)
+    over = true
+    await failed
+    expect(answers.length).toBeGreaterThan(400)
+    const versions = answers.map((text) => new Set(text.match(/v\d/g)))
+    expect(versions.filter((found) => found.size !== 1)).toEqual([])
+    expect(new Set(versions.flatMap((found) => [...found])).size).toBe(4)
+    for (const id of ['v2', 'v3']) expect(world.lines(id).at(-1) ?? '').toContain('taken over')
+  })
+
+  test('the old one finishes a slow answer before it stops', async () => {
+    world = await startWorld(driver)
+    await world.deploy('old')
+    await world.deploy('new')
+    await world.servers.ready('old')
+    world.show('old')
+    let slowDone = false
+    const slow = world.get('/slow?ms=900').finally(() => {
+      slowDone = true
+    })
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    await world.servers.ready('new')
+    world.show('new')
+    const retired = world.servers.retire('old')
+    expect((await world.get('/')).text).toBe('hello from new')
+    await retired
+    expect(slowDone).toBe(true)
+    expect((await slow).text).toBe('slow old')
+    // Served for ever at its own address: the next request starts it again.
+    world.show('old')
+    expect((await world.get('/')).text).toBe('hello from old')
+  })
+
+  test('what does not end is cut off after the drain time, WebSockets too', async () => {
+    world = await startWorld(driver, { drainMs: 400 })
+    await world.deploy('old')
+    await world.servers.ready('old')
+    world.show('old')
+    const endless = world.get('/endless').catch((error) => error.code)
+    const socket = new WebSocket(`ws://127.0.0.1:${world.port}/`)
+    await new Promise((resolve) => socket.addEventListener('open', resolve))
+    const closed = new Promise((resolve) => socket.addEventListener('close', resolve))
+    const startedMs = performance.now()
+    await world.servers.retire('old')
+    expect(performance.now() - startedMs).toBeGreaterThan(390)
+    expect(performance.now() - startedMs).toBeLessThan(2_500)
+    await closed
+    expect(await endless).toBe('ECONNRESET')
+  })
+
+  test('one that is still asked for at its own address goes on, without a failure', async () => {
+    world = await startWorld(driver, { drainMs: 600 })
+    await world.deploy('old')
+    await world.servers.ready('old')
+    world.show('old')
+    const { text: pid } = await world.get('/pid')
+    const before = world.get('/slow?ms=300')
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    const retired = world.servers.retire('old')
+    const since = world.get('/slow?ms=1000')
+    await retired
+    expect([(await before).status, (await since).status]).toEqual([200, 200])
+    expect((await world.get('/pid')).text).toBe(pid)
+  })
+
+  test('a promotion back keeps the one that was to be retired', async () => {
+    world = await startWorld(driver)
+    await world.deploy('old')
+    await world.servers.ready('old')
+    world.show('old')
+    const slow = world.get('/slow?ms=300')
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    const retired = world.servers.retire('old')
+    await world.servers.ready('old')
+    await Promise.all([slow, retired])
+    expect((await world.get('/')).text).toBe('hello from old')
+    expect(world.lines('old').filter((line) => line.includes('answers after'))).toHaveLength(1)
+  })
+})
+
+withEachDriver('WebSockets', (driver: Driver) => {
+  let world: World
+  afterEach(() => world.stop())
+
+  test('pass both ways, also to a server that is started for them', async () => {
+    world = await startWorld(driver)
+    await world.deploy('site')
+    world.show('site')
+    const socket = new WebSocket(`ws://127.0.0.1:${world.port}/socket`)
+    await new Promise((resolve, reject) => {
+      socket.addEventListener('open', resolve)
+      socket.addEventListener('error', reject)
+    })
+    const received: string[] = []
+    socket.addEventListener('message', ({ data }) => received.push(String(data)))
+    const messages = ['hello', 'x'.repeat(200), 'y'.repeat(200_000)]
+    for (const message of messages) socket.send(message)
+    await until(() => received.length === 3)
+    expect(received).toEqual(messages)
+    const closed = new Promise<number>((resolve) => socket.addEventListener('close', ({ code }) => resolve(code)))
+    socket.close(1000)
+    expect(await closed).toBe(1000)
+  })
+
+  test('that the server refuses get its answer', async () => {
+    world = await startWorld(driver)
+    await world.deploy('site')
+    world.show('site')
+    const headers = {
+      connection: 'Upgrade',
+      upgrade: 'websocket',
+      'sec-websocket-key': 'a',
+      'sec-websocket-version': '13',
+    }
+    const sent = request({ port: world.port, host: '127.0.0.1', path: '/forbidden', headers }).end()
+    const text = await new Promise((resolve, reject) => {
+      sent.on('error', reject)
+      sent.on('response', (answer) => {
+        answer.setEncoding('utf8').on('data', (data) => resolve(`${answer.statusCode} ${data}`))
+      })
+    })
+    expect(text).toBe('403 not so')
+  })
+})

@@ -1,0 +1,122 @@
+// Servers in a real sandbox behind a real port, with a table of hosts that the test changes as the edge does.
+import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { Agent, createServer, type IncomingHttpHeaders, type RequestOptions, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { describe } from 'vitest'
+import { createArtifacts } from '../../../src/artifacts.ts'
+import { defaultLimits, type ServerLimits } from '../../../src/engines/edge/servers/limits.ts'
+import { createServers, type Servers, type ServersOptions } from '../../../src/engines/edge/servers/servers.ts'
+import { createSandbox } from '../../../src/sandbox/sandbox.ts'
+import type { NewLogLine } from '../../../src/services/deployment-logs.ts'
+
+export type Driver = 'none' | 'bubblewrap'
+export type Answer = { status: number; headers: IncomingHttpHeaders; raw: string[]; text: string }
+
+const searchPath = process.env.PATH ?? ''
+const probe = await createSandbox('auto', { searchPath })
+const works = probe.driver === 'bubblewrap'
+await probe.close()
+
+/** Without a sandbox everywhere, in bubblewrap where it works, unless its absence is an error. */
+export function withEachDriver(name: string, define: (driver: Driver) => void): void {
+  describe(`${name} (none)`, () => define('none'))
+  const skipped = !works && process.env.BERTH_REQUIRE_PEERS !== '1'
+  describe.skipIf(skipped)(`${name} (bubblewrap)`, () => define('bubblewrap'))
+}
+
+export type World = {
+  servers: Servers
+  port: number
+  agent: Agent
+  /** Lines of the deployment's log, as text. */
+  lines(deploymentId: string): string[]
+  logged: Map<string, NewLogLine[]>
+  /** A deployment of the test project, or of a program of its own. */
+  deploy(deploymentId: string, program?: string): Promise<void>
+  /** Which deployment answers all requests from now on. */
+  show(deploymentId: string): void
+  get(path: string, options?: RequestOptions & { body?: string | Buffer }): Promise<Answer>
+  stop(): Promise<void>
+}
+
+export async function startWorld(
+  driver: Driver,
+  limits: Partial<ServerLimits> = {},
+  options: Partial<ServersOptions> = {},
+): Promise<World> {
+  const directory = await mkdtemp(join(tmpdir(), 'berth-servers-'))
+  const artifacts = createArtifacts(directory)
+  const sandbox = await createSandbox(driver, { searchPath })
+  const logged = new Map<string, NewLogLine[]>()
+  const servers = createServers({
+    sandbox,
+    artifacts,
+    start: { command: 'exec node server.mjs' },
+    environmentOf: async (id) => ({ VERSION: id, API_KEY: `key-of-${id}`, BERTH_URL: `https://${id}.berth.test` }),
+    writeLog: async (id, lines) => void logged.set(id, [...(logged.get(id) ?? []), ...lines]),
+    log: pino({ level: 'silent' }),
+    limits: { ...defaultLimits, startMs: 10_000, ...limits },
+    ...options,
+  })
+  let target = { deploymentId: 'none', projectId: 'project' }
+  const front = createServer((request, response) => servers.proxy(request, response, target))
+  front.on('upgrade', (request, socket, head) => servers.upgrade(request, socket, head, target))
+  await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve))
+  const { port } = front.address() as AddressInfo
+  const agent = new Agent({ keepAlive: true })
+  return {
+    servers,
+    port,
+    agent,
+    logged,
+    lines: (id) => (logged.get(id) ?? []).map(({ text }) => text),
+    async deploy(id, program) {
+      const tree = artifacts.serverDirectory(id)
+      await mkdir(tree, { recursive: true })
+      if (program === undefined) await copyFile(join(import.meta.dirname, 'project.mjs'), join(tree, 'server.mjs'))
+      else await writeFile(join(tree, 'server.mjs'), program)
+      await writeFile(
+        join(tree, 'package.json'),
+        JSON.stringify({ name: 'project', scripts: { start: 'node server.mjs' } }),
+      )
+    },
+    show(deploymentId) {
+      target = { deploymentId, projectId: 'project' }
+    },
+    get: (path, { body, ...rest } = {}) =>
+      new Promise((resolve, reject) => {
+        const sent = request({ port, host: '127.0.0.1', agent, path, ...rest }, (response) => {
+          const chunks: Buffer[] = []
+          response.on('data', (chunk) => chunks.push(chunk))
+          response.on('error', reject)
+          response.on('end', () => {
+            const { statusCode, headers, rawHeaders } = response
+            resolve({ status: statusCode!, headers, raw: rawHeaders, text: Buffer.concat(chunks).toString('latin1') })
+          })
+        })
+        sent.on('error', reject)
+        sent.end(body)
+      }),
+    async stop() {
+      agent.destroy()
+      await servers.close()
+      await new Promise((resolve) => {
+        front.close(resolve)
+        front.closeAllConnections()
+      })
+      await sandbox.close()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+export async function until(holds: () => unknown, withinMs = 5_000): Promise<void> {
+  const endMs = performance.now() + withinMs
+  while (!(await holds())) {
+    if (performance.now() > endMs) throw new Error(`not within ${withinMs} ms`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
