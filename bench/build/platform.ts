@@ -1,0 +1,63 @@
+// The platform as a customer meets it: projects and deployments through its API, timed from outside.
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { freePort, startChild } from '../children.ts'
+
+export type Platform = {
+  createProject(name: string, body: object): Promise<void>
+  /** Milliseconds from sending the request until the API says READY. */
+  deploy(project: string): Promise<number>
+  /** Whether builds ran in a sandbox. */
+  sandboxed(): Promise<boolean>
+  stop(): Promise<void>
+}
+
+type Deployment = { id: string; state: string; errorMessage?: string }
+
+export async function startPlatform(directory: string, gitUrlTemplate: string): Promise<Platform> {
+  const port = await freePort()
+  const logFile = join(directory, 'server.log')
+  const environment = {
+    DATA_DIR: join(directory, 'data'),
+    PORT: String(port),
+    EDGE_HTTP_PORT: String(await freePort()),
+    METRICS_PORT: '0',
+    GIT_URL_TEMPLATE: gitUrlTemplate,
+    RATE_LIMIT_PER_MINUTE: '100000000',
+    // For a profile of the server: BENCH_NODE_ARGS='--cpu-prof --cpu-prof-dir=profiles'.
+    NODE_ARGS: process.env.BENCH_NODE_ARGS ?? '',
+  }
+  const child = await startChild(join(import.meta.dirname, 'server.ts'), environment, logFile)
+  const token = await child.ask<string>('token')
+
+  async function call<T>(method: string, path: string, body?: object): Promise<T> {
+    const response = await fetch(`http://127.0.0.1:${port}/api${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }) },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
+    return (await response.json()) as T
+  }
+
+  return {
+    async createProject(name, body) {
+      await call('POST', '/projects', { name, ...body })
+    },
+    async deploy(project) {
+      const startedMs = performance.now()
+      let deployment = await call<Deployment>('POST', '/deployments', { project })
+      while (deployment.state === 'BUILDING') {
+        deployment = await call<Deployment>('GET', `/deployments/${deployment.id}?wait=30`)
+      }
+      const tookMs = performance.now() - startedMs
+      if (deployment.state === 'READY') return tookMs
+      type Lines = { lines: { step: string; text: string }[] }
+      const { lines } = await call<Lines>('GET', `/deployments/${deployment.id}/logs?limit=1000`)
+      const said = lines.map(({ step, text }) => `${step}: ${text}`).join('\n')
+      throw new Error(`The deployment of ${project} is ${deployment.state}:\n${said}`)
+    },
+    sandboxed: async () => !(await readFile(logFile, 'utf8')).includes('"driver":"none"'),
+    stop: () => child.stop(),
+  }
+}

@@ -1,0 +1,113 @@
+// Caddy and nginx with the least configuration that serves a directory, started from temporary directories and ended by id.
+import { spawn } from 'node:child_process'
+import { accessSync, openSync } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort } from '../children.ts'
+
+export type Peer = { name: string; port: number; stop(): Promise<void> }
+
+/** Where a program is; Debian keeps servers where only root looks. */
+export function findProgram(name: string): string | null {
+  const directories = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
+  const found = directories.find((directory) => {
+    try {
+      accessSync(join(directory, name))
+      return directory !== ''
+    } catch {
+      return false
+    }
+  })
+  return found === undefined ? null : join(found, name)
+}
+
+/** Null where it is not installed. `served` is a directory that everybody may read. */
+export async function startCaddy(directory: string, served: string): Promise<Peer | null> {
+  const program = findProgram('caddy')
+  if (program === null) return null
+  const home = join(directory, 'caddy')
+  await mkdir(home)
+  const port = await freePort()
+  const config = `{
+  admin off
+  auto_https off
+}
+http://:${port} {
+  bind 127.0.0.1
+  root * ${served}
+  file_server
+}
+`
+  await writeFile(join(home, 'Caddyfile'), config)
+  // Whatever it keeps for later it keeps here.
+  const env = { PATH: process.env.PATH, HOME: home, XDG_DATA_HOME: home, XDG_CONFIG_HOME: home }
+  return start('Caddy', program, ['run', '--config', 'Caddyfile', '--adapter', 'caddyfile'], home, env, port, 'SIGTERM')
+}
+
+export async function startNginx(directory: string, served: string): Promise<Peer | null> {
+  const program = findProgram('nginx')
+  if (program === null) return null
+  const home = join(directory, 'nginx')
+  await mkdir(home)
+  const port = await freePort()
+  const places = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `  ${name}_temp_path ${home}/${name};`,
+  )
+  const config = `daemon off;
+worker_processes auto;
+pid ${home}/nginx.pid;
+error_log stderr warn;
+events { worker_connections 1024; }
+http {
+  access_log off;
+  sendfile on;
+  tcp_nopush on;
+  keepalive_requests 1000000000;
+  default_type application/json;
+${places.join('\n')}
+  server {
+    listen 127.0.0.1:${port};
+    root ${served};
+  }
+}
+`
+  await writeFile(join(home, 'nginx.conf'), config)
+  const args = ['-p', home, '-c', join(home, 'nginx.conf'), '-e', 'stderr']
+  return start('nginx', program, args, home, { PATH: process.env.PATH }, port, 'SIGQUIT')
+}
+
+async function start(
+  name: string,
+  program: string,
+  args: string[],
+  cwd: string,
+  env: NodeJS.ProcessEnv,
+  port: number,
+  end: NodeJS.Signals,
+): Promise<Peer> {
+  const log = openSync(join(cwd, 'output.log'), 'a')
+  const child = spawn(program, args, { cwd, env, stdio: ['ignore', log, log] })
+  let running = true
+  const gone = new Promise<void>((resolve) => {
+    const over = () => {
+      running = false
+      resolve()
+    }
+    child.once('exit', over).once('error', over)
+  })
+  const stop = async () => {
+    if (running) child.kill(end)
+    await gone
+  }
+  for (let tries = 0; tries < 100 && running; tries++) {
+    const answers = await fetch(`http://127.0.0.1:${port}/`).then(
+      (response) => response.arrayBuffer().then(() => true),
+      () => false,
+    )
+    if (answers) return { name, port, stop }
+    await sleep(50)
+  }
+  await stop()
+  throw new Error(`${name} did not start; run it by hand: ${program} ${args.join(' ')}`)
+}

@@ -1,0 +1,77 @@
+// The edge as it runs in production: compiled, started by its command line with the edge role alone, ended by its id.
+import { execFile, spawn } from 'node:child_process'
+import { openSync } from 'node:fs'
+import { mkdir, readFile, symlink } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { freePort } from '../children.ts'
+
+const run = promisify(execFile)
+
+export type EdgeProcess = {
+  port: number
+  residentBytes(): Promise<number>
+  stop(): Promise<void>
+}
+
+/**
+ * Compiles the platform into a directory; returns its command line. Node could strip the types itself, but the stripper
+ * would stay in the memory that is measured.
+ */
+export async function compile(directory: string): Promise<string> {
+  const checkout = resolve(import.meta.dirname, '../..')
+  await mkdir(directory)
+  for (const name of ['node_modules', 'prisma', 'package.json']) {
+    await symlink(join(checkout, name), join(directory, name))
+  }
+  const compiler = join(checkout, 'node_modules/typescript-native/bin/tsc')
+  const out = join(directory, 'dist')
+  await run(process.execPath, [compiler, '-p', join(checkout, 'tsconfig.build.json'), '--noCheck', '--outDir', out])
+  return join(out, 'src/cli.js')
+}
+
+export async function startEdge(program: string, environment: Record<string, string>, logFile: string) {
+  const port = await freePort()
+  const log = openSync(logFile, 'a')
+  // For a profile: BENCH_NODE_ARGS='--cpu-prof --cpu-prof-dir=profiles'.
+  const nodeArgs = (process.env.BENCH_NODE_ARGS ?? '').split(' ').filter((arg) => arg !== '')
+  const child = spawn(process.execPath, [...nodeArgs, program, 'serve', '--roles', 'edge'], {
+    env: {
+      PATH: process.env.PATH,
+      METRICS_PORT: '0',
+      EDGE_HTTP_PORT: String(port),
+      EDGE_HTTPS_PORT: '0',
+      ...environment,
+    },
+    stdio: ['ignore', log, log],
+  })
+  let running = true
+  const gone = new Promise<void>((resolve) => {
+    child.once('exit', () => {
+      running = false
+      resolve()
+    })
+  })
+  const edge: EdgeProcess = {
+    port,
+    async residentBytes() {
+      const { stdout } = await run('ps', ['-o', 'rss=', '-p', String(child.pid)])
+      return Number(stdout) * 1024
+    },
+    async stop() {
+      if (running) child.kill('SIGTERM')
+      await gone
+    },
+  }
+  for (let tries = 0; tries < 400 && running; tries++) {
+    const answers = await fetch(`http://127.0.0.1:${port}/`).then(
+      (response) => response.arrayBuffer().then(() => true),
+      () => false,
+    )
+    if (answers) return edge
+    await sleep(50)
+  }
+  await edge.stop()
+  throw new Error(`the edge did not start:\n${await readFile(logFile, 'utf8')}`)
+}

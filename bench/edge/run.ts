@@ -1,0 +1,139 @@
+// `npm run bench -- edge`: a file from the edge, from Caddy and from nginx in turns; then the edge with many deployments.
+
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { request } from 'node:http'
+import { availableParallelism, loadavg, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/embedded-postgres.ts'
+import { median, table, verdict } from '../figures.ts'
+import { findProgram, type Peer, startCaddy, startNginx } from './peers.ts'
+import { compile, type EdgeProcess, startEdge } from './processes.ts'
+import { measureScale, reportScale } from './scale.ts'
+import { deploymentHost, fileContent, filePath, seed } from './seed.ts'
+import { load } from './visits.ts'
+
+const wanted = { caddy: 1, nginx: 0.5 }
+const connections = 64
+const sizes = { few: 10, many: 10_000 }
+
+/** An edge on a database of that many deployments. */
+export type Start = (size: number) => Promise<EdgeProcess>
+
+export async function run(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      only: { type: 'string', default: '' },
+      rounds: { type: 'string', default: '5' },
+      seconds: { type: 'string', default: '3' },
+    },
+  })
+  const [loadBefore] = loadavg()
+  const directory = await mkdtemp(join(tmpdir(), 'berth-bench-'))
+  // PostgreSQL and nginx run as other users under root and must get through.
+  await chmod(directory, 0o711)
+  const closers: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })]
+  try {
+    const postgres = await startEmbeddedPostgres({ directory: join(directory, 'postgres') })
+    closers.push(() => postgres.stop())
+    const start = await prepare(postgres, directory)
+    if (values.only !== 'scale') {
+      const figures = await measureThroughput(start, directory, Number(values.rounds), Number(values.seconds))
+      if (figures) reportThroughput(figures)
+    }
+    if (values.only !== 'throughput') reportScale(await measureScale(start, sizes), sizes)
+    console.log(`\nload average before the start ${loadBefore!.toFixed(1)} on ${availableParallelism()} processors`)
+  } finally {
+    for (const close of closers.reverse()) await close()
+  }
+}
+
+/** Fills a database and a data directory for each size; the edges themselves are started when they are wanted. */
+async function prepare(postgres: EmbeddedPostgres, directory: string): Promise<Start> {
+  const urls = new Map<number, string>()
+  const dataDirOf = (size: number) => join(directory, `edge-${size}`)
+  for (const size of Object.values(sizes)) {
+    await mkdir(dataDirOf(size))
+    urls.set(size, await seed(postgres, `edge_${size}`, dataDirOf(size), size))
+  }
+  const program = await compile(join(directory, 'compiled'))
+  return (size) => {
+    const environment = { DATABASE_URL: urls.get(size)!, DATA_DIR: dataDirOf(size) }
+    return startEdge(program, environment, join(directory, `edge-${size}.log`))
+  }
+}
+
+type Figures = { name: string; perSecond: number[] }[]
+
+async function measureThroughput(start: Start, directory: string, rounds: number, seconds: number) {
+  const wrk = findProgram('wrk')
+  if (wrk === null) return void console.log('skipped requests/s: wrk is not installed (Debian: apt install wrk)')
+  const served = join(directory, 'served')
+  await mkdir(served)
+  await chmod(served, 0o755)
+  await writeFile(join(served, filePath), fileContent(1), { mode: 0o644 })
+  const servers: Peer[] = []
+  try {
+    const { port, stop } = await start(sizes.few)
+    servers.push({ name: 'edge', port, stop })
+    for (const [name, startPeer] of Object.entries({ caddy: startCaddy, nginx: startNginx })) {
+      const peer = await startPeer(directory, served)
+      if (peer) servers.push(peer)
+      else console.log(`skipped ${name}: it is not installed (Debian: apt install ${name})`)
+    }
+    const slice = (server: Peer, seconds: number) =>
+      load(wrk, `http://127.0.0.1:${server.port}${filePath}`, deploymentHost(1), connections, seconds)
+    const figures: Figures = servers.map(({ name }) => ({ name, perSecond: [] }))
+    for (const server of servers) {
+      await expectFile(server)
+      await slice(server, 2)
+    }
+    for (let round = 0; round < rounds; round++) {
+      console.error(`requests/s, round ${round + 1} of ${rounds} …`)
+      // There and back again, so that a machine that gets slower or faster favours nobody.
+      for (const index of round % 2 === 0 ? servers.keys() : [...servers.keys()].reverse()) {
+        figures[index]!.perSecond.push(await slice(servers[index]!, seconds))
+      }
+    }
+    return figures
+  } finally {
+    for (const server of servers) await server.stop()
+  }
+}
+
+/** All serve the same bytes, or the comparison would mean nothing. */
+async function expectFile({ name, port }: Peer): Promise<void> {
+  const text = await new Promise<string>((resolve, reject) => {
+    const sent = request({ port, path: filePath, headers: { host: deploymentHost(1) } }, (response) => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (chunk) => {
+        text += chunk
+      })
+      response.on('end', () => resolve(response.statusCode === 200 ? text : `status ${response.statusCode}`))
+    })
+    sent.on('error', reject).end()
+  })
+  if (text !== fileContent(1)) throw new Error(`${name} does not serve the file: ${text.slice(0, 200)}`)
+}
+
+function reportThroughput(figures: Figures): void {
+  const edge = figures[0]!.perSecond
+  const ratioTo = (other: number[]) => median(edge.map((value, round) => value / other[round]!))
+  const rows = [['10 KB file', 'requests/s', 'least', 'most', 'edge / it']]
+  for (const { name, perSecond } of figures) {
+    const values = [median(perSecond), Math.min(...perSecond), Math.max(...perSecond)].map((value) => value.toFixed(0))
+    rows.push([name, ...values, ratioTo(perSecond).toFixed(2)])
+  }
+  console.log(`${table(rows)}\n`)
+  for (const [name, bound, phrase] of [
+    ['Caddy', wanted.caddy, 'at least'],
+    ['nginx', wanted.nginx, 'toward'],
+  ] as const) {
+    const peer = figures.find((one) => one.name === name)
+    if (!peer) continue
+    const ratio = ratioTo(peer.perSecond)
+    console.log(verdict(ratio >= bound, `requests/s ${phrase} ${bound} of ${name}`, ratio.toFixed(2)))
+  }
+  console.log('')
+}

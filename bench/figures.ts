@@ -1,0 +1,20 @@
+// What the reports of benchmarks share: a table in columns, and one line per wanted bound.
+export { median } from './api/report.ts'
+
+/** The first row is the head; the first column is text, the others are numbers. */
+export function table(rows: string[][]): string {
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)))
+  return rows
+    .map((row) => row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!))).join('  '))
+    .join('\n')
+}
+
+export function verdict(met: boolean, bound: string, measured: string): string {
+  return `${met ? 'met    ' : 'missed '} ${bound}: ${measured}`
+}
+
+/** Of sorted or unsorted values; 0.5 is the median. */
+export function quantile(values: number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!
+}
