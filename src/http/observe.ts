@@ -1,6 +1,6 @@
 // One log line and one measurement per request, and the metrics of the process.
 import type { FastifyInstance } from 'fastify'
-import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
+import { Counter, Histogram, Registry } from 'prom-client'
 
 export type Metrics = { registry: Registry; requestSeconds: Histogram; problems: Counter }
 
