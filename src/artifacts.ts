@@ -1,7 +1,7 @@
 // What deployments serve, on disk: files by the hash of their content, and one manifest per deployment that names them.
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash, hash, randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { access, copyFile, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, extname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
@@ -45,7 +45,7 @@ export type Artifacts = {
 const compressible = new Set(
   '.html .htm .css .js .mjs .cjs .json .map .svg .txt .xml .md .csv .ico .wasm .webmanifest .ttf .otf .eot'.split(' '),
 )
-// Below this a compressed answer saves no packet; above the other the time is not worth it at publishing.
+// Below this a compressed answer saves no packet; above the other neither the time nor the memory is worth it.
 const leastCompressedBytes = 860
 const mostCompressedBytes = 10 << 20
 const smallBytes = 256 << 10
@@ -54,53 +54,68 @@ const brotli = promisify(brotliCompress)
 const zip = promisify(gzip)
 
 export function createArtifacts(root: string): Artifacts {
-  const pathOf = (hash: string, encoding?: Encoding) =>
-    join(root, 'files', hash.slice(0, 2), encoding ? `${hash}.${encoding}` : hash)
+  const pathOf = (name: string, encoding?: Encoding) =>
+    join(root, 'files', name.slice(0, 2), encoding ? `${name}.${encoding}` : name)
   const manifestPath = (deploymentId: string) => join(root, 'manifests', `${deploymentId}.json`)
 
   // Written aside and renamed: a reader sees a whole file or none, and a crash leaves no half of one.
   async function place(path: string, write: (aside: string) => Promise<unknown>): Promise<void> {
-    await mkdir(dirname(path), { recursive: true })
     const aside = `${path}.${randomBytes(6).toString('hex')}.new`
-    await write(aside)
+    await write(aside).catch(async (error) => {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+      await mkdir(dirname(path), { recursive: true })
+      await write(aside)
+    })
     await rename(aside, path)
   }
 
-  async function compress(path: string, hash: string, size: number): Promise<Pick<StoredFile, 'br' | 'gzip'>> {
-    if (!compressible.has(extname(path).toLowerCase()) || size < leastCompressedBytes || size > mostCompressedBytes)
-      return {}
-    const known = async (encoding: Encoding) => (await stat(pathOf(hash, encoding)).catch(() => null))?.size
-    const [br, gz] = [await known('br'), await known('gzip')]
+  const sizeOf = async (path: string) => (await stat(path).catch(() => null))?.size
+
+  async function compress(path: string, name: string, content: Buffer): Promise<Pick<StoredFile, 'br' | 'gzip'>> {
+    const { length } = content
+    if (!compressible.has(extname(path).toLowerCase()) || length < leastCompressedBytes) return {}
+    const [br, gz] = await Promise.all([sizeOf(pathOf(name, 'br')), sizeOf(pathOf(name, 'gzip'))])
     if (br !== undefined && gz !== undefined) return { br, gzip: gz }
+    const params = {
+      [constants.BROTLI_PARAM_QUALITY]: length <= smallBytes ? 8 : 5,
+      [constants.BROTLI_PARAM_SIZE_HINT]: length,
+      // The usual window is 4 MB, and setting it up takes longer than compressing a page.
+      [constants.BROTLI_PARAM_LGWIN]: Math.min(22, Math.max(10, Math.ceil(Math.log2(length)))),
+    }
+    const [made, zipped] = await Promise.all([
+      brotli(content, { params, chunkSize: Math.max(length, 1024) }),
+      zip(content),
+    ])
+    if (made.length >= length * 0.95) return {}
+    await Promise.all([
+      place(pathOf(name, 'br'), (aside) => writeFile(aside, made)),
+      place(pathOf(name, 'gzip'), (aside) => writeFile(aside, zipped)),
+    ])
+    return { br: made.length, gzip: zipped.length }
+  }
+
+  /** What fits into memory is read once, for its hash, its copy and its compressed twins. */
+  async function storeSmall(path: string): Promise<StoredFile> {
     const content = await readFile(path)
-    const quality = size <= smallBytes ? 9 : 5
-    const made = {
-      br: await brotli(content, {
-        params: { [constants.BROTLI_PARAM_QUALITY]: quality, [constants.BROTLI_PARAM_SIZE_HINT]: size },
-      }),
-      gzip: await zip(content, { level: size <= smallBytes ? 9 : 6 }),
-    }
-    if (made.br.length >= size * 0.95) return {}
-    for (const encoding of ['br', 'gzip'] as const) {
-      await place(pathOf(hash, encoding), (aside) => writeFile(aside, made[encoding]))
-    }
-    return { br: made.br.length, gzip: made.gzip.length }
+    const digest = hash('sha256', content)
+    const target = pathOf(digest)
+    if ((await sizeOf(target)) === undefined) await place(target, (aside) => writeFile(aside, content))
+    return { hash: digest, size: content.length, ...(await compress(path, digest, content)) }
+  }
+
+  async function storeLarge(path: string, size: number): Promise<StoredFile> {
+    const digest = createHash('sha256')
+    await pipeline(createReadStream(path), digest)
+    const name = digest.digest('hex')
+    if ((await sizeOf(pathOf(name))) === undefined) await place(pathOf(name), (aside) => copyFile(path, aside))
+    return { hash: name, size }
   }
 
   return {
     pathOf,
     async store(path) {
-      const digest = createHash('sha256')
-      await pipeline(createReadStream(path), digest)
-      const hash = digest.digest('hex')
       const { size } = await stat(path)
-      const target = pathOf(hash)
-      const known = await access(target).then(
-        () => true,
-        () => false,
-      )
-      if (!known) await place(target, (aside) => copyFile(path, aside))
-      return { hash, size, ...(await compress(path, hash, size)) }
+      return size <= mostCompressedBytes ? storeSmall(path) : storeLarge(path, size)
     },
     publish: (deploymentId, manifest) =>
       place(manifestPath(deploymentId), (aside) => writeFile(aside, JSON.stringify(manifest))),

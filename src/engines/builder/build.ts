@@ -25,13 +25,17 @@ export type BuildTools = {
 const maxProcesses = 512
 const maxDiskMb = 4096
 
-/** Builds and publishes; resolves when the manifest is in place. The commit is known. */
+/**
+ * Builds and publishes; calls `ready` when the manifest is in place, before the work tree is cleared away, which nobody
+ * need wait for. The commit is known.
+ */
 export async function runBuild(
   tools: BuildTools,
   build: Build,
   variables: Record<string, string>,
   log: BuildLog,
   signal: AbortSignal,
+  ready: () => Promise<void>,
 ): Promise<void> {
   const { config } = tools
   const workTree = join(config.dataDir, 'builds', build.id)
@@ -57,6 +61,7 @@ export async function runBuild(
     signal.throwIfAborted()
     log.step('publish')
     await (recipe.server ? publishServer(tools, build, root) : publishSite(tools, build, root, recipe, log))
+    await ready()
   } finally {
     await rm(workTree, { recursive: true, force: true })
   }

@@ -28,9 +28,10 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         build.commit = await resolveCommit(repositories, build.repo, build.ref, signal)
         await setCommit(db, build.id, build.commit)
       }
-      await runBuild(deps, build, variables, log, signal)
-      await log.close()
-      await finish(build.id, { to: 'READY' })
+      await runBuild(deps, build, variables, log, signal, async () => {
+        await log.close()
+        await finish(build.id, { to: 'READY' })
+      })
     } catch (error) {
       if (!(error instanceof BuildFailure) || signal.aborted) throw error
       log.system(error.message)

@@ -22,8 +22,9 @@ type PackageJson = { scripts?: Record<string, string>; dependencies?: object; de
 const lockfiles = {
   'pnpm-lock.yaml': 'npx --yes pnpm@10 install --frozen-lockfile',
   'yarn.lock': 'npx --yes yarn@1 install --frozen-lockfile --non-interactive',
-  'package-lock.json': 'npm ci --no-audit --no-fund',
-  'npm-shrinkwrap.json': 'npm ci --no-audit --no-fund',
+  // Not `npm ci`, which refuses lockfiles that were written where some platform's packages could not be had.
+  'package-lock.json': 'npm install --no-audit --no-fund',
+  'npm-shrinkwrap.json': 'npm install --no-audit --no-fund',
 } as const
 
 const frameworkOutputs: Record<Build['framework'], string[]> = {

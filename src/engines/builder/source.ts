@@ -34,7 +34,8 @@ export async function fetchCommit(
   await mkdir(tree, { recursive: true })
   const local = url.startsWith('/')
   const git = (...args: string[]) => runGit(args, { ...options, local }, log)
-  await git('init', '-q')
+  // Without the sample hooks, which would be written and removed for every build.
+  await git('init', '-q', '--template=')
   // A host may refuse to serve a commit by its hash; then the whole history is fetched and looked through.
   const source = local ? `file://${url}` : url
   const fetched = await git('fetch', '-q', '--depth', '1', '--no-tags', source, commit)
