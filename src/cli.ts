@@ -74,6 +74,10 @@ function printBanner(config: Config, wanted: readonly Role[], testKey: string | 
   const lines: string[] = []
   if (wanted.includes('api')) lines.push(`API        ${api}      (reference: ${config.baseUrl}/docs)`)
   if (wanted.includes('edge')) lines.push(`Edge       http://${config.edge.domain}:${config.edge.httpPort}`)
+  if (wanted.includes('nameserver')) {
+    const listeners = config.nameserverListen.map((address, index) => `${address} (ns${index + 1})`)
+    lines.push(`DNS        ${listeners.join('  ')}`)
+  }
   if (testKey) lines.push(`Test key   ${testKey}            (also in ${keyFile}, mode 0600)`)
   if (wanted.includes('api') && !config.production) {
     lines.push(`Try        curl -H "Authorization: Bearer $(cat ${keyFile})" ${api}/projects`)

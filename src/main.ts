@@ -13,6 +13,8 @@ import { startEmbeddedPostgres } from './embedded-postgres.ts'
 import { startBuilds } from './engines/builder/start.ts'
 import { createEdge } from './engines/edge/server.ts'
 import { createServers } from './engines/edge/servers/servers.ts'
+import { createNameserver } from './engines/nameserver/server.ts'
+import { createTransfers } from './engines/nameserver/transfer/transfers.ts'
 import { makeDataDirectory, makeDemo, readSecretsKey } from './first-start.ts'
 import { serveMetrics } from './metrics-server.ts'
 import { listen } from './notifications.ts'
@@ -108,6 +110,19 @@ export async function start(config: Config, wanted: readonly Role[]): Promise<Ru
       const edge = createEdge({ ...shared, servers })
       await edge.listen()
       closers.push(() => edge.close())
+    }
+    if (wanted.includes('nameserver')) {
+      const { nameserverTsig: key, nameserverSecondaries: secondaries } = config
+      const nameserver = createNameserver({
+        ...shared,
+        resolvers: config.dnsResolvers,
+        ...(key && {
+          transfers: (snapshot, surroundings) =>
+            createTransfers({ snapshot, surroundings, key, secondaries, log, registry }),
+        }),
+      })
+      await nameserver.listen()
+      closers.push(() => nameserver.close())
     }
     if (sandbox && wanted.includes('worker')) {
       const worker = startBuilds({ ...shared, sandbox })

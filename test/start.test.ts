@@ -40,7 +40,15 @@ async function freePort(): Promise<string> {
 
 function berth(args = ['serve'], environment: Record<string, string> = {}) {
   const child = spawn(process.execPath, ['dist/src/cli.js', ...args], {
-    env: { PATH: process.env.PATH, DATA_DIR: join(dataDir, 'data'), LOG_LEVEL: 'warn', ...ports, ...environment },
+    // The nameservers have their own tests and their own ports.
+    env: {
+      PATH: process.env.PATH,
+      NAMESERVER_LISTEN: '127.0.0.1:0,127.0.0.1:0',
+      DATA_DIR: join(dataDir, 'data'),
+      LOG_LEVEL: 'warn',
+      ...ports,
+      ...environment,
+    },
   })
   running.add(child)
   let output = ''

@@ -66,6 +66,8 @@ export async function startApi(environment: Record<string, string> = {}): Promis
   })
   const log = pino({ level: config.logLevel })
   const db = openDatabase(config.databaseUrl!, config.databasePool)
+  // Zones begin at 1 here and not at the clock, so that tests can tell how often a serial grew.
+  await db.$executeRaw`ALTER TABLE domain ALTER COLUMN serial SET DEFAULT 1`
   const notifications = await listen(config.databaseUrl!, log)
   const vault = createVault(config.secretsKey ?? Buffer.alloc(32, 7))
   const repositories = createRepositories(config.gitUrlTemplate, join(dataDir, 'repos'), config.searchPath)

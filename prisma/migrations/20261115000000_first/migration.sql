@@ -116,7 +116,7 @@ CREATE TABLE "domain" (
     "misses" INTEGER NOT NULL DEFAULT 0,
     "ssl" TEXT NOT NULL DEFAULT 'PENDING',
     "certificate" JSONB,
-    "serial" INTEGER NOT NULL DEFAULT 1,
+    "serial" INTEGER NOT NULL DEFAULT (EXTRACT(epoch FROM now()))::integer,
     "created_at" TIMESTAMPTZ(3) NOT NULL,
     "updated_at" TIMESTAMPTZ(3) NOT NULL,
 

@@ -1,0 +1,101 @@
+// Addresses that ALIAS records stand for: resolved elsewhere, kept for a while, renewed without anyone waiting.
+import { Resolver } from 'node:dns/promises'
+import { LRUCache } from 'lru-cache'
+import { ipv4Octets, ipv6Octets } from '../../dns/addresses.ts'
+import type { Addresses } from './lookup.ts'
+import { addressRdata } from './rdata.ts'
+import { textName, typeNumbers } from './wire.ts'
+
+export type AddressType = 'A' | 'AAAA'
+
+/** An empty list is an answer: the name has no such address. Rejects while it cannot be known. */
+export type ResolveAlias = (name: string, type: AddressType) => Promise<{ address: string; ttl: number }[]>
+
+export type Aliases = {
+  /** What is known now; asking for something unknown or old has it looked up. */
+  resolved(target: string, type: number): Addresses | null
+  /** Resolves when a lookup under way has ended, or after the time an answer may be held back. */
+  settled(target: string, type: number): Promise<void>
+}
+
+const lowestSeconds = 30
+const highestSeconds = 300
+// An old address is most often still the right one; SERVFAIL never is.
+const staleMs = 3_600_000
+const failedMs = 5_000
+const highestWaitMs = 1_000
+const highestNames = 10_000
+// Someone who asks for thousands of names at once must not make this server ask thousands at once.
+const highestInFlight = 200
+
+export function createResolver(servers: readonly string[]): ResolveAlias {
+  const resolver = new Resolver({ timeout: 1_500, tries: 2 })
+  if (servers.length > 0) resolver.setServers([...servers])
+  return async (name, type) => {
+    try {
+      return await (type === 'A' ? resolver.resolve4(name, { ttl: true }) : resolver.resolve6(name, { ttl: true }))
+    } catch (error) {
+      const { code } = error as { code?: string }
+      if (code === 'ENODATA' || code === 'ENOTFOUND') return []
+      throw error
+    }
+  }
+}
+
+type Entry = { addresses: Addresses | null; freshUntil: number; usableUntil: number }
+
+export function createAliases(resolve: ResolveAlias, now: () => number = Date.now): Aliases {
+  const entries = new LRUCache<string, Entry>({ max: highestNames })
+  const inFlight = new Map<string, Promise<void>>()
+
+  async function refresh(key: string, target: string, type: number): Promise<void> {
+    const before = entries.get(key)
+    const ipv4 = type === typeNumbers.A
+    try {
+      const found = await resolve(textName(target), ipv4 ? 'A' : 'AAAA')
+      const octets = found.map(({ address }) => (ipv4 ? ipv4Octets(address) : ipv6Octets(address)))
+      const lowest = Math.min(highestSeconds, ...found.map(({ ttl }) => ttl))
+      const ttl = found.length === 0 ? lowestSeconds : Math.max(lowestSeconds, lowest)
+      const rdatas = octets.filter((one) => one !== null).map(addressRdata)
+      const freshUntil = now() + ttl * 1000
+      entries.set(key, { addresses: { rdatas, ttl }, freshUntil, usableUntil: freshUntil + staleMs })
+    } catch {
+      const usable = before?.addresses && before.usableUntil > now()
+      const freshUntil = now() + failedMs
+      entries.set(key, {
+        addresses: usable ? before.addresses : null,
+        freshUntil,
+        usableUntil: usable ? before.usableUntil : freshUntil,
+      })
+    }
+  }
+
+  function start(key: string, target: string, type: number): void {
+    if (inFlight.has(key) || inFlight.size >= highestInFlight) return
+    inFlight.set(
+      key,
+      refresh(key, target, type).finally(() => inFlight.delete(key)),
+    )
+  }
+
+  const keyOf = (target: string, type: number) => `${type} ${target}`
+
+  return {
+    resolved(target, type) {
+      const key = keyOf(target, type)
+      const entry = entries.get(key)
+      if (!entry || entry.freshUntil <= now()) start(key, target, type)
+      return entry && entry.usableUntil > now() ? entry.addresses : null
+    },
+    async settled(target, type) {
+      const pending = inFlight.get(keyOf(target, type))
+      if (!pending) return
+      let timer: NodeJS.Timeout | undefined
+      const late = new Promise<void>((done) => {
+        timer = setTimeout(done, highestWaitMs)
+      })
+      await Promise.race([pending, late])
+      clearTimeout(timer)
+    },
+  }
+}

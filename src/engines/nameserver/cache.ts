@@ -1,0 +1,75 @@
+// Encoded answers by question, kept until their zone changes; the names in them point at the question's own spelling.
+import type { Template } from './encode.ts'
+import { headerOctets, lowerCase, type Query } from './wire.ts'
+
+export type CachedAnswer = Template & {
+  /** The answer holds as long as this is live. */
+  source: { live: boolean }
+  rcode: number
+  /** What counts as the same answer for the rate limit. */
+  tuple: number
+}
+
+export type AnswerCache = {
+  get(message: Buffer, query: Query): CachedAnswer | null
+  set(query: Query, answer: CachedAnswer): void
+  clear(): void
+}
+
+const slabOctets = 1 << 20
+// Long answers are rare and take the place of many short ones.
+const highestOctets = 4096
+
+/**
+ * A question has one slot, and a later one that falls on it takes it over: there is no list to keep in order, and no
+ * flood of random names can make it grow. The octets stand in slabs, which the collector sees as a few objects and not
+ * as one each. When the slabs are full, everything is forgotten and begins again.
+ */
+export function createAnswerCache(slotBits = 18, slabs = 64): AnswerCache {
+  const mask = (1 << slotBits) - 1
+  let slots = new Array<CachedAnswer | undefined>(mask + 1).fill(undefined)
+  const memory: Buffer[] = []
+  let slab = 0
+  let used = 0
+
+  function clear(): void {
+    slots = new Array<CachedAnswer | undefined>(mask + 1).fill(undefined)
+    slab = 0
+    used = 0
+  }
+
+  return {
+    clear,
+    get(message, query) {
+      const slot = (query.hash ^ (query.hash >>> 15)) & mask
+      const entry = slots[slot]
+      if (entry === undefined) return null
+      if (!entry.source.live) {
+        slots[slot] = undefined
+        return null
+      }
+      // The question of a template is in lower case; type and class come after the name and count as they are.
+      const { octets, start } = entry
+      const { nameEnd, questionEnd } = query
+      for (let at = headerOctets; at < nameEnd; at++) {
+        if (octets[start + at] !== lowerCase[message[at]!]) return null
+      }
+      for (let at = nameEnd; at < questionEnd; at++) if (octets[start + at] !== message[at]) return null
+      return entry
+    },
+    set(query, answer) {
+      const length = answer.end - answer.start
+      if (length > highestOctets) return
+      if (used + length > slabOctets) {
+        slab++
+        used = 0
+        if (slab === slabs) clear()
+      }
+      memory[slab] ??= Buffer.allocUnsafeSlow(slabOctets)
+      const octets = memory[slab]!
+      const start = used
+      used += answer.octets.copy(octets, start, answer.start, answer.end)
+      slots[(query.hash ^ (query.hash >>> 15)) & mask] = { ...answer, octets, start, end: used }
+    },
+  }
+}

@@ -1,0 +1,77 @@
+// Response rate limiting: whoever forges the address of a victim gets the same answer sent there only so often.
+import { randomBytes } from 'node:crypto'
+import { ipv6Octets } from '../../dns/addresses.ts'
+
+export type Verdict = 'send' | 'truncate' | 'drop'
+
+export type RateLimit = { judge(address: string, tuple: number): Verdict }
+
+export type RateLimitOptions = {
+  /** Equal answers per second to one network: /24 of IPv4, /56 of IPv6. */
+  perSecond?: number
+  /** Every which limited answer is sent empty with TC, so that a real client can come back over TCP. */
+  slip?: number
+  isExempt?(address: string): boolean
+  now?(): number
+}
+
+// A resolver keeps what it was told, so a network that wants one answer this often is not resolving.
+const defaultPerSecond = 50
+const defaultSlip = 2
+const slotBits = 16
+
+function isLoopback(address: string): boolean {
+  return address.startsWith('127.') || address === '::1' || address.startsWith('::ffff:127.')
+}
+
+/** The network of an address as a number; equal for all that share it. */
+function networkHash(address: string, seed: number): number {
+  let hash = seed
+  const mix = (octet: number) => {
+    hash = Math.imul(hash ^ octet, 0x01000193)
+  }
+  const end = address.lastIndexOf('.')
+  if (end > 0) for (let at = address.lastIndexOf(':') + 1; at < end; at++) mix(address.charCodeAt(at))
+  else {
+    const octets = ipv6Octets(address.split('%', 1)[0]!)
+    for (let at = 0; octets && at < 7; at++) mix(octets[at]!)
+  }
+  return hash
+}
+
+export function createRateLimit(options: RateLimitOptions = {}): RateLimit {
+  const { perSecond = defaultPerSecond, slip = defaultSlip, isExempt = isLoopback, now = Date.now } = options
+  // A fixed table: a flood from forged addresses finds no list to fill. A bucket that another one takes over begins
+  // full, which errs on the side of answering, and which slots meet is not to be foreseen from outside.
+  const size = 1 << slotBits
+  const keys = new Int32Array(size)
+  const tokens = new Float64Array(size)
+  const lastMs = new Float64Array(size)
+  const limited = new Uint32Array(size)
+  const seed = randomBytes(4).readInt32BE(0)
+
+  return {
+    judge(address, tuple) {
+      if (isExempt(address)) return 'send'
+      let key = Math.imul(networkHash(address, seed) ^ tuple, 0x85ebca6b)
+      key ^= key >>> 13
+      const slot = (key ^ (key >>> 16)) & (size - 1)
+      const atMs = now()
+      if (keys[slot] !== key) {
+        keys[slot] = key
+        tokens[slot] = perSecond
+        limited[slot] = 0
+      } else {
+        const earned = ((atMs - lastMs[slot]!) / 1000) * perSecond
+        tokens[slot] = Math.min(perSecond, tokens[slot]! + Math.max(0, earned))
+      }
+      lastMs[slot] = atMs
+      if (tokens[slot]! >= 1) {
+        tokens[slot]! -= 1
+        return 'send'
+      }
+      limited[slot]! += 1
+      return slip > 0 && limited[slot]! % slip === 0 ? 'truncate' : 'drop'
+    },
+  }
+}

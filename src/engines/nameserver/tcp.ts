@@ -1,0 +1,136 @@
+// DNS over TCP (RFC 7766): messages with their length in front, several in a row, on connections that must not idle.
+import { createServer, type Socket } from 'node:net'
+import type { NameserverMetrics } from './metrics.ts'
+import type { Channel, Peer, Responder } from './responder.ts'
+
+export type TcpListener = { port: number; close(): Promise<void> }
+
+export type TcpLimits = { idleMs: number; connections: number; connectionsPerAddress: number; inFlight: number }
+
+const defaultLimits: TcpLimits = {
+  idleMs: 10_000,
+  connections: 1_000,
+  // A resolver needs one or two; a large one behind a single address some more.
+  connectionsPerAddress: 100,
+  inFlight: 16,
+}
+
+function withLength(answer: Buffer): Buffer {
+  const framed = Buffer.allocUnsafe(2 + answer.length)
+  framed.writeUInt16BE(answer.length, 0)
+  answer.copy(framed, 2)
+  return framed
+}
+
+/** Reads, answers and writes on one connection until either side ends it. */
+function serve(socket: Socket, responder: Responder, limits: TcpLimits): void {
+  const peer: Peer = { address: socket.remoteAddress ?? '', port: socket.remotePort ?? 0 }
+  let held: Buffer = Buffer.alloc(0)
+  let inFlight = 0
+  let ended = false
+  let deadline: NodeJS.Timeout | undefined
+
+  const channel: Channel = {
+    tcp: true,
+    async send(answer) {
+      if (socket.destroyed || socket.write(withLength(answer))) return
+      await new Promise<void>((resolve) => {
+        const done = () => {
+          socket.off('drain', done).off('close', done)
+          resolve()
+        }
+        socket.once('drain', done).once('close', done)
+      })
+    },
+  }
+
+  // A client that asks faster than it reads, or for more than is known at once, is read no further for now.
+  function isFull(): boolean {
+    return inFlight >= limits.inFlight || socket.writableNeedDrain
+  }
+
+  function work(): void {
+    while (!isFull() && held.length >= 2) {
+      const end = 2 + held.readUInt16BE(0)
+      if (held.length < end) break
+      const message = held.subarray(2, end)
+      held = held.subarray(end)
+      clearTimeout(deadline)
+      deadline = undefined
+      const answer = responder.respond(message, peer, channel)
+      if (answer instanceof Uint8Array) socket.write(withLength(answer))
+      else if (answer) {
+        inFlight++
+        answer.then(() => {
+          inFlight--
+          work()
+        })
+      }
+    }
+    if (isFull()) socket.pause()
+    else {
+      socket.resume()
+      // One octet now and then keeps a connection from idling; a message must come to its end as well.
+      if (held.length > 0) deadline ??= setTimeout(() => socket.destroy(), limits.idleMs)
+      if (ended && inFlight === 0) socket.end()
+    }
+  }
+
+  socket.setNoDelay(true)
+  socket.setTimeout(limits.idleMs, () => socket.destroy())
+  socket.on('data', (chunk) => {
+    held = held.length === 0 ? chunk : Buffer.concat([held, chunk])
+    work()
+  })
+  socket.on('drain', work)
+  socket.on('end', () => {
+    ended = true
+    work()
+  })
+  socket.on('error', () => socket.destroy())
+  socket.on('close', () => clearTimeout(deadline))
+}
+
+export async function listenTcp(
+  host: string,
+  port: number,
+  responder: Responder,
+  metrics: NameserverMetrics,
+  given: Partial<TcpLimits> = {},
+): Promise<TcpListener> {
+  const limits = { ...defaultLimits, ...given }
+  const sockets = new Set<Socket>()
+  const perAddress = new Map<string, number>()
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    const address = socket.remoteAddress ?? ''
+    const count = perAddress.get(address) ?? 0
+    if (sockets.size >= limits.connections || count >= limits.connectionsPerAddress) {
+      metrics.drop('connections')
+      return socket.destroy()
+    }
+    sockets.add(socket)
+    perAddress.set(address, count + 1)
+    socket.on('close', () => {
+      sockets.delete(socket)
+      const left = perAddress.get(address)! - 1
+      if (left === 0) perAddress.delete(address)
+      else perAddress.set(address, left)
+    })
+    serve(socket, responder, limits)
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host, port, ipv6Only: true }, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+  return {
+    port: (server.address() as { port: number }).port,
+    async close() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      for (const socket of sockets) socket.destroy()
+      await closed
+    },
+  }
+}

@@ -1,0 +1,123 @@
+// The catalog zone (RFC 9432): one record per zone, from which a secondary learns what there is to transfer.
+import { createHash } from 'node:crypto'
+import type { OwnedSet } from '../lookup.ts'
+import { type Rdata, soaRdata, textRdata } from '../rdata.ts'
+import { typeNumbers, wireName } from '../wire.ts'
+import type { Rrset } from '../zone.ts'
+import type { ZoneSource } from '../zone-table.ts'
+import type { Difference } from './records.ts'
+
+/** Never delegated, so it can be nobody's; nobody but a secondary gets to see it. */
+export const catalogName = 'catalog.berth.invalid'
+
+export type Catalog = {
+  readonly origin: string
+  readonly serial: number
+  soa(): Rrset
+  /** Everything but the SOA. */
+  records(): OwnedSet[]
+  /** This zone may have come, gone, or become another one of the same name. */
+  touch(origin: string): void
+  close(): void
+}
+
+const typePtr = 12
+const ttl = 0
+const timers = { refresh: 3600, retry: 60, expire: 604_800, minimum: 0 }
+// The serial is the time, so that it grows over restarts without being stored. It may run ahead of the clock by so
+// much, for bursts; a start begins there, and so is never behind what the process before has given out.
+const leadSeconds = 10
+const coalesceMs = 20
+const waitMs = 100
+
+const origin = wireName(catalogName)
+const none = Buffer.alloc(0)
+const rdataOfName = (name: string): Rdata => ({ head: none, names: [name], tail: none })
+const fixed: OwnedSet[] = [
+  { owner: origin, set: { type: typeNumbers.NS, ttl, rdatas: [rdataOfName(wireName('invalid'))] } },
+  {
+    owner: wireName(`version.${catalogName}`),
+    set: { type: typeNumbers.TXT, ttl, rdatas: [textRdata([Buffer.from('2')])] },
+  },
+]
+
+function soaOf(serial: number): Rrset {
+  return {
+    type: typeNumbers.SOA,
+    ttl,
+    rdatas: [soaRdata({ mname: 'invalid', rname: 'invalid', serial, ...timers })],
+  }
+}
+
+/** Of the id: a domain that is made anew starts its serials anew, and another label makes secondaries forget the old. */
+function labelOf({ id }: ZoneSource): string {
+  return createHash('sha256').update(id).digest('hex').slice(0, 32)
+}
+
+function member(label: string, zone: string): OwnedSet {
+  const owner = wireName(`${label}.zones.${catalogName}`)
+  return { owner, set: { type: typePtr, ttl, rdatas: [rdataOfName(zone)] } }
+}
+
+export function createCatalog(
+  served: ReadonlyMap<string, ZoneSource>,
+  onVersion: (difference: Difference) => void,
+  now: () => number,
+): Catalog {
+  const labels = new Map<string, string>()
+  for (const [zone, source] of served) labels.set(zone, labelOf(source))
+  const touched = new Set<string>()
+  let serial = now() + leadSeconds
+  let timer: NodeJS.Timeout | null = null
+
+  function publish(): void {
+    timer = null
+    const next = Math.max(serial + 1, now())
+    if (next > now() + leadSeconds) {
+      schedule(waitMs)
+      return
+    }
+    const difference: Difference = {
+      from: serial,
+      to: next,
+      fromSoa: soaOf(serial),
+      toSoa: soaOf(next),
+      removed: [],
+      added: [],
+    }
+    for (const zone of touched) {
+      const source = served.get(zone)
+      const [had, has] = [labels.get(zone), source && labelOf(source)]
+      if (had === has) continue
+      if (had !== undefined) difference.removed.push(member(had, zone))
+      if (has !== undefined) {
+        difference.added.push(member(has, zone))
+        labels.set(zone, has)
+      } else labels.delete(zone)
+    }
+    touched.clear()
+    if (difference.removed.length + difference.added.length === 0) return
+    serial = next
+    onVersion(difference)
+  }
+
+  function schedule(delayMs: number): void {
+    timer ??= setTimeout(publish, delayMs)
+  }
+
+  return {
+    origin,
+    get serial() {
+      return serial
+    },
+    soa: () => soaOf(serial),
+    records: () => [...fixed, ...Array.from(labels, ([zone, label]) => member(label, zone))],
+    touch(zone) {
+      touched.add(zone)
+      schedule(coalesceMs)
+    },
+    close() {
+      if (timer) clearTimeout(timer)
+    },
+  }
+}

@@ -1,0 +1,67 @@
+// Which lines of a zone's records differ, found in the text itself: a large zone is not taken apart for one record.
+
+/** A line is type, ttl, name and value. */
+export const nameOf = (line: string) => line.split(' ', 3)[2]!
+
+// Each name is one search through the text; for more of them, it is read line by line once.
+const highestSearched = 32
+
+const linesOf = (text: string) => (text === '' ? [] : text.split('\n'))
+
+/** Names with lines that only one of both texts has. */
+export function changedNames(before: string, after: string): Set<string> {
+  const shorter = Math.min(before.length, after.length)
+  let start = 0
+  while (start < shorter && before.charCodeAt(start) === after.charCodeAt(start)) start++
+  // Only whole lines are left out, so a line is cut off neither here nor at the end.
+  start = start === 0 ? 0 : before.lastIndexOf('\n', start - 1) + 1
+  let tail = 0
+  const highestTail = shorter - start
+  while (
+    tail < highestTail &&
+    before.charCodeAt(before.length - 1 - tail) === after.charCodeAt(after.length - 1 - tail)
+  ) {
+    tail++
+  }
+  const lineEnd = before.indexOf('\n', before.length - tail)
+  tail = lineEnd < 0 ? 0 : before.length - lineEnd
+  const old = new Set(linesOf(before.slice(start, before.length - tail)))
+  const names = new Set<string>()
+  for (const line of linesOf(after.slice(start, after.length - tail))) {
+    if (!old.delete(line) && line !== '') names.add(nameOf(line))
+  }
+  for (const line of old) if (line !== '') names.add(nameOf(line))
+  return names
+}
+
+function* search(text: string, name: string): Generator<string> {
+  const wanted = ` ${name} `
+  for (let at = text.indexOf(wanted); at >= 0; ) {
+    const start = text.lastIndexOf('\n', at) + 1
+    const found = text.indexOf('\n', at)
+    const end = found < 0 ? text.length : found
+    const line = text.slice(start, end)
+    // It may have been in the value.
+    if (nameOf(line) === name) yield line
+    at = text.indexOf(wanted, end)
+  }
+}
+
+/** The lines of these names. */
+export function linesNamed(text: string, names: ReadonlySet<string>): string[] {
+  if (names.size > highestSearched) return linesOf(text).filter((line) => names.has(nameOf(line)))
+  return [...names].flatMap((name) => [...search(text, name)])
+}
+
+/** Lines of one type. */
+export function* linesTyped(text: string, type: string): Generator<string> {
+  const wanted = `${type} `
+  const next = (from: number) => {
+    const found = text.indexOf(`\n${wanted}`, from)
+    return found < 0 ? -1 : found + 1
+  }
+  for (let at = text.startsWith(wanted) ? 0 : next(0); at >= 0; at = next(at)) {
+    const end = text.indexOf('\n', at)
+    yield text.slice(at, end < 0 ? text.length : end)
+  }
+}

@@ -1,0 +1,228 @@
+// NOTIFY to the secondaries (RFC 1996): signed, repeated until it is acknowledged, one at a time per zone and secondary.
+import { randomInt } from 'node:crypto'
+import { createSocket, type Socket } from 'node:dgram'
+import { isIPv6 } from 'node:net'
+import type { Logger } from 'pino'
+import { createEncoder } from '../encode.ts'
+import { classIn, headerOctets, opcodes, textName, typeNumbers } from '../wire.ts'
+import type { Rrset } from '../zone.ts'
+import { createSigner, readTsig, type TsigKey, tsigErrors, verify } from './tsig.ts'
+
+export type Secondary = { host: string; port: number }
+
+export type Notifier = {
+  notify(origin: string): void
+  /** Notices that wait for their turn or their acknowledgement. */
+  readonly open: number
+  close(): Promise<void>
+}
+
+export type NotifierOptions = {
+  key: TsigKey
+  secondaries: readonly Secondary[]
+  /** Null for a zone that is gone meanwhile. */
+  soaOf(origin: string): Rrset | null
+  onEnd(result: 'acknowledged' | 'lost', tries: number): void
+  log: Logger
+  now: () => number
+  retryDelaysMs?: readonly number[]
+}
+
+/** How long each try is waited for, the last one as long as the first. */
+export const retryDelaysMs = [1_000, 3_000, 10_000, 30_000] as const
+// Many changes of one zone are one transfer to a secondary, if it is told of them together.
+const spacingMs = 100
+// Per secondary, so that one which is away holds up nobody else.
+const highestInFlight = 200
+const highestId = 0x10000
+
+const encoder = createEncoder()
+
+type Notice = {
+  origin: string
+  target: Target
+  tries: number
+  id: number
+  packet: Buffer
+  mac: Buffer
+  acknowledged: boolean
+  /** The zone has changed again since. */
+  again: boolean
+  /** Only then may it be sent again or be forgotten. */
+  spaced: boolean
+  timer: NodeJS.Timeout | undefined
+}
+
+type Target = Secondary & { active: Map<string, Notice>; waiting: Set<string>; warnedMs: number }
+
+function unsignedNotice(origin: string, soa: Rrset, id: number): Buffer {
+  const question = Buffer.concat([Buffer.from(origin, 'latin1'), Buffer.from([0, typeNumbers.SOA, 0, classIn])])
+  const { octets, start, end } = encoder.encode(
+    question,
+    origin,
+    {
+      rcode: 0,
+      authoritative: true,
+      answer: [{ owner: origin, set: soa }],
+      authority: [],
+      additional: [],
+      cacheable: false,
+      wildcard: false,
+      awaits: null,
+    },
+    1232,
+  )
+  const packet = Buffer.from(octets.subarray(start, end))
+  packet.writeUInt16BE(id, 0)
+  packet[2] = packet[2]! | (opcodes.NOTIFY << 3)
+  return packet
+}
+
+export function createNotifier(options: NotifierOptions): Notifier {
+  const { key, soaOf, onEnd, log, now } = options
+  const delays = options.retryDelaysMs ?? retryDelaysMs
+  const targets: Target[] = options.secondaries.map((one) => ({
+    ...one,
+    active: new Map(),
+    waiting: new Set(),
+    warnedMs: 0,
+  }))
+  const byId = new Map<number, Notice>()
+  const sockets = new Map<string, Socket>()
+  let closed = false
+
+  function socketFor(host: string): Socket {
+    const type = isIPv6(host) ? 'udp6' : 'udp4'
+    const known = sockets.get(type)
+    if (known) return known
+    const socket = createSocket(type, receive)
+    socket.on('error', (err) => log.debug({ err }, 'a NOTIFY could not be sent'))
+    sockets.set(type, socket)
+    return socket
+  }
+
+  /** Whoever sent it: only a secondary can sign for this very notice. */
+  function receive(message: Buffer): void {
+    if (message.length < headerOctets || (message[2]! & 0xf8) !== (0x80 | (opcodes.NOTIFY << 3))) return
+    const notice = byId.get(message.readUInt16BE(0))
+    const tsig = readTsig(message)
+    if (!notice || !tsig || tsig === 'malformed') return
+    if (verify(message, tsig, key, now(), notice.mac) !== tsigErrors.NONE) return
+    // A refusal is heard as well: a zone that a secondary does not know yet is one it will fetch when it does.
+    notice.acknowledged = true
+    if (notice.spaced) end(notice, 'acknowledged')
+  }
+
+  function freshId(): number {
+    for (;;) {
+      const id = randomInt(highestId)
+      if (!byId.has(id)) return id
+    }
+  }
+
+  function make(notice: Notice): boolean {
+    const soa = soaOf(notice.origin)
+    if (!soa) return false
+    byId.delete(notice.id)
+    notice.id = freshId()
+    byId.set(notice.id, notice)
+    notice.packet = createSigner(key, null, now)(unsignedNotice(notice.origin, soa, notice.id))
+    const tsig = readTsig(notice.packet)
+    if (tsig && tsig !== 'malformed') notice.mac = tsig.mac
+    notice.tries = 0
+    notice.again = false
+    notice.acknowledged = false
+    return true
+  }
+
+  function send(notice: Notice): void {
+    const { host, port } = notice.target
+    const delayMs = delays[notice.tries] ?? delays[0]!
+    notice.tries++
+    notice.spaced = false
+    socketFor(host).send(notice.packet, port, host, (err) => {
+      if (err) log.debug({ err, secondary: host }, 'a NOTIFY could not be sent')
+    })
+    notice.timer = setTimeout(spaced, Math.min(spacingMs, delayMs), notice, delayMs)
+  }
+
+  function spaced(notice: Notice, delayMs: number): void {
+    notice.spaced = true
+    if (notice.again) renew(notice)
+    else if (notice.acknowledged) end(notice, 'acknowledged')
+    else notice.timer = setTimeout(overdue, delayMs - Math.min(spacingMs, delayMs), notice)
+  }
+
+  function overdue(notice: Notice): void {
+    if (notice.tries <= delays.length) send(notice)
+    else end(notice, 'lost')
+  }
+
+  function renew(notice: Notice): void {
+    clearTimeout(notice.timer)
+    if (make(notice)) send(notice)
+    else end(notice, null)
+  }
+
+  function end(notice: Notice, result: 'acknowledged' | 'lost' | null): void {
+    const { target, origin, tries } = notice
+    clearTimeout(notice.timer)
+    byId.delete(notice.id)
+    target.active.delete(origin)
+    if (result) onEnd(result, tries)
+    if (result === 'lost' && Date.now() - target.warnedMs > 60_000) {
+      target.warnedMs = Date.now()
+      log.warn({ secondary: target.host, port: target.port, zone: textName(origin) }, 'a secondary ignores NOTIFY')
+    }
+    next(target)
+  }
+
+  function next(target: Target): void {
+    for (const origin of target.waiting) {
+      if (closed || target.active.size >= highestInFlight) return
+      target.waiting.delete(origin)
+      const notice: Notice = {
+        origin,
+        target,
+        tries: 0,
+        id: -1,
+        packet: Buffer.alloc(0),
+        mac: Buffer.alloc(0),
+        acknowledged: false,
+        again: false,
+        spaced: false,
+        timer: undefined,
+      }
+      if (!make(notice)) continue
+      target.active.set(origin, notice)
+      send(notice)
+    }
+  }
+
+  return {
+    get open() {
+      return targets.reduce((sum, { active, waiting }) => sum + active.size + waiting.size, 0)
+    },
+    notify(origin) {
+      if (closed) return
+      for (const target of targets) {
+        const notice = target.active.get(origin)
+        if (!notice) {
+          target.waiting.add(origin)
+          next(target)
+        } else if (notice.spaced) renew(notice)
+        else notice.again = true
+      }
+    },
+    async close() {
+      closed = true
+      for (const { active, waiting } of targets) {
+        for (const { timer } of active.values()) clearTimeout(timer)
+        active.clear()
+        waiting.clear()
+      }
+      byId.clear()
+      for (const socket of sockets.values()) await new Promise<void>((resolve) => socket.close(() => resolve()))
+    },
+  }
+}

@@ -1,0 +1,126 @@
+// The records of a zone one by one, as they are transferred, and the difference between two versions of it.
+import { lookup, type OwnedSet, type Surroundings } from '../lookup.ts'
+import { typeNumbers, wireName } from '../wire.ts'
+import { type Rrset, setOf, type Zone, type ZoneNode } from '../zone.ts'
+import type { ZoneSource, ZoneTable } from '../zone-table.ts'
+import { changedNames, linesNamed, linesTyped } from './changed-lines.ts'
+
+/** From one version of a zone to a later one. Every set has one record; the SOAs are apart. */
+export type Difference = {
+  from: number
+  to: number
+  fromSoa: Rrset
+  toSoa: Rrset
+  removed: OwnedSet[]
+  added: OwnedSet[]
+}
+
+const addressTypes = [typeNumbers.A, typeNumbers.AAAA]
+// Addresses elsewhere are most often found within one round trip; a secondary waits for some seconds.
+const aliasWaitMs = 2_000
+const aliasPollMs = 20
+
+function* single(owner: string, set: Rrset): Generator<OwnedSet> {
+  // Sets of thousands would not fit into a message; records always do.
+  for (const rdata of set.rdatas) yield { owner, set: { type: set.type, ttl: set.ttl, rdatas: [rdata] } }
+}
+
+function* ownRecords(zone: Zone): Generator<OwnedSet> {
+  for (const [owner, node] of zone.nodes) {
+    for (const set of node.sets) if (set.type !== typeNumbers.SOA) yield* single(owner, set)
+  }
+}
+
+function* aliases(zone: Zone): Generator<{ owner: string; type: number }> {
+  for (const [owner, node] of zone.nodes) {
+    for (const type of addressTypes) if (isAlias(node, type)) yield { owner, type }
+  }
+}
+
+function isAlias(node: ZoneNode, type: number): boolean {
+  return node.alias !== null && setOf(node, type) === null
+}
+
+/** What the nameserver answers for an ALIAS; null while it is not known. */
+function flattened(zone: Zone, owner: string, type: number, around: Surroundings): OwnedSet[] | null {
+  const found = lookup(zone, owner, type, around)
+  if (found.rcode !== 0) return null
+  const own = found.answer.find((one) => one.owner === owner && one.set.type === type)
+  return own ? [...single(owner, own.set)] : []
+}
+
+/** Everything but the SOA. Addresses that stay unknown are left out and named to `onUnknown`. */
+export async function zoneRecords(
+  zone: Zone,
+  around: Surroundings,
+  onUnknown: (owner: string) => void,
+): Promise<OwnedSet[]> {
+  const records = [...ownRecords(zone)]
+  const endMs = performance.now() + aliasWaitMs
+  // All are asked for before any is waited for.
+  const asked = [...aliases(zone)].map((one) => ({ ...one, sets: flattened(zone, one.owner, one.type, around) }))
+  for (const { owner, type, sets: first } of asked) {
+    let sets = first
+    while (!sets && performance.now() < endMs) {
+      await new Promise((resolve) => setTimeout(resolve, aliasPollMs))
+      sets = flattened(zone, owner, type, around)
+    }
+    if (sets) for (const one of sets) records.push(one)
+    else onUnknown(owner)
+  }
+  return records
+}
+
+/** The SOA alone, without building all the zone. */
+export function soaOf(table: ZoneTable, source: ZoneSource): Rrset {
+  return table.zoneOf({ ...source, records: '', live: false }).soa
+}
+
+/** Addresses found elsewhere change without a new serial, so nobody knows which ones a secondary has got. */
+function isSteady({ records }: ZoneSource, around: Surroundings): boolean {
+  for (const line of linesTyped(records, 'ALIAS')) {
+    const target = wireName(line.slice(line.lastIndexOf(' ') + 1))
+    if (!around.edge(target, typeNumbers.A)) return false
+  }
+  return true
+}
+
+function keyed(zone: Zone, around: Surroundings): Map<string, OwnedSet> {
+  const records = [...ownRecords(zone)]
+  for (const { owner, type } of aliases(zone)) {
+    for (const one of flattened(zone, owner, type, around) ?? []) records.push(one)
+  }
+  return new Map(records.map((one) => [keyOf(one), one]))
+}
+
+function keyOf({ owner, set: { type, ttl, rdatas } }: OwnedSet): string {
+  const { head, names, tail } = rdatas[0]!
+  return `${type} ${ttl} ${owner}${head.toString('latin1')}${names.join('')}${tail.toString('latin1')}`
+}
+
+const without = (all: Map<string, OwnedSet>, others: Map<string, OwnedSet>) =>
+  [...all].filter(([key]) => !others.has(key)).map(([, one]) => one)
+
+/** Null where it cannot be told. Only the names that changed are built, so a large zone costs little more than a small. */
+export function differenceOf(
+  table: ZoneTable,
+  before: ZoneSource,
+  after: ZoneSource,
+  around: Surroundings,
+): Difference | null {
+  if (!isSteady(before, around) || !isSteady(after, around)) return null
+  // What the service adds depends on what there is at these two.
+  const names = changedNames(before.records, after.records).add('@').add('www')
+  const part = (source: ZoneSource) =>
+    table.zoneOf({ ...source, records: linesNamed(source.records, names).join('\n'), live: false })
+  const [from, to] = [part(before), part(after)]
+  const [had, has] = [keyed(from, around), keyed(to, around)]
+  return {
+    from: before.serial,
+    to: after.serial,
+    fromSoa: from.soa,
+    toSoa: to.soa,
+    removed: without(had, has),
+    added: without(has, had),
+  }
+}

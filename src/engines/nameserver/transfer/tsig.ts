@@ -1,0 +1,204 @@
+// Transaction signatures (RFC 8945, hmac-sha256): read from messages that may hold anything, checked, and made.
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { headerOctets, skipName, typeNumbers, wireName } from '../wire.ts'
+
+/** The name is text, without a final dot. */
+export type TsigKey = { name: string; secret: Buffer }
+
+export type Tsig = {
+  /** Where the record begins: what stands before is what was signed. */
+  start: number
+  /** Names are in the form of wireName. */
+  keyName: string
+  algorithm: string
+  timeSigned: number
+  fudge: number
+  mac: Buffer
+  originalId: number
+  error: number
+  other: Buffer
+}
+
+export const tsigErrors = { NONE: 0, BADSIG: 16, BADKEY: 17, BADTIME: 18, BADTRUNC: 22 } as const
+
+/** Ours, and the most that is granted to others: a message stays good for replaying this long. */
+export const fudgeSeconds = 300
+
+const algorithm = wireName('hmac-sha256')
+const macOctets = 32
+const classAny = 255
+const highestNameOctets = 255
+const nothing = Buffer.alloc(0)
+
+/** A name in lower case, or null. Pointers lead only backwards, so that they come to an end. */
+function readName(message: Buffer, start: number): string | null {
+  let name = ''
+  for (let at = start, highest = start; ; ) {
+    const length = message[at]
+    if (length === undefined) return null
+    if (length >= 0xc0) {
+      const low = message[at + 1]
+      if (low === undefined) return null
+      at = ((length & 0x3f) << 8) | low
+      if (at >= highest) return null
+      highest = at
+      continue
+    }
+    if (length > 63 || at + 1 + length > message.length) return null
+    if (name.length + 1 + length > highestNameOctets) return null
+    name += message.toString('latin1', at, at + 1 + length)
+    if (length === 0) return name.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
+    at += 1 + length
+  }
+}
+
+/** Where the last record begins; 0 if there is none, -1 if the message cannot be read. */
+function lastRecord(message: Buffer): number {
+  let at = headerOctets
+  for (let left = message.readUInt16BE(4); left > 0; left--) {
+    at = skipName(message, at)
+    if (at < 0 || at + 4 > message.length) return -1
+    at += 4
+  }
+  let last = 0
+  for (let left = message.readUInt16BE(6) + message.readUInt16BE(8) + message.readUInt16BE(10); left > 0; left--) {
+    last = at
+    const fixed = skipName(message, at)
+    if (fixed < 0 || fixed + 10 > message.length) return -1
+    at = fixed + 10 + message.readUInt16BE(fixed + 8)
+    if (at > message.length) return -1
+  }
+  return at === message.length ? last : -1
+}
+
+/** Null for a message without signature. Never throws. */
+export function readTsig(message: Buffer): Tsig | 'malformed' | null {
+  if (message.length < headerOctets) return 'malformed'
+  const start = lastRecord(message)
+  if (start < 0) return 'malformed'
+  if (start === 0 || message.readUInt16BE(10) === 0) return null
+  const fixed = skipName(message, start)
+  if (message.readUInt16BE(fixed) !== typeNumbers.TSIG) return null
+  const keyName = readName(message, start)
+  const data = fixed + 10
+  const algorithm = readName(message, data)
+  const times = skipName(message, data)
+  if (keyName === null || algorithm === null || times < 0 || times + 10 > message.length) return 'malformed'
+  if (message.readUInt16BE(fixed + 2) !== classAny || message.readUInt32BE(fixed + 4) !== 0) return 'malformed'
+  const macEnd = times + 10 + message.readUInt16BE(times + 8)
+  if (macEnd + 6 > message.length || macEnd + 6 + message.readUInt16BE(macEnd + 4) !== message.length) {
+    return 'malformed'
+  }
+  return {
+    start,
+    keyName,
+    algorithm,
+    timeSigned: message.readUIntBE(times, 6),
+    fudge: message.readUInt16BE(times + 6),
+    mac: Buffer.from(message.subarray(times + 10, macEnd)),
+    originalId: message.readUInt16BE(macEnd),
+    error: message.readUInt16BE(macEnd + 2),
+    other: Buffer.from(message.subarray(macEnd + 6)),
+  }
+}
+
+type Stamp = Pick<Tsig, 'timeSigned' | 'fudge' | 'error' | 'other'>
+
+function timers({ timeSigned, fudge }: Pick<Stamp, 'timeSigned' | 'fudge'>): Buffer {
+  const octets = Buffer.alloc(8)
+  octets.writeUIntBE(timeSigned, 0, 6)
+  octets.writeUInt16BE(fudge, 6)
+  return octets
+}
+
+function u16(...numbers: number[]): Buffer {
+  return Buffer.from(numbers.flatMap((number) => [number >> 8, number & 0xff]))
+}
+
+/** `prior` is the request's MAC, or in a row of answers the one before, whose followers sign only their time. */
+function macOf(key: TsigKey, message: Buffer, stamp: Stamp, prior: Buffer | null, follower: boolean): Buffer {
+  const hmac = createHmac('sha256', key.secret)
+  if (prior) hmac.update(u16(prior.length)).update(prior)
+  hmac.update(message)
+  if (follower) return hmac.update(timers(stamp)).digest()
+  return hmac
+    .update(Buffer.from(wireName(key.name), 'latin1'))
+    .update(u16(classAny, 0, 0))
+    .update(Buffer.from(algorithm, 'latin1'))
+    .update(timers(stamp))
+    .update(u16(stamp.error, stamp.other.length))
+    .update(stamp.other)
+    .digest()
+}
+
+function unsigned(message: Buffer, { start, originalId }: Tsig): Buffer {
+  const octets = Buffer.from(message.subarray(0, start))
+  octets.writeUInt16BE(originalId, 0)
+  octets.writeUInt16BE(octets.readUInt16BE(10) - 1, 10)
+  return octets
+}
+
+export type Verdict = (typeof tsigErrors)[keyof typeof tsigErrors] | 'malformed'
+
+/** In the order of RFC 8945, section 5.2: the key, the signature, the time. `prior` is set for an answer. */
+export function verify(
+  message: Buffer,
+  tsig: Tsig,
+  key: TsigKey,
+  nowSeconds: number,
+  prior: Buffer | null = null,
+): Verdict {
+  if (tsig.keyName !== wireName(key.name) || tsig.algorithm !== algorithm) return tsigErrors.BADKEY
+  if (tsig.mac.length > macOctets) return 'malformed'
+  // No MAC at all is what an unsigned error has; a short one is never enough here, but only below half is malformed.
+  if (tsig.mac.length !== 0 && tsig.mac.length < macOctets / 2) return 'malformed'
+  const expected = macOf(key, unsigned(message, tsig), tsig, prior, false)
+  if (tsig.mac.length === 0 || !timingSafeEqual(expected.subarray(0, tsig.mac.length), tsig.mac)) {
+    return tsigErrors.BADSIG
+  }
+  if (tsig.mac.length < macOctets) return tsigErrors.BADTRUNC
+  const allowed = Math.min(tsig.fudge, fudgeSeconds)
+  return Math.abs(nowSeconds - tsig.timeSigned) > allowed ? tsigErrors.BADTIME : tsigErrors.NONE
+}
+
+function append(message: Buffer, keyName: string, algorithm: string, mac: Buffer, stamp: Stamp): Buffer {
+  const name = Buffer.from(keyName, 'latin1')
+  const data = Buffer.concat([
+    Buffer.from(algorithm, 'latin1'),
+    timers(stamp),
+    u16(mac.length),
+    mac,
+    message.subarray(0, 2),
+    u16(stamp.error, stamp.other.length),
+    stamp.other,
+  ])
+  const signed = Buffer.concat([message, name, u16(typeNumbers.TSIG, classAny, 0, 0, data.length), data])
+  signed.writeUInt16BE(signed.readUInt16BE(10) + 1, 10)
+  return signed
+}
+
+export type Signer = (message: Buffer) => Buffer
+
+/** Signs a row of answers to the request of this MAC, or a request where there is none. */
+export function createSigner(key: TsigKey, requestMac: Buffer | null, now: () => number): Signer {
+  let prior = requestMac
+  let follower = false
+  return (message) => {
+    const stamp = { timeSigned: now(), fudge: fudgeSeconds, error: tsigErrors.NONE, other: nothing }
+    const mac = macOf(key, message, stamp, prior, follower)
+    prior = mac
+    follower = true
+    return append(message, wireName(key.name), algorithm, mac, stamp)
+  }
+}
+
+/** The answer to a request whose signature is not good; its rcode is NOTAUTH already. */
+export function signError(answer: Buffer, tsig: Tsig, key: TsigKey, error: number, nowSeconds: number): Buffer {
+  // Only who has the key is told the time under a signature, and by the clock that was refused (section 5.2.3).
+  const late = error === tsigErrors.BADTIME
+  const other = Buffer.alloc(late ? 6 : 0)
+  if (late) other.writeUIntBE(nowSeconds, 0, 6)
+  const stamp = { timeSigned: late ? tsig.timeSigned : nowSeconds, fudge: fudgeSeconds, error, other }
+  const mac = late ? macOf(key, answer, stamp, tsig.mac, false) : nothing
+  return append(answer, tsig.keyName, tsig.algorithm, mac, stamp)
+}

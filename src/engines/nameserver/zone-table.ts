@@ -1,0 +1,171 @@
+// Every zone by name in a compact form, and from a question to the zone that answers it.
+import { LRUCache } from 'lru-cache'
+import type { ServedZoneRow, ServedZoneState } from '../../services/served-zones.ts'
+import { typeNumbers, wireName } from './wire.ts'
+import { buildZone, type Zone, type ZoneConstants, type ZoneRecord } from './zone.ts'
+
+/** A zone as it was read: its records are one string, a tenth of what the built zone takes. */
+export type ZoneSource = {
+  readonly name: string
+  readonly origin: string
+  readonly id: string
+  readonly accountId: string
+  readonly verified: boolean
+  readonly serial: number
+  readonly records: string
+  /** False as soon as another one, or none, has taken its place. */
+  live: boolean
+}
+
+// A few thousand zones of usual size; the answer cache carries what is asked for often.
+const highestBuiltRecords = 50_000
+
+function recordOf(line: string): ZoneRecord {
+  const type = line.indexOf(' ')
+  const ttl = line.indexOf(' ', type + 1)
+  const name = line.indexOf(' ', ttl + 1)
+  return {
+    type: line.slice(0, type),
+    ttl: Number(line.slice(type + 1, ttl)),
+    name: line.slice(ttl + 1, name),
+    value: line.slice(name + 1),
+  }
+}
+
+export function recordsOf({ records }: ZoneSource): ZoneRecord[] {
+  return records === '' ? [] : records.split('\n').map(recordOf)
+}
+
+export class ZoneTable {
+  readonly #sources = new Map<string, ZoneSource>()
+  /** Names that have zones below them, with how many: whether a zone that comes or goes concerns others. */
+  readonly #below = new Map<string, number>()
+  readonly #built: LRUCache<ZoneSource, Zone>
+  readonly #constants: ZoneConstants
+  readonly #onMoved: () => void
+
+  /** `onMoved` is told when a name may have passed from one zone to another. */
+  constructor(constants: ZoneConstants, onMoved: () => void) {
+    this.#constants = constants
+    this.#onMoved = onMoved
+    this.#built = new LRUCache({
+      maxSize: highestBuiltRecords,
+      // Capped, as what is larger than the whole would not be kept: one huge zone then displaces all others, and stays.
+      sizeCalculation: (zone) => Math.min(highestBuiltRecords, zone.nodes.size + 10),
+    })
+  }
+
+  get size(): number {
+    return this.#sources.size
+  }
+
+  /** The zone of exactly this name, served or not. */
+  get(name: string): ZoneSource | undefined {
+    return this.#sources.get(wireName(name))
+  }
+
+  /** Every zone that is served. */
+  *served(): Generator<ZoneSource> {
+    for (const source of this.#sources.values()) if (this.#find(source.origin) === source) yield source
+  }
+
+  zoneOf(source: ZoneSource): Zone {
+    let zone = this.#built.get(source)
+    if (!zone) {
+      zone = buildZone(source.name, source.serial, recordsOf(source), this.#constants)
+      if (source.live) this.#built.set(source, zone)
+    }
+    return zone
+  }
+
+  /** The zone that answers for a name. */
+  find(name: string, type: number): ZoneSource | null {
+    const source = this.#find(name)
+    if (!source || type !== typeNumbers.DS || source.origin !== name) return source
+    // What the parent says about the child, if the parent is ours and delegates it.
+    const parent = this.#find(name.slice(1 + name.charCodeAt(0)))
+    return parent && this.zoneOf(parent).nodes.get(name)?.cut ? parent : source
+  }
+
+  /**
+   * The closest zone, unless it is a mere claim below a name that another account has proved to own: otherwise anyone
+   * could take a sub-domain over by attaching it.
+   */
+  #find(name: string): ZoneSource | null {
+    let found: ZoneSource | null = null
+    for (let at = 0; at < name.length - 1; at += 1 + name.charCodeAt(at)) {
+      const source = this.#sources.get(at === 0 ? name : name.slice(at))
+      if (!source) continue
+      if (!source.verified) found ??= source
+      else return found === null || found.accountId !== source.accountId ? source : found
+    }
+    return found
+  }
+
+  isCurrent(state: ServedZoneState): boolean {
+    const source = this.#sources.get(wireName(state.name))
+    return source?.id === state.id && source.serial === state.serial && source.verified === state.verified
+  }
+
+  names(): string[] {
+    return Array.from(this.#sources.values(), (source) => source.name)
+  }
+
+  /** Takes over what was read of the names asked for; those that did not come back are gone. Returns what changed. */
+  apply(asked: Iterable<string>, rows: readonly ServedZoneRow[]): string[] {
+    const changed: string[] = []
+    const left = new Set(asked)
+    for (const row of rows) {
+      left.delete(row.name)
+      if (this.isCurrent(row)) continue
+      this.#put(row)
+      changed.push(row.name)
+    }
+    for (const name of left) if (this.#remove(wireName(name))) changed.push(name)
+    return changed
+  }
+
+  #put(row: ServedZoneRow): void {
+    const { name, id, accountId, verified, serial, records } = row
+    const origin = wireName(name)
+    const before = this.#sources.get(origin)
+    if (before) this.#retire(before)
+    this.#sources.set(origin, { name, origin, id, accountId, verified, serial, records: records ?? '', live: true })
+    if (before?.verified === verified && before.accountId === accountId) return
+    if (!before) this.#countAbove(origin, 1)
+    if (this.#hasRelatives(origin)) this.#onMoved()
+  }
+
+  #remove(origin: string): boolean {
+    const before = this.#sources.get(origin)
+    if (!before) return false
+    this.#sources.delete(origin)
+    this.#retire(before)
+    this.#countAbove(origin, -1)
+    if (this.#hasRelatives(origin)) this.#onMoved()
+    return true
+  }
+
+  #retire(source: ZoneSource): void {
+    source.live = false
+    this.#built.delete(source)
+  }
+
+  *#above(origin: string): Generator<string> {
+    for (let at = 1 + origin.charCodeAt(0); at < origin.length - 1; at += 1 + origin.charCodeAt(at)) {
+      yield origin.slice(at)
+    }
+  }
+
+  #countAbove(origin: string, change: 1 | -1): void {
+    for (const name of this.#above(origin)) {
+      const count = (this.#below.get(name) ?? 0) + change
+      if (count === 0) this.#below.delete(name)
+      else this.#below.set(name, count)
+    }
+  }
+
+  #hasRelatives(origin: string): boolean {
+    return this.#below.has(origin) || [...this.#above(origin)].some((name) => this.#sources.has(name))
+  }
+}

@@ -1,0 +1,127 @@
+// One zone, immutable: every name with its RRsets, empty non-terminals and delegations, ready to be asked.
+import { isRecordType, type RecordType } from '../../dns/record-types.ts'
+import { type Rdata, rdataOf, soaRdata } from './rdata.ts'
+import { typeNumbers, wireName } from './wire.ts'
+
+export type Rrset = { readonly type: number; readonly ttl: number; readonly rdatas: readonly Rdata[] }
+
+/** A set whose octets are made when it is first answered with: most sets of most zones never are. */
+class StoredSet implements Rrset {
+  readonly type: number
+  ttl: number
+  readonly #typeName: string
+  readonly #values: string[]
+  #rdatas: Rdata[] | null = null
+
+  constructor(typeName: Exclude<RecordType, 'ALIAS'>, ttl: number, value: string) {
+    this.type = typeNumbers[typeName]
+    this.ttl = ttl
+    this.#typeName = typeName
+    this.#values = [value]
+  }
+
+  add(ttl: number, value: string): void {
+    this.#values.push(value)
+    // Records of one name and type answer with one ttl (RFC 2181, section 5.2): the lowest, so that no change is late.
+    if (ttl < this.ttl) this.ttl = ttl
+  }
+
+  get rdatas(): readonly Rdata[] {
+    this.#rdatas ??= this.#values.flatMap((value) => rdataOf(this.#typeName, value) ?? [])
+    return this.#rdatas
+  }
+}
+
+export type ZoneNode = {
+  sets: Rrset[]
+  /** Answered with the addresses of another name. */
+  alias: { target: string; ttl: number } | null
+  /** The zone ends here: NS records of another zone, below the apex. */
+  cut: boolean
+}
+
+export type Zone = {
+  /** Names are in the form of wireName. */
+  origin: string
+  serial: number
+  nodes: ReadonlyMap<string, ZoneNode>
+  soa: Rrset
+  /** The SOA as it goes with "there is no such thing": its ttl tells for how long (RFC 2308). */
+  negative: Rrset
+  hasCuts: boolean
+}
+
+export type ZoneRecord = { name: string; type: string; value: string; ttl: number }
+
+/** What the service itself puts into every zone. */
+export type ZoneConstants = {
+  nameservers: readonly string[]
+  soa(zone: string): {
+    mname: string
+    rname: string
+    refresh: number
+    retry: number
+    expire: number
+    minimum: number
+    ttl: number
+  }
+  /** Addresses of the edge for names that have none of their own. */
+  generated(records: readonly ZoneRecord[]): readonly ZoneRecord[]
+}
+
+function addRecord(node: ZoneNode, type: Exclude<RecordType, 'ALIAS'>, ttl: number, value: string): void {
+  const set = setOf(node, typeNumbers[type])
+  if (set instanceof StoredSet) set.add(ttl, value)
+  else node.sets.push(new StoredSet(type, ttl, value))
+}
+
+export function setOf(node: ZoneNode, type: number): Rrset | null {
+  for (const set of node.sets) if (set.type === type) return set
+  return null
+}
+
+export function buildZone(
+  name: string,
+  serial: number,
+  records: readonly ZoneRecord[],
+  constants: ZoneConstants,
+): Zone {
+  const origin = wireName(name)
+  const nodes = new Map<string, ZoneNode>()
+  let hasCuts = false
+
+  /** The node of a name, and with it those of all names between it and the apex: they exist, if only as empty ones. */
+  function nodeAt(key: string): ZoneNode {
+    const known = nodes.get(key)
+    if (known) return known
+    const node: ZoneNode = { sets: [], alias: null, cut: false }
+    nodes.set(key, node)
+    if (key !== origin) nodeAt(key.slice(1 + key.charCodeAt(0)))
+    return node
+  }
+
+  const apex = nodeAt(origin)
+  const { ttl, minimum, ...soa } = constants.soa(name)
+  const soaSet: Rrset = { type: typeNumbers.SOA, ttl, rdatas: [soaRdata({ ...soa, minimum, serial })] }
+  apex.sets.push(soaSet)
+  for (const host of constants.nameservers) addRecord(apex, 'NS', ttl, host)
+
+  for (const list of [records, constants.generated(records)]) {
+    for (const record of list) {
+      if (!isRecordType(record.type)) continue
+      const relative = record.name === '@' ? '' : wireName(record.name).slice(0, -1)
+      if (record.type === 'ALIAS') {
+        nodeAt(relative + origin).alias = { target: wireName(record.value), ttl: record.ttl }
+        continue
+      }
+      const node = nodeAt(relative + origin)
+      addRecord(node, record.type, record.ttl, record.value)
+      if (record.type === 'NS' && node !== apex) {
+        node.cut = true
+        hasCuts = true
+      }
+    }
+  }
+  const negative = { ...soaSet, ttl: Math.min(ttl, minimum) }
+  return { origin, serial, nodes, soa: soaSet, negative, hasCuts }
+}

@@ -1,0 +1,140 @@
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { createAliases, type ResolveAlias } from '../../../src/engines/nameserver/alias.ts'
+import { typeNumbers, wireName } from '../../../src/engines/nameserver/wire.ts'
+import { addressesIn, askUdp } from './packets.ts'
+import { ask, negativeSoa, nowhere, type Served, serveZones, zoneOf } from './zones.ts'
+
+let served: Served | null = null
+afterEach(async () => {
+  await served?.stop()
+  served = null
+})
+const target = wireName('host.example.net')
+const settle = (aliases: ReturnType<typeof createAliases>) => aliases.settled(target, typeNumbers.A)
+
+describe('an ALIAS inside the zone', () => {
+  const zone = zoneOf(`
+    @ ALIAS host.example.com
+    host 120 A 192.0.2.1
+    two ALIAS three.example.com
+    three CNAME host.example.com
+    wild ALIAS any.w.example.com
+    *.w A 192.0.2.2
+    missing ALIAS nowhere.example.com
+    loop1 ALIAS loop2.example.com
+    loop2 ALIAS loop1.example.com
+    below ALIAS host.cut.example.com
+    cut NS ns.example.net
+    host.cut A 192.0.2.9
+    out ALIAS three-out.example.com
+    three-out CNAME host.example.net
+  `)
+
+  test('answers with what stands there, through CNAME and other ALIAS', () => {
+    expect(ask(zone, 'example.com', 'A').answer).toEqual(['example.com 120 A 192.0.2.1'])
+    expect(ask(zone, 'two.example.com', 'A').answer).toEqual(['two.example.com 120 A 192.0.2.1'])
+    expect(ask(zone, 'wild.example.com', 'A').answer).toEqual(['wild.example.com 300 A 192.0.2.2'])
+  })
+
+  test('has NODATA where its target has none', () => {
+    expect(ask(zone, 'example.com', 'AAAA')).toMatchObject({ rcode: 'NOERROR', answer: [], authority: negativeSoa() })
+    expect(ask(zone, 'missing.example.com', 'A')).toMatchObject({ rcode: 'NOERROR', authority: negativeSoa() })
+    expect(ask(zone, 'example.com', 'TXT')).toMatchObject({ rcode: 'NOERROR', answer: [] })
+  })
+
+  test('in a circle is SERVFAIL', () => {
+    expect(ask(zone, 'loop1.example.com', 'A')).toMatchObject({ rcode: 'SERVFAIL', answer: [] })
+  })
+
+  test('is resolved elsewhere where it leads out of the zone or below a delegation', () => {
+    const around = { ...nowhere, resolved: () => ({ rdatas: [], ttl: 30 }) }
+    for (const name of ['below', 'out']) {
+      expect(ask(zone, `${name}.example.com`, 'A').found.awaits).not.toBeNull()
+      expect(ask(zone, `${name}.example.com`, 'A', around)).toMatchObject({ rcode: 'NOERROR', answer: [] })
+    }
+  })
+})
+
+describe('addresses from elsewhere', () => {
+  test('are kept for their ttl, between 30 and 300 seconds, and renewed while the old ones are served', async () => {
+    let nowMs = 0
+    let ttl = 5
+    let address = '192.0.2.1'
+    const resolve = vi.fn<ResolveAlias>(async () => [{ address, ttl }])
+    const aliases = createAliases(resolve, () => nowMs)
+    const read = () => {
+      const known = aliases.resolved(target, typeNumbers.A)
+      return known && `${known.rdatas.map(({ head }) => head.join('.'))} ${known.ttl}`
+    }
+    expect(read()).toBeNull()
+    await settle(aliases)
+    expect(read()).toBe('192.0.2.1 30')
+    nowMs += 29_000
+    read()
+    expect(resolve).toHaveBeenCalledTimes(1)
+    nowMs += 2_000
+    ttl = 9_000
+    address = '192.0.2.2'
+    expect(read()).toBe('192.0.2.1 30')
+    await settle(aliases)
+    expect(read()).toBe('192.0.2.2 300')
+    expect(resolve).toHaveBeenCalledTimes(2)
+    expect(resolve).toHaveBeenLastCalledWith('host.example.net', 'A')
+  })
+
+  test('outlive a resolver that fails, for an hour', async () => {
+    let nowMs = 0
+    let fails = false
+    const aliases = createAliases(
+      async () => {
+        if (fails) throw new Error('away')
+        return [{ address: '192.0.2.1', ttl: 60 }]
+      },
+      () => nowMs,
+    )
+    aliases.resolved(target, typeNumbers.A)
+    await settle(aliases)
+    fails = true
+    for (nowMs = 61_000; nowMs < 3_600_000; nowMs += 600_000) {
+      expect(aliases.resolved(target, typeNumbers.A)?.rdatas).toHaveLength(1)
+      await settle(aliases)
+    }
+    nowMs = 3_700_000
+    expect(aliases.resolved(target, typeNumbers.A)).toBeNull()
+  })
+})
+
+describe('an answer', () => {
+  test('waits for an address that is not known yet', async () => {
+    served = await serveZones({
+      resolveAlias: async () => {
+        await new Promise((resolve) => setTimeout(resolve, 50))
+        return [{ address: '192.0.2.7', ttl: 60 }]
+      },
+    })
+    served.put('example.com', '@ ALIAS host.example.net')
+    const message = await askUdp(served.port, 'eXample.com', 'A', { edns: 1232 })
+    expect([message.rcode, addressesIn(message.answer), message.answer[0]!.name]).toEqual([
+      'NOERROR',
+      ['192.0.2.7'],
+      'eXample.com',
+    ])
+  })
+
+  test('is SERVFAIL after a second without one, and at once where the resolver failed just now', async () => {
+    served = await serveZones({
+      resolveAlias: (name) =>
+        name === 'failing.example.net' ? Promise.reject(new Error('no')) : new Promise(() => {}),
+    })
+    served.put('example.com', '@ ALIAS host.example.net\nfails ALIAS failing.example.net')
+    const startedMs = Date.now()
+    expect((await askUdp(served.port, 'example.com', 'A')).rcode).toBe('SERVFAIL')
+    expect(Date.now() - startedMs).toBeLessThan(1_500)
+    const failedMs = Date.now()
+    for (let count = 0; count < 3; count++) {
+      expect((await askUdp(served.port, 'fails.example.com', 'A')).rcode).toBe('SERVFAIL')
+    }
+    expect(Date.now() - failedMs).toBeLessThan(500)
+    expect((await askUdp(served.port, 'example.com', 'MX')).rcode).toBe('NOERROR')
+  })
+})

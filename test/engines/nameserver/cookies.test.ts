@@ -1,0 +1,93 @@
+import { randomBytes } from 'node:crypto'
+import { afterEach, expect, test } from 'vitest'
+import { createCookies } from '../../../src/engines/nameserver/cookies.ts'
+import { createRateLimit } from '../../../src/engines/nameserver/rate-limit.ts'
+import { askTcp, askUdp, question, readMessage, sendUdp } from './packets.ts'
+import { type Served, serveZones } from './zones.ts'
+
+let served: Served | null = null
+afterEach(async () => {
+  await served?.stop()
+  served = null
+})
+
+const withCookie = (cookie: Buffer) => ({ edns: 1232, options: [[10, cookie]] as [number, Buffer][] })
+
+test('a client cookie comes back with a server cookie after it, and that one is taken again', async () => {
+  served = await serveZones()
+  served.put('example.com', 'www A 192.0.2.1')
+  const client = randomBytes(8)
+  const first = (await askUdp(served.port, 'www.example.com', 'A', withCookie(client))).opt!.options.get(10)!
+  expect(first).toHaveLength(24)
+  expect(first.subarray(0, 8)).toEqual(client)
+  const again = (await askUdp(served.port, 'www.example.com', 'A', withCookie(first))).opt!.options.get(10)!
+  expect(again).toEqual(first)
+})
+
+test('a cookie is valid for its address, its client and its time', () => {
+  let nowMs = 1_800_000_000_000
+  const cookies = createCookies(randomBytes(32), () => nowMs)
+  const { cookie, valid } = cookies.check(randomBytes(8), '192.0.2.1')
+  expect(valid).toBe(false)
+  expect(cookies.check(cookie, '192.0.2.1').valid).toBe(true)
+  expect(cookies.check(cookie, '192.0.2.2').valid).toBe(false)
+  for (let at = 0; at < 24; at++) {
+    const forged = Buffer.from(cookie)
+    forged[at]! ^= 1
+    expect(cookies.check(forged, '192.0.2.1').valid).toBe(false)
+  }
+  expect(createCookies().check(cookie, '192.0.2.1').valid).toBe(false)
+  nowMs += 2_000_000
+  const renewed = cookies.check(cookie, '192.0.2.1')
+  expect(renewed.valid).toBe(true)
+  expect(renewed.cookie).not.toEqual(cookie)
+  nowMs += 2_000_000
+  expect(cookies.check(cookie, '192.0.2.1').valid).toBe(false)
+  nowMs -= 5_000_000
+  expect(cookies.check(cookie, '192.0.2.1').valid).toBe(false)
+})
+
+test('the rate limit lets equal answers to one network through so often, and slips every second of the rest', () => {
+  let nowMs = 0
+  const limit = createRateLimit({ perSecond: 5, slip: 2, now: () => nowMs })
+  const take = (address: string, count: number, tuple = 1) =>
+    Array.from({ length: count }, () => limit.judge(address, tuple))
+  expect(take('192.0.2.1', 3)).toEqual(['send', 'send', 'send'])
+  expect(take('192.0.2.200', 6)).toEqual(['send', 'send', 'drop', 'truncate', 'drop', 'truncate'])
+  expect(take('192.0.3.1', 1)).toEqual(['send'])
+  expect(take('192.0.2.1', 1, 2)).toEqual(['send'])
+  expect(take('::ffff:192.0.2.9', 1)).toEqual(['drop'])
+  nowMs += 400
+  expect(take('192.0.2.1', 3)).toEqual(['send', 'send', 'truncate'])
+  expect(take('2001:db8:0:ff::1', 5)).toEqual(Array(5).fill('send'))
+  expect(take('2001:db8:0:12::2', 1)).toEqual(['drop'])
+  expect(take('2001:db8:0:112::2', 1)).toEqual(['send'])
+  expect(take('127.0.0.1', 50)).toEqual(Array(50).fill('send'))
+})
+
+test('random names below a wildcard, or missing ones, count as one answer', async () => {
+  served = await serveZones({ rateLimit: { perSecond: 5, slip: 1, isExempt: () => false, now: () => 0 } })
+  served.put('wild.com', '* A 192.0.2.1')
+  served.put('none.com', 'x A 192.0.2.1')
+  for (const zone of ['wild.com', 'none.com', 'refused.net']) {
+    const truncated: boolean[] = []
+    for (let index = 0; index < 7; index++) {
+      truncated.push((await askUdp(served.port, `r${index}.${zone}`, 'A')).tc)
+    }
+    expect(truncated).toEqual([false, false, false, false, false, true, true])
+  }
+})
+
+test('who shows a cookie of ours, or comes by TCP, is not limited', async () => {
+  served = await serveZones({ rateLimit: { perSecond: 1, slip: 0, isExempt: () => false, now: () => 0 } })
+  served.put('example.com', 'www A 192.0.2.1')
+  const ask = question('www.example.com', 'A')
+  const first = await sendUdp(served.port, question('www.example.com', 'A', withCookie(randomBytes(8))))
+  const cookie = readMessage(first!).opt!.options.get(10)!
+  expect(await sendUdp(served.port, ask, 150)).toBeNull()
+  expect(await served.metric('berth_nameserver_dropped_total', { reason: 'rate' })).toBe(1)
+  for (let index = 0; index < 5; index++) {
+    expect((await askUdp(served.port, 'www.example.com', 'A', withCookie(cookie))).answer).toHaveLength(1)
+    expect((await askTcp(served.port, 'www.example.com', 'A')).answer).toHaveLength(1)
+  }
+})

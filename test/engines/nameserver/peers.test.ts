@@ -1,0 +1,88 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { recordTypes } from '../../../src/dns/record-types.ts'
+import { everyRecord, startWorld, until, type World } from './world.ts'
+
+const run = promisify(execFile)
+
+function isInstalled(program: string): boolean {
+  try {
+    execFileSync('which', [program])
+    return true
+  } catch {
+    if (process.env.BERTH_REQUIRE_PEERS === '1') throw new Error(`${program} is not installed`)
+    return false
+  }
+}
+
+let world: World
+const extra: [string, string, string][] = [['ALIAS', 'flat', 'shop.berth.example']]
+beforeAll(async () => {
+  world = await startWorld()
+  await world.newDomain('full.com')
+  for (const [type, name, value] of [...everyRecord, ...extra]) await world.record('full.com', type, name, value)
+  const { body } = await world.call('GET', '/dns/full.com/zone/status')
+  await until(async () => world.nameserver.snapshot!.table.get('full.com')?.serial === body.serial)
+})
+afterAll(() => world.stop())
+
+const questions: Record<string, [name: string, expected: string[]]> = {
+  A: ['host.full.com', ['192.0.2.2', '192.0.2.3']],
+  AAAA: ['full.com', ['2001:db8::1']],
+  ALIAS: ['flat.full.com', ['192.0.2.80']],
+  CAA: ['full.com', ['0 issue "letsencrypt.org"', '128 iodef "mailto:a@example.net"']],
+  CNAME: ['www.full.com', ['host.full.com.']],
+  DS: ['cut.full.com', [`12345 13 2 ${'CD'.repeat(32)}`]],
+  HTTPS: ['full.com', ['1 . alpn="h2,h3" ipv4hint=192.0.2.1 ipv6hint=2001:db8::1']],
+  MX: ['full.com', ['10 mail.full.com.', '20 mx.example.net.']],
+  NS: ['full.com', ['ns1.berth.example.', 'ns2.berth.example.']],
+  SRV: ['_sip._tcp.full.com', ['0 5 5060 sip.full.com.']],
+  SVCB: ['_dns.full.com', ['1 dns.full.com. alpn="dot" port=853']],
+  TLSA: ['_443._tcp.www.full.com', [`3 1 1 ${'AB'.repeat(32)}`]],
+  TXT: ['full.com', ['"v=spf1 -all"', `"${'long '.repeat(51)}" "${'long '.repeat(49)}"`]],
+  SOA: ['full.com', [/^ns1\.berth\.example\. hostmaster\.full\.com\. \d+ 3600 600 604800 60$/ as unknown as string]],
+  ANY: ['full.com', ['"RFC8482" ""']],
+}
+
+const plain = (line: string) => line.replace(/[" ]/g, '').toUpperCase()
+
+describe.each(['dig', 'kdig'])('%s', (program) => {
+  const installed = isInstalled(program)
+  test.skipIf(!installed).each(Object.keys(questions))('reads %s from both listeners', async (type) => {
+    const [name, expected] = questions[type]!
+    for (const port of world.ports) {
+      for (const protocol of ['+notcp', '+tcp']) {
+        const args = ['@127.0.0.1', '-p', `${port}`, name, type === 'ALIAS' ? 'A' : type, '+short', '+edns', protocol]
+        const { stdout } = await run(program, args)
+        const lines = stdout.trim().split('\n').sort()
+        if (expected.length === 1 && (expected[0] as unknown) instanceof RegExp) {
+          expect(lines[0]).toMatch(expected[0]!)
+        } else expect(lines.map(plain)).toEqual(expected.map(plain).sort())
+      }
+    }
+  })
+
+  test.skipIf(!installed)('takes NSID and cookies', async () => {
+    for (const [index, port] of world.ports.entries()) {
+      const args = [
+        '@127.0.0.1',
+        '-p',
+        `${port}`,
+        'full.com',
+        'SOA',
+        '+nsid',
+        ...(program === 'dig' ? [] : ['+cookie']),
+      ]
+      const { stdout } = await run(program, args)
+      expect(stdout).toContain(`ns${index + 1}.berth.example`)
+      expect(stdout).toMatch(program === 'dig' ? /COOKIE: [0-9a-f]{48} \(good\)/ : /COOKIE: [0-9A-F]{16}/i)
+      expect(stdout).toMatch(/flags: qr aa/i)
+      expect(stdout).not.toMatch(/WARNING: (?!.*recursion)/i)
+    }
+  })
+})
+
+test('every type of the API is among the questions', () => {
+  expect(Object.keys(questions)).toEqual(expect.arrayContaining([...recordTypes]))
+})

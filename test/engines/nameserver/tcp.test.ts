@@ -1,0 +1,116 @@
+import { connect } from 'node:net'
+import { afterEach, expect, test } from 'vitest'
+import { framed, question, readMessage, sendTcp } from './packets.ts'
+import { type Served, type ServedOptions, serveZones } from './zones.ts'
+
+let served: Served
+afterEach(() => served.stop())
+
+async function start(options: ServedOptions = {}) {
+  served = await serveZones(options)
+  served.put('example.com', 'www A 192.0.2.1\nslow ALIAS slow.example.net')
+}
+
+test('many questions in one piece are all answered', async () => {
+  await start()
+  const packets = Array.from({ length: 200 }, (_, id) => framed(question('www.example.com', 'A', { id })))
+  const answers = (await sendTcp(served.port, Buffer.concat(packets), 200)).map(readMessage)
+  expect(answers.map(({ id }) => id)).toEqual(Array.from({ length: 200 }, (_, id) => id))
+})
+
+test('a question octet by octet is answered', async () => {
+  await start()
+  const socket = connect(served.port, '127.0.0.1').setNoDelay(true)
+  const answer = new Promise<Buffer>((resolve) => socket.once('data', resolve))
+  for (const octet of framed(question('www.example.com', 'A'))) {
+    socket.write(Buffer.from([octet]))
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+  expect(readMessage((await answer).subarray(2)).answer).toHaveLength(1)
+  socket.destroy()
+})
+
+test('a client that closes its side first still gets its answer', async () => {
+  await start()
+  const socket = connect({ port: served.port, host: '127.0.0.1', allowHalfOpen: true })
+  const chunks: Buffer[] = []
+  socket.on('data', (chunk) => chunks.push(chunk))
+  socket.end(framed(question('www.example.com', 'A')))
+  await new Promise((resolve) => socket.once('end', resolve))
+  expect(readMessage(Buffer.concat(chunks).subarray(2)).answer).toHaveLength(1)
+})
+
+test('an answer that must be waited for does not hold back the next', async () => {
+  let finish = (_: { address: string; ttl: number }[]) => {}
+  const pending = new Promise<{ address: string; ttl: number }[]>((resolve) => {
+    finish = resolve
+  })
+  await start({ resolveAlias: () => pending })
+  setTimeout(() => finish([{ address: '192.0.2.7', ttl: 60 }]), 100)
+  const packets = [question('slow.example.com', 'A', { id: 1 }), question('www.example.com', 'A', { id: 2 })]
+  const answers = (await sendTcp(served.port, Buffer.concat(packets.map(framed)), 2)).map(readMessage)
+  expect(answers.map(({ id }) => id)).toEqual([2, 1])
+  expect(answers[1]!.answer).toHaveLength(1)
+})
+
+test('more questions in flight than allowed wait their turn', async () => {
+  await start({ tcp: { inFlight: 2 }, resolveAlias: async () => [{ address: '192.0.2.7', ttl: 60 }] })
+  const packets = Array.from({ length: 50 }, (_, id) => framed(question('slow.example.com', 'A', { id })))
+  expect(await sendTcp(served.port, Buffer.concat(packets), 50)).toHaveLength(50)
+})
+
+test('connections that idle, or never finish a message, are closed', async () => {
+  await start({ tcp: { idleMs: 200 } })
+  const closedAfter = async (feed: (write: (octets: Buffer) => void) => () => void) => {
+    const socket = connect(served.port, '127.0.0.1')
+    socket.on('error', () => {})
+    const startedMs = Date.now()
+    const stop = feed((octets) => void socket.write(octets))
+    await new Promise((resolve) => socket.once('close', resolve))
+    stop()
+    return Date.now() - startedMs
+  }
+  expect(await closedAfter(() => () => {})).toBeLessThan(1_000)
+  const dripping = await closedAfter((write) => {
+    write(Buffer.from([0, 100]))
+    const timer = setInterval(() => write(Buffer.from([1])), 50)
+    return () => clearInterval(timer)
+  })
+  expect(dripping).toBeLessThan(1_000)
+})
+
+test('there are so many connections and no more', async () => {
+  await start({ tcp: { connectionsPerAddress: 3 } })
+  const sockets = Array.from({ length: 3 }, () => connect(served.port, '127.0.0.1'))
+  await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once('connect', resolve))))
+  expect(await sendTcp(served.port, framed(question('www.example.com', 'A')))).toEqual([])
+  expect(await served.metric('berth_nameserver_dropped_total', { reason: 'connections' })).toBe(1)
+  for (const socket of sockets) socket.destroy()
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  expect(await sendTcp(served.port, framed(question('www.example.com', 'A')))).toHaveLength(1)
+})
+
+test('transfers, notices and signed messages are handed over, whole', async () => {
+  const kinds: string[] = []
+  await start({
+    transfers: {
+      async handle({ message, query, tcp, send, answer }) {
+        kinds.push(`${query.opcode} ${query.type} ${tcp} ${query.tsig} ${message.length}`)
+        const own = await answer()
+        if (own) for (let count = 0; count < 3; count++) await send(own)
+      },
+    },
+  })
+  const axfr = question('example.com', 'AXFR')
+  expect(await sendTcp(served.port, framed(axfr), 3)).toHaveLength(3)
+  const tsig = Buffer.concat([Buffer.from([0, 0, 250, 0, 255, 0, 0, 0, 0, 0, 0])])
+  const signed = question('example.com', 'SOA', { counts: [1, 0, 0, 1], trailing: tsig })
+  const answers = await sendTcp(served.port, framed(signed), 3)
+  expect(readMessage(answers[0]!)).toMatchObject({ rcode: 'NOERROR', aa: true })
+  await sendTcp(served.port, framed(question('example.com', 'SOA', { opcode: 4 })))
+  expect(kinds).toEqual([
+    `0 252 true false ${axfr.length}`,
+    `0 6 true true ${signed.length}`,
+    `4 0 true false ${axfr.length}`,
+  ])
+})
