@@ -122,11 +122,15 @@ export async function buildApp(deps: Deps, tls?: { cert: Buffer; key: Buffer }):
         createRateLimit(badTokensPerMinute),
       )
       shedLoad(api, config.maxInFlight)
-      api.addHook('onRequest', async (request, reply) => {
-        reply.header('cache-control', 'private, no-cache')
-        requireHttps(request)
-        negotiateVersion(request, reply)
-        await guard(request, reply)
+      api.addHook('onRequest', (request, reply, done) => {
+        try {
+          reply.header('cache-control', 'private, no-cache')
+          requireHttps(request)
+          negotiateVersion(request, reply)
+        } catch (error) {
+          return done(error as Error)
+        }
+        guard(request, reply, done)
       })
       api.addHook('preValidation', async (request) => {
         refuseUnexpectedBody(request.routeOptions.schema, request.body)

@@ -3,7 +3,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Actor, allows, type Scope } from '../actor.ts'
 import { Fault } from '../errors.ts'
 import { isWellFormedToken } from '../secrets.ts'
-import type { TokenDirectory } from '../services/token-directory.ts'
+import type { KnownToken, TokenDirectory } from '../services/token-directory.ts'
+import { statuses } from './problem.ts'
 import { limitToken, type RateLimit, tooMany } from './rate-limit.ts'
 
 declare module 'fastify' {
@@ -19,35 +20,61 @@ declare module 'fastify' {
 }
 
 export function createGuard(directory: TokenDirectory, perToken: RateLimit, badTokensPerAddress: RateLimit) {
-  async function authenticate(request: FastifyRequest): Promise<Actor> {
+  function findToken(request: FastifyRequest): KnownToken | null | Promise<KnownToken | null> {
     const header = request.headers.authorization
     if (header === undefined) throw new Fault('missing_token')
     const token = /^Bearer +(\S+)$/i.exec(header)?.[1] ?? ''
-    const found = isWellFormedToken(token) ? await directory.find(token) : null
-    if (!found) throw new Fault('invalid_token')
-    if (found.revokedAt && found.revokedAt.getTime() <= Date.now()) throw new Fault('token_revoked')
-    if (found.expiresAt && found.expiresAt.getTime() <= Date.now()) throw new Fault('token_expired')
-    if (found.accountSuspended) throw new Fault('account_suspended')
-    return {
-      accountId: found.accountId,
-      tokenId: found.id,
-      scopes: found.scopes,
-      projectIds: found.projectIds.length > 0 ? found.projectIds : null,
-    }
+    return isWellFormedToken(token) ? directory.find(token) : null
   }
 
-  return async function guard(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const { exceeded, resetSeconds } = badTokensPerAddress.peek(request.ip)
-    if (exceeded) throw tooMany('Too many bad tokens from this address.', resetSeconds)
-    try {
-      request.actor = await authenticate(request)
-    } catch (error) {
-      if (error instanceof Fault && error.code !== 'account_suspended') badTokensPerAddress.take(request.ip)
-      throw error
-    }
+  function admit(request: FastifyRequest, reply: FastifyReply, found: KnownToken | null): void {
+    request.actor = actorOf(found)
     limitToken(perToken, request.actor.tokenId, reply)
     directory.noteUse(request.actor.tokenId)
     authorize(request)
+  }
+
+  function countBadToken(request: FastifyRequest, error: unknown): void {
+    if (error instanceof Fault && statuses[error.code] === 401) badTokensPerAddress.take(request.ip)
+  }
+
+  /** Without a promise for a token that is known, because every request passes here. */
+  return function guard(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
+    try {
+      const { exceeded, resetSeconds } = badTokensPerAddress.peek(request.ip)
+      if (exceeded) throw tooMany('Too many bad tokens from this address.', resetSeconds)
+      const found = findToken(request)
+      if (found instanceof Promise) {
+        found
+          .then((token) => admit(request, reply, token))
+          .then(
+            () => done(),
+            (error) => {
+              countBadToken(request, error)
+              done(error)
+            },
+          )
+        return
+      }
+      admit(request, reply, found)
+    } catch (error) {
+      countBadToken(request, error)
+      return void done(error as Error)
+    }
+    done()
+  }
+}
+
+function actorOf(found: KnownToken | null): Actor {
+  if (!found) throw new Fault('invalid_token')
+  if (found.revokedAt && found.revokedAt.getTime() <= Date.now()) throw new Fault('token_revoked')
+  if (found.expiresAt && found.expiresAt.getTime() <= Date.now()) throw new Fault('token_expired')
+  if (found.accountSuspended) throw new Fault('account_suspended')
+  return {
+    accountId: found.accountId,
+    tokenId: found.id,
+    scopes: found.scopes,
+    projectIds: found.projectIds.length > 0 ? found.projectIds : null,
   }
 }
 

@@ -58,9 +58,7 @@ async function store(
 
 /** Before a POST runs: takes note of the key, and answers at once when the answer is known. */
 export function createReplay(deps: Deps) {
-  return async function replayKnown(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
-    const key = request.headers['idempotency-key']
-    if (request.method !== 'POST' || key === undefined) return
+  async function replayKnown(request: FastifyRequest, reply: FastifyReply, key: unknown): Promise<boolean> {
     if (typeof key !== 'string' || !/^[\x21-\x7e]([\x20-\x7e]{0,253}[\x21-\x7e])?$/.test(key)) {
       throw new Fault('invalid_idempotency_key')
     }
@@ -70,7 +68,14 @@ export function createReplay(deps: Deps) {
       .digest()
     request.idempotency = { key, fingerprint }
     const stored = await findStored(deps.db, request.actor.tokenId, key)
-    if (stored) return replay(deps, request, reply, stored)
+    if (stored) replay(deps, request, reply, stored)
+    return stored !== undefined
+  }
+
+  return (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
+    const key = request.headers['idempotency-key']
+    if (request.method !== 'POST' || key === undefined) return void done()
+    replayKnown(request, reply, key).then((answered) => answered || done(), done)
   }
 }
 

@@ -1,6 +1,5 @@
 // Outside /api: health, the reference, openapi and the pages that explain each error code.
-import reference from '@scalar/fastify-api-reference'
-import type { FastifyPluginAsync } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyPluginAsync } from 'fastify'
 import { rows, sql } from '../db.ts'
 import type { Deps } from '../deps.ts'
 import { Fault, type FaultCode, faults } from '../errors.ts'
@@ -25,20 +24,12 @@ export const platformRoutes: FastifyPluginAsync<{ deps: Deps }> = async (app, { 
   app.get('/openapi.json', hidden, async (_request, reply) => reply.type('application/json').send(app.swagger()))
   app.get('/openapi.yaml', hidden, async (_request, reply) => reply.type('application/yaml').send(yamlOf(app)))
 
-  // Everything the page needs comes from this server: it works without any other network.
-  await app.register(reference, {
-    routePrefix: '/docs',
-    configuration: {
-      url: '/openapi.json',
-      pageTitle: 'Berth API reference',
-      withDefaultFonts: false,
-      telemetry: false,
-      hideClientButton: true,
-      showDeveloperTools: 'never',
-      authentication: { preferredSecurityScheme: 'bearer' },
-      agent: { disabled: true },
-      mcp: { disabled: true },
-    } as never,
+  let reference: Promise<FastifyInstance> | null = null
+  app.get('/docs', hidden, async (_request, reply) => reply.redirect('/docs/', 301))
+  app.get('/docs/*', hidden, async (request, reply) => {
+    reference ??= openReference()
+    const page = await (await reference).inject({ url: request.url })
+    return reply.code(page.statusCode).type(String(page.headers['content-type'])).send(page.rawPayload)
   })
 
   app.get('/errors', hidden, async (_request, reply) => {
@@ -57,6 +48,30 @@ export const platformRoutes: FastifyPluginAsync<{ deps: Deps }> = async (app, { 
     const rows = `<p>Code <code>${code}</code>, HTTP status ${status}</p><h2>Cause</h2><p>${html(cause)}</p><h2>Cure</h2><p>${html(cure)}</p>`
     return reply.type('text/html; charset=utf-8').send(page(title, `${rows}<p><a href="/errors">All codes</a></p>`))
   })
+}
+
+/**
+ * The interactive reference. It is 4 MB of script that take 26 MB of memory, so it is loaded for its first reader.
+ * Everything the page needs comes from this server: it works without any other network.
+ */
+async function openReference(): Promise<FastifyInstance> {
+  const { default: reference } = await import('@scalar/fastify-api-reference')
+  const pages = Fastify()
+  await pages.register(reference, {
+    routePrefix: '/docs',
+    configuration: {
+      url: '/openapi.json',
+      pageTitle: 'Berth API reference',
+      withDefaultFonts: false,
+      telemetry: false,
+      hideClientButton: true,
+      showDeveloperTools: 'never',
+      authentication: { preferredSecurityScheme: 'bearer' },
+      agent: { disabled: true },
+      mcp: { disabled: true },
+    } as never,
+  })
+  return pages
 }
 
 // The catalogue marks code with backticks.

@@ -84,17 +84,23 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
         operationId: 'getZoneStatus',
         tags: ['DNS'],
         summary: 'Compare the nameservers',
-        description: 'The serial of the zone in the database, and the one that each nameserver serves at this moment.',
+        description:
+          'The serial of the zone in the database, and the one that each nameserver and secondary serves at this moment.',
         params: ZoneParams,
         response: { 200: Named(ZoneStatus) },
       },
     },
     async (request) => {
       const zone = await findZone(db, request.actor, request.params.domain)
+      // Our own listeners have the names of the configuration; secondaries have none but their address.
+      const own = config.nameserverListen.map((address, index) => ({
+        address,
+        name: config.nameservers[index] ?? address,
+      }))
+      const secondaries = config.nameserverSecondaries.map((address) => ({ address, name: address }))
       const nameservers = await Promise.all(
-        config.nameserverListen.map(async (address, index) => {
+        [...own, ...secondaries].map(async ({ name, address }) => {
           const { serial, error } = await probeSoa(address, zone.name)
-          const name = config.nameservers[index] ?? address
           return { name, address, serial, current: serial === zone.serial, error }
         }),
       )

@@ -12,9 +12,9 @@ export type Bodies = {
   open(variant: Variant): Promise<FileHandle>
 }
 
-/** A bundle of a usual size fits in when compressed; 64 MB hold at least 256 of the largest. */
+/** A bundle of a usual size fits in when compressed; 32 MB hold at least 128 of the largest. */
 export const largestInMemory = 256 << 10
-const mostBytes = 64 << 20
+const mostBytes = 32 << 20
 
 export function createBodies(artifacts: Artifacts): Bodies {
   const kept = new LRUCache<string, Buffer>({ max: 50_000, maxSize: mostBytes })

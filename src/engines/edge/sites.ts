@@ -29,7 +29,7 @@ const bytesPerSite = 1_200
 const bytesPerFile = 450
 const bytesPerAnswer = 900
 const bytesPerRule = 300
-const mostBytes = 48 << 20
+const mostBytes = 24 << 20
 const mostSites = 20_000
 // Whatever a site brings, its rules are read by a program that serves others too.
 const longestRules = 256 << 10
