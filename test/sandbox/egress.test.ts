@@ -83,7 +83,7 @@ describe('with a list of allowed hosts', () => {
   bubblewrapTest('there is no way past the proxy', async () => {
     const program = `
       const { connect } = require('net')
-      for (const host of ['127.0.0.1', '1.1.1.1', '169.254.169.254', 'registry.npmjs.org'])
+      for (const host of ['127.0.0.1', '192.0.2.1', '169.254.169.254', 'example.com'])
         connect({ host, port: ${port} }).on('connect', () => console.log('connected'))
           .on('error', (error) => console.log(error.code))`
     const { stdout } = await run(await bubblewrap(), ['node', '-e', program], { egress: { allow: [] } })
