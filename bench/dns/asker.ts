@@ -1,0 +1,95 @@
+// Asks a nameserver over UDP from here: to see that it is up, that it answers rightly, and when an answer changes.
+import { createSocket } from 'node:dgram'
+import { classIn, rcodes, typeNumbers, wireName } from '../../src/engines/nameserver/wire.ts'
+import type { Question } from './mix.ts'
+
+export type Answer = { rcode: number; answers: number; authoritative: boolean }
+
+export type Asker = {
+  /** Null if nothing came in time. */
+  ask(name: string, type: Question['type'], timeoutMs?: number): Promise<Answer | null>
+  leave(): void
+}
+
+const atOnce = 64
+
+export function packet(id: number, name: string, type: Question['type']): Buffer {
+  const head = Buffer.alloc(12)
+  head.writeUInt16BE(id, 0)
+  head.writeUInt16BE(1, 4)
+  const tail = Buffer.alloc(4)
+  tail.writeUInt16BE(typeNumbers[type], 0)
+  tail.writeUInt16BE(classIn, 2)
+  return Buffer.concat([head, Buffer.from(wireName(name), 'latin1'), tail])
+}
+
+export async function createAsker(port: number): Promise<Asker> {
+  const socket = createSocket('udp4')
+  const waiting = new Map<number, (answer: Answer | null) => void>()
+  socket.on('message', (message) => {
+    if (message.length < 12) return
+    const flags = message.readUInt16BE(2)
+    const answer = { rcode: flags & 15, answers: message.readUInt16BE(6), authoritative: (flags & 0x400) !== 0 }
+    waiting.get(message.readUInt16BE(0))?.(answer)
+  })
+  // Nobody listens yet: the question runs into its time.
+  socket.on('error', () => {})
+  await new Promise<void>((resolve) => socket.connect(port, '127.0.0.1', () => resolve()))
+  let last = 0
+  return {
+    ask(name, type, timeoutMs = 2_000) {
+      last = (last + 1) & 0xffff
+      const id = last
+      return new Promise((resolve) => {
+        const done = (answer: Answer | null) => {
+          clearTimeout(timer)
+          waiting.delete(id)
+          resolve(answer)
+        }
+        const timer = setTimeout(done, timeoutMs, null)
+        waiting.set(id, done)
+        socket.send(packet(id, name, type), () => {})
+      })
+    },
+    leave: () => void socket.close(),
+  }
+}
+
+/**
+ * Asks everything once and throws at the first answer that is not the right one: a zone that is not loaded is refused
+ * fast, and the figure would look better for it. Fills the caches on the way.
+ */
+export async function expectAnswers(server: string, port: number, mix: Question[]): Promise<void> {
+  const asker = await createAsker(port)
+  let next = 0
+  const work = async () => {
+    while (next < mix.length) {
+      const { name, type, rcode, answers } = mix[next++]!
+      const answer = (await asker.ask(name, type)) ?? (await asker.ask(name, type))
+      if (!answer?.authoritative || answer.rcode !== rcode || answer.answers !== answers) {
+        const got = answer ? JSON.stringify(answer) : 'nothing'
+        throw new Error(`${server} answers ${name} ${type} with ${got}, not with rcode ${rcode} and ${answers} records`)
+      }
+    }
+  }
+  try {
+    await Promise.all(Array.from({ length: atOnce }, work))
+  } finally {
+    asker.leave()
+  }
+}
+
+/** Whether the server has the zone within the time; asks until then. */
+export async function answersWithin(port: number, zone: string, timeoutMs: number, running: () => boolean) {
+  const asker = await createAsker(port)
+  const untilMs = performance.now() + timeoutMs
+  try {
+    while (performance.now() < untilMs && running()) {
+      const answer = await asker.ask(zone, 'SOA', 20)
+      if (answer?.rcode === rcodes.NOERROR && answer.authoritative) return true
+    }
+    return false
+  } finally {
+    asker.leave()
+  }
+}

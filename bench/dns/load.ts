@@ -1,0 +1,57 @@
+// Slices of load by dnsperf, in turns over several servers.
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { median } from '../figures.ts'
+import type { Server } from './servers.ts'
+
+const execute = promisify(execFile)
+
+/** Answers a second, and the server's own processor time for one of them. */
+export type Slice = { perSecond: number; cpuUs: number }
+export type Target = { server: Server; mixFile: string }
+
+// Enough sockets that servers with one per processor get their share on each; enough in flight that nobody waits.
+const clients = 16
+const threads = 2
+const inFlight = 200
+const highestLost = 0.001
+
+/** Throws if answers were lost, or were errors: then the figure is not of answers. */
+export async function load(program: string, target: Target, limit: ['-l' | '-n', number]): Promise<Slice> {
+  const { server, mixFile } = target
+  const args = ['-s', '127.0.0.1', '-p', String(server.ports[0]), '-d', mixFile, '-e', '-c', String(clients)]
+  args.push('-T', String(threads), '-q', String(inFlight), '-t', '2', limit[0], String(limit[1]))
+  const beforeMs = await server.cpuMs()
+  const { stdout } = await execute(program, args)
+  const usedMs = (await server.cpuMs()) - beforeMs
+  const figure = (label: RegExp) => Number(label.exec(stdout)?.[1])
+  const sent = figure(/Queries sent:\s+(\d+)/)
+  const completed = figure(/Queries completed:\s+(\d+)/)
+  const perSecond = figure(/Queries per second:\s+([\d.]+)/)
+  const wrong = /REFUSED|SERVFAIL|FORMERR|NOTIMP/.test(stdout)
+  if (!(perSecond > 0) || wrong || sent - completed > sent * highestLost) {
+    throw new Error(`${server.name} under load:\n${stdout}`)
+  }
+  return { perSecond, cpuUs: (usedMs * 1000) / completed }
+}
+
+/** For each target its slices, round by round. */
+export async function loadInTurns(program: string, targets: Target[], rounds: number, seconds: number, what: string) {
+  const slices: Slice[][] = targets.map(() => [])
+  for (const target of targets) await load(program, target, ['-l', 1])
+  for (let round = 0; round < rounds; round++) {
+    console.error(`${what}, round ${round + 1} of ${rounds} …`)
+    // There and back again, so that a machine that gets slower or faster favours nobody.
+    for (const index of round % 2 === 0 ? targets.keys() : [...targets.keys()].reverse()) {
+      slices[index]!.push(await load(program, targets[index]!, ['-l', seconds]))
+    }
+  }
+  return slices
+}
+
+export const middle = (slices: Slice[], figure: keyof Slice) => median(slices.map((slice) => slice[figure]))
+
+/** The median of ratios of slices that ran side by side. */
+export function ratio(above: Slice[], below: Slice[], figure: keyof Slice = 'perSecond'): number {
+  return median(above.map((slice, round) => slice[figure] / below[round]![figure]))
+}

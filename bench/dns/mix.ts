@@ -1,0 +1,60 @@
+// The questions: what resolvers ask of such zones, with what a right answer to each looks like.
+import { writeFile } from 'node:fs/promises'
+import { rcodes, type typeNumbers } from '../../src/engines/nameserver/wire.ts'
+import { zoneName } from './zones.ts'
+
+export type Question = {
+  name: string
+  type: keyof typeof typeNumbers
+  rcode: number
+  /** Records in the answer section. */
+  answers: number
+}
+
+type Kind = { share: number; label: string; type: Question['type']; rcode?: number; answers: number }
+
+// Shares of 100. {k} is one of `variants` names that no record spells out.
+const kinds: Kind[] = [
+  { share: 22, label: '', type: 'A', answers: 1 },
+  { share: 12, label: '', type: 'AAAA', answers: 1 },
+  { share: 8, label: '', type: 'MX', answers: 1 },
+  { share: 6, label: '', type: 'TXT', answers: 1 },
+  { share: 3, label: '', type: 'NS', answers: 2 },
+  { share: 2, label: '', type: 'SOA', answers: 1 },
+  { share: 1, label: '', type: 'CAA', answers: 1 },
+  { share: 14, label: 'www.', type: 'A', answers: 2 },
+  { share: 6, label: 'api.', type: 'A', answers: 2 },
+  { share: 4, label: 'mail.', type: 'A', answers: 1 },
+  { share: 5, label: 'mail.', type: 'AAAA', answers: 0 },
+  { share: 3, label: 'api.', type: 'TXT', answers: 0 },
+  { share: 7, label: 'app-{k}.apps.', type: 'A', answers: 1 },
+  { share: 7, label: 'missing-{k}.', type: 'A', rcode: rcodes.NXDOMAIN, answers: 0 },
+]
+const variants = 20
+
+/** Numbers below 1, the same ones in every run. */
+export function randomNumbers(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+export function makeMix(count: number, zones: number, seed: number): Question[] {
+  const random = randomNumbers(seed)
+  const dice = kinds.flatMap((kind) => new Array<Kind>(kind.share).fill(kind))
+  return Array.from({ length: count }, () => {
+    const { label, type, rcode = rcodes.NOERROR, answers } = dice[Math.floor(random() * dice.length)]!
+    const zone = zoneName(1 + Math.floor(random() * zones))
+    const variant = String(Math.floor(random() * variants))
+    return { name: label.replace('{k}', variant) + zone, type, rcode, answers }
+  })
+}
+
+/** In the format of dnsperf. */
+export async function writeMix(file: string, mix: Question[]): Promise<void> {
+  await writeFile(file, mix.map(({ name, type }) => `${name} ${type}\n`).join(''))
+}

@@ -1,0 +1,133 @@
+// `npm run bench -- dns`: answers against Knot and PowerDNS in turns, from change to answer, and 100,000 zones.
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { availableParallelism, loadavg, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { startEmbeddedPostgres } from '../../src/embedded-postgres.ts'
+import { findProgram } from '../edge/peers.ts'
+import { compile } from '../edge/processes.ts'
+import { expectAnswers } from './asker.ts'
+import { measureChanges } from './changes.ts'
+import { load, loadInTurns } from './load.ts'
+import { makeMix, writeMix } from './mix.ts'
+import { reportAnswers, reportChanges, reportScale, type Scale } from './report.ts'
+import { type Server, startKnot, startOurs, startPowerDns } from './servers.ts'
+import { seed, writeZoneFiles } from './zones.ts'
+
+const sizes = { few: 1_000, many: 100_000 }
+const questions = 20_000
+// Spread over many zones, few of them are asked for a second time.
+const newQuestions = 200_000
+const parts = ['answers', 'changes', 'scale'] as const
+type Part = (typeof parts)[number]
+
+type Bench = {
+  directory: string
+  dnsperf: string | null
+  rounds: number
+  seconds: number
+  ours: Server
+  url: string
+  mixFile: string
+  /** Ours on another database; ended with the benchmark. */
+  startAnother(name: string, size: number): Promise<{ server: Server; url: string; seedMs: number }>
+}
+
+export async function run(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      // For example `--only answers,changes` leaves the 100,000 zones out.
+      only: { type: 'string', default: parts.join(',') },
+      rounds: { type: 'string', default: '4' },
+      seconds: { type: 'string', default: '4' },
+    },
+  })
+  const wanted = values.only.split(',') as Part[]
+  const unknown = wanted.find((part) => !parts.includes(part))
+  if (unknown !== undefined) throw new Error(`There is no part ${unknown}; known are ${parts.join(', ')}.`)
+  const [loadBefore] = loadavg()
+  const directory = await mkdtemp(join(tmpdir(), 'berth-bench-'))
+  // PostgreSQL runs as another user under root and must get through.
+  await chmod(directory, 0o711)
+  const closers: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })]
+  try {
+    const postgres = await startEmbeddedPostgres({ directory: join(directory, 'postgres'), durable: false })
+    closers.push(() => postgres.stop())
+    const program = await compile(join(directory, 'compiled'))
+    const startAnother: Bench['startAnother'] = async (name, size) => {
+      const startedMs = performance.now()
+      const url = await seed(postgres, name, size)
+      const seedMs = performance.now() - startedMs
+      const server = await startOurs(program, directory, name, url)
+      closers.push(() => server.stop())
+      return { server, url, seedMs }
+    }
+    const { server: ours, url } = await startAnother('few', sizes.few)
+    const mixFile = join(directory, 'mix')
+    const mix = makeMix(questions, sizes.few, 1)
+    await writeMix(mixFile, mix)
+    await expectAnswers(ours.name, ours.ports[0]!, mix)
+    const dnsperf = findProgram('dnsperf')
+    if (dnsperf === null) console.log('dnsperf is not installed: nothing is said about answers a second.\n')
+    const { rounds, seconds } = { rounds: Number(values.rounds), seconds: Number(values.seconds) }
+    const bench: Bench = { directory, dnsperf, rounds, seconds, ours, url, mixFile, startAnother }
+    if (wanted.includes('answers')) await compareAnswers(bench)
+    if (wanted.includes('changes')) reportChanges(sizes.few, await measureChanges(url, ours, sizes.few, 10))
+    if (wanted.includes('scale')) reportScale(await measureScale(bench), sizes)
+    console.log(`load average before the start ${loadBefore!.toFixed(1)} on ${availableParallelism()} processors`)
+  } finally {
+    for (const close of closers.reverse()) await close()
+  }
+}
+
+async function compareAnswers({ directory, dnsperf, ours, mixFile, rounds, seconds }: Bench): Promise<void> {
+  if (dnsperf === null) return
+  const zones = await writeZoneFiles(directory, sizes.few)
+  const mix = makeMix(questions, sizes.few, 1)
+  const servers = [ours]
+  try {
+    for (const [name, start] of [
+      ['PowerDNS', startPowerDns],
+      ['Knot', startKnot],
+    ] as const) {
+      const peer = await start(directory, zones, sizes.few)
+      if (peer) servers.push(peer)
+      else console.log(`${name} is not installed: it is left out.`)
+    }
+    for (const { name, ports } of servers) for (const port of ports) await expectAnswers(name, port, mix)
+    const targets = servers.map((server) => ({ server, mixFile }))
+    const slices = await loadInTurns(dnsperf, targets, rounds, seconds, 'answers/s')
+    const bytes = await Promise.all(servers.map((server) => server.residentBytes()))
+    reportAnswers(servers.map(({ name }, i) => ({ name, slices: slices[i]!, residentBytes: bytes[i]! })))
+  } finally {
+    for (const server of servers) if (server !== ours) await server.stop()
+  }
+}
+
+async function measureScale(bench: Bench): Promise<Scale> {
+  const { directory, dnsperf, ours, mixFile, rounds, seconds } = bench
+  console.error(`${sizes.many.toLocaleString('en')} zones …`)
+  const { server: many, url, seedMs } = await bench.startAnother('many', sizes.many)
+  const startedBytes = await many.residentBytes()
+  const mix = makeMix(questions, sizes.many, 2)
+  await expectAnswers(many.name, many.ports[0]!, mix)
+  const scale: Scale = { seedMs, startMs: many.startMs, startedBytes, loadedBytes: 0, few: [], many: [], fresh: null }
+  if (dnsperf !== null) {
+    const manyFile = join(directory, 'mix-many')
+    await writeMix(manyFile, mix)
+    const targets = [
+      { server: ours, mixFile },
+      { server: many, mixFile: manyFile },
+    ]
+    const [few, more] = await loadInTurns(dnsperf, targets, Math.max(2, rounds - 1), seconds, 'many zones')
+    scale.few = few!
+    scale.many = more!
+    const freshFile = join(directory, 'mix-fresh')
+    await writeMix(freshFile, makeMix(newQuestions, sizes.many, 4))
+    scale.fresh = await load(dnsperf, { server: many, mixFile: freshFile }, ['-n', 1])
+  }
+  reportChanges(sizes.many, await measureChanges(url, many, sizes.many, 3))
+  scale.loadedBytes = await many.residentBytes()
+  return scale
+}
