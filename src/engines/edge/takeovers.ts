@@ -52,7 +52,11 @@ export function createTakeovers(servers: Servers | undefined, log: Logger): Take
     } catch (err) {
       // The old one goes on; where there is none, the visitor is told why.
       log.warn({ err, deploymentId: next.deploymentId }, 'a server is not healthy and does not take over')
-      if (production.host.target) return
+      if (production.host.target) {
+        // What is wanted is forgotten, so that the next reading of the table tries again.
+        if (production.wanted === next.deploymentId) production.wanted = production.host.target.deploymentId
+        return
+      }
     }
     if (production.wanted === next.deploymentId) assign(production.host, next)
     else retire(next.deploymentId)
