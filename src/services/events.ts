@@ -7,8 +7,6 @@ import { newId } from '../ids.ts'
 import { type PageOf, type PageRequest, pageOf } from '../page.ts'
 import type { EventQuery, Event as EventSchema, eventTypes } from '../schemas/events.ts'
 
-export { eventTypes } from '../schemas/events.ts'
-
 export type EventType = (typeof eventTypes)[number]
 
 export type NewEvent = {

@@ -6,6 +6,7 @@ import { type Db, inTransaction, rows, sql } from '../db.ts'
 import { Fault, type FieldError, invalidField } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { type PageOf, type PageRequest, pageOf } from '../page.ts'
+import { eventTypes } from '../schemas/events.ts'
 import type {
   ChangeWebhook,
   CreateWebhook,
@@ -13,7 +14,7 @@ import type {
   WebhookWithSecret as WithSecretSchema,
 } from '../schemas/webhooks.ts'
 import type { Vault } from '../secrets.ts'
-import { type EventType, eventTypes } from './events.ts'
+import type { EventType } from './events.ts'
 import { type TargetRules, targetRefusal } from './webhook-targets.ts'
 
 export type WebhookView = Static<typeof WebhookSchema>

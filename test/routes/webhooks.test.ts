@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { eventTypes } from '../../src/services/events.ts'
+import { eventTypes } from '../../src/schemas/events.ts'
 import { insertToken } from '../../src/services/tokens.ts'
 import { subscribes } from '../../src/services/webhooks.ts'
 import { type Answer, startApi, type TestApi } from '../helpers/api.ts'

@@ -23,6 +23,3 @@ export class BuildFailure extends Error {
     this.code = code
   }
 }
-
-/** The deployment was canceled or deleted: nothing is left to say. */
-export class BuildCanceled extends Error {}
