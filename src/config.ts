@@ -28,6 +28,10 @@ const Environment = Type.Object({
   NAMESERVER_SECONDARIES: List(),
   NAMESERVER_TSIG: Text(),
   DNS_RESOLVERS: List(),
+  ACME_DIRECTORY_URL: Text(),
+  ACME_EMAIL: Text(),
+  ACME_CA_FILE: Text(),
+  ACME_EAB: Text(),
   GIT_URL_TEMPLATE: Text('https://github.com/{repo}.git'),
   REGION: Text('local-1'),
   BUILD_CONCURRENCY: Type.Integer({ minimum: 1, default: 2 }),
@@ -77,6 +81,15 @@ function tsigKey(text: string): { name: string; secret: Buffer } {
   return { name: name.toLowerCase().replace(/\.$/, ''), secret: bytes }
 }
 
+/** `kid:key`, the key in base64url as the authority gave it. */
+function externalAccount(text: string): { kid: string; key: string } {
+  const at = text.lastIndexOf(':')
+  if (at < 1 || !/^[A-Za-z0-9_-]+=*$/.test(text.slice(at + 1))) {
+    throw new ConfigError('ACME_EAB must be <key id>:<key>, the key in base64url as the authority gave it.')
+  }
+  return { kid: text.slice(0, at), key: text.slice(at + 1) }
+}
+
 /** Reads the given environment; an empty variable counts as unset. Throws ConfigError with one sentence per fault. */
 export function loadConfig(source: Record<string, string | undefined>) {
   const given = Object.fromEntries(
@@ -102,6 +115,9 @@ export function loadConfig(source: Record<string, string | undefined>) {
   if (!env.GIT_URL_TEMPLATE.includes('{repo}')) unsafe.push('GIT_URL_TEMPLATE must contain {repo}.')
   if (env.NAMESERVER_SECONDARIES && !env.NAMESERVER_TSIG) unsafe.push('NAMESERVER_SECONDARIES needs NAMESERVER_TSIG.')
   if (list(env.NAMESERVERS).length !== 2) unsafe.push('NAMESERVERS must name two hosts.')
+  if (env.ACME_DIRECTORY_URL && !/^https:\/\//.test(env.ACME_DIRECTORY_URL)) {
+    unsafe.push('ACME_DIRECTORY_URL must start with https://.')
+  }
   if (production) {
     if (!env.DATABASE_URL)
       unsafe.push('DATABASE_URL is required in production: the embedded database is for development.')
@@ -138,6 +154,15 @@ export function loadConfig(source: Record<string, string | undefined>) {
     nameserverTsig: env.NAMESERVER_TSIG ? tsigKey(env.NAMESERVER_TSIG) : null,
     /** Asked about names that are not ours; empty: the system's. */
     dnsResolvers: list(env.DNS_RESOLVERS),
+    /** Null: the internal development CA signs. */
+    acme: env.ACME_DIRECTORY_URL
+      ? {
+          directoryUrl: env.ACME_DIRECTORY_URL,
+          email: env.ACME_EMAIL || null,
+          caFile: env.ACME_CA_FILE || null,
+          eab: env.ACME_EAB ? externalAccount(env.ACME_EAB) : null,
+        }
+      : null,
     gitUrlTemplate: env.GIT_URL_TEMPLATE,
     region: env.REGION,
     build: {

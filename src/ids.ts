@@ -4,7 +4,20 @@ import { randomBytes } from 'node:crypto'
 // Digits before letters, so that text order is creation order; without i, l, o and u, which are misread.
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
 
-export type IdPrefix = 'acc' | 'prj' | 'dpl' | 'dom' | 'rec' | 'tkt' | 'msg' | 'tok' | 'whk' | 'dlv' | 'evt'
+export type IdPrefix =
+  | 'acc'
+  | 'prj'
+  | 'dpl'
+  | 'dom'
+  | 'rec'
+  | 'tkt'
+  | 'msg'
+  | 'tok'
+  | 'whk'
+  | 'dlv'
+  | 'evt'
+  | 'crt'
+  | 'chl'
 
 let lastMs = 0
 let counter = 0

@@ -10,12 +10,13 @@ import type { Config } from './config.ts'
 import { closeDatabase, type Database, openDatabase } from './db.ts'
 import type { Deps } from './deps.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
-import { startBuilds } from './engines/builder/start.ts'
+import { buildHandlers } from './engines/builder/start.ts'
 import { createEdge } from './engines/edge/server.ts'
 import { createServers } from './engines/edge/servers/servers.ts'
 import { createNameserver } from './engines/nameserver/server.ts'
 import { createTransfers } from './engines/nameserver/transfer/transfers.ts'
 import { makeDataDirectory, makeDemo, readSecretsKey } from './first-start.ts'
+import { startWorker } from './jobs/worker.ts'
 import { serveMetrics } from './metrics-server.ts'
 import { listen } from './notifications.ts'
 import { createRepositories } from './repositories.ts'
@@ -125,7 +126,7 @@ export async function start(config: Config, wanted: readonly Role[]): Promise<Ru
       closers.push(() => nameserver.close())
     }
     if (sandbox && wanted.includes('worker')) {
-      const worker = startBuilds({ ...shared, sandbox })
+      const worker = startWorker(db, notifications, log, { ...buildHandlers({ ...shared, sandbox }) })
       closers.push(() => worker.stop())
     }
     if (wanted.includes('api')) {

@@ -11,6 +11,10 @@ type Topics = {
   log: [deploymentId: string]
   /** The records or the owner of a domain of this name changed, or it came or went. */
   zone: [name: string]
+  /** The certificate of this name is another one, or is gone. */
+  certificate: [name: string]
+  /** What a certificate authority wants to see under this token came or went. */
+  challenge: [token: string]
   /** The connection was lost and is back: whatever was missed in between must be read again. */
   reconnected: []
   lost: []
@@ -22,6 +26,15 @@ export type Notifications = {
   nextEvent(accountId: string, subject: string, timeoutMs: number): { done: Promise<void>; cancel(): void }
   readonly connected: boolean
   close(): Promise<void>
+}
+
+// A channel for each topic that says no more than a name.
+const channels: Record<string, 'job' | 'log' | 'zone' | 'certificate' | 'challenge'> = {
+  berth_job: 'job',
+  berth_log: 'log',
+  berth_zone: 'zone',
+  berth_certificate: 'certificate',
+  berth_challenge: 'challenge',
 }
 
 const reconnectDelaysMs = [100, 250, 500, 1_000, 2_000]
@@ -40,12 +53,13 @@ export async function listen(url: string, log: Logger): Promise<Notifications> {
       if (channel === 'berth_event') {
         const [type = '', accountId = '', subject = ''] = payload.split(' ')
         emitter.emit('event', { type, accountId, subject })
-      } else if (channel === 'berth_job') emitter.emit('job', payload)
-      else if (channel === 'berth_zone') emitter.emit('zone', payload)
-      else emitter.emit('log', payload)
+      } else {
+        const topic = channels[channel]
+        if (topic) emitter.emit(topic, payload)
+      }
     })
     await fresh.connect()
-    await fresh.query('LISTEN berth_event; LISTEN berth_job; LISTEN berth_log; LISTEN berth_zone')
+    await fresh.query(['berth_event', ...Object.keys(channels)].map((channel) => `LISTEN ${channel}`).join('; '))
     client = fresh
     fresh.on('end', () => {
       if (client === fresh) lose()

@@ -8,9 +8,15 @@ import type { JobKind, JobKinds } from './kinds.ts'
  * The insert of a job, as one more part of the statement that makes the change: written if `source` has a row.
  * A key makes two waiting jobs one, run at the earlier time; one that is running already is run once more.
  */
-export function jobSql<K extends JobKind>(kind: K, key: string | null, payload: JobKinds[K], source: Sql): Sql {
-  return sql`INSERT INTO job (kind, key, payload)
-    SELECT ${kind}, ${key}, ${JSON.stringify(payload)}::jsonb FROM ${source}
+export function jobSql<K extends JobKind>(
+  kind: K,
+  key: string | null,
+  payload: JobKinds[K],
+  source: Sql,
+  runAt: Date | null = null,
+): Sql {
+  return sql`INSERT INTO job (kind, key, payload, run_at)
+    SELECT ${kind}, ${key}, ${JSON.stringify(payload)}::jsonb, COALESCE(${runAt}::timestamptz, now()) FROM ${source}
     ON CONFLICT (kind, key) WHERE failed_at IS NULL
     DO UPDATE SET run_at = CASE WHEN job.locked_by IS NULL THEN LEAST(job.run_at, excluded.run_at) ELSE excluded.run_at END`
 }
@@ -21,6 +27,8 @@ export async function enqueue<K extends JobKind>(
   kind: K,
   key: string | null,
   payload: JobKinds[K],
+  runAt: Date | null = null,
 ): Promise<void> {
-  await rows(db, sql`WITH one AS (SELECT 1), queued AS (${jobSql(kind, key, payload, sql`one`)}) SELECT 1 AS done`)
+  const queued = jobSql(kind, key, payload, sql`one`, runAt)
+  await rows(db, sql`WITH one AS (SELECT 1), queued AS (${queued}) SELECT 1 AS done`)
 }

@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Artifacts, createArtifacts } from '../../../src/artifacts.ts'
-import { startBuilds } from '../../../src/engines/builder/start.ts'
-import type { Worker } from '../../../src/jobs/worker.ts'
+import { buildHandlers } from '../../../src/engines/builder/start.ts'
+import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
 import { createSandbox } from '../../../src/sandbox/sandbox.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { type GitHost, startGitHost } from '../../helpers/git-host.ts'
@@ -32,7 +32,10 @@ export async function startPlatform(environment: Record<string, string> = {}, wi
   const api = await startApi({ GIT_URL_TEMPLATE: host.template, BUILD_TIMEOUT_MS: '60000', ...environment })
   const artifacts = createArtifacts(join(api.config.dataDir, 'artifacts'))
   const sandbox = await createSandbox('auto', { searchPath: process.env.PATH! })
-  const worker: Worker | null = withWorker ? startBuilds({ ...api.deps, artifacts, sandbox }) : null
+  const { db, notifications, log } = api.deps
+  const worker: Worker | null = withWorker
+    ? startWorker(db, notifications, log, buildHandlers({ ...api.deps, artifacts, sandbox }))
+    : null
   return {
     api,
     artifacts,
