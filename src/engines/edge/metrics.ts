@@ -6,6 +6,7 @@ export type EdgeMetrics = {
   registry: Registry
   /** Counts an answer whose head is written. */
   count(response: ServerResponse, bytes: number): void
+  countStatus(status: number, bytes: number): void
 }
 
 export function createEdgeMetrics(registry: Registry = new Registry(), hosts: () => number): EdgeMetrics {
@@ -38,12 +39,10 @@ export function createEdgeMetrics(registry: Registry = new Registry(), hosts: ()
       this.set(hosts())
     },
   })
-  return {
-    registry,
-    count(response, bytes) {
-      const group = Math.trunc(response.statusCode / 100)
-      requests[group] = (requests[group] ?? 0) + 1
-      sent += bytes
-    },
+  function countStatus(status: number, bytes: number): void {
+    const group = Math.trunc(status / 100)
+    requests[group] = (requests[group] ?? 0) + 1
+    sent += bytes
   }
+  return { registry, count: (response, bytes) => countStatus(response.statusCode, bytes), countStatus }
 }

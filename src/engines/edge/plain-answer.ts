@@ -1,0 +1,94 @@
+// The answer to a plain request as octets on the socket: the same that Node would write, made once per file.
+import type { Socket } from 'node:net'
+import type { Bodies } from './bodies.ts'
+import { preferenceOf } from './encodings.ts'
+import { hostName } from './host-header.ts'
+import type { Target } from './hosts.ts'
+import type { EdgeMetrics } from './metrics.ts'
+import type { PlainRequest } from './plain-request.ts'
+import { matchesTag } from './ranges.ts'
+import { resolve } from './resolve.ts'
+import type { Sites } from './sites.ts'
+import { bareHeaders, choose, type Variant } from './variants.ts'
+
+export type PlainAnswers = (request: PlainRequest, socket: Socket) => boolean
+
+export type PlainAnswerOptions = {
+  sites: Sites
+  bodies: Bodies
+  metrics: EdgeMetrics
+  keepAliveSeconds: number
+  /** What a host shows, if files are all it shows; null for whatever needs a second look (a redirect, a server, nobody). */
+  find(host: string, url: string): Target | null
+}
+
+// What Node refuses to write as a header; a site's own rules may hold anything.
+const writable = /^[\t\x20-\x7e\x80-\xff]*$/
+const token = /^[\w!#$%&'*+.^`|~-]+$/
+
+export function createPlainAnswers(options: PlainAnswerOptions): PlainAnswers {
+  const { sites, bodies, metrics, find } = options
+  const heads = new WeakMap<Variant, { whole: string | null; bare: string | null }>()
+  let tail = ''
+  let tailUntilMs = 0
+
+  /** The headers that Node adds to every answer; the date changes once in a second. */
+  function tailNow(): string {
+    const nowMs = Date.now()
+    if (nowMs >= tailUntilMs) {
+      const date = new Date(nowMs).toUTCString()
+      tail = `Date: ${date}\r\nConnection: keep-alive\r\nKeep-Alive: timeout=${options.keepAliveSeconds}\r\n\r\n`
+      tailUntilMs = nowMs - (nowMs % 1000) + 1000
+    }
+    return tail
+  }
+
+  function headsOf(variant: Variant): { whole: string | null; bare: string | null } {
+    let known = heads.get(variant)
+    if (!known) {
+      known = { whole: head('200 OK', variant.headers), bare: head('304 Not Modified', bareHeaders(variant)) }
+      heads.set(variant, known)
+    }
+    return known
+  }
+
+  return ({ host, url, acceptEncoding, ifNoneMatch }, socket) => {
+    const name = hostName(host)
+    const target = name === null ? null : find(name, url)
+    const site = target && sites.get(target.deploymentId)
+    if (!site || site.kind === 'node') return false
+    const mark = url.indexOf('?')
+    const path = mark < 0 ? url : url.slice(0, mark)
+    if (path.includes('%')) return false
+    const found = resolve(site, path, mark < 0 ? '' : url.slice(mark))
+    if (found?.kind !== 'file' || found.status !== 200) return false
+    const variant = choose(found.variants ?? site.variantsOf(found, path), preferenceOf(acceptEncoding))
+    if (ifNoneMatch !== undefined && matchesTag(ifNoneMatch, variant.etag)) {
+      const { bare } = headsOf(variant)
+      if (bare === null) return false
+      socket.write(bare + tailNow(), 'latin1')
+      metrics.countStatus(304, 0)
+      return true
+    }
+    const body = bodies.get(variant)
+    const { whole } = headsOf(variant)
+    if (body === undefined || whole === null) return false
+    // Corked, the two are one call of the system.
+    socket.cork()
+    socket.write(whole + tailNow(), 'latin1')
+    socket.write(body)
+    socket.uncork()
+    metrics.countStatus(200, body.length)
+    return true
+  }
+}
+
+/** Null if a header cannot be written; Node then says so. */
+function head(status: string, headers: string[]): string | null {
+  let text = `HTTP/1.1 ${status}\r\n`
+  for (let i = 0; i < headers.length; i += 2) {
+    if (!token.test(headers[i]!) || !writable.test(headers[i + 1]!)) return null
+    text += `${headers[i]}: ${headers[i + 1]}\r\n`
+  }
+  return text
+}
