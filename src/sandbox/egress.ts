@@ -140,6 +140,6 @@ export function proxyEnvironment(egress: Egress): Record<string, string> {
     NO_PROXY: direct,
     no_proxy: direct,
     npm_config_noproxy: direct,
-    NODE_USE_ENV_PROXY: '1',
+    ...(egress.nodeFetch === false ? {} : { NODE_USE_ENV_PROXY: '1' }),
   }
 }

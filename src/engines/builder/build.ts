@@ -119,6 +119,7 @@ async function runCommand(
   const allowPrivate = [registryHost, git].map(
     ({ hostname, port, protocol }) => `${hostname}:${port || (protocol === 'http:' ? 80 : 443)}`,
   )
+  let lostNames = false
   const process = sandbox.run({
     argv: ['/bin/sh', '-c', task.command],
     workTree: task.workTree,
@@ -130,6 +131,8 @@ async function runCommand(
       HOME: '/tmp',
       npm_config_registry: registry,
       npm_config_cache: '/cache',
+      // What Node compiled of npm and the bundler in one command is there for the next, and for the next build.
+      NODE_COMPILE_CACHE: '/cache/compiled',
       npm_config_update_notifier: 'false',
       npm_config_fund: 'false',
       npm_config_audit: 'false',
@@ -141,8 +144,12 @@ async function runCommand(
       diskMb: maxDiskMb,
       timeoutMs: Math.max(1, task.deadline - Date.now()),
     },
-    egress: { allow: [], allowPrivate },
-    onOutput: (stream, chunk) => log.output(stream, chunk),
+    // A build starts Node a dozen times, and only the registry and the repository host could be fetched from.
+    egress: { allow: [], allowPrivate, nodeFetch: variables.NODE_USE_ENV_PROXY === '1' },
+    onOutput(stream, chunk) {
+      lostNames ||= chunk.includes('ENOTFOUND') || chunk.includes('EAI_AGAIN')
+      log.output(stream, chunk)
+    },
   })
   const cancel = () => void process.kill()
   signal.addEventListener('abort', cancel)
@@ -160,6 +167,7 @@ async function runCommand(
     throw new BuildFailure('build_out_of_disk', `${task.command} wrote more than ${maxDiskMb} MB.`)
   }
   if (exit.code !== 0) {
+    if (lostNames) log.system(`Builds reach ${registryHost.hostname} and ${git.hostname} alone, by HTTPS_PROXY.`)
     const how = exit.signal ? `was ended by ${exit.signal}` : `exited with ${exit.code}`
     throw new BuildFailure(task.failure, `${task.command} ${how}.`)
   }
