@@ -32,7 +32,8 @@ const pollMs = 2_000
 export function startWorker(db: Database, notifications: Notifications, log: Logger, handlers: Handlers): Worker {
   const name = `${hostname()}-${process.pid}-${randomLabel(6)}`
   const stopping = new AbortController()
-  const running = new Set<Promise<void>>()
+  /** Runs, and the asking for jobs: one that is asked for may still come while the worker stops. */
+  const running = new Set<Promise<unknown>>()
   const counts = new Map<JobKind, number>()
 
   async function take(kind: JobKind): Promise<Taken | undefined> {
@@ -60,6 +61,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
     }, heartbeatMs)
     const signal = AbortSignal.any([stopping.signal, lost.signal])
     try {
+      stopping.signal.throwIfAborted()
       // A job beyond its table is one whose workers died; it gets its end without another try.
       if (job.attempts > handler.retryDelaysMs.length + 1) throw new LostError()
       await handler.run(job.payload, { attempt: job.attempts, signal })
@@ -72,15 +74,20 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
     }
   }
 
-  /** Done, unless somebody asked for it again meanwhile. */
+  /** Done, unless somebody asked for it again: their time is told from ours by the very statement that deletes. */
   async function finish(job: Taken): Promise<void> {
+    const done = await rows(
+      db,
+      sql`DELETE FROM job WHERE id = ${job.id}::text::bigint AND locked_by = ${name}
+            AND run_at = ${job.runAt}::text::timestamptz RETURNING kind`,
+    )
+    if (done.length > 0) return
     const again = await rows(
       db,
       sql`UPDATE job SET locked_by = NULL, locked_until = NULL, attempts = 0
-          WHERE id = ${job.id}::text::bigint AND locked_by = ${name} AND run_at <> ${job.runAt}::text::timestamptz RETURNING kind`,
+          WHERE id = ${job.id}::text::bigint AND locked_by = ${name} RETURNING kind`,
     )
-    if (again.length > 0) return wake()
-    await rows(db, sql`DELETE FROM job WHERE id = ${job.id}::text::bigint AND locked_by = ${name} RETURNING kind`)
+    if (again.length > 0) wake()
   }
 
   async function fail<K extends JobKind>(kind: K, handler: Handler<K>, job: Taken, error: Error): Promise<void> {
@@ -110,7 +117,10 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       // Counted before it is asked for, so that two wake-ups do not both take the last place.
       counts.set(kind, (counts.get(kind) ?? 0) + 1)
       const free = () => counts.set(kind, counts.get(kind)! - 1)
-      const job = await take(kind).catch(() => undefined)
+      const asking = take(kind).catch(() => undefined)
+      running.add(asking)
+      const job = await asking
+      running.delete(asking)
       if (!job) return void free()
       const run = runJob(kind, handler, job)
         .catch((error) => log.error({ err: error, kind, jobId: job.id }, 'job could not be settled'))
@@ -137,7 +147,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       clearInterval(poll)
       for (const stop of off) stop()
       stopping.abort()
-      await Promise.all(running)
+      while (running.size > 0) await Promise.all(running)
     },
   }
 }

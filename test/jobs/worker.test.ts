@@ -84,6 +84,19 @@ describe('a job', () => {
     await until(async () => (await jobs()).length === 0)
   })
 
+  test('asked for again is run once more, even when that happens while it ends', async () => {
+    let wanted = 0
+    let seen = 0
+    work(async () => {
+      seen = wanted
+    })
+    for (let round = 1; round <= 100; round++) {
+      wanted = round
+      await add('again')
+      await until(() => seen === round)
+    }
+  })
+
   test('that fails is tried again by its table, then given up with the error recorded', async () => {
     let attempts = 0
     let given: Error | null = null
