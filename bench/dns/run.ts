@@ -11,7 +11,7 @@ import { measureChanges } from './changes.ts'
 import { load, loadInTurns } from './load.ts'
 import { makeMix, writeMix } from './mix.ts'
 import { reportAnswers, reportChanges, reportScale, type Scale } from './report.ts'
-import { type Server, startKnot, startOurs, startPowerDns } from './servers.ts'
+import { type Server, startFloor, startKnot, startOurs, startPowerDns } from './servers.ts'
 import { seed, writeZoneFiles } from './zones.ts'
 
 const sizes = { few: 1_000, many: 100_000 }
@@ -96,6 +96,7 @@ async function compareAnswers({ directory, dnsperf, ours, mixFile, rounds, secon
       else console.log(`${name} is not installed: it is left out.`)
     }
     for (const { name, ports } of servers) for (const port of ports) await expectAnswers(name, port, mix)
+    servers.push(await startFloor(directory))
     const targets = servers.map((server) => ({ server, mixFile }))
     const slices = await loadInTurns(dnsperf, targets, rounds, seconds, 'answers/s')
     const bytes = await Promise.all(servers.map((server) => server.residentBytes()))

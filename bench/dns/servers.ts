@@ -26,6 +26,7 @@ export type Server = {
 
 type Command = { name: string; program: string; args: string[]; cwd: string; env?: NodeJS.ProcessEnv; ports: number[] }
 
+export const floorName = 'Node’s echo'
 const processors = availableParallelism()
 const startTimeoutMs = 60_000
 // The unit of /proc/<pid>/stat is a hundredth of a second on every Linux.
@@ -46,6 +47,13 @@ export async function startOurs(program: string, directory: string, name: string
   const nodeArgs = (process.env.BENCH_NODE_ARGS ?? '').split(' ').filter((arg) => arg !== '')
   const args = [...nodeArgs, program, 'serve', '--roles', 'nameserver']
   return start({ name: 'Berth', program: process.execPath, args, cwd, env, ports })
+}
+
+/** No nameserver: it shows what the sockets of Node alone cost. */
+export async function startFloor(directory: string): Promise<Server> {
+  const port = await freePort()
+  const args = [join(import.meta.dirname, 'floor.ts'), String(port), String(processors)]
+  return start({ name: floorName, program: process.execPath, args, cwd: directory, ports: [port] })
 }
 
 /** Null where it is not installed. */

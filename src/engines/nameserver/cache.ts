@@ -2,17 +2,17 @@
 import type { Template } from './encode.ts'
 import { headerOctets, lowerCase, type Query } from './wire.ts'
 
-export type CachedAnswer = Template & {
+export type CachedAnswer<Source extends { live: boolean }> = Template & {
   /** The answer holds as long as this is live. */
-  source: { live: boolean }
+  source: Source
   rcode: number
   /** What counts as the same answer for the rate limit. */
   tuple: number
 }
 
-export type AnswerCache = {
-  get(message: Buffer, query: Query): CachedAnswer | null
-  set(query: Query, answer: CachedAnswer): void
+export type AnswerCache<Source extends { live: boolean }> = {
+  get(message: Buffer, query: Query): CachedAnswer<Source> | null
+  set(query: Pick<Query, 'hash'>, answer: CachedAnswer<Source>): void
   clear(): void
 }
 
@@ -25,15 +25,15 @@ const highestOctets = 4096
  * flood of random names can make it grow. The octets stand in slabs, which the collector sees as a few objects and not
  * as one each. When the slabs are full, everything is forgotten and begins again.
  */
-export function createAnswerCache(slotBits = 18, slabs = 64): AnswerCache {
+export function createAnswerCache<Source extends { live: boolean }>(slotBits = 18, slabs = 64): AnswerCache<Source> {
   const mask = (1 << slotBits) - 1
-  let slots = new Array<CachedAnswer | undefined>(mask + 1).fill(undefined)
+  let slots = new Array<CachedAnswer<Source> | undefined>(mask + 1).fill(undefined)
   const memory: Buffer[] = []
   let slab = 0
   let used = 0
 
   function clear(): void {
-    slots = new Array<CachedAnswer | undefined>(mask + 1).fill(undefined)
+    slots = new Array<CachedAnswer<Source> | undefined>(mask + 1).fill(undefined)
     slab = 0
     used = 0
   }

@@ -1,35 +1,44 @@
 // UDP and TCP on one address and one port.
 import type { Logger } from 'pino'
+import type { ListenAddress } from '../../dns/listen-address.ts'
 import type { NameserverMetrics } from './metrics.ts'
 import type { Responder } from './responder.ts'
 import { listenTcp, type TcpLimits } from './tcp.ts'
 import { listenUdp } from './udp.ts'
 
-export type ListenAddress = { host: string; port: number }
 export type Listeners = ListenAddress & { close(): Promise<void> }
+
+export type ListenOptions = {
+  metrics: NameserverMetrics
+  log: Logger
+  limits?: Partial<TcpLimits>
+  /** Left out, this thread answers over UDP as well. */
+  openUdp?(address: ListenAddress): Promise<{ close(): Promise<void> }>
+}
 
 const portAttempts = 5
 
-/** With port 0 the system chooses. It chooses for UDP alone, so TCP may find that port taken: then another is tried. */
+/**
+ * With port 0 the system chooses. It chooses for TCP alone, so UDP may find that port taken: then another is tried.
+ * TCP comes first because it tells of another server on the port also where UDP would share it with that one.
+ */
 export async function listenOn(
-  { host, port }: ListenAddress,
+  { host, port: wanted }: ListenAddress,
   responder: Responder,
-  metrics: NameserverMetrics,
-  log: Logger,
-  limits?: Partial<TcpLimits>,
+  { metrics, log, limits, openUdp = ({ host, port }) => listenUdp(host, port, responder, metrics, log) }: ListenOptions,
 ): Promise<Listeners> {
   for (let attempt = 1; ; attempt++) {
-    const udp = await listenUdp(host, port, responder, metrics, log)
+    const tcp = await listenTcp(host, wanted, responder, metrics, limits)
     try {
-      const tcp = await listenTcp(host, udp.port, responder, metrics, limits)
+      const udp = await openUdp({ host, port: tcp.port })
       const close = async () => {
         await tcp.close()
         await udp.close()
       }
-      return { host, port: udp.port, close }
+      return { host, port: tcp.port, close }
     } catch (error) {
-      await udp.close()
-      if (port !== 0 || attempt === portAttempts) throw error
+      await tcp.close()
+      if (wanted !== 0 || attempt === portAttempts) throw error
     }
   }
 }

@@ -27,14 +27,9 @@ export type Surroundings = {
   edge(target: string, type: number): Addresses | null
   /** Addresses of a name elsewhere, an empty list if it has none; null while they are not known. */
   resolved(target: string, type: number): Addresses | null
-  /** Texts that a certificate authority expects at this name now. */
-  challenges(name: string): readonly string[]
 }
 
 const highestChain = 8
-const challengeLabel = '\x0f_acme-challenge'
-// The authority asks once; nobody should remember the answer longer than the challenge lives.
-const challengeTtl = 30
 // Both strings of RFC 8482, section 4.2: CPU and an empty OS.
 const anyTtl = 3600
 const anySet: Rrset = {
@@ -117,20 +112,6 @@ function refer(zone: Zone, owner: string, node: ZoneNode, found: Found): void {
   }
 }
 
-function challengeSet(zone: Zone, name: string, around: Surroundings, found: Found): Rrset | null {
-  if (!name.startsWith(challengeLabel)) return null
-  found.cacheable = false
-  const texts = around.challenges(name)
-  if (texts.length === 0) return null
-  const own = zone.nodes.get(name)
-  const rdatas = texts.map((text) => textRdata([Buffer.from(text, 'latin1')]))
-  return {
-    type: typeNumbers.TXT,
-    ttl: challengeTtl,
-    rdatas: [...((own && setOf(own, typeNumbers.TXT)?.rdatas) ?? []), ...rdatas],
-  }
-}
-
 /** The set of this type at a node, whether it stands there or is made on the way. */
 function setAt(zone: Zone, node: ZoneNode, type: number, around: Surroundings, found: Found): Rrset | null {
   const set = setOf(node, type)
@@ -166,15 +147,13 @@ export function lookup(zone: Zone, name: string, type: number, around: Surroundi
       refer(zone, where.owner, where.node, found)
       return found
     }
-    const challenge = challengeSet(zone, owner, around, found)
-    if (where.kind === 'none' && !challenge) {
+    if (where.kind === 'none') {
       found.rcode = rcodes.NXDOMAIN
       found.authority.push({ owner: zone.origin, set: zone.negative })
       return found
     }
-    const node: ZoneNode =
-      challenge || where.kind === 'none' ? { sets: [challenge!], alias: null, cut: false } : where.node
-    if (where.kind === 'node' && where.wildcard) found.wildcard = true
+    const { node, wildcard } = where
+    if (wildcard) found.wildcard = true
     const any = type === typeNumbers.ANY && (node.sets.length > 0 || node.alias !== null)
     const set = any ? anySet : setAt(zone, node, type, around, found)
     if (set) {

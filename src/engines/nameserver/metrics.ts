@@ -2,33 +2,62 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { rcodes, typeNumbers } from './wire.ts'
 
-export type DropReason = 'unreadable' | 'source' | 'rate' | 'connections' | 'fault'
+const dropReasons = ['unreadable', 'source', 'rate', 'connections', 'fault', 'busy'] as const
+export type DropReason = (typeof dropReasons)[number]
 
-export type NameserverMetrics = {
-  registry: Registry
+/** What one thread counts, in memory that others can read. */
+export type Tallies = {
   /** Counts an answer that is sent. */
   count(type: number, rcode: number): void
   /** Counts a packet that gets none. */
   drop(reason: DropReason): void
+}
+
+export type NameserverMetrics = Tallies & {
+  registry: Registry
   /** True for the few packets whose time is taken. */
   isSampled(): boolean
   observe(seconds: number): void
+  /** Memory for the tallies of another thread, which are shown with one's own. */
+  addTallies(): SharedArrayBuffer
 }
 
 const typeNames = new Map<number, string>(Object.entries(typeNumbers).map(([name, number]) => [number, name]))
 const rcodeNames = new Map<number, string>(Object.entries(rcodes).map(([name, number]) => [number, name]))
 const rcodeRange = 32
+// Types that have no name here share a number: a label of the sender's choice would grow without bound.
+const typeRange = 258
+const counts = typeRange * rcodeRange
+const tallyOctets = (counts + dropReasons.length) * 8
 // Reading the clock twice for every packet would cost more than a cached answer does.
 const sampleEvery = 64
+
+export function createTallies(memory: SharedArrayBuffer): Tallies {
+  const tallies = new Float64Array(memory)
+  const drops = Object.fromEntries(dropReasons.map((reason, index) => [reason, counts + index]))
+  return {
+    count(type, rcode) {
+      tallies[(type < typeRange ? type : 0) * rcodeRange + (rcode & 31)]! += 1
+    },
+    drop(reason) {
+      tallies[drops[reason]!]! += 1
+    },
+  }
+}
 
 export function createNameserverMetrics(
   registry: Registry = new Registry(),
   zones: () => number,
   ageSeconds: () => number,
 ): NameserverMetrics {
-  // Types that have no name here share a number: a label of the sender's choice would grow without bound.
-  const counts = new Float64Array(258 * rcodeRange)
-  const dropped: Record<DropReason, number> = { unreadable: 0, source: 0, rate: 0, connections: 0, fault: 0 }
+  const memories: Float64Array[] = []
+  const addTallies = () => {
+    const memory = new SharedArrayBuffer(tallyOctets)
+    memories.push(new Float64Array(memory))
+    return memory
+  }
+  const sum = (index: number) => memories.reduce((all, memory) => all + memory[index]!, 0)
+  const own = createTallies(addTallies())
   let packets = 0
   new Counter({
     name: 'berth_nameserver_queries_total',
@@ -37,7 +66,8 @@ export function createNameserverMetrics(
     registers: [registry],
     collect() {
       this.reset()
-      for (const [index, count] of counts.entries()) {
+      for (let index = 0; index < counts; index++) {
+        const count = sum(index)
         if (count === 0) continue
         const type = typeNames.get(Math.floor(index / rcodeRange)) ?? 'other'
         this.inc({ type, rcode: rcodeNames.get(index % rcodeRange) ?? 'other' }, count)
@@ -51,7 +81,7 @@ export function createNameserverMetrics(
     registers: [registry],
     collect() {
       this.reset()
-      for (const [reason, count] of Object.entries(dropped)) this.inc({ reason }, count)
+      for (const [index, reason] of dropReasons.entries()) this.inc({ reason }, sum(counts + index))
     },
   })
   const seconds = new Histogram({
@@ -78,12 +108,8 @@ export function createNameserverMetrics(
   })
   return {
     registry,
-    count(type, rcode) {
-      counts[(type < 258 ? type : 0) * rcodeRange + (rcode & 31)]! += 1
-    },
-    drop(reason) {
-      dropped[reason]++
-    },
+    ...own,
+    addTallies,
     isSampled: () => packets++ % sampleEvery === 0,
     observe: (elapsed) => seconds.observe(elapsed),
   }

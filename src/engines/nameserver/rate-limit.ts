@@ -12,13 +12,23 @@ export type RateLimitOptions = {
   /** Every which limited answer is sent empty with TC, so that a real client can come back over TCP. */
   slip?: number
   isExempt?(address: string): boolean
+  /** Left out, a limit counts for itself; with it, all that have the same memory count together. */
+  memory?: RateLimitMemory
   now?(): number
 }
+
+/** A table of fixed size: a flood from forged addresses finds no list to fill. */
+export type RateLimitMemory = { buffer: SharedArrayBuffer; seed: number }
 
 // A resolver keeps what it was told, so a network that wants one answer this often is not resolving.
 const defaultPerSecond = 50
 const defaultSlip = 2
-const slotBits = 16
+const slots = 1 << 16
+const slotOctets = 24
+
+export function rateLimitMemory(): RateLimitMemory {
+  return { buffer: new SharedArrayBuffer(slots * slotOctets), seed: randomBytes(4).readInt32BE(0) }
+}
 
 function isLoopback(address: string): boolean {
   return address.startsWith('127.') || address === '::1' || address.startsWith('::ffff:127.')
@@ -41,21 +51,20 @@ function networkHash(address: string, seed: number): number {
 
 export function createRateLimit(options: RateLimitOptions = {}): RateLimit {
   const { perSecond = defaultPerSecond, slip = defaultSlip, isExempt = isLoopback, now = Date.now } = options
-  // A fixed table: a flood from forged addresses finds no list to fill. A bucket that another one takes over begins
-  // full, which errs on the side of answering, and which slots meet is not to be foreseen from outside.
-  const size = 1 << slotBits
-  const keys = new Int32Array(size)
-  const tokens = new Float64Array(size)
-  const lastMs = new Float64Array(size)
-  const limited = new Uint32Array(size)
-  const seed = randomBytes(4).readInt32BE(0)
+  // A bucket that another one takes over begins full, which errs on the side of answering, and which slots meet is not
+  // to be foreseen from outside. Threads write without waiting for each other: what that loses is an answer too many.
+  const { buffer, seed } = options.memory ?? rateLimitMemory()
+  const tokens = new Float64Array(buffer, 0, slots)
+  const lastMs = new Float64Array(buffer, slots * 8, slots)
+  const keys = new Int32Array(buffer, slots * 16, slots)
+  const limited = new Uint32Array(buffer, slots * 20, slots)
 
   return {
     judge(address, tuple) {
       if (isExempt(address)) return 'send'
       let key = Math.imul(networkHash(address, seed) ^ tuple, 0x85ebca6b)
       key ^= key >>> 13
-      const slot = (key ^ (key >>> 16)) & (size - 1)
+      const slot = (key ^ (key >>> 16)) & (slots - 1)
       const atMs = now()
       if (keys[slot] !== key) {
         keys[slot] = key

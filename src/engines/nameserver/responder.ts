@@ -3,22 +3,21 @@ import type { Logger } from 'pino'
 import type { Aliases } from './alias.ts'
 import type { AnswerCache } from './cache.ts'
 import type { Cookies } from './cookies.ts'
-import { bareAnswer, createEncoder, finishAnswer, type Options, optOctets } from './encode.ts'
+import { createEncoder, finishAnswer, optOctets } from './encode.ts'
+import { type Context, createFront, isSpecial, type Peer } from './front.ts'
 import { type Found, lookup, type Surroundings } from './lookup.ts'
 import type { NameserverMetrics } from './metrics.ts'
 import type { RateLimit } from './rate-limit.ts'
 import type { Transfers } from './transfers.ts'
-import { classIn, decodeQuery, emptyQuery, nameInQuery, opcodes, type Query, rcodes, typeNumbers } from './wire.ts'
+import { decodeQuery, emptyQuery, nameInQuery, type Query, rcodes, typeNumbers } from './wire.ts'
 import type { ZoneSource, ZoneTable } from './zone-table.ts'
-
-export type Peer = { address: string; port: number }
 
 /** A socket of UDP or one connection of TCP. */
 export type Channel = { tcp: boolean; send(answer: Buffer, peer: Peer): void | Promise<void> }
 
 export type ResponderOptions = {
   table: ZoneTable
-  cache: AnswerCache
+  cache: AnswerCache<ZoneSource>
   aliases: Aliases
   surroundings: Surroundings
   cookies: Cookies
@@ -35,60 +34,17 @@ export type Responder = {
   respond(message: Buffer, peer: Peer, channel: Channel): Buffer | null | Promise<void>
 }
 
-// What passes every path without being split (the DNS flag day of 2020).
-const highestUdp = 1232
-const plainUdp = 512
 const highestTcp = 65_535
 // Waiting costs memory; beyond this many nobody waits for an address.
 const highestWaiting = 1_000
 
 export function createResponder(options: ResponderOptions): Responder {
-  const { table, cache, aliases, surroundings, cookies, rateLimit, metrics, transfers, log } = options
-  const nsid = Buffer.from(options.nsid, 'latin1')
+  const { table, cache, aliases, surroundings, metrics, transfers, log } = options
+  const front = createFront({ ...options, tallies: metrics })
+  const { contextOf, limitOf, limited, fault } = front
   const encoder = createEncoder()
   const current = emptyQuery()
   let waiting = 0
-
-  type Context = { message: Buffer; query: Query; peer: Peer; tcp: boolean; opt: Options | null; trusted: boolean }
-
-  function contextOf(message: Buffer, query: Query, peer: Peer, tcp: boolean): Context {
-    // An address that took part in a handshake, or shows a cookie of ours, is nobody's victim.
-    let trusted = tcp
-    let opt: Options | null = null
-    if (query.edns) {
-      let cookie: Buffer | null = null
-      if (query.cookieAt > 0) {
-        const sent = message.subarray(query.cookieAt, query.cookieAt + query.cookieOctets)
-        const checked = cookies.check(sent, peer.address)
-        cookie = checked.cookie
-        trusted ||= checked.valid
-      }
-      opt = { nsid: query.nsid ? nsid : null, cookie, udpSize: highestUdp }
-    }
-    return { message, query, peer, tcp, opt, trusted }
-  }
-
-  function limitOf({ query, tcp }: Context): number {
-    if (tcp) return highestTcp
-    return query.edns ? Math.min(highestUdp, Math.max(plainUdp, query.udpSize)) : plainUdp
-  }
-
-  /** Null if the answer stays unsent. `make` is only called for one that is sent. */
-  function limited(context: Context, rcode: number, tuple: number, make: () => Buffer): Buffer | null {
-    const { message, query, peer, opt, trusted } = context
-    const verdict = rateLimit && !trusted ? rateLimit.judge(peer.address, tuple) : 'send'
-    if (verdict === 'drop') {
-      metrics.drop('rate')
-      return null
-    }
-    metrics.count(query.type, rcode)
-    return verdict === 'send' ? make() : bareAnswer(message, query, rcodes.NOERROR, opt, true)
-  }
-
-  function fault(context: Context, rcode: number): Buffer | null {
-    // Errors of all names are one answer to the rate limit: they say the same.
-    return limited(context, rcode, rcode, () => bareAnswer(context.message, context.query, rcode, context.opt))
-  }
 
   function tupleOf(query: Query, found: Found, source: ZoneSource): number {
     if (found.answer.length > 0 && !found.wildcard) return query.hash
@@ -118,15 +74,9 @@ export function createResponder(options: ResponderOptions): Responder {
   }
 
   function answerQuery(context: Context): Buffer | null | Promise<Buffer | null> {
-    const { message, query, opt } = context
-    if (query.rcode !== rcodes.NOERROR) return fault(context, query.rcode)
-    if (query.class !== classIn) return fault(context, rcodes.REFUSED)
-    // Transfers are TCP's, and only of whoever is set up for them.
-    if (query.type === typeNumbers.AXFR || query.type === typeNumbers.IXFR) return fault(context, rcodes.REFUSED)
-    const cached = cache.get(message, query)
-    if (cached && cached.end - cached.start + (opt ? optOctets(opt) : 0) <= limitOf(context)) {
-      return limited(context, cached.rcode, cached.tuple, () => finishAnswer(cached, message, query, opt))
-    }
+    const answered = front.answer(context)
+    if (answered !== undefined) return answered
+    const { message, query } = context
     const name = nameInQuery(message, query)
     const source = table.find(name, query.type)
     if (!source) return fault(context, rcodes.REFUSED)
@@ -154,19 +104,21 @@ export function createResponder(options: ResponderOptions): Responder {
     return found.awaits ? fault(context, rcodes.SERVFAIL) : answerFound(context, name, found, source)
   }
 
-  /** Signed messages, notices and whole zones: several messages perhaps, and later perhaps. */
+  /** Several messages perhaps, and later perhaps. */
   function handOver(message: Buffer, query: Query, peer: Peer, channel: Channel): Promise<void> | null {
-    const special =
-      query.opcode === opcodes.NOTIFY ||
-      query.tsig ||
-      (channel.tcp && (query.type === typeNumbers.AXFR || query.type === typeNumbers.IXFR))
-    if (!transfers || !special || query.rcode === rcodes.FORMERR) return null
+    if (!transfers || !isSpecial(query, channel.tcp) || query.rcode === rcodes.FORMERR) return null
+    const kept = { ...query }
     return transfers.handle({
       message,
-      query: { ...query },
+      query: kept,
       peer,
       tcp: channel.tcp,
       send: async (answer) => channel.send(answer, peer),
+      refuse: async (answer) => {
+        const rcode = answer[3]! & 0x0f
+        const made = limited(contextOf(message, kept, peer, channel.tcp), rcode, rcode, () => answer)
+        if (made) await channel.send(made, peer)
+      },
       answer: async () => {
         const again = emptyQuery()
         decodeQuery(message, again)

@@ -1,24 +1,31 @@
 // The nameservers: zones from the database, one pair of listeners per address, everything they share made once.
+import { randomBytes } from 'node:crypto'
 import { isIPv6 } from 'node:net'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../../config.ts'
 import type { Database } from '../../db.ts'
+import { type ListenAddress, listenAddress } from '../../dns/listen-address.ts'
 import type { Notifications } from '../../notifications.ts'
+import { announcePlatformZones, platformZones } from '../../services/platform-zones.ts'
 import { generatedRecords, generatedTtl, soaOf } from '../../services/zones.ts'
 import { createAliases, createResolver, type ResolveAlias } from './alias.ts'
-import { createAnswerCache } from './cache.ts'
+import { type AnswerCache, createAnswerCache } from './cache.ts'
 import { createCookies } from './cookies.ts'
-import { type ListenAddress, listenOn } from './listeners.ts'
+import { listenOn } from './listeners.ts'
 import { type Addresses, isWithin, type Surroundings } from './lookup.ts'
 import { createNameserverMetrics, type NameserverMetrics } from './metrics.ts'
-import { createRateLimit, type RateLimitOptions } from './rate-limit.ts'
+import { createRateLimit, type RateLimitOptions, rateLimitMemory } from './rate-limit.ts'
 import { rdataOf } from './rdata.ts'
 import { createResponder } from './responder.ts'
 import { createSnapshot, type Snapshot } from './snapshot.ts'
 import type { TcpLimits } from './tcp.ts'
 import type { Transfers } from './transfers.ts'
-import { textName, typeNumbers, wireName } from './wire.ts'
+import { typeNumbers, wireName } from './wire.ts'
+import { createGenerations, generationMemory } from './workers/generations.ts'
+import { loadPacketSockets, type PacketSockets } from './workers/packets.ts'
+import { type SharedListener, startPool } from './workers/pool.ts'
+import type { ZoneSource, ZoneTable } from './zone-table.ts'
 
 export type NameserverOptions = {
   config: Config
@@ -30,12 +37,12 @@ export type NameserverOptions = {
   /** How targets of ALIAS records outside the zone are found; left out, by `resolvers`, or else the system's. */
   resolveAlias?: ResolveAlias
   resolvers?: readonly string[]
-  /** Texts that a certificate authority expects at a name (`_acme-challenge.example.com`) now. Asked per packet. */
-  challenges?(name: string): readonly string[]
   /** Made when the zones are loaded, as it needs them. */
   transfers?(snapshot: Snapshot, surroundings: Surroundings): Transfers & { close(): Promise<void> }
   /** Null answers everyone without limit. */
   rateLimit?: RateLimitOptions | null
+  /** Threads that answer over UDP in place of this one, where the system lets them. */
+  workers?: number
   tcp?: Partial<TcpLimits>
 }
 
@@ -46,15 +53,6 @@ export type Nameserver = {
   readonly snapshot: Snapshot | null
   metrics: NameserverMetrics
   close(): Promise<void>
-}
-
-/** `127.0.0.1:5300` or `[::1]:5300`; a bare address is on port 53. */
-export function listenAddress(text: string): ListenAddress {
-  const bracketed = /^\[(.+)\](?::(\d+))?$/.exec(text)
-  if (bracketed) return { host: bracketed[1]!, port: Number(bracketed[2] ?? 53) }
-  if (isIPv6(text)) return { host: text, port: 53 }
-  const [host = '', port = '53'] = text.split(':')
-  return { host: host || '0.0.0.0', port: Number(port) }
 }
 
 export function edgeAddresses(config: Config): Surroundings['edge'] {
@@ -69,47 +67,84 @@ export function edgeAddresses(config: Config): Surroundings['edge'] {
   return (target, type) => (isWithin(target, domain) ? byType.get(type)! : null)
 }
 
+type Opening = { table: ZoneTable; transfers: Transfers | null; packets: PacketSockets | null }
+
 export function createNameserver(options: NameserverOptions): Nameserver {
-  const { config, db, notifications, log, challenges, rateLimit } = options
+  const { config, db, notifications, log, rateLimit } = options
   let snapshot: Snapshot | null = null
   const metrics = createNameserverMetrics(
     options.registry,
     () => snapshot?.table.size ?? 0,
     () => snapshot?.ageSeconds() ?? 0,
   )
-  const cache = createAnswerCache()
+  const { workers = 0 } = options
+  const cache = createAnswerCache<ZoneSource>()
   const aliases = createAliases(options.resolveAlias ?? createResolver(options.resolvers ?? []))
-  const cookies = createCookies()
-  const limit = rateLimit === null ? null : createRateLimit(rateLimit)
+  const cookieSecret = randomBytes(32)
+  const cookies = createCookies(cookieSecret)
+  const limits = rateLimit === null ? null : { memory: rateLimitMemory(), ...rateLimit }
+  const limit = limits && createRateLimit(limits)
   const surroundings: Surroundings = {
     edge: edgeAddresses(config),
     resolved: aliases.resolved,
-    // A label with a dot in it reads like two; only the name that was meant has a challenge.
-    challenges: (name) => (challenges && wireName(textName(name)) === name ? challenges(textName(name)) : []),
   }
   const closers: (() => Promise<void>)[] = []
 
   async function open(
     address: ListenAddress,
     index: number,
-    loaded: Snapshot,
-    transfers: Transfers | null,
-  ): Promise<ListenAddress> {
-    const responder = createResponder({
-      table: loaded.table,
+    context: Opening,
+  ): Promise<ListenAddress & SharedListener> {
+    const { table, transfers, packets } = context
+    const nsid = config.nameservers[index] ?? config.nameservers[0]!
+    const shared = { table, aliases, surroundings, cookies, rateLimit: limit, metrics, transfers, nsid, log }
+    const responderFor = (cache: AnswerCache<ZoneSource>) => createResponder({ ...shared, cache })
+    const sockets: number[] = []
+    const closeSockets = async () => {
+      for (const socket of sockets.splice(0)) packets!.close(socket)
+    }
+    const openUdp = async (address: ListenAddress) => {
+      try {
+        for (let worker = 0; worker < workers; worker++) sockets.push(packets!.open(address))
+      } catch (error) {
+        await closeSockets()
+        throw error
+      }
+      return { close: closeSockets }
+    }
+    const listening = { metrics, log, ...(options.tcp && { limits: options.tcp }), ...(packets && { openUdp }) }
+    const { host, port, close } = await listenOn(address, responderFor(cache), listening)
+    closers.push(close)
+    return { host, port, sockets, nsid, responderFor }
+  }
+
+  /** Zones, TCP and transfers stay with this thread; the others answer from caches of their own. */
+  function openWorkers(listeners: readonly SharedListener[], packets: PacketSockets, loaded: Snapshot): void {
+    const memory = generationMemory()
+    const generations = createGenerations(memory)
+    loaded.onChange((names) => {
+      for (const name of names) generations.end(wireName(name))
+    })
+    loaded.onMoved(generations.endAll)
+    const pool = startPool({
+      workers,
+      packets,
+      listeners,
       cache,
-      aliases,
-      surroundings,
-      cookies,
-      rateLimit: limit,
+      cookieSecret,
+      rateLimit: limits && { perSecond: limits.perSecond, slip: limits.slip, memory: limits.memory },
+      generations,
+      generationMemory: memory,
       metrics,
-      transfers,
-      nsid: config.nameservers[index] ?? config.nameservers[0]!,
       log,
     })
-    const opened = await listenOn(address, responder, metrics, log, options.tcp)
-    closers.push(opened.close)
-    return { host: opened.host, port: opened.port }
+    closers.push(pool.close)
+  }
+
+  async function loadPackets(): Promise<PacketSockets | null> {
+    const packets = workers > 0 ? await loadPacketSockets() : null
+    if (workers > 0 && !packets) log.warn('without koffi, or not on Linux, one thread of the nameserver answers alone')
+    return packets
   }
 
   async function close(): Promise<void> {
@@ -127,18 +162,22 @@ export function createNameserver(options: NameserverOptions): Nameserver {
         soa: (zone: string) => soaOf(config, zone),
         generated: (records: readonly { name: string; type: string }[]) => generatedRecords(config, records),
       }
-      const loaded = await createSnapshot(db, notifications, constants, log)
+      const platform = platformZones(config)
+      await announcePlatformZones(db, platform)
+      const loaded = await createSnapshot(db, notifications, platform, constants, log)
       snapshot = loaded
       closers.push(loaded.close)
       loaded.onMoved(cache.clear)
       try {
         const transfers = options.transfers?.(loaded, surroundings) ?? null
         if (transfers) closers.push(() => transfers.close())
-        const opened: ListenAddress[] = []
+        const packets = await loadPackets()
+        const listeners: (ListenAddress & SharedListener)[] = []
         for (const [index, text] of config.nameserverListen.entries()) {
-          opened.push(await open(listenAddress(text), index, loaded, transfers))
+          listeners.push(await open(listenAddress(text), index, { table: loaded.table, transfers, packets }))
         }
-        return opened
+        if (packets) openWorkers(listeners, packets, loaded)
+        return listeners.map(({ host, port }) => ({ host, port }))
       } catch (error) {
         await close()
         throw error

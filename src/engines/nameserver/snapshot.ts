@@ -2,6 +2,7 @@
 import type { Logger } from 'pino'
 import type { Database } from '../../db.ts'
 import type { Notifications } from '../../notifications.ts'
+import type { PlatformZones } from '../../services/platform-zones.ts'
 import { readServedStates, readServedZones } from '../../services/served-zones.ts'
 import type { ZoneConstants } from './zone.ts'
 import { ZoneTable } from './zone-table.ts'
@@ -41,6 +42,7 @@ function listeners<T extends unknown[]>() {
 export async function createSnapshot(
   db: Database,
   notifications: Notifications,
+  platform: PlatformZones,
   constants: ZoneConstants,
   log: Logger,
 ): Promise<Snapshot> {
@@ -57,8 +59,9 @@ export async function createSnapshot(
   /** Which names differ: a serial grows with every change, so names, ids and serials tell without the records. */
   async function compare(): Promise<void> {
     const gone = new Set(table.names())
+    for (const name of platform.keys()) pending.add(name)
     for (let after = ''; !closed; ) {
-      const states = await readServedStates(db, after, statesAtOnce)
+      const states = await readServedStates(db, platform, after, statesAtOnce)
       for (const state of states) {
         gone.delete(state.name)
         if (!table.isCurrent(state)) pending.add(state.name)
@@ -74,7 +77,7 @@ export async function createSnapshot(
     // Taken out before reading: a change that is heard of meanwhile is read again.
     for (const name of names) pending.delete(name)
     try {
-      const changed = table.apply(names, await readServedZones(db, names))
+      const changed = table.apply(names, await readServedZones(db, platform, names))
       if (changed.length > 0) changes.tell(changed)
     } catch (error) {
       for (const name of names) pending.add(name)

@@ -1,7 +1,8 @@
 // DNS over TCP (RFC 7766): messages with their length in front, several in a row, on connections that must not idle.
 import { createServer, type Socket } from 'node:net'
+import type { Peer } from './front.ts'
 import type { NameserverMetrics } from './metrics.ts'
-import type { Channel, Peer, Responder } from './responder.ts'
+import type { Channel, Responder } from './responder.ts'
 
 export type TcpListener = { port: number; close(): Promise<void> }
 

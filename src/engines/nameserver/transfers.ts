@@ -1,5 +1,5 @@
 // The seam of zone transfers: what the nameserver hands over, and what it hands over with it.
-import type { Peer } from './responder.ts'
+import type { Peer } from './front.ts'
 import type { Query } from './wire.ts'
 
 export type TransferRequest = {
@@ -10,6 +10,8 @@ export type TransferRequest = {
   tcp: boolean
   /** May be called many times; resolves when the channel takes more. */
   send(answer: Buffer): Promise<void>
+  /** For what anyone can provoke, by forged messages too: sent only so often. */
+  refuse(answer: Buffer): Promise<void>
   /** The ordinary answer, unsigned: for a secondary that asks for the SOA in a signed query. */
   answer(): Promise<Buffer | null>
 }

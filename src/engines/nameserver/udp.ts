@@ -8,7 +8,7 @@ import type { Channel, Responder } from './responder.ts'
 export type UdpListener = { port: number; close(): Promise<void> }
 
 // Ports of services that answer whatever comes (echo, chargen and the like), and 0, which nothing can be sent to.
-const senselessPorts = new Set([0, 7, 13, 17, 19, 37])
+export const senselessPorts = new Set([0, 7, 13, 17, 19, 37])
 // Room for a burst while the process is busy elsewhere, for example building a large zone.
 const bufferOctets = 4 << 20
 

@@ -130,7 +130,7 @@ export class ZoneTable {
     const origin = wireName(name)
     const before = this.#sources.get(origin)
     if (before) this.#retire(before)
-    this.#sources.set(origin, { name, origin, id, accountId, verified, serial, records: records ?? '', live: true })
+    this.#sources.set(origin, { name, origin, id, accountId, verified, serial, records, live: true })
     if (before?.verified === verified && before.accountId === accountId) return
     if (!before) this.#countAbove(origin, 1)
     if (this.#hasRelatives(origin)) this.#onMoved()

@@ -1,5 +1,6 @@
 // One zone, immutable: every name with its RRsets, empty non-terminals and delegations, ready to be asked.
 import { isRecordType, type RecordType } from '../../dns/record-types.ts'
+import { challengeType } from '../../services/served-zones.ts'
 import { type Rdata, rdataOf, soaRdata } from './rdata.ts'
 import { typeNumbers, wireName } from './wire.ts'
 
@@ -80,6 +81,29 @@ export function setOf(node: ZoneNode, type: number): Rrset | null {
   return null
 }
 
+/**
+ * Puts a text for a certificate authority into a finished zone. What the zone says is not changed by it: names that
+ * come to be only as its parents would end what a wildcard says about them, so they get the wildcard's records, and a
+ * wildcard of the same for what is below.
+ */
+function addChallenge(zone: Zone, nodeAt: (key: string) => ZoneNode, { name, ttl, value }: ZoneRecord): void {
+  const key = wireName(name).slice(0, -1) + zone.origin
+  const created: string[] = []
+  let parent = key.slice(1 + key.charCodeAt(0))
+  for (; !zone.nodes.has(parent); parent = parent.slice(1 + parent.charCodeAt(0))) created.push(parent)
+  const wildcard = zone.nodes.get(`\x01*${parent}`)
+  const node = nodeAt(key)
+  if (wildcard && !wildcard.cut) {
+    for (const one of created.flatMap((name) => [name, `\x01*${name}`])) {
+      Object.assign(nodeAt(one), { sets: wildcard.sets, alias: wildcard.alias })
+    }
+  }
+  // Either would lead the authority to where this text is not; they are back when the challenge is over.
+  node.sets = node.sets.filter(({ type }) => type !== typeNumbers.CNAME && type !== typeNumbers.NS)
+  node.cut = false
+  addRecord(node, 'TXT', ttl, value)
+}
+
 export function buildZone(
   name: string,
   serial: number,
@@ -106,8 +130,10 @@ export function buildZone(
   apex.sets.push(soaSet)
   for (const host of constants.nameservers) addRecord(apex, 'NS', ttl, host)
 
+  const challenges: ZoneRecord[] = []
   for (const list of [records, constants.generated(records)]) {
     for (const record of list) {
+      if (record.type === challengeType) challenges.push(record)
       if (!isRecordType(record.type)) continue
       const relative = record.name === '@' ? '' : wireName(record.name).slice(0, -1)
       if (record.type === 'ALIAS') {
@@ -123,5 +149,7 @@ export function buildZone(
     }
   }
   const negative = { ...soaSet, ttl: Math.min(ttl, minimum) }
-  return { origin, serial, nodes, soa: soaSet, negative, hasCuts }
+  const zone: Zone = { origin, serial, nodes, soa: soaSet, negative, hasCuts }
+  for (const challenge of challenges) addChallenge(zone, nodeAt, challenge)
+  return zone
 }

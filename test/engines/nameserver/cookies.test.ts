@@ -91,3 +91,28 @@ test('who shows a cookie of ours, or comes by TCP, is not limited', async () => 
     expect((await askTcp(served.port, 'www.example.com', 'A')).answer).toHaveLength(1)
   }
 })
+
+test('refusals of forged notices go out only so often over UDP, while what is signed rightly is never held back', async () => {
+  let genuine = false
+  served = await serveZones({
+    rateLimit: { perSecond: 3, slip: 0, isExempt: () => false, now: () => 0 },
+    transfers: {
+      async handle({ message, send, refuse }) {
+        const answer = Buffer.from(message)
+        answer[2]! |= 0x80
+        answer[3] = 9
+        await (genuine ? send(answer) : refuse(answer))
+      },
+    },
+  })
+  const { port } = served
+  const notice = () => question('example.com', 'SOA', { opcode: 4 })
+  const answered = async (count: number) => {
+    const answers = await Promise.all(Array.from({ length: count }, () => sendUdp(port, notice(), 100)))
+    return answers.filter((answer) => answer !== null).length
+  }
+  expect(await answered(10)).toBe(3)
+  expect((await askTcp(port, 'example.com', 'SOA', { opcode: 4 })).rcode).toBe('9')
+  genuine = true
+  expect(await answered(10)).toBe(10)
+})

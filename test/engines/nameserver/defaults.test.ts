@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ask, nowhere, zoneOf } from './zones.ts'
+import { ask, zoneOf } from './zones.ts'
 
 const v6 = '20010db8000000000000000000000080'
 
@@ -34,34 +34,46 @@ describe('the edge’s addresses', () => {
 })
 
 describe('challenges of a certificate authority', () => {
-  const around = {
-    ...nowhere,
-    challenges: (name: string) => (name === '\x0f_acme-challenge\x07example\x03com\0' ? ['one', 'two'] : []),
-  }
   const name = '_acme-challenge.example.com'
+  const zoneWith = (text: string) =>
+    zoneOf(`${text}\n_acme-challenge 30 CHALLENGE "one"\n_acme-challenge 30 CHALLENGE "two"`)
+  const both = [`${name} 30 TXT one`, `${name} 30 TXT two`]
 
-  test('are TXT records, also where no such name is in the zone', () => {
-    const found = ask(zoneOf(''), name, 'TXT', around)
-    expect(found.answer).toEqual([`${name} 30 TXT one`, `${name} 30 TXT two`])
-    expect(found.found.cacheable).toBe(false)
-    expect(ask(zoneOf(''), name, 'A', around)).toMatchObject({ rcode: 'NOERROR', answer: [] })
+  test('are TXT records like any other', () => {
+    const found = ask(zoneWith(''), name, 'TXT')
+    expect([found.answer, found.found.cacheable]).toEqual([both, true])
+    expect(ask(zoneWith(''), name, 'A')).toMatchObject({ rcode: 'NOERROR', answer: [] })
   })
 
-  test('stand beside the zone’s own texts, and before a wildcard or CNAME', () => {
-    expect(ask(zoneOf(`_acme-challenge TXT "own"`), name, 'TXT', around).answer).toHaveLength(3)
-    expect(ask(zoneOf('* TXT "wild"'), name, 'TXT', around).answer).toHaveLength(2)
-    expect(ask(zoneOf('_acme-challenge CNAME x.example.net'), name, 'TXT', around).answer).toHaveLength(2)
+  test('stand beside the zone’s own texts, and before a wildcard', () => {
+    const own = ask(zoneWith('_acme-challenge TXT "own"'), name, 'TXT').answer
+    expect(own).toEqual([`${name} 30 TXT own`, ...both])
+    expect(ask(zoneWith('* TXT "wild"'), name, 'TXT').answer).toEqual(both)
   })
 
-  test('of other names change nothing, but nothing is remembered either', () => {
-    const found = ask(zoneOf(''), '_acme-challenge.www.example.com', 'TXT', around)
-    expect([found.rcode, found.found.cacheable]).toEqual(['NXDOMAIN', false])
+  test.each(['CNAME x.example.net', 'NS ns.example.net'])('hide a %s that would lead elsewhere', (record) => {
+    expect(ask(zoneWith(`_acme-challenge ${record}`), name, 'TXT')).toMatchObject({ aa: true, answer: both })
+  })
+
+  test.each([
+    'a.b.example.com',
+    'b.example.com',
+    'x.a.b.example.com',
+    'x.b.example.com',
+    'www.example.com',
+    'example.com',
+  ])('leave the answer for %s what a wildcard makes it', (host) => {
+    const text = '* TXT "wild"\n* ALIAS shop.berth.example'
+    const challenged = zoneOf(`${text}\n_acme-challenge.a.b 30 CHALLENGE "one"\n_acme-challenge.www 30 CHALLENGE "two"`)
+    for (const type of ['A', 'TXT', 'MX'] as const) {
+      const { found: _, ...before } = ask(zoneOf(text), host, type)
+      expect(ask(challenged, host, type)).toMatchObject(before)
+    }
+    expect(ask(challenged, '_acme-challenge.a.b.example.com', 'TXT').answer).toHaveLength(1)
   })
 
   test('do not cross a delegation', () => {
-    expect(ask(zoneOf('_acme-challenge NS ns.example.net'), name, 'TXT', around)).toMatchObject({
-      aa: false,
-      answer: [],
-    })
+    const zone = zoneOf('sub NS ns.example.net\n_acme-challenge.sub 30 CHALLENGE "one"')
+    expect(ask(zone, '_acme-challenge.sub.example.com', 'TXT')).toMatchObject({ aa: false, answer: [] })
   })
 })

@@ -14,7 +14,7 @@ import type { TcpLimits } from '../../../src/engines/nameserver/tcp.ts'
 import type { Transfers } from '../../../src/engines/nameserver/transfers.ts'
 import { textName, typeNumbers, wireName } from '../../../src/engines/nameserver/wire.ts'
 import { buildZone, type Zone } from '../../../src/engines/nameserver/zone.ts'
-import { ZoneTable } from '../../../src/engines/nameserver/zone-table.ts'
+import { type ZoneSource, ZoneTable } from '../../../src/engines/nameserver/zone-table.ts'
 import { generatedRecords, soaOf } from '../../../src/services/zones.ts'
 
 export const config = loadConfig({
@@ -49,7 +49,6 @@ export function zoneOf(text: string, name = 'example.com'): Zone {
 export const nowhere: Surroundings = {
   edge: edgeAddresses(config),
   resolved: () => null,
-  challenges: () => [],
 }
 
 const typeNames = new Map<number, string>(Object.entries(typeNumbers).map(([name, number]) => [number, name]))
@@ -95,7 +94,7 @@ export type ZoneOptions = { account?: string; verified?: boolean; id?: string; s
 export type Served = {
   port: number
   table: ZoneTable
-  cache: AnswerCache
+  cache: AnswerCache<ZoneSource>
   metrics: NameserverMetrics
   responder: Responder
   put(name: string, text: string, options?: ZoneOptions): void
@@ -109,13 +108,12 @@ export type ServedOptions = {
   rateLimit?: RateLimitOptions | null
   cookies?: Cookies
   resolveAlias?: ResolveAlias
-  challenges?: Surroundings['challenges']
   tcp?: Partial<TcpLimits>
   transfers?: Transfers
 }
 
 export async function serveZones(options: ServedOptions = {}): Promise<Served> {
-  const cache = createAnswerCache()
+  const cache = createAnswerCache<ZoneSource>()
   const table = new ZoneTable(constants, cache.clear)
   const metrics = createNameserverMetrics(
     undefined,
@@ -127,7 +125,7 @@ export async function serveZones(options: ServedOptions = {}): Promise<Served> {
     table,
     cache,
     aliases,
-    surroundings: { ...nowhere, resolved: aliases.resolved, challenges: options.challenges ?? (() => []) },
+    surroundings: { ...nowhere, resolved: aliases.resolved },
     cookies: options.cookies ?? createCookies(),
     rateLimit: options.rateLimit === null ? null : createRateLimit(options.rateLimit),
     metrics,
@@ -135,7 +133,8 @@ export async function serveZones(options: ServedOptions = {}): Promise<Served> {
     nsid: 'ns1.berth.example',
     log: silent,
   })
-  const listeners = await listenOn({ host: '127.0.0.1', port: 0 }, responder, metrics, silent, options.tcp)
+  const limits = options.tcp && { limits: options.tcp }
+  const listeners = await listenOn({ host: '127.0.0.1', port: 0 }, responder, { metrics, log: silent, ...limits })
   let serial = 1
   return {
     port: listeners.port,

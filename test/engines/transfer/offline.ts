@@ -12,7 +12,7 @@ export const key = { name: 'transfer.berth.test', secret: Buffer.alloc(32, 'bert
 export const startSeconds = 1_794_713_718
 export const silent = pino({ level: 'silent' })
 
-export const nowhere: Surroundings = { edge: () => null, resolved: () => null, challenges: () => [] }
+export const nowhere: Surroundings = { edge: () => null, resolved: () => null }
 
 export function question(name: string, type: number, opcode = 0): Buffer {
   const header = Buffer.from([0x12, 0x34, opcode << 3, 0, 0, 1, 0, 0, 0, 0, 0, 0])
@@ -92,7 +92,7 @@ export function startOffline(secondaries: string[] = []): Offline {
       if (!decodeQuery(message, query) || query.rcode === 1) return answers
       const peer = { address: '127.0.0.1', port: 5353 }
       const send = async (answer: Buffer) => void answers.push(answer)
-      await transfers.handle({ message, query, peer, tcp, send, answer: async () => null })
+      await transfers.handle({ message, query, peer, tcp, send, refuse: send, answer: async () => null })
       return answers
     },
     signed: (message) => createSigner(key, null, now)(message),

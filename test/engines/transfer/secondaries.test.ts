@@ -1,4 +1,4 @@
-// Knot and NSD as secondaries, with the configurations of deploy/ on ports of the loopback.
+// Knot, BIND and NSD as secondaries, with the configurations of deploy/ on ports of the loopback.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -111,6 +111,56 @@ describe.skipIf(isMissing('knotd', 'kdig'))('Knot', () => {
     const first = `ns1.berth.test. hostmaster.after.dev. ${await world.settled('after.dev')} `
     await until(async () => (await ask(port, 'SOA', 'after.dev')).startsWith(first), 10_000)
     expect(await ask(port, 'A', 'n1.after.dev')).toBe('')
+  })
+})
+
+describe.skipIf(isMissing('named', 'kdig'))('BIND', () => {
+  let world: World
+  let bind: Peer
+  let port: number
+
+  beforeAll(async () => {
+    port = await freePort()
+    world = await startWorld([`127.0.0.1:${port}`])
+    await world.addDomain('before.dev')
+    await world.settled('before.dev')
+    const text = await deploy('bind.conf')
+    bind = await startPeer(
+      'named',
+      (directory) => ['-g', '-n', '1', '-c', join(directory, 'named.conf')],
+      (directory) => ({
+        'named.conf': replaced(text, [
+          ['listen-on port 53 { any; }', `listen-on port ${port} { 127.0.0.1; }`],
+          ['listen-on-v6 port 53 { any; }', `listen-on-v6 { none; };\n    pid-file none;\n    session-keyfile none`],
+          ['"/var/cache/bind"', `"${directory}"`],
+          ['192.0.2.1 port 5300', `127.0.0.1 port ${world.port}`],
+          ['transfer.berth.test', keyName],
+          [placeholder, secret],
+        ]),
+      }),
+    )
+  })
+  afterAll(async () => {
+    await bind?.stop()
+    await world?.stop()
+  })
+  const has = (type: string, name: string, wanted: string) =>
+    until(async () => (await ask(port, type, name)) === wanted, 15_000).catch((error) => {
+      throw new Error(`${error}\n${bind.output()}`)
+    })
+
+  test('has domains and records by the catalog, with no touch, and loses those that are deleted', async () => {
+    await has('A', 'www.before.dev', '127.0.0.1\n')
+    const startMs = performance.now()
+    await world.addDomain('after.dev')
+    await has('A', 'after.dev', '127.0.0.1\n')
+    const addedMs = performance.now()
+    await world.addRecord('before.dev', 'A', 'new', '192.0.2.55')
+    await has('A', 'new.before.dev', '192.0.2.55\n')
+    const [domainMs, recordMs] = [addedMs - startMs, performance.now() - addedMs].map(Math.round)
+    console.log(`a new domain is answered by BIND after ${domainMs} ms, a record after ${recordMs} ms`)
+    expect((await world.api.call('DELETE', '/domains/after.dev')).status).toBe(204)
+    await until(async () => /REFUSED/.test(await status(port, 'after.dev')), 10_000)
   })
 })
 

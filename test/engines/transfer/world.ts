@@ -80,7 +80,6 @@ export async function startWorld(secondaries: string[] = []): Promise<World> {
       const address = elsewhere.get(target)
       return address === undefined ? null : addresses(type, address, 60)
     },
-    challenges: () => [],
   }
   let transfers: RunningTransfers | null = null
   const nameserver = createNameserver({

@@ -1,9 +1,10 @@
 // The records of a zone one by one, as they are transferred, and the difference between two versions of it.
+import { challengeType } from '../../../services/served-zones.ts'
 import { lookup, type OwnedSet, type Surroundings } from '../lookup.ts'
 import { typeNumbers, wireName } from '../wire.ts'
 import { type Rrset, setOf, type Zone, type ZoneNode } from '../zone.ts'
 import type { ZoneSource, ZoneTable } from '../zone-table.ts'
-import { changedNames, linesNamed, linesTyped } from './changed-lines.ts'
+import { changedNames, linesNamed, linesTyped, nameOf } from './changed-lines.ts'
 
 /** From one version of a zone to a later one. Every set has one record; the SOAs are apart. */
 export type Difference = {
@@ -101,6 +102,12 @@ function keyOf({ owner, set: { type, ttl, rdatas } }: OwnedSet): string {
 const without = (all: Map<string, OwnedSet>, others: Map<string, OwnedSet>) =>
   [...all].filter(([key]) => !others.has(key)).map(([, one]) => one)
 
+/** Whether a challenge may have copied a wildcard, which is not among the lines of the names that changed. */
+function copiesWildcards({ records }: ZoneSource): boolean {
+  for (const line of linesTyped(records, challengeType)) if (nameOf(line).includes('.')) return true
+  return false
+}
+
 /** Null where it cannot be told. Only the names that changed are built, so a large zone costs little more than a small. */
 export function differenceOf(
   table: ZoneTable,
@@ -111,8 +118,11 @@ export function differenceOf(
   if (!isSteady(before, around) || !isSteady(after, around)) return null
   // What the service adds depends on what there is at these two.
   const names = changedNames(before.records, after.records).add('@').add('www')
-  const part = (source: ZoneSource) =>
-    table.zoneOf({ ...source, records: linesNamed(source.records, names).join('\n'), live: false })
+  const whole = copiesWildcards(before) || copiesWildcards(after)
+  const part = (source: ZoneSource) => {
+    const records = whole ? source.records : linesNamed(source.records, names).join('\n')
+    return table.zoneOf({ ...source, records, live: false })
+  }
   const [from, to] = [part(before), part(after)]
   const [had, has] = [keyed(from, around), keyed(to, around)]
   return {

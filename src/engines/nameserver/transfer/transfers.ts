@@ -1,9 +1,9 @@
 // Zone transfer out: signed requests answered, secondaries told of changes, all zones in one catalog.
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
+import { listenAddress } from '../../../dns/listen-address.ts'
 import { createEncoder } from '../encode.ts'
 import type { OwnedSet, Surroundings } from '../lookup.ts'
-import { listenAddress } from '../server.ts'
 import type { Snapshot } from '../snapshot.ts'
 import type { TransferRequest, Transfers } from '../transfers.ts'
 import { classIn, nameInQuery, opcodes, rcodes, textName, typeNumbers } from '../wire.ts'
@@ -149,12 +149,12 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
   async function refuse(request: TransferRequest, sign: Signer | null, rcode: number): Promise<void> {
     metrics.answered('refused')
     const answer = refusal(request.message, request.query, rcode)
-    await request.send(sign ? sign(answer) : answer)
+    await (sign ? request.send(sign(answer)) : request.refuse(answer))
   }
 
   /** The signer of the answers, or null if the request was answered with what is wrong with it. */
   async function checked(request: TransferRequest): Promise<Signer | null> {
-    const { message, query, peer, tcp, send } = request
+    const { message, query, peer, tcp } = request
     const tsig = readTsig(message)
     if (tsig === null) {
       await refuse(request, null, query.opcode === opcodes.NOTIFY ? rcodes.NOTIMP : rcodes.REFUSED)
@@ -173,7 +173,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
       const answer = signError(plain, tsig, key, verdict, nowSeconds)
       // Names that came compressed go out whole; a forged address must not get more than was sent.
       const swollen = !tcp && verdict !== tsigErrors.BADTIME && answer.length > message.length
-      await send(swollen ? plain : answer)
+      await request.refuse(swollen ? plain : answer)
       return null
     }
     return createSigner(key, tsig.mac, now)

@@ -1,0 +1,60 @@
+// Which answers still hold, told to all threads at once: one number per zone, another one with every change of it.
+
+export type Generations = {
+  /** Every answer of this zone is over. */
+  end(origin: string): void
+  /** Every answer of every zone is over. */
+  endAll(): void
+  /** What an answer of this zone is worth now. */
+  stampOf(origin: string): Stamp
+}
+
+/** Slot of the zone, its number, and the number of all. */
+export type Stamp = readonly [slot: number, generation: number, era: number]
+
+// Zones that share a slot end each other's answers, which costs a question to the main thread and nothing else.
+const slotBits = 16
+const eraAt = 1 << slotBits
+
+export function generationMemory(): SharedArrayBuffer {
+  return new SharedArrayBuffer((eraAt + 1) * Int32Array.BYTES_PER_ELEMENT)
+}
+
+function slotOf(origin: string): number {
+  let hash = 0x811c9dc5
+  for (let at = 0; at < origin.length; at++) hash = Math.imul(hash ^ origin.charCodeAt(at), 0x01000193)
+  return (hash ^ (hash >>> 15)) & (eraAt - 1)
+}
+
+export function createGenerations(memory: SharedArrayBuffer): Generations {
+  const numbers = new Int32Array(memory)
+  return {
+    end: (origin) => void Atomics.add(numbers, slotOf(origin), 1),
+    endAll: () => void Atomics.add(numbers, eraAt, 1),
+    stampOf(origin) {
+      const slot = slotOf(origin)
+      return [slot, Atomics.load(numbers, slot), Atomics.load(numbers, eraAt)]
+    },
+  }
+}
+
+/** What an answer in another thread's cache hangs on. */
+export class Stamped {
+  readonly #numbers: Int32Array
+  readonly #slot: number
+  readonly #generation: number
+  readonly #era: number
+
+  constructor(numbers: Int32Array, [slot, generation, era]: Stamp) {
+    this.#numbers = numbers
+    this.#slot = slot
+    this.#generation = generation
+    this.#era = era
+  }
+
+  get live(): boolean {
+    return (
+      Atomics.load(this.#numbers, this.#slot) === this.#generation && Atomics.load(this.#numbers, eraAt) === this.#era
+    )
+  }
+}

@@ -1,0 +1,71 @@
+// What the threads of the nameserver tell each other.
+import type { RateLimitMemory } from '../rate-limit.ts'
+import type { Stamp } from './generations.ts'
+
+export type WorkerData = {
+  /** Sockets belong to the whole process: the main thread opens, closes and may send by them. */
+  listeners: { socket: number; nsid: string }[]
+  cookieSecret: Uint8Array
+  /** Null answers everyone without limit. */
+  rateLimit: { perSecond?: number | undefined; slip?: number | undefined; memory: RateLimitMemory } | null
+  tallies: SharedArrayBuffer
+  generations: SharedArrayBuffer
+  /** How many packets were handed over and not answered yet. */
+  outstanding: SharedArrayBuffer
+}
+
+/** An answer to keep for whoever asks the same. */
+export type KeptAnswer = [hash: number, octets: Uint8Array, rcode: number, tuple: number, stamp: Stamp]
+
+/** A packet that only the main thread can answer, and its sender in the form of the system. */
+export type HandedPacket = { listener: number; sender: Buffer; message: Buffer }
+
+const headOctets = 4
+const roomOctets = 1 << 16
+
+/**
+ * Hands packets over in one piece of memory per turn of the event loop. As objects they would cost the main thread more
+ * than looking their answers up.
+ */
+export function createPacker(send: (octets: Uint8Array<ArrayBuffer>) => void): (packet: HandedPacket) => void {
+  const room = Buffer.allocUnsafeSlow(roomOctets)
+  let used = 0
+  const flush = () => {
+    if (used > 0) send(new Uint8Array(room.subarray(0, used)))
+    used = 0
+  }
+  return ({ listener, sender, message }) => {
+    if (used + headOctets + sender.length + message.length > roomOctets) flush()
+    if (used === 0) setImmediate(flush)
+    room[used] = listener
+    room[used + 1] = sender.length
+    room.writeUInt16LE(message.length, used + 2)
+    used += headOctets
+    used += sender.copy(room, used)
+    used += message.copy(room, used)
+  }
+}
+
+export function* unpack(octets: Uint8Array): Generator<HandedPacket> {
+  const room = Buffer.from(octets.buffer, octets.byteOffset, octets.length)
+  for (let at = 0; at < room.length; ) {
+    const senderAt = at + headOctets
+    const messageAt = senderAt + room[at + 1]!
+    const end = messageAt + room.readUInt16LE(at + 2)
+    yield { listener: room[at]!, sender: room.subarray(senderAt, messageAt), message: room.subarray(messageAt, end) }
+    at = end
+  }
+}
+
+/** Collects what comes in one turn of the event loop, since a message costs more than what is in it. */
+export function createBatch<T>(send: (items: T[]) => void): (item: T) => void {
+  let items: T[] = []
+  return (item) => {
+    if (items.push(item) > 1) return
+    setImmediate(() => {
+      const all = items
+      items = []
+      send(all)
+    })
+  }
+}

@@ -1,0 +1,195 @@
+// UDP in batches, by calls of Linux that Node has no name for: one call takes or sends dozens of packets.
+import { isIPv6 } from 'node:net'
+import { getSystemErrorName } from 'node:util'
+import { ipv4Octets, ipv4Text, ipv6Octets, ipv6Text } from '../../../dns/addresses.ts'
+import type { ListenAddress } from '../../../dns/listen-address.ts'
+import type { Peer } from '../front.ts'
+
+/** The little of koffi that is used here; it is optional, so its own types may be missing. */
+type Koffi = {
+  load(library: null): { func(declaration: string): (...args: unknown[]) => number }
+  address(memory: Uint8Array): bigint
+  errno(): number
+}
+
+/** Says what goes back to the sender of a packet, if anything does. Both views are good until it returns. */
+export type Answer = (message: Buffer, sender: Buffer) => Buffer | null
+
+export type PacketSockets = {
+  /** Several may have one address; the system spreads packets over them by where they come from. */
+  open(address: ListenAddress): number
+  close(socket: number): void
+  /** To a sender that `Answer` was told; what the system has no room for is lost. */
+  send(socket: number, sender: Uint8Array, answer: Buffer): void
+  /** Returns when there is something to read, or after the time. */
+  waiter(sockets: readonly number[]): (timeoutMs: number) => void
+  /** Answers what has come, at most a batch; true if there may be more. Packets that were too long are counted. */
+  reader(socket: number, answer: Answer, onOversized: () => void): () => boolean
+}
+
+const batch = 64
+// No question is longer, and no answer over UDP.
+const packetOctets = 4096
+const bufferOctets = 4 << 20
+
+// The layouts and numbers of Linux on processors of 64 bits with the low octet first.
+const headerOctets = 64
+const flagsAt = 48
+const lengthAt = 56
+const vectorOctets = 16
+const senderOctets = 28
+const [afInet, afInet6, datagram, closeOnExec] = [2, 10, 2, 0o2000000]
+const [levelSocket, reusePort, sendBuffer, receiveBuffer, levelIpv6, ipv6Only] = [1, 15, 7, 8, 41, 26]
+const [dontWait, truncated, pollIn, tryAgain] = [0x40, 0x20, 1, 11]
+
+function senderOf({ host, port }: ListenAddress): Buffer {
+  const ipv6 = isIPv6(host)
+  const octets = ipv6 ? ipv6Octets(host) : ipv4Octets(host)
+  if (!octets) throw new Error(`${host} is not an address`)
+  const name = Buffer.alloc(ipv6 ? senderOctets : 16)
+  name.writeUInt16LE(ipv6 ? afInet6 : afInet, 0)
+  name.writeUInt16BE(port, 2)
+  octets.copy(name, ipv6 ? 8 : 4)
+  return name
+}
+
+export function peerOf(sender: Buffer): Peer {
+  const ipv4 = sender.readUInt16LE(0) === afInet
+  const address = ipv4 ? ipv4Text(sender.subarray(4, 8)) : ipv6Text(sender.subarray(8, 24))
+  return { address, port: sender.readUInt16BE(2) }
+}
+
+/** Room for a batch: for each packet a header, which points at a sender and a vector, which points at the octets. */
+function createRoom(koffi: Koffi) {
+  const vectorsAt = batch * headerOctets
+  const sendersAt = vectorsAt + batch * vectorOctets
+  const bodiesAt = sendersAt + batch * 32
+  // Not from the pool: its place must not change.
+  const memory = Buffer.from(new ArrayBuffer(bodiesAt + batch * packetOctets))
+  const words = new Uint32Array(memory.buffer)
+  const start = koffi.address(memory)
+  for (let index = 0; index < batch; index++) {
+    const header = index * headerOctets
+    const vector = vectorsAt + index * vectorOctets
+    memory.writeBigUInt64LE(start + BigInt(sendersAt + index * 32), header)
+    memory.writeBigUInt64LE(start + BigInt(vector), header + 16)
+    memory.writeBigUInt64LE(1n, header + 24)
+    memory.writeBigUInt64LE(start + BigInt(bodiesAt + index * packetOctets), vector)
+  }
+  return {
+    memory,
+    sender: (index: number) => sendersAt + index * 32,
+    body: (index: number) => bodiesAt + index * packetOctets,
+    /** Where the numbers of 32 bits are: of the sender's octets, the flags, the octets that came, and the octets to take. */
+    senderSize: (index: number) => (index * headerOctets + 8) >> 2,
+    flags: (index: number) => (index * headerOctets + flagsAt) >> 2,
+    received: (index: number) => (index * headerOctets + lengthAt) >> 2,
+    size: (index: number) => (vectorsAt + index * vectorOctets + 8) >> 2,
+    words,
+  }
+}
+
+function createSockets(koffi: Koffi): PacketSockets {
+  const libc = koffi.load(null)
+  const socket = libc.func('int socket(int, int, int)')
+  const setsockopt = libc.func('int setsockopt(int, int, int, void *, int)')
+  const bind = libc.func('int bind(int, void *, int)')
+  const close = libc.func('int close(int)')
+  const sendto = libc.func('long sendto(int, void *, size_t, int, void *, int)')
+  const poll = libc.func('int poll(void *, unsigned long, int)')
+  const recvmmsg = libc.func('int recvmmsg(int, void *, unsigned int, int, void *)')
+  const sendmmsg = libc.func('int sendmmsg(int, void *, unsigned int, int)')
+
+  /** Throws what Node would throw. */
+  function checked(result: number, syscall: string, { host, port }: ListenAddress): number {
+    if (result >= 0) return result
+    const code = getSystemErrorName(-koffi.errno())
+    throw Object.assign(new Error(`${syscall} ${code} ${host}:${port}`), { code, syscall, address: host, port })
+  }
+
+  function sendAll(number: number, memory: Buffer, count: number): void {
+    for (let at = 0; at < count; ) {
+      const sent = sendmmsg(number, at === 0 ? memory : memory.subarray(at * headerOctets), count - at, dontWait)
+      if (sent < 0 && koffi.errno() === tryAgain) return
+      // One that cannot be sent is its receiver's trouble.
+      at += Math.max(1, sent)
+    }
+  }
+
+  return {
+    open(address) {
+      const name = senderOf(address)
+      const ipv6 = isIPv6(address.host)
+      const number = checked(socket(ipv6 ? afInet6 : afInet, datagram | closeOnExec, 0), 'socket', address)
+      const set = (level: number, option: number, value: number) =>
+        setsockopt(number, level, option, Buffer.from(Int32Array.of(value).buffer), 4)
+      try {
+        checked(set(levelSocket, reusePort, 1), 'setsockopt', address)
+        // Otherwise [::] would take the port of 0.0.0.0 as well.
+        if (ipv6) checked(set(levelIpv6, ipv6Only, 1), 'setsockopt', address)
+        for (const option of [sendBuffer, receiveBuffer]) set(levelSocket, option, bufferOctets)
+        checked(bind(number, name, name.length), 'bind', address)
+      } catch (error) {
+        close(number)
+        throw error
+      }
+      return number
+    },
+    close: (number) => void close(number),
+    send: (number, sender, answer) => void sendto(number, answer, answer.length, dontWait, sender, sender.length),
+    waiter(numbers) {
+      const asked = Buffer.from(new ArrayBuffer(numbers.length * 8))
+      for (const [index, number] of numbers.entries()) {
+        asked.writeInt32LE(number, index * 8)
+        asked.writeInt16LE(pollIn, index * 8 + 4)
+      }
+      return (timeoutMs) => void poll(asked, numbers.length, timeoutMs)
+    },
+    reader(number, answer, onOversized) {
+      const [from, to] = [createRoom(koffi), createRoom(koffi)]
+      const widest = (index: number) => {
+        from.words[from.senderSize(index)] = senderOctets
+        from.words[from.size(index)] = packetOctets
+      }
+      for (let index = 0; index < batch; index++) widest(index)
+      return () => {
+        const count = recvmmsg(number, from.memory, batch, dontWait, null)
+        let answers = 0
+        for (let index = 0; index < count; index++) {
+          const octets = from.words[from.received(index)]!
+          const sender = from.memory.subarray(
+            from.sender(index),
+            from.sender(index) + from.words[from.senderSize(index)]!,
+          )
+          widest(index)
+          if ((from.words[from.flags(index)]! & truncated) !== 0) {
+            onOversized()
+            continue
+          }
+          const message = from.memory.subarray(from.body(index), from.body(index) + octets)
+          const made = answer(message, sender)
+          if (!made || made.length > packetOctets) continue
+          made.copy(to.memory, to.body(answers))
+          sender.copy(to.memory, to.sender(answers))
+          to.words[to.senderSize(answers)] = sender.length
+          to.words[to.size(answers)] = made.length
+          answers++
+        }
+        sendAll(number, to.memory, answers)
+        return count === batch
+      }
+    },
+  }
+}
+
+/** Null where it cannot be done: another system, another processor, or without koffi. */
+export async function loadPacketSockets(): Promise<PacketSockets | null> {
+  if (process.platform !== 'linux' || !['x64', 'arm64'].includes(process.arch)) return null
+  const name = 'koffi'
+  try {
+    const { default: koffi } = (await import(name)) as { default: Koffi }
+    return createSockets(koffi)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,108 @@
+// The threads that answer over UDP: started, fed with answers, and replaced when one ends by itself.
+import { Worker } from 'node:worker_threads'
+import type { Logger } from 'pino'
+import type { AnswerCache } from '../cache.ts'
+import type { NameserverMetrics } from '../metrics.ts'
+import type { Responder } from '../responder.ts'
+import type { ZoneSource } from '../zone-table.ts'
+import type { Generations } from './generations.ts'
+import { createBatch, type HandedPacket, type KeptAnswer, unpack, type WorkerData } from './messages.ts'
+import { type PacketSockets, peerOf } from './packets.ts'
+
+export type SharedListener = {
+  /** One for each thread. */
+  sockets: number[]
+  nsid: string
+  /** A responder that gives its answers to this cache. */
+  responderFor(cache: AnswerCache<ZoneSource>): Responder
+}
+
+export type PoolOptions = Pick<WorkerData, 'cookieSecret' | 'rateLimit'> & {
+  workers: number
+  packets: PacketSockets
+  listeners: readonly SharedListener[]
+  cache: AnswerCache<ZoneSource>
+  generations: Generations
+  generationMemory: SharedArrayBuffer
+  metrics: NameserverMetrics
+  log: Logger
+}
+
+const respawnMs = 1_000
+// Compiled or not, the worker is beside this file.
+const program = new URL(`./worker${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)
+
+export function startPool(options: PoolOptions): { close(): Promise<void> } {
+  const { listeners, generations, metrics, packets, log } = options
+  const workers = new Set<Worker>()
+  const timers = new Set<NodeJS.Timeout>()
+  let closed = false
+
+  const keep = createBatch((answers: KeptAnswer[]) => {
+    for (const worker of workers) worker.postMessage(answers)
+  })
+  // Told to the threads when it is asked for the second time: a flood of names that nobody has must not cost them.
+  const shared: AnswerCache<ZoneSource> = {
+    ...options.cache,
+    get(message, query) {
+      const found = options.cache.get(message, query)
+      if (found) {
+        const { octets, start, end, source, rcode, tuple } = found
+        const copy = new Uint8Array(octets.subarray(start, end))
+        keep([query.hash, copy, rcode, tuple, generations.stampOf(source.origin)])
+      }
+      return found
+    },
+  }
+  const responders = listeners.map(({ responderFor }) => responderFor(shared))
+
+  function spawn(index: number, tallies: SharedArrayBuffer): void {
+    const outstanding = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
+    const { cookieSecret, rateLimit, generationMemory } = options
+    const own = listeners.map(({ sockets, nsid }) => ({ socket: sockets[index]!, nsid }))
+    const data: WorkerData = {
+      listeners: own,
+      cookieSecret,
+      rateLimit,
+      tallies,
+      generations: generationMemory,
+      outstanding,
+    }
+    const worker = new Worker(program, { workerData: data })
+    workers.add(worker)
+    const left = new Int32Array(outstanding)
+
+    function answer({ listener, sender, message }: HandedPacket): void {
+      Atomics.sub(left, 0, 1)
+      const send = (made: Buffer) => {
+        if (!closed) packets.send(own[listener]!.socket, sender, made)
+      }
+      const made = responders[listener]!.respond(message, peerOf(sender), { tcp: false, send })
+      if (made instanceof Uint8Array) send(made)
+    }
+
+    worker.on('message', (octets: Uint8Array) => {
+      for (const packet of unpack(octets)) answer(packet)
+    })
+    worker.on('error', (err) => log.error({ err }, 'a thread of the nameserver failed and is replaced'))
+    worker.on('exit', () => {
+      workers.delete(worker)
+      if (closed) return
+      // Its sockets stay open, so that what comes meanwhile waits in them.
+      const timer = setTimeout(() => {
+        timers.delete(timer)
+        spawn(index, tallies)
+      }, respawnMs)
+      timers.add(timer)
+    })
+  }
+
+  for (let index = 0; index < options.workers; index++) spawn(index, metrics.addTallies())
+  return {
+    async close() {
+      closed = true
+      for (const timer of timers) clearTimeout(timer)
+      await Promise.all(Array.from(workers, (worker) => worker.terminate()))
+    },
+  }
+}

@@ -1,0 +1,80 @@
+// A thread that answers over UDP what was answered before, and hands everything else over.
+import { parentPort, workerData } from 'node:worker_threads'
+import { createAnswerCache } from '../cache.ts'
+import { createCookies } from '../cookies.ts'
+import { createFront, isSpecial } from '../front.ts'
+import { createTallies } from '../metrics.ts'
+import { createRateLimit } from '../rate-limit.ts'
+import { senselessPorts } from '../udp.ts'
+import { decodeQuery, emptyQuery } from '../wire.ts'
+import { Stamped } from './generations.ts'
+import { createPacker, type KeptAnswer, type WorkerData } from './messages.ts'
+import { type Answer, loadPacketSockets, peerOf } from './packets.ts'
+
+const main = parentPort!
+const data = workerData as WorkerData
+const sockets = (await loadPacketSockets())!
+// More than a second of work for the main thread: whoever asked has asked again by then.
+const highestOutstanding = 10_000
+// How long the thread sleeps when nothing comes, and with it how long it takes to hear of its end.
+const idleMs = 50
+// Batches in a row of one socket, so that the others and the main thread are heard in between.
+const highestBatches = 16
+
+const cache = createAnswerCache<Stamped>()
+const cookies = createCookies(Buffer.from(data.cookieSecret))
+const rateLimit = data.rateLimit && createRateLimit(data.rateLimit)
+const tallies = createTallies(data.tallies)
+const generations = new Int32Array(data.generations)
+const outstanding = new Int32Array(data.outstanding)
+const handOver = createPacker((octets) => main.postMessage(octets, [octets.buffer]))
+const query = emptyQuery()
+
+main.on('message', (answers: KeptAnswer[]) => {
+  for (const [hash, sent, rcode, tuple, stamp] of answers) {
+    const octets = Buffer.from(sent.buffer, sent.byteOffset, sent.length)
+    cache.set({ hash }, { octets, start: 0, end: sent.length, source: new Stamped(generations, stamp), rcode, tuple })
+  }
+})
+
+function answerOn(listener: number, nsid: string): Answer {
+  const front = createFront({ cache, cookies, rateLimit, tallies, nsid })
+
+  function answer(message: Buffer, sender: Buffer): Buffer | null {
+    const peer = peerOf(sender)
+    if (senselessPorts.has(peer.port) || !decodeQuery(message, query)) {
+      tallies.drop(senselessPorts.has(peer.port) ? 'source' : 'unreadable')
+      return null
+    }
+    const known = isSpecial(query, false) ? undefined : front.answer(front.contextOf(message, query, peer, false))
+    if (known !== undefined) return known
+    if (Atomics.add(outstanding, 0, 1) < highestOutstanding) handOver({ listener, sender, message })
+    else {
+      Atomics.sub(outstanding, 0, 1)
+      tallies.drop('busy')
+    }
+    return null
+  }
+
+  return (message, sender) => {
+    try {
+      return answer(message, sender)
+    } catch {
+      tallies.drop('fault')
+      return null
+    }
+  }
+}
+
+const onOversized = () => tallies.drop('unreadable')
+const wait = sockets.waiter(data.listeners.map(({ socket }) => socket))
+const readers = data.listeners.map(({ socket, nsid }, index) =>
+  sockets.reader(socket, answerOn(index, nsid), onOversized),
+)
+
+function turn(): void {
+  wait(idleMs)
+  for (const read of readers) for (let batches = 0; batches < highestBatches && read(); batches++);
+  setImmediate(turn)
+}
+turn()
