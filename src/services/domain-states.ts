@@ -7,11 +7,13 @@ import { type CertificateView, type DomainRow, type DomainView, domainColumns, v
 import { append, type EventType } from './events.ts'
 
 type Ssl = DomainView['ssl']
-type Method = NonNullable<DomainView['verification']['method']>
+export type Method = NonNullable<DomainView['verification']['method']>
 export type Observed = DomainView['verification']['observed']
 
 /** Checks in a row that must miss the proof before a verified domain counts as lost: one may be an outage of the DNS. */
 export const missesUntilLost = 3
+/** Misses closer together than this are one: a check that somebody asks for must not speed the loss up. */
+const missHours = 20
 
 export const verifiedTransitions: { from: boolean; to: boolean; when: string; event: EventType }[] = [
   { from: false, to: true, when: 'the nameservers or the TXT record prove the ownership', event: 'domain.verified' },
@@ -29,7 +31,8 @@ export const sslTransitions: { from: Ssl; to: Ssl; when: string; event: EventTyp
   { from: 'EXPIRED', to: 'ISSUING', when: 'it is time to try again', event: null },
 ]
 
-const takenReason = 'Another account has proved that it owns this name, or removed it less than 7 days ago.'
+const takenReason =
+  'Another account has proved that it owns this name, or removed it less than 7 days ago. Ask again when that is over.'
 const system = 'system'
 
 async function readDomain(db: Db, id: string): Promise<DomainRow | null> {
@@ -69,21 +72,50 @@ function seen(observed: Observed, reason: string | null, nextCheckAt: Date | nul
 }
 
 /**
- * Notes a check that changes no state. A proof that is missing counts against a verified domain; the number of such
- * misses in a row comes back, and from `missesUntilLost` on markUnverified takes effect. Null if the domain is gone.
+ * Notes a check that changes no state. A proof that is missing counts against a verified domain, once a day however
+ * often it is looked for; from `missesUntilLost` on markUnverified takes effect. A check that could not be made counts
+ * neither way. Null if the domain is gone.
  */
 export async function recordCheck(
   db: Db,
   id: string,
-  check: { observed: Observed; proved: boolean; reason: string | null; nextCheckAt: Date | null },
+  check: { nextCheckAt: Date | null; observed: Observed } & (
+    | { outcome: 'proved'; method: Method }
+    | { outcome: 'missed' | 'unknown'; reason: string }
+  ),
 ): Promise<{ verified: boolean; misses: number } | null> {
+  const proved = check.outcome === 'proved'
+  const reason = proved ? null : check.reason
+  const counts = sql`verified AND ${check.outcome === 'missed'}::boolean
+    AND (missed_at IS NULL OR missed_at <= now() - ${missHours}::int * interval '1 hour')`
   const [row] = await rows<{ verified: boolean; misses: number }>(
     db,
-    sql`UPDATE domain SET ${seen(check.observed, check.reason, check.nextCheckAt)},
-          misses = CASE WHEN verified AND NOT ${check.proved}::boolean THEN misses + 1 ELSE 0 END
+    sql`UPDATE domain SET ${seen(check.observed, reason, check.nextCheckAt)},
+          method = CASE WHEN verified THEN COALESCE(${proved ? check.method : null}::text, method) END,
+          misses = CASE WHEN ${proved}::boolean THEN 0 WHEN ${counts} THEN misses + 1 ELSE misses END,
+          missed_at = CASE WHEN ${proved}::boolean THEN NULL WHEN ${counts} THEN now() ELSE missed_at END
         WHERE id = ${id} RETURNING verified, misses`,
   )
   return row ?? null
+}
+
+/** Taking turns by name lets the loser see the winner; running into the unique index would end the transaction. */
+export async function lockName(db: Db, name: string): Promise<void> {
+  await rows(db, sql`SELECT 1 FROM pg_advisory_xact_lock(hashtextextended(${`domain ${name}`}, 0))`)
+}
+
+/** Has the checks of some domains made now: all that waited for what just changed. */
+async function checkNow(db: Db, which: Sql): Promise<void> {
+  await rows(
+    db,
+    // Whoever is being checked at this moment is left alone: waiting for one another could go in a circle.
+    sql`WITH woken AS (
+          UPDATE domain SET next_check_at = now(), checking_since = now() WHERE id IN (
+            SELECT id FROM domain WHERE NOT verified AND ${which} FOR UPDATE SKIP LOCKED) RETURNING id)
+        INSERT INTO job (kind, key, payload, run_at)
+        SELECT 'verify', id, jsonb_build_object('domainId', id), now() FROM woken
+        ON CONFLICT (kind, key) WHERE failed_at IS NULL DO UPDATE SET run_at = excluded.run_at RETURNING id::text`,
+  )
 }
 
 /**
@@ -102,8 +134,7 @@ export async function markVerified(
   return inTransaction(db, async (db) => {
     const claim = await readDomain(db, id)
     if (!claim) return null
-    // Taking turns by name lets the loser see the winner; running into the unique index would end the transaction.
-    await rows(db, sql`SELECT 1 FROM pg_advisory_xact_lock(hashtextextended(${`domain ${claim.name}`}, 0))`)
+    await lockName(db, claim.name)
     const names = [claim.name, ...parentsOf(claim.name)]
     // A hold counts here too: a claim made before the owner proved the name must not inherit the delegation it left.
     const [other] = await rows(
@@ -113,21 +144,36 @@ export async function markVerified(
           WHERE name = ANY(${names}::text[]) AND account_id <> ${claim.accountId} AND until > now()`,
     )
     if (other) {
-      const change = sql`${seen(observed, takenReason, null)}`
-      const guard = sql`NOT verified AND reason IS DISTINCT FROM ${takenReason}`
-      await move(db, config, id, change, guard, 'domain.unverified')
+      await endClaim(db, config, id, seen(observed, takenReason, null))
       return 'taken'
     }
+    // Whatever kept the certificate away before, a domain that is proved anew does not wait for it.
     const change = sql`verified = ${to}::boolean, verified_at = now(), method = ${method}::text, misses = 0,
-      ${seen(observed, null, nextCheckAt)}`
+      missed_at = NULL, certificate_failures = 0, ${seen(observed, null, nextCheckAt)}`
     const view = await move(db, config, id, change, sql`verified = ${from}::boolean`, event)
+    if (!view) return null
     // The certificate is wanted from this moment on, so its job commits with it.
-    if (view) {
-      const queued = jobSql('issue', id, { domainId: id }, sql`(SELECT 1) AS verified`)
-      await rows(db, sql`${queued} RETURNING id::text`)
+    await rows(db, sql`${jobSql('issue', id, { domainId: id }, sql`(SELECT 1) AS verified`)} RETURNING id::text`)
+    const losers = await rows<{ id: string }>(
+      db,
+      sql`SELECT id FROM domain WHERE name = ${claim.name} AND id <> ${id} ORDER BY id`,
+    )
+    for (const loser of losers) {
+      await endClaim(db, config, loser.id, sql`next_check_at = NULL, reason = ${takenReason}::text`)
     }
+    // A wildcard and names below may be proved by this one.
+    const ending = `.${claim.name}`
+    const below = sql`account_id = ${claim.accountId} AND right(name, ${ending.length}::int) = ${ending}`
+    await checkNow(db, sql`next_check_at IS NOT NULL AND ${below}`)
     return view
   })
+}
+
+/** A claim that another account's proof ended; said once, however often it is found out. */
+async function endClaim(db: Db, config: Config, id: string, change: Sql): Promise<void> {
+  const guard = sql`NOT verified AND reason IS DISTINCT FROM ${takenReason}`
+  const ended = await move(db, config, id, change, guard, 'domain.unverified')
+  if (!ended) await rows(db, sql`UPDATE domain SET next_check_at = NULL WHERE id = ${id} AND NOT verified RETURNING id`)
 }
 
 /** The proof stayed away for `missesUntilLost` checks; null if it did not, or the domain was not verified. */
@@ -140,17 +186,20 @@ export async function markUnverified(
   nextCheckAt: Date | null = null,
 ): Promise<DomainView | null> {
   const { from, to, event } = verifiedTransitions.find((step) => !step.to)!
-  return inTransaction(db, (db) =>
-    move(
+  return inTransaction(db, async (db) => {
+    const view = await move(
       db,
       config,
       id,
-      sql`verified = ${to}::boolean, verified_at = NULL, method = NULL, misses = 0,
-        ${seen(observed, reason, nextCheckAt)}`,
+      sql`verified = ${to}::boolean, verified_at = NULL, method = NULL, misses = 0, missed_at = NULL,
+        checking_since = now(), ${seen(observed, reason, nextCheckAt)}`,
       sql`verified = ${from}::boolean AND misses >= ${missesUntilLost}::int`,
       event,
-    ),
-  )
+    )
+    // Whoever took the name over outside may have claimed it here, in vain until now.
+    if (view) await checkNow(db, sql`name = ${view.name} AND reason = ${takenReason}`)
+    return view
+  })
 }
 
 /** Moves the certificate's state along the table; null if no step leads from where it is. */

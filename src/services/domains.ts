@@ -189,13 +189,14 @@ export async function createDomain(
   throw new Fault('domain_exists', `The account already has the domain ${name}.`)
 }
 
-/** Asks for a check now, whatever the schedule says. */
+/** Asks for a check now, whatever the schedule says; the schedule of a domain without proof begins anew. */
 export async function requestVerification(db: Db, config: Config, actor: Actor, path: string): Promise<DomainView> {
   const row = await findDomain(db, actor, path)
   const [asked] = await rows<{ nextCheckAt: Date }>(
     db,
     sql`WITH asked AS (
-          UPDATE domain SET next_check_at = now() WHERE id = ${row.id} RETURNING next_check_at AS "nextCheckAt"),
+          UPDATE domain SET next_check_at = now(), checking_since = CASE WHEN verified THEN checking_since ELSE now() END
+          WHERE id = ${row.id} RETURNING next_check_at AS "nextCheckAt"),
         queued AS (${jobSql('verify', row.id, { domainId: row.id }, sql`asked`)})
         SELECT "nextCheckAt" FROM asked`,
   )

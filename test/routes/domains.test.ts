@@ -342,13 +342,24 @@ describe('states', () => {
     await attach('lost.example.net')
     const id = await idOf('lost.example.net')
     await verify('lost.example.net')
-    const miss = (proved = false) =>
-      recordCheck(api.db, id, { observed: nothing, proved, reason: 'no answer', nextCheckAt: new Date() })
+    const check = async (outcome: 'missed' | 'unknown') =>
+      (await recordCheck(api.db, id, { outcome, observed: nothing, reason: 'no answer', nextCheckAt: new Date() }))!
+    const miss = async () => {
+      // A day later.
+      await api.db.domain.updateMany({
+        where: { id, missedAt: { not: null } },
+        data: { missedAt: new Date(Date.now() - 86_400_000) },
+      })
+      return check('missed')
+    }
     const lose = () => markUnverified(api.db, api.config, id, nothing, 'no answer')
     expect(await miss()).toEqual({ verified: true, misses: 1 })
     expect(await miss()).toEqual({ verified: true, misses: 2 })
+    expect(await check('missed')).toEqual({ verified: true, misses: 2 })
+    expect(await check('unknown')).toEqual({ verified: true, misses: 2 })
     expect(await lose()).toBeNull()
-    expect(await miss(true)).toEqual({ verified: true, misses: 0 })
+    const proof = { outcome: 'proved', method: 'txt', observed: nothing, nextCheckAt: new Date() } as const
+    expect(await recordCheck(api.db, id, proof)).toEqual({ verified: true, misses: 0 })
     for (let n = 1; n <= 3; n++) expect(await miss()).toEqual({ verified: true, misses: n })
     expect(await lose()).toMatchObject({ verified: false, verifiedAt: null, verification: { reason: 'no answer' } })
     expect((await eventsOf('lost.example.net')).at(-1)).toMatchObject({ type: 'domain.unverified' })

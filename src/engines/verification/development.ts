@@ -1,0 +1,60 @@
+// Names that exist on no internet: in development, `.test` and `.localhost` are asked of Berth's own nameservers.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Config } from '../../config.ts'
+import { listenAddress } from '../../dns/listen-address.ts'
+import type { CheckResult, Claim } from '../../services/domain-checks.ts'
+import { ask, type Endpoint } from './ask.ts'
+import { isOurSet, ownsDelegation, shown } from './check.ts'
+import { type Bounds, namesOf } from './lookups.ts'
+import { listed } from './reasons.ts'
+
+const topLevels = new Set(['test', 'localhost'])
+// A domain is attached in the same moment in which it is checked; its zone reaches the nameservers a little later.
+const settleMs = 2_000
+const pauseMs = 50
+
+export function isDevelopmentName({ production }: Config, host: string): boolean {
+  return !production && topLevels.has(host.slice(host.lastIndexOf('.') + 1))
+}
+
+// What listens everywhere is asked at home.
+const everywhere: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
+
+async function nameserversAt(endpoint: Endpoint, host: string, bounds: Bounds): Promise<string[] | null> {
+  const answer = await ask(endpoint, host, 'NS', bounds)
+  return typeof answer !== 'string' && answer.authoritative ? namesOf(answer.answer, host, 'NS') : null
+}
+
+export async function checkDevelopmentName(
+  claim: Claim,
+  config: Config,
+  ours: readonly string[],
+  bounds: Bounds,
+): Promise<CheckResult> {
+  const { host } = claim
+  const endpoints = config.nameserverListen
+    .map(listenAddress)
+    .map(({ host, port }) => ({ host: everywhere[host] ?? host, port }))
+  const untilMs = performance.now() + settleMs
+  let seen: (string[] | null)[] = []
+  do {
+    if (seen.length > 0) await sleep(pauseMs, undefined, { signal: bounds.signal })
+    seen = await Promise.all(endpoints.map((endpoint) => nameserversAt(endpoint, host, bounds)))
+  } while (performance.now() < untilMs && !seen.every((names) => names && isOurSet(names, ours)))
+
+  const observed = { nameservers: shown([...new Set(seen.flatMap((names) => names ?? []))].sort()), txt: [] }
+  const where = `Names below .${host.slice(host.lastIndexOf('.') + 1)} are asked of ${listed(config.nameserverListen)}`
+  if (seen.some((names) => names === null)) {
+    return {
+      outcome: 'unknown',
+      observed,
+      reason: `${where}, where not every nameserver of Berth answers for ${host}.`,
+    }
+  }
+  if (!seen.every((names) => isOurSet(names!, ours))) {
+    return { outcome: 'missed', observed, reason: `${where}, where ${host} is not on ${listed(ours)}.` }
+  }
+  if (ownsDelegation(claim)) return { outcome: 'proved', method: 'nameservers', observed }
+  const who = claim.name === host ? 'another account added the name earlier' : `${host} is not verified`
+  return { outcome: 'missed', observed, reason: `${where}, where ${host} is served, but ${who}.` }
+}

@@ -1,0 +1,129 @@
+// Why a domain is not verified, in sentences that somebody who never saw a zone file can act upon.
+import { getDomain } from 'tldts'
+import type { Claim } from '../../services/domain-checks.ts'
+import type { Agreement } from './agreement.ts'
+import type { Trouble } from './ask.ts'
+import type { Cut, Delegation } from './delegation.ts'
+import type { Texts } from './texts.ts'
+
+type Expected = { nameservers: readonly string[]; txtName: string; txtValue: string }
+
+const troubleTexts: Record<Trouble, string> = {
+  timeout: 'did not answer in time',
+  unreachable: 'could not be reached',
+  malformed: 'sent something that is no answer',
+  servfail: 'failed (SERVFAIL)',
+  refused: 'refused to answer',
+  lame: 'did not have the zone',
+  unresolved: 'had no address that could be asked',
+}
+
+const again = 'This is no verdict on the domain; it is asked again by itself.'
+
+export function listed(names: readonly string[]): string {
+  const shown = names.length > 6 ? [...names.slice(0, 5), `${names.length - 5} others`] : names
+  return shown.length < 2 ? (shown[0] ?? 'nothing') : `${shown.slice(0, -1).join(', ')} and ${shown.at(-1)}`
+}
+
+function zoneText(zone: string): string {
+  return zone === '' ? 'the root zone' : zone.includes('.') ? zone : `.${zone}`
+}
+
+function troubles(all: readonly Trouble[]): string {
+  const counts = Map.groupBy(all, (trouble) => trouble)
+  return [...counts].map(([trouble, those]) => `${those.length} ${troubleTexts[trouble]}`).join(', ')
+}
+
+export function unreachableReason(trouble: Trouble): string {
+  return `The resolvers could not say where the domain's zone is: the last one ${troubleTexts[trouble]}. ${again}`
+}
+
+function cutText(cut: Cut): string {
+  return cut.owner === null ? 'that it is not delegated' : listed(cut.nameservers)
+}
+
+export function undecidedReason(host: string, zone: string, agreement: Exclude<Agreement<Cut>, { kind: 'agreed' }>) {
+  if (agreement.kind === 'silent') {
+    const why = troubles(agreement.troubles)
+    return `Too few nameservers of ${zoneText(zone)} could be asked for ${host}: ${why}. ${again}`
+  }
+  const said = agreement.values.map(cutText).join(', others ')
+  const contradiction = `The nameservers of ${zoneText(zone)} contradict each other about ${host}: some say ${said}.`
+  return `${contradiction} A change takes a while to reach all of them. ${again}`
+}
+
+function txtAdvice({ txtName, txtValue }: Expected): string {
+  return `add the TXT record ${txtName} with the value ${txtValue}`
+}
+
+function textsText(texts: Agreement<Texts>, { txtName, txtValue }: Expected): string {
+  if (texts.kind === 'silent') {
+    return `The nameservers could not be asked for the TXT record ${txtName}: ${troubles(texts.troubles)}.`
+  }
+  if (texts.kind === 'divided') return `Only some of the nameservers show the TXT record ${txtName} with its value yet.`
+  const { alias, values } = texts.value
+  if (alias) {
+    const advice = 'the TXT record must be at the name itself'
+    return `${txtName} is an alias (CNAME) of ${alias}, which is not followed: ${advice}.`
+  }
+  if (values.length === 0) return `There is no TXT record ${txtName}.`
+  return `The TXT record ${txtName} has another value than ${txtValue}.`
+}
+
+function delegatedText(host: string, parent: string, seen: readonly string[], { nameservers }: Expected): string {
+  const foreign = seen.filter((name) => !nameservers.includes(name))
+  const missing = nameservers.filter((name) => !seen.includes(name))
+  if (foreign.length === seen.length) {
+    const advice = `At your registrar, set its nameservers to ${listed(nameservers)}`
+    return `${zoneText(parent)} still delegates ${host} to ${listed(seen)}. ${advice}`
+  }
+  const faults = [
+    ...(missing.length > 0 ? [`not to ${listed(missing)}`] : []),
+    ...(foreign.length > 0 ? [`also to ${listed(foreign)}, whose owner could answer for it too`] : []),
+  ]
+  const ours = seen.filter((name) => nameservers.includes(name))
+  const advice = `At your registrar, set its nameservers to exactly ${listed(nameservers)}`
+  return `${zoneText(parent)} delegates ${host} to ${listed(ours)}, but ${faults.join(' and ')}. ${advice}`
+}
+
+/** The delegation is not a proof, and neither is the TXT record. `texts` is null where it could not prove anything. */
+export function missingReason(
+  claim: Claim,
+  delegation: Exclude<Delegation, { kind: 'undecided' }>,
+  texts: Agreement<Texts> | null,
+  expected: Expected,
+): string {
+  const { host } = claim
+  const txt = txtAdvice(expected)
+  const found = texts ? ` ${textsText(texts, expected)}` : ''
+  if (delegation.kind === 'hosted') return hostedText(claim, delegation.zone)
+  const isFirst = claim.served || claim.verified || claim.name !== host
+  if (!isFirst || claim.nearestOwned?.own === false) {
+    const who = isFirst ? `${claim.nearestOwned!.name} belongs to another account` : 'Another account added it earlier'
+    const where = delegation.servers.length > 0 ? 'Where its DNS is now' : 'At a DNS provider elsewhere'
+    const advice = `${where}, ${txt}, and let its nameservers be ours only after it is verified`
+    return `${who}, so nameservers do not tell whose ${host} is. ${advice}.${found}`
+  }
+  if (delegation.kind === 'inside') {
+    const unknown = delegation.exists ? '' : `${zoneText(delegation.zone)} has no name ${host}. `
+    if (!delegation.exists && getDomain(host, { allowPrivateDomains: true }) === host) {
+      const advice = `Register it, and set its nameservers to ${listed(expected.nameservers)}`
+      return `${unknown}It is not registered, or not published yet. ${advice}.`
+    }
+    const where = `${host} is a part of the zone ${delegation.zone} on ${listed(delegation.nameservers)}`
+    return `${unknown}${where}. There, ${txt}.${found}`
+  }
+  const { nameservers, parent } = delegation
+  const same = nameservers.every((name) => expected.nameservers.includes(name))
+  if (same && nameservers.length === expected.nameservers.length) return hostedText(claim, host)
+  return `${delegatedText(host, parent, nameservers, expected)}; or ${txt}.${found}`
+}
+
+/** A name in a zone that our own nameservers have; whose it is follows from whose the zone is. */
+function hostedText({ name, attachedAbove, nearestOwned }: Claim, zone: string): string {
+  if (nearestOwned?.own === false) return `${nearestOwned.name} belongs to another account, and ${name} with it.`
+  if (attachedAbove.includes(zone)) {
+    return `${name} is a part of ${zone}, which is on the nameservers here; it is verified as soon as ${zone} is.`
+  }
+  return `${name} is a part of ${zone}, which is on the nameservers here but not in this account. Attach ${zone} first.`
+}
