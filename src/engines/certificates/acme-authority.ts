@@ -1,0 +1,184 @@
+// Leads an order to its certificate: proves every name, asks for the signature, and can go on where another left off.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { Config } from '../../config.ts'
+import type { Database } from '../../db.ts'
+import type { Vault } from '../../secrets.ts'
+import { type Challenge, findOrAddAccount, setAccountUrl } from '../../services/acme.ts'
+import {
+  type AcmeChallenge,
+  type AcmeClient,
+  type AcmeOrderState,
+  type Authorization,
+  createAcmeClient,
+} from './acme-client.ts'
+import { AcmeProblem, createTransport } from './acme-transport.ts'
+import type { Authority, Task } from './authority.ts'
+import { failureOf, IssueFailure } from './failures.ts'
+import { newKey } from './keys.ts'
+import { awaitPresence, type Places } from './presence.ts'
+import { momentWithin, renewalIdOf } from './renewal.ts'
+
+export type AcmeAuthorityOptions = {
+  acme: NonNullable<Config['acme']>
+  db: Database
+  vault: Vault
+  log: Logger
+  places: Places
+}
+
+// The waits between looks at an order, unless the authority names one; the last repeats.
+const pollDelaysMs = [200, 400, 800, 1_500, 3_000, 5_000]
+const highestPollMs = 60_000
+// An authority that has not decided by then is taken for broken; the order stays and is looked at again later.
+const decisionBoundMs = 5 * 60_000
+// RFC 9773, section 4.3.3: six hours where the authority does not say; section 4.3.2: what it says, within reason.
+const askAgainMs = 6 * 3_600_000
+const leastAskAgainMs = 60_000
+const highestAskAgainMs = 24 * 3_600_000
+
+const sameNames = (one: string[], other: string[]) => [...one].sort().join() === [...other].sort().join()
+
+export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthorityOptions): Authority {
+  const transport = createTransport(acme.caFile)
+  const directory = acme.directoryUrl
+
+  async function connect(signal: AbortSignal): Promise<AcmeClient> {
+    const account = await findOrAddAccount(db, directory, () => vault.seal(newKey()))
+    return createAcmeClient({
+      directoryUrl: directory,
+      email: acme.email,
+      eab: acme.eab,
+      transport,
+      account: {
+        url: account.url,
+        key: vault.open(account.key).toString(),
+        save: (url) => setAccountUrl(db, directory, url),
+      },
+      signal,
+    })
+  }
+
+  /** The order that the row stands for, if the authority still has it and it can still succeed; else a new one. */
+  async function openOrder(client: AcmeClient, task: Task): Promise<{ order: AcmeOrderState; key: string }> {
+    const { order: left } = task
+    if (left.url && left.key && left.directory === directory && sameNames(left.names, task.names)) {
+      const order = await client.readOrder(left.url).catch((error) => {
+        if (error instanceof AcmeProblem && error.status < 500 && error.status !== 429) return null
+        throw error
+      })
+      if (order && order.status !== 'invalid') return { order, key: vault.open(left.key).toString() }
+    }
+    const key = newKey()
+    await task.begin(key)
+    const old = task.replaces?.directory === directory ? task.replaces : null
+    const replaces = old && (await client.hasRenewalInfo()) ? renewalIdOf(old.chain) : null
+    const order = await client.newOrder(task.names, replaces)
+    await task.setUrl(order.url)
+    return { order, key }
+  }
+
+  /** Shows what proves the names that are not proved yet, and asks the authority to look. */
+  async function proveNames(client: AcmeClient, order: AcmeOrderState, task: Task): Promise<void> {
+    const pending = (await readAll(client, order)).filter(({ status }) => status === 'pending')
+    const chosen: { challenge: AcmeChallenge; shown: Challenge }[] = []
+    for (const { hostname, challenges } of pending) {
+      const zone = task.zoneOf(hostname)
+      const type = zone === null ? 'http-01' : 'dns-01'
+      const challenge = challenges.find((one) => one.type === type)
+      if (!challenge) {
+        const cure = type === 'http-01' ? ' It can be proved where its zone is hosted here.' : ''
+        throw new IssueFailure('refused', `The certificate authority offers no ${type} for ${hostname}.${cure}`, {
+          hostname,
+        })
+      }
+      const value = await client.keyAuthorization(challenge)
+      const name = hostname.replace(/^\*\./, '')
+      chosen.push({ challenge, shown: { type, name, zone, token: challenge.token, value } })
+    }
+    const shown = chosen.map((one) => one.shown)
+    await task.publish(shown)
+    const unseen = await awaitPresence(places, shown, task.signal)
+    if (unseen.length > 0)
+      log.warn({ names: task.names, unseen }, 'challenges were not seen everywhere before the validation')
+    for (const { challenge } of chosen) if (challenge.status === 'pending') await client.answer(challenge)
+  }
+
+  function readAll(client: AcmeClient, order: AcmeOrderState): Promise<Authorization[]> {
+    return Promise.all(order.authorizations.map((url) => client.readAuthorization(url)))
+  }
+
+  /** Why an order is invalid: the validation that failed says more than the order does. */
+  async function whyInvalid(client: AcmeClient, order: AcmeOrderState): Promise<unknown> {
+    for (const { status, hostname, challenges } of await readAll(client, order)) {
+      const error = challenges.find((challenge) => challenge.error)?.error
+      if (status === 'invalid' && error) return failureOf(new AcmeProblem(error, 400), hostname)
+    }
+    return failureOf(new AcmeProblem(order.error ?? { detail: 'The order became invalid.' }, 400))
+  }
+
+  /** Looks at the order until it has left `status`. */
+  async function awaitChange(client: AcmeClient, order: AcmeOrderState, task: Task): Promise<AcmeOrderState> {
+    const endMs = performance.now() + decisionBoundMs
+    let current = order
+    for (let look = 0; current.status === order.status; look++) {
+      if (performance.now() > endMs) {
+        // Some leave an order pending whose validation has failed.
+        const failed = (await readAll(client, current)).some(({ status }) => status === 'invalid')
+        if (failed) return { ...current, status: 'invalid' }
+        throw new IssueFailure('unreachable', 'The certificate authority did not decide in time.')
+      }
+      const wishedMs = current.retryAt ? Math.min(current.retryAt.getTime() - Date.now(), highestPollMs) : 0
+      await sleep(Math.max(wishedMs, pollDelaysMs[Math.min(look, pollDelaysMs.length - 1)]!), undefined, {
+        signal: task.signal,
+      })
+      current = await client.readOrder(order.url)
+    }
+    return current
+  }
+
+  async function obtain(task: Task): Promise<{ chain: string; key: string }> {
+    const client = await connect(task.signal)
+    const opened = await openOrder(client, task)
+    const { key } = opened
+    for (let order = opened.order; ; order = await awaitChange(client, order, task)) {
+      if (order.status === 'valid') return { chain: await client.download(order), key }
+      if (order.status === 'invalid') throw await whyInvalid(client, order)
+      if (order.status === 'pending') await proveNames(client, order, task)
+      if (order.status === 'ready') await client.finalize(order, task.names, key)
+    }
+  }
+
+  return {
+    directory,
+    issuer: null,
+    askAgainMs,
+    async obtain(task) {
+      try {
+        return await obtain(task)
+      } catch (error) {
+        throw failureOf(error)
+      }
+    },
+    async renewalWindow(certificate, signal) {
+      if (certificate.directory !== directory) return null
+      const id = renewalIdOf(certificate.chain)
+      if (!id) return null
+      const unsaid = { at: certificate.renewAt, askAgainAt: new Date(Date.now() + askAgainMs) }
+      try {
+        const client = await connect(signal)
+        const info = await client.renewalInfo(id)
+        if (!info) return null
+        const wishedMs = info.retryAt ? info.retryAt.getTime() - Date.now() : askAgainMs
+        const waitMs = Math.min(Math.max(wishedMs, leastAskAgainMs), highestAskAgainMs)
+        return { at: momentWithin(info.start, info.end, certificate.id), askAgainAt: new Date(Date.now() + waitMs) }
+      } catch (error) {
+        signal.throwIfAborted()
+        // The answer is advice: without it, the plan stays.
+        log.debug({ err: error, certificateId: certificate.id }, 'the authority did not tell when to renew')
+        return unsaid
+      }
+    },
+    close: () => transport.close(),
+  }
+}

@@ -1,0 +1,87 @@
+// Why a certificate did not come, in words for its owner, and how long to wait before the next attempt.
+import { AcmeProblem, Unreachable } from './acme-transport.ts'
+
+/**
+ * `unreachable`: the authority is away or broken, and what was ordered is still there. `limited`: it asks for patience.
+ * `refused`: it will not issue until somebody changes something. `failed`: everything else, usually a validation.
+ */
+export type FailureKind = 'unreachable' | 'limited' | 'refused' | 'failed'
+
+export class IssueFailure extends Error {
+  readonly kind: FailureKind
+  readonly retryAt: Date | null
+  /** The name it failed for, where it was one. */
+  readonly hostname: string | null
+
+  constructor(kind: FailureKind, message: string, more: { retryAt?: Date | null; hostname?: string | null } = {}) {
+    super(message)
+    this.kind = kind
+    this.retryAt = more.retryAt ?? null
+    this.hostname = more.hostname ?? null
+  }
+}
+
+export type RetryTable = {
+  /** Waits after the first, second, … failure in a row; the last one repeats. */
+  delaysMs: readonly number[]
+  /** The least wait after a refusal. */
+  refusedMs: number
+}
+
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
+
+export const retryTable: RetryTable = {
+  delaysMs: [
+    // A record that was just made, or an edge that just started: seen by the authority a moment later.
+    minuteMs,
+    5 * minuteMs,
+    // A resolver that remembers the old answer. Four attempts in the first hour stay below the five failed validations
+    // per host and hour that public authorities allow.
+    15 * minuteMs,
+    hourMs,
+    // An outage of the authority, or an owner who has yet to point the name here.
+    3 * hourMs,
+    6 * hourMs,
+    12 * hourMs,
+    24 * hourMs,
+  ],
+  // A CAA record or a forbidden name is not mended by asking again.
+  refusedMs: 6 * hourMs,
+}
+
+// Ten thousand domains that an outage stopped together should not come back together.
+const jitter = 0.1
+
+/** When to try again after so many failures in a row. The authority's own wish counts where it is later. */
+export function nextAttemptAt(table: RetryTable, failure: IssueFailure, failures: number, now = new Date()): Date {
+  const listedMs = table.delaysMs[Math.min(failures, table.delaysMs.length) - 1] ?? 0
+  const leastMs = failure.kind === 'refused' ? Math.max(listedMs, table.refusedMs) : listedMs
+  const atMs = now.getTime() + leastMs * (1 + jitter * Math.random())
+  return new Date(Math.max(atMs, failure.retryAt?.getTime() ?? 0))
+}
+
+const refusals = new Set([
+  'rejectedIdentifier',
+  'unsupportedIdentifier',
+  'caa',
+  'externalAccountRequired',
+  'userActionRequired',
+  'unsupportedContact',
+  'invalidContact',
+])
+
+function kindOf(problem: AcmeProblem): FailureKind {
+  if (problem.code === 'rateLimited' || problem.status === 429) return 'limited'
+  if (refusals.has(problem.code)) return 'refused'
+  if (problem.status >= 500 || problem.code === 'badNonce') return 'unreachable'
+  return 'failed'
+}
+
+/** What an error means for an order; errors that are not the authority's come back as they are. */
+export function failureOf(error: unknown, hostname: string | null = null): unknown {
+  if (error instanceof Unreachable) return new IssueFailure('unreachable', error.message)
+  if (!(error instanceof AcmeProblem)) return error
+  const named = error.hostnames.length === 1 ? error.hostnames[0]! : null
+  return new IssueFailure(kindOf(error), error.message, { retryAt: error.retryAt, hostname: hostname ?? named })
+}

@@ -1,0 +1,100 @@
+// Gets and renews certificates: the issue job, and the upkeep that sees to it that nobody is without one.
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
+import type { Config } from '../../config.ts'
+import type { Database } from '../../db.ts'
+import { enqueue } from '../../jobs/queue.ts'
+import type { Handler } from '../../jobs/worker.ts'
+import type { Notifications } from '../../notifications.ts'
+import type { Vault } from '../../secrets.ts'
+import { dropOldOrders } from '../../services/acme.ts'
+import {
+  dropUnusedCertificates,
+  queueMissingJobs,
+  queueOutdated,
+  queuePlatformJobs,
+} from '../../services/certificate-jobs.ts'
+import { platformJob, refusesWildcard } from '../../services/platform-certificates.ts'
+import { createAcmeAuthority } from './acme-authority.ts'
+import { createDevelopmentCa } from './development-ca.ts'
+import { type RetryTable, retryTable } from './failures.ts'
+import { createIssueHandler } from './issue.ts'
+import { createIssuerMetrics } from './metrics.ts'
+import { type Places, placesOf } from './presence.ts'
+
+export type IssuerOptions = {
+  config: Config
+  db: Database
+  vault: Vault
+  notifications: Notifications
+  log: Logger
+  /** Left out, the engine makes its own. */
+  registry?: Registry
+  /** Left out, the table of the engine. */
+  retry?: RetryTable
+  /** Left out, as configured: who must show a challenge before the authority is asked to look. */
+  places?: Places
+}
+
+export type Issuer = {
+  issue: Handler<'issue'>
+  /** Queues what is missing, now and every hour. */
+  start(): Promise<void>
+  close(): Promise<void>
+}
+
+const upkeepMs = 3_600_000
+
+export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
+  const { config, db, vault, notifications, log, retry = retryTable, places = placesOf(config) } = options
+  const authority = config.acme
+    ? createAcmeAuthority({ acme: config.acme, db, vault, log, places })
+    : await createDevelopmentCa(join(config.dataDir, 'ca'))
+  if (config.production && !config.acme) {
+    log.warn('certificates are signed by the development CA, which no browser trusts: set ACME_DIRECTORY_URL')
+  }
+  let timer: NodeJS.Timeout | undefined
+  let off = () => {}
+
+  async function upkeep(): Promise<void> {
+    const queued = await queueMissingJobs(db)
+    if (queued > 0) log.warn({ queued }, 'verified domains had no job for their certificate')
+    await queueOutdated(db, authority.issuer)
+    await queuePlatformJobs(db, config)
+    await dropOldOrders(db)
+    await dropUnusedCertificates(db)
+  }
+
+  return {
+    issue: createIssueHandler({
+      config,
+      db,
+      vault,
+      log,
+      authority,
+      retry,
+      metrics: createIssuerMetrics(options.registry),
+    }),
+    async start() {
+      await upkeep()
+      clearInterval(timer)
+      timer = setInterval(() => upkeep().catch((err) => log.warn({ err }, 'upkeep of certificates')), upkeepMs)
+      timer.unref()
+      // Below a name of one label every host is on the certificate by itself, so each new one makes another of it.
+      if (!config.acme && refusesWildcard(config.edge.domain)) {
+        const { key, payload } = platformJob('deployments')
+        off()
+        off = notifications.on('event', ({ type }) => {
+          if (type !== 'project.created' && type !== 'deployment.ready') return
+          enqueue(db, 'issue', key, payload).catch((err) => log.warn({ err }, 'a new host has no certificate yet'))
+        })
+      }
+    },
+    async close() {
+      clearInterval(timer)
+      off()
+      authority.close()
+    },
+  }
+}

@@ -1,0 +1,82 @@
+// Waits until what the authority will ask for can be seen, because a validation that comes too early counts as a failure.
+import { Resolver } from 'node:dns/promises'
+import { request } from 'node:http'
+import { isIPv6 } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Config } from '../../config.ts'
+import { listenAddress } from '../../dns/listen-address.ts'
+import type { Challenge } from '../../services/acme.ts'
+
+/** Who is asked: `address:port` of every nameserver and of every edge. */
+export type Places = { nameservers: string[]; edges: string[] }
+
+// Secondaries transfer a changed zone within moments of being told.
+const dnsBoundMs = 10_000
+// An edge hears of a challenge by notification; one that cannot be asked from here should not hold up the order for long.
+const httpBoundMs = 3_000
+const askTimeoutMs = 1_000
+
+const everywhere: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
+
+function joined(host: string, port: number): string {
+  return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`
+}
+
+export function placesOf(config: Config): Places {
+  const nameservers = [...config.nameserverListen, ...config.nameserverSecondaries].map(listenAddress)
+  return {
+    // What listens everywhere is asked at home. Port 0 is one that only the listener knows.
+    nameservers: nameservers
+      .filter(({ port }) => port > 0)
+      .map(({ host, port }) => joined(everywhere[host] ?? host, port)),
+    edges: config.edge.httpPort > 0 ? config.edge.addresses.map((host) => joined(host, config.edge.httpPort)) : [],
+  }
+}
+
+async function showsText(server: string, { name, value }: Challenge): Promise<boolean> {
+  const resolver = new Resolver({ timeout: askTimeoutMs, tries: 1 })
+  resolver.setServers([server])
+  const texts = await resolver.resolveTxt(`_acme-challenge.${name}`).catch(() => [])
+  return texts.some((parts) => parts.join('') === value)
+}
+
+function servesToken(edge: string, { name, token, value }: Challenge): Promise<boolean> {
+  return new Promise((resolve) => {
+    const url = `http://${edge}/.well-known/acme-challenge/${token}`
+    const sent = request(url, { headers: { host: name }, timeout: askTimeoutMs }, (response) => {
+      let text = ''
+      response.setEncoding('latin1')
+      response.on('data', (chunk: string) => {
+        text += chunk
+        if (text.length > value.length + 16) sent.destroy()
+      })
+      response.on('error', () => resolve(false))
+      response.on('end', () => resolve(text.trim() === value))
+    })
+    sent.on('timeout', () => sent.destroy())
+    sent.on('error', () => resolve(false))
+    sent.on('close', () => resolve(false))
+    sent.end()
+  })
+}
+
+async function until(check: () => Promise<boolean>, boundMs: number, signal: AbortSignal): Promise<boolean> {
+  const endMs = performance.now() + boundMs
+  for (let pauseMs = 20; ; pauseMs = Math.min(pauseMs * 2, 500)) {
+    if (await check()) return true
+    signal.throwIfAborted()
+    if (performance.now() + pauseMs > endMs) return false
+    await sleep(pauseMs, undefined, { signal })
+  }
+}
+
+/** The places that did not show a challenge in time. They may be out of reach from here only, so the order goes on. */
+export async function awaitPresence(places: Places, challenges: Challenge[], signal: AbortSignal): Promise<string[]> {
+  const checks = challenges.flatMap((challenge) =>
+    challenge.type === 'dns-01'
+      ? places.nameservers.map((place) => ({ place, boundMs: dnsBoundMs, check: () => showsText(place, challenge) }))
+      : places.edges.map((place) => ({ place, boundMs: httpBoundMs, check: () => servesToken(place, challenge) })),
+  )
+  const seen = await Promise.all(checks.map(({ check, boundMs }) => until(check, boundMs, signal)))
+  return [...new Set(checks.filter((_, index) => !seen[index]).map(({ place }) => place))]
+}

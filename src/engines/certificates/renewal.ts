@@ -1,0 +1,37 @@
+// When a certificate is renewed: at two thirds of its life, or earlier if its authority says so (RFC 9773).
+import { hash, X509Certificate } from 'node:crypto'
+import * as x509 from '@peculiar/x509'
+import type { InService } from '../../services/certificate-ledger.ts'
+
+const lifeBeforeRenewal = 2 / 3
+
+/** Never at once, however far an authority dates its certificates back: that would be a loop of orders. */
+export function plannedRenewal(notBefore: Date, notAfter: Date, now = new Date()): Date {
+  const plannedMs = notBefore.getTime() + (notAfter.getTime() - notBefore.getTime()) * lifeBeforeRenewal
+  const leastMs = now.getTime() + (notAfter.getTime() - now.getTime()) * (1 - lifeBeforeRenewal)
+  return new Date(Math.max(plannedMs, leastMs))
+}
+
+/** A moment in the suggested window: spread over certificates, and the same one each time the window is read. */
+export function momentWithin(start: Date, end: Date, certificateId: string): Date {
+  const share = Number.parseInt(hash('sha256', certificateId).slice(0, 8), 16) / 0x1_0000_0000
+  return new Date(start.getTime() + (end.getTime() - start.getTime()) * share)
+}
+
+/** Section 4.1: the key identifier of the issuer and the serial number, each in base64url; null without the former. */
+export function renewalIdOf(chain: string): string | null {
+  const leaf = new x509.X509Certificate(new X509Certificate(chain).raw)
+  const { keyId } = leaf.getExtension(x509.AuthorityKeyIdentifierExtension) ?? {}
+  if (!keyId) return null
+  // As DER has it: a serial whose first bit is set has a zero octet before it.
+  const digits = leaf.serialNumber.length % 2 === 0 ? leaf.serialNumber : `0${leaf.serialNumber}`
+  const serial = Buffer.from(digits, 'hex')
+  const signed = serial[0]! >= 0x80 ? Buffer.concat([Buffer.from([0]), serial]) : serial
+  return `${Buffer.from(keyId, 'hex').toString('base64url')}.${signed.toString('base64url')}`
+}
+
+/** Whether a new certificate is to be got now. */
+export function isDue(certificate: InService | null, names: string[], now = new Date()): boolean {
+  if (!certificate) return true
+  return certificate.renewAt <= now || names.some((name) => !certificate.names.includes(name))
+}

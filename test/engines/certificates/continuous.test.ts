@@ -1,0 +1,78 @@
+import { get } from 'node:https'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { TLSSocket } from 'node:tls'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
+import { isPebbleInstalled } from './pebble.ts'
+import { startWorld, until, type World } from './world.ts'
+
+// Certificates live for 90 seconds, so this takes minutes: `npm run test:renewal`.
+const seconds = Number(process.env.BERTH_RENEWAL_SECONDS ?? 0)
+const wanted = seconds > 0 && isPebbleInstalled()
+
+let world: World
+let worker: Worker
+beforeAll(async () => {
+  if (!wanted) return
+  world = await startWorld({ validitySeconds: 90 })
+  const { issue } = await world.engine()
+  worker = startWorker(world.db, world.deps.notifications, world.deps.log, { issue })
+})
+afterAll(async () => {
+  await worker?.stop()
+  await world?.stop()
+})
+
+describe.skipIf(!wanted)('a site under continuous HTTPS', () => {
+  test('changes its certificate again and again without one connection that fails or a moment that is not ACTIVE', {
+    timeout: (seconds + 60) * 1000,
+  }, async () => {
+    for (const [name, method] of [
+      ['by-http.com', 'txt'],
+      ['by-dns.com', 'nameservers'],
+    ] as const) {
+      await world.verified(name, method)
+      await until(async () => (await world.domain(name)).ssl === 'ACTIVE', 20_000)
+    }
+    const ca = await world.pebble.root()
+    const serials = new Map<string, Set<string>>()
+    const failures: string[] = []
+    const states = new Set<string>()
+    let connections = 0
+
+    function visit(host: string): Promise<void> {
+      return new Promise((resolve) => {
+        const options = {
+          host: '127.0.0.1',
+          port: world.httpsPort,
+          servername: host,
+          headers: { host },
+          ca,
+          agent: false,
+        }
+        const asked = get(options, (response) => {
+          const { serialNumber } = (response.socket as TLSSocket).getPeerCertificate()
+          serials.set(host, (serials.get(host) ?? new Set()).add(serialNumber))
+          connections++
+          response.resume().on('end', resolve)
+        })
+        asked.on('error', (error) => {
+          failures.push(`${host}: ${error.message}`)
+          resolve()
+        })
+      })
+    }
+
+    const endMs = performance.now() + seconds * 1000
+    while (performance.now() < endMs) {
+      for (const host of ['by-http.com', 'by-dns.com', 'www.by-dns.com']) await visit(host)
+      for (const name of ['by-http.com', 'by-dns.com']) states.add((await world.domain(name)).ssl)
+      await sleep(50)
+    }
+    const changes = [...serials].map(([host, seen]) => `${host}: ${seen.size} certificates`)
+    console.log(`${connections} connections in ${seconds} s, ${failures.length} failed; ${changes.join(', ')}`)
+    expect(failures).toEqual([])
+    expect([...states]).toEqual(['ACTIVE'])
+    for (const seen of serials.values()) expect(seen.size).toBeGreaterThanOrEqual(Math.floor(seconds / 75) + 1)
+  })
+})
