@@ -13,6 +13,8 @@ export type EdgeHostRow = {
   deploymentId: string | null
   /** A project whose deployments are processes. */
   server: boolean
+  /** Browsers are to stay with HTTPS at the project's domains. */
+  hsts: boolean
 }
 
 // One statement each, so that hosts, domains and production come from the same moment.
@@ -21,9 +23,9 @@ export function readEdgeHosts(db: Db): Promise<EdgeHostRow[]> {
   return rows<EdgeHostRow>(
     db,
     sql`SELECT 'project'::text AS kind, p.label AS name, p.id AS "projectId", p.current_deployment_id AS "deploymentId",
-          p.framework = 'node' AS server FROM project p
-        UNION ALL SELECT 'domain', d.name, d.project_id, NULL, false FROM domain d WHERE d.verified
-        UNION ALL SELECT 'deployment', d.label, d.project_id, d.id, false FROM deployment d WHERE d.state = 'READY'`,
+          p.framework = 'node' AS server, p.hsts FROM project p
+        UNION ALL SELECT 'domain', d.name, d.project_id, NULL, false, false FROM domain d WHERE d.verified
+        UNION ALL SELECT 'deployment', d.label, d.project_id, d.id, false, false FROM deployment d WHERE d.state = 'READY'`,
   )
 }
 
@@ -40,10 +42,10 @@ export function readTouchedEdgeHosts(db: Db, subjects: string[]): Promise<EdgeHo
           UNION SELECT d.project_id FROM deployment d JOIN subject s ON s.key = d.id
           UNION SELECT d.project_id FROM domain d JOIN subject s ON s.key = d.name)
         SELECT 'project'::text AS kind, p.label AS name, p.id AS "projectId", p.current_deployment_id AS "deploymentId",
-          p.framework = 'node' AS server FROM project p JOIN touched t ON t.id = p.id
-        UNION ALL SELECT 'domain', d.name, d.project_id, NULL, false FROM domain d JOIN touched t ON t.id = d.project_id
+          p.framework = 'node' AS server, p.hsts FROM project p JOIN touched t ON t.id = p.id
+        UNION ALL SELECT 'domain', d.name, d.project_id, NULL, false, false FROM domain d JOIN touched t ON t.id = d.project_id
           WHERE d.verified
-        UNION ALL SELECT 'deployment', d.label, d.project_id, d.id, false FROM deployment d JOIN subject s ON s.key = d.id
+        UNION ALL SELECT 'deployment', d.label, d.project_id, d.id, false, false FROM deployment d JOIN subject s ON s.key = d.id
           WHERE d.state = 'READY'`,
   )
 }

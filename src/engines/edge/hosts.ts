@@ -6,9 +6,9 @@ export type Target = { readonly deploymentId: string; readonly projectId: string
 
 /**
  * What a host name stands for. All production hosts of a project share ONE of these, so production moves on all of
- * them with a single assignment; `target` is null while nothing was deployed there.
+ * them with a single assignment; `target` is null while nothing was deployed there. `hsts` is the project's wish.
  */
-export type Host = { readonly projectId: string; target: Target | null }
+export type Host = { readonly projectId: string; target: Target | null; hsts: boolean }
 
 type Project = { label: string; production: Host; domains: string[]; deployments: Set<string> }
 
@@ -64,15 +64,16 @@ export class HostTable {
     for (const row of rows) if (row.kind === 'deployment') this.#putDeployment(row)
   }
 
-  #putProject({ projectId, name, deploymentId, server }: EdgeHostRow, domains: string[]): void {
+  #putProject({ projectId, name, deploymentId, server, hsts }: EdgeHostRow, domains: string[]): void {
     let project = this.#projects.get(projectId)
     if (!project) {
-      const production = { projectId, target: null }
+      const production = { projectId, target: null, hsts }
       project = { label: name, production, domains: [], deployments: new Set() }
       this.#projects.set(projectId, project)
       this.#labels.set(name + this.#suffix, production)
     }
     const { production } = project
+    production.hsts = hsts
     this.#takeovers.move(production, deploymentId === null ? null : { deploymentId, projectId }, server)
     this.#dropDomains(project)
     project.domains = domains
@@ -84,7 +85,7 @@ export class HostTable {
     if (!project || this.#deployments.has(deploymentId!)) return
     const host = name + this.#suffix
     this.#deployments.set(deploymentId!, host)
-    this.#labels.set(host, { projectId, target: { deploymentId: deploymentId!, projectId } })
+    this.#labels.set(host, { projectId, target: { deploymentId: deploymentId!, projectId }, hsts: false })
     project.deployments.add(deploymentId!)
   }
 

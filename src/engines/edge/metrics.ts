@@ -9,7 +9,10 @@ export type EdgeMetrics = {
   countStatus(status: number, bytes: number): void
 }
 
-export function createEdgeMetrics(registry: Registry = new Registry(), hosts: () => number): EdgeMetrics {
+/** What the edge holds at the moment. */
+type Sizes = { hosts(): number; certificates(): number }
+
+export function createEdgeMetrics(registry: Registry = new Registry(), sizes: Sizes): EdgeMetrics {
   const requests = [0, 0, 0, 0, 0, 0]
   let sent = 0
   new Counter({
@@ -36,7 +39,15 @@ export function createEdgeMetrics(registry: Registry = new Registry(), hosts: ()
     help: 'Host names the edge knows.',
     registers: [registry],
     collect() {
-      this.set(hosts())
+      this.set(sizes.hosts())
+    },
+  })
+  new Gauge({
+    name: 'berth_edge_certificates',
+    help: 'Certificates the edge has in service.',
+    registers: [registry],
+    collect() {
+      this.set(sizes.certificates())
     },
   })
   function countStatus(status: number, bytes: number): void {

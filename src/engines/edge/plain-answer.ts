@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { Bodies } from './bodies.ts'
 import { preferenceOf } from './encodings.ts'
 import { hostName } from './host-header.ts'
-import type { Target } from './hosts.ts'
+import type { Host } from './hosts.ts'
 import type { EdgeMetrics } from './metrics.ts'
 import type { PlainRequest } from './plain-request.ts'
 import { matchesTag } from './ranges.ts'
@@ -19,7 +19,9 @@ export type PlainAnswerOptions = {
   metrics: EdgeMetrics
   keepAliveSeconds: number
   /** What a host shows, if files are all it shows; null for whatever needs a second look (a redirect, a server, nobody). */
-  find(host: string, url: string): Target | null
+  find(host: string, url: string, socket: Socket): Host | null
+  /** Headers that the host adds to those of the file, as lines. */
+  linesOf(found: Host, host: string): string
 }
 
 // What Node refuses to write as a header; a site's own rules may hold anything.
@@ -27,7 +29,7 @@ const writable = /^[\t\x20-\x7e\x80-\xff]*$/
 const token = /^[\w!#$%&'*+.^`|~-]+$/
 
 export function createPlainAnswers(options: PlainAnswerOptions): PlainAnswers {
-  const { sites, bodies, metrics, find } = options
+  const { sites, bodies, metrics, find, linesOf } = options
   const heads = new WeakMap<Variant, { whole: string | null; bare: string | null }>()
   let tail = ''
   let tailUntilMs = 0
@@ -54,8 +56,8 @@ export function createPlainAnswers(options: PlainAnswerOptions): PlainAnswers {
 
   return ({ host, url, acceptEncoding, ifNoneMatch }, socket) => {
     const name = hostName(host)
-    const target = name === null ? null : find(name, url)
-    const site = target && sites.get(target.deploymentId)
+    const shown = name === null ? null : find(name, url, socket)
+    const site = shown?.target && sites.get(shown.target.deploymentId)
     if (!site || site.kind === 'node') return false
     const mark = url.indexOf('?')
     const path = mark < 0 ? url : url.slice(0, mark)
@@ -66,7 +68,7 @@ export function createPlainAnswers(options: PlainAnswerOptions): PlainAnswers {
     if (ifNoneMatch !== undefined && matchesTag(ifNoneMatch, variant.etag)) {
       const { bare } = headsOf(variant)
       if (bare === null) return false
-      socket.write(bare + tailNow(), 'latin1')
+      socket.write(bare + linesOf(shown, name!) + tailNow(), 'latin1')
       metrics.countStatus(304, 0)
       return true
     }
@@ -75,7 +77,7 @@ export function createPlainAnswers(options: PlainAnswerOptions): PlainAnswers {
     if (body === undefined || whole === null) return false
     // Corked, the two are one call of the system.
     socket.cork()
-    socket.write(whole + tailNow(), 'latin1')
+    socket.write(whole + linesOf(shown, name!) + tailNow(), 'latin1')
     socket.write(body)
     socket.uncork()
     metrics.countStatus(200, body.length)

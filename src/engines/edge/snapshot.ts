@@ -12,12 +12,13 @@ export type Snapshot = {
   close(): Promise<void>
 }
 
-// Settings are in the manifests and certificates elsewhere, so only these change what a host shows.
+// Certificates are kept elsewhere, and most settings in the manifests; a project that is updated may change its HSTS.
 const relevant = new Set([
   'deployment.ready',
   'deployment.promoted',
   'deployment.deleted',
   'project.created',
+  'project.updated',
   'project.deleted',
   'domain.verified',
   'domain.unverified',

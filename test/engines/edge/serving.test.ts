@@ -11,13 +11,7 @@ const large = randomBytes(700_000)
 let world: World
 let host: string
 beforeAll(async () => {
-  world = await startWorld({
-    intercept: (request, response, host) => {
-      if (host !== 'challenge.example.test') return false
-      response.end(`challenge ${request.url}`)
-      return true
-    },
-  })
+  world = await startWorld()
   host = await world.site('site', {
     'index.html': page,
     'about.html': '<h1>about</h1>',
@@ -201,12 +195,6 @@ describe('what cannot be shown says why', () => {
     const host = await world.site('server', {}, { kind: 'node' })
     expect((await world.get(host, '/')).status).toBe(502)
   })
-})
-
-test('whoever intercepts is asked first, for hosts that nobody knows too', async () => {
-  expect((await world.get('challenge.example.test', '/.well-known/acme-challenge/x')).text).toContain(
-    'acme-challenge/x',
-  )
 })
 
 test('requests and bytes are counted by class of status', async () => {

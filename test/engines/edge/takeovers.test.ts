@@ -17,7 +17,7 @@ test('a server that is not healthy does not take over, and is tried again at the
     retire: async (id) => void retired.push(id),
   }
   const takeovers = createTakeovers(servers as Servers, pino({ level: 'silent' }))
-  const host: Host = { projectId: 'prj', target: null }
+  const host: Host = { projectId: 'prj', target: null, hsts: false }
   takeovers.move(host, target('old'), true)
   takeovers.move(host, target('new'), true)
   await turn()

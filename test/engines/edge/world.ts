@@ -27,6 +27,8 @@ export type Settings = Partial<Pick<Manifest, 'kind' | 'spaFallback' | 'cleanUrl
 export type World = {
   edge: Edge
   port: number
+  /** Of HTTPS, where the edge was given a vault. */
+  httpsPort: number
   db: Database
   config: Config
   actor: Actor
@@ -53,15 +55,20 @@ export type World = {
 export async function startWorld(options: Partial<EdgeOptions> = {}): Promise<World> {
   const database = await createDatabase()
   const directory = await mkdtemp(join(tmpdir(), 'berth-edge-'))
-  const config = loadConfig({ DATABASE_URL: database.url, DATA_DIR: directory, EDGE_HTTP_PORT: '0' })
+  const config = loadConfig({
+    DATABASE_URL: database.url,
+    DATA_DIR: directory,
+    EDGE_HTTP_PORT: '0',
+    EDGE_HTTPS_PORT: '0',
+  })
   const log = pino({ level: 'silent' })
   const db = openDatabase(database.url, 10)
   const notifications = await listen(database.url, log)
-  const artifacts = createArtifacts(join(directory, 'artifacts'))
+  const artifacts = options.artifacts ?? createArtifacts(join(directory, 'artifacts'))
   const edge = createEdge({ config, db, notifications, artifacts, log, ...options })
   const { account } = await createAccount(db, `edge-${randomBytes(4).toString('hex')}`)
   const actor: Actor = { accountId: account.id, tokenId: 'system', scopes: ['*'], projectIds: null }
-  const { port } = await edge.listen()
+  const { port, httpsPort } = await edge.listen()
   const agent = new Agent({ keepAlive: true })
 
   async function publish(id: string, files: Files, settings: Settings): Promise<void> {
@@ -86,6 +93,7 @@ export async function startWorld(options: Partial<EdgeOptions> = {}): Promise<Wo
   const world: World = {
     edge,
     port,
+    httpsPort: httpsPort ?? 0,
     db,
     config,
     actor,

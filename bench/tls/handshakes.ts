@@ -1,0 +1,41 @@
+// A client that does nothing but full TLS handshakes, in a process of its own.
+import { connect, createSecureContext } from 'node:tls'
+import { answerParent } from '../children.ts'
+
+/** Either for a time with one name, or each name once. */
+export type Question = { port: number; names: string[]; seconds: number | null }
+export type Done = { handshakes: number; elapsedMs: number }
+
+const atOnce = 32
+
+// The edge and newer clients agree on a key exchange that withstands quantum computers, which not every peer knows. Here
+// both do the same work.
+const secureContext = createSecureContext({ ecdhCurve: 'X25519' })
+
+/** No session is offered, so that every one is a full one; and it ends in order, so that the server has it too. */
+function handshake(port: number, servername: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host: '127.0.0.1', servername, secureContext, rejectUnauthorized: false })
+    socket.once('secureConnect', () => socket.end())
+    socket.resume().once('close', () => resolve())
+    socket.once('error', (error) => reject(new Error(`${servername}: ${error.message}`)))
+  })
+}
+
+async function run({ port, names, seconds }: Question): Promise<Done> {
+  const startedMs = performance.now()
+  const endMs = seconds === null ? Number.POSITIVE_INFINITY : startedMs + seconds * 1000
+  const most = seconds === null ? names.length : Number.POSITIVE_INFINITY
+  let next = 0
+  let handshakes = 0
+  const visitor = async () => {
+    while (next < most && performance.now() < endMs) {
+      await handshake(port, names[next++ % names.length]!)
+      handshakes++
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, visitor))
+  return { handshakes, elapsedMs: performance.now() - startedMs }
+}
+
+answerParent(run, async () => {})

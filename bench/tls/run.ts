@@ -1,0 +1,171 @@
+// `npm run bench -- tls`: a file over HTTPS and handshakes from the edge and from Caddy in turns; memory of many certificates.
+import { randomBytes } from 'node:crypto'
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { request } from 'node:https'
+import { availableParallelism, loadavg, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { startEmbeddedPostgres } from '../../src/embedded-postgres.ts'
+import { type Child, freePort, startChild } from '../children.ts'
+import { findProgram } from '../edge/peers.ts'
+import { compile, type EdgeProcess, startEdge } from '../edge/processes.ts'
+import { domainHost, fileContent, filePath, seed } from '../edge/seed.ts'
+import { load } from '../edge/visits.ts'
+import { median, table, verdict } from '../figures.ts'
+import { answers, type HttpsPeer, startCaddy } from './caddy.ts'
+import type { Done, Question } from './handshakes.ts'
+import { seedCertificates, visitedHost } from './seed.ts'
+
+const wanted = { throughput: 1, memoryMb: 400 }
+const connections = 64
+
+type Server = HttpsPeer & { perSecond: number[]; handshakes: number[] }
+
+export async function run(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      rounds: { type: 'string', default: '5' },
+      seconds: { type: 'string', default: '3' },
+      certificates: { type: 'string', default: '10000' },
+    },
+  })
+  const [rounds, seconds, certificates] = [values.rounds, values.seconds, values.certificates].map(Number) as [
+    number,
+    number,
+    number,
+  ]
+  const [loadBefore] = loadavg()
+  const directory = await mkdtemp(join(tmpdir(), 'berth-bench-'))
+  // PostgreSQL runs as another user under root and must get through.
+  await chmod(directory, 0o711)
+  const closers: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })]
+  try {
+    const postgres = await startEmbeddedPostgres({ directory: join(directory, 'postgres') })
+    closers.push(() => postgres.stop())
+    const dataDir = join(directory, 'edge')
+    await mkdir(dataDir)
+    console.error(`${certificates.toLocaleString('en')} domains with a certificate each …`)
+    const databaseUrl = await seed(postgres, 'tls', dataDir, certificates)
+    const secretsKey = randomBytes(32)
+    const issued = await seedCertificates(databaseUrl, secretsKey, certificates)
+
+    const httpsPort = await freePort()
+    const environment = {
+      DATABASE_URL: databaseUrl,
+      DATA_DIR: dataDir,
+      DEPLOYMENT_DOMAIN: 'bench.test',
+      SECRETS_KEY: secretsKey.toString('base64'),
+      EDGE_HTTPS_PORT: String(httpsPort),
+    }
+    const program = await compile(join(directory, 'compiled'))
+    const edge = await startEdge(program, environment, join(directory, 'edge.log'))
+    closers.push(() => edge.stop())
+    if (!(await answers(httpsPort, visitedHost))) throw new Error('the edge does not answer over HTTPS')
+    const startedBytes = await edge.residentBytes()
+
+    const served = join(directory, 'served')
+    await mkdir(served)
+    await writeFile(join(served, filePath), fileContent(1))
+    const caddy = await startCaddy(directory, served, visitedHost, issued)
+    if (caddy) closers.push(() => caddy.stop())
+    else console.log('skipped Caddy: it is not installed (Debian: apt install caddy)')
+    const client = await startChild(join(import.meta.dirname, 'handshakes.ts'), {})
+    closers.push(() => client.stop())
+
+    const servers: Server[] = [{ name: 'edge', port: httpsPort, stop: async () => {}, perSecond: [], handshakes: [] }]
+    if (caddy) servers.push({ ...caddy, perSecond: [], handshakes: [] })
+    await measure(servers, client, rounds, seconds)
+    report(servers)
+    await reportMemory(edge, client, httpsPort, certificates, startedBytes)
+    console.log(`\nload average before the start ${loadBefore!.toFixed(1)} on ${availableParallelism()} processors`)
+  } finally {
+    for (const close of closers.reverse()) await close()
+  }
+}
+
+async function measure(servers: Server[], client: Child, rounds: number, seconds: number): Promise<void> {
+  const wrk = findProgram('wrk')
+  if (wrk === null) console.log('skipped requests/s: wrk is not installed (Debian: apt install wrk)')
+  const slice = async ({ port, perSecond, handshakes }: Server, seconds: number) => {
+    const url = `https://${visitedHost}:${port}${filePath}`
+    if (wrk !== null) perSecond.push(await load(wrk, url, visitedHost, connections, seconds))
+    const { handshakes: count, elapsedMs } = await ask(client, { port, names: [visitedHost], seconds })
+    handshakes.push(count / (elapsedMs / 1000))
+  }
+  for (const server of servers) {
+    await expectFile(server)
+    await slice(server, 2)
+    server.perSecond.length = 0
+    server.handshakes.length = 0
+  }
+  for (let round = 0; round < rounds; round++) {
+    console.error(`requests/s and handshakes/s, round ${round + 1} of ${rounds} …`)
+    // There and back again, so that a machine that gets slower or faster favours nobody.
+    for (const server of round % 2 === 0 ? servers : servers.toReversed()) await slice(server, seconds)
+  }
+}
+
+const ask = (client: Child, question: Question) => client.ask<Done>(question)
+
+/** All serve the same bytes, or the comparison would mean nothing. */
+async function expectFile({ name, port }: Server): Promise<void> {
+  const text = await new Promise<string>((resolve, reject) => {
+    const target = {
+      port,
+      host: '127.0.0.1',
+      servername: visitedHost,
+      rejectUnauthorized: false,
+      agent: false as const,
+    }
+    const sent = request({ ...target, path: filePath, headers: { host: visitedHost } }, async (response) => {
+      const text = Buffer.concat(await response.toArray()).toString()
+      resolve(response.statusCode === 200 ? text : `status ${response.statusCode}`)
+    })
+    sent.on('error', reject).end()
+  })
+  if (text !== fileContent(1)) throw new Error(`${name} does not serve the file: ${text.slice(0, 200)}`)
+}
+
+function report(servers: Server[]): void {
+  const [edge, caddy] = servers as [Server, Server | undefined]
+  const ratio = (own: number[], other: number[]) => median(own.map((value, round) => value / other[round]!))
+  const row = (kind: string, { name }: Server, values: number[], own: number[]) => [
+    `${name}, ${kind}`,
+    ...[median(values), Math.min(...values), Math.max(...values)].map((value) => value.toFixed(0)),
+    ratio(own, values).toFixed(2),
+  ]
+  const rows = [['HTTPS', 'per second', 'least', 'most', 'edge / it']]
+  for (const server of servers) {
+    if (server.perSecond.length > 0) rows.push(row('10 KB file', server, server.perSecond, edge.perSecond))
+  }
+  for (const server of servers) rows.push(row('full handshakes', server, server.handshakes, edge.handshakes))
+  console.log(`${table(rows)}\n`)
+  if (!caddy) return
+  if (caddy.perSecond.length > 0) {
+    const measured = ratio(edge.perSecond, caddy.perSecond)
+    const bound = `requests/s over HTTPS at least ${wanted.throughput} of Caddy`
+    console.log(verdict(measured >= wanted.throughput, bound, measured.toFixed(2)))
+  }
+  console.log(`        handshakes/s of Caddy’s: ${ratio(edge.handshakes, caddy.handshakes).toFixed(2)}`)
+}
+
+/** Every certificate is asked for once, so that the edge holds as much as it ever will. */
+async function reportMemory(
+  edge: EdgeProcess,
+  client: Child,
+  port: number,
+  certificates: number,
+  startedBytes: number,
+): Promise<void> {
+  const count = certificates.toLocaleString('en')
+  console.error(`every one of ${count} certificates …`)
+  const names = Array.from({ length: certificates }, (_, i) => (i === 0 ? visitedHost : domainHost(i + 1)))
+  await ask(client, { port, names, seconds: null })
+  const sweptBytes = await edge.residentBytes()
+  const mb = (bytes: number) => (bytes / 2 ** 20).toFixed(0)
+  console.log(`resident memory: ${mb(startedBytes)} MB after the start, ${mb(sweptBytes)} MB when each was asked for`)
+  const most = Math.max(startedBytes, sweptBytes)
+  const bound = `memory with ${count} certificates, domains and deployments under ${wanted.memoryMb} MB`
+  console.log(verdict(most < wanted.memoryMb * 2 ** 20, bound, `${mb(most)} MB`))
+}

@@ -1,0 +1,126 @@
+// The certificates in service: kept as the database has them, turned into TLS contexts when a client asks for one.
+import { createSecureContext, type SecureContext } from 'node:tls'
+import { LRUCache } from 'lru-cache'
+import type { Logger } from 'pino'
+import type { Database } from '../db.ts'
+import type { Notifications } from '../notifications.ts'
+import type { Vault } from '../secrets.ts'
+import {
+  readDomainCertificateStates,
+  readPlatformCertificateStates,
+  readServedCertificates,
+} from '../services/served-certificates.ts'
+import { follow } from './follow.ts'
+import { CertificateTable, covers, type Served } from './table.ts'
+
+export type CertificateStoreOptions = {
+  db: Database
+  notifications: Notifications
+  vault: Vault
+  log: Logger
+  /** The platform's own alone: all that the API needs of them. */
+  platformOnly?: boolean
+  /** How many TLS contexts are kept for the next client who asks. */
+  mostContexts?: number
+}
+
+export type Pem = { id: string; cert: Buffer; key: Buffer }
+
+/** All names are in lower case, without port and last dot. */
+export type CertificateStore = {
+  /** Null if no certificate is in service for the host: the client is refused then, never shown another's. */
+  contextOf(host: string): SecureContext | null
+  /** Whether a visitor who is sent to HTTPS finds a certificate there that has not run out. */
+  isInService(host: string): boolean
+  /** The certificate of the host as a server of one certificate takes it; the id tells whether it is another one. */
+  pemOf(host: string): Pem | null
+  /** Whether the certificate that a client got for `shown` is good for `host` too. */
+  covers(shown: string, host: string): boolean
+  /** Told after certificates came, went or were replaced. */
+  onChange(listener: () => void): () => void
+  readonly size: number
+  close(): Promise<void>
+}
+
+/** No client that is still in use knows less. */
+export const minVersion = 'TLSv1.2' as const
+/** Whoever needs longer for it holds a connection for its own sake. */
+export const handshakeTimeoutMs = 10_000
+
+// A context takes some 20 KB and a millisecond to make.
+const defaultMostContexts = 1_000
+const statesAtOnce = 20_000
+
+export async function createCertificateStore(options: CertificateStoreOptions): Promise<CertificateStore> {
+  const { db, notifications, vault, log, platformOnly = false, mostContexts = defaultMostContexts } = options
+  const table = new CertificateTable()
+  const contexts = new LRUCache<string, SecureContext>({
+    max: mostContexts,
+    // Left to the garbage collector, which sees none of their 20 KB, a sweep over 20,000 names took 250 MB. Connections
+    // that use one hold on to what they need of it.
+    dispose: ({ context }) => context?.close?.(),
+  })
+  const listeners = new Set<() => void>()
+
+  async function compare(): Promise<Set<string>> {
+    const states = await readPlatformCertificateStates(db)
+    for (let after = ''; !platformOnly; ) {
+      const page = await readDomainCertificateStates(db, after, statesAtOnce)
+      for (const state of page) states.push(state)
+      if (page.length < statesAtOnce) break
+      after = page.at(-1)!.name
+    }
+    return table.differing(states)
+  }
+
+  async function read(names: string[]): Promise<void> {
+    const rows = await readServedCertificates(db, names)
+    table.apply(names, platformOnly ? rows.filter(({ platform }) => platform) : rows)
+    for (const listener of listeners) listener()
+  }
+
+  const following = await follow({ topic: 'certificate', what: 'certificates', compare, read }, notifications, log)
+
+  function make(entry: Served): SecureContext | null {
+    if (entry.usable === false) return null
+    try {
+      const context = createSecureContext({ cert: entry.chain, key: vault.open(entry.sealedKey), minVersion })
+      contexts.set(entry.id, context)
+      entry.usable = true
+      return context
+    } catch (err) {
+      // One certificate that cannot be used costs its own hosts, and is said once.
+      entry.usable = false
+      log.error({ err, certificateId: entry.id, names: entry.names }, 'a certificate cannot be used')
+      return null
+    }
+  }
+
+  return {
+    contextOf(host) {
+      const entry = table.find(host)
+      return entry ? (contexts.get(entry.id) ?? make(entry)) : null
+    },
+    isInService(host) {
+      const entry = table.find(host)
+      if (!entry || entry.notAfterMs < Date.now()) return false
+      return entry.usable ?? make(entry) !== null
+    },
+    pemOf(host) {
+      const entry = table.find(host)
+      return entry ? { id: entry.id, cert: entry.chain, key: vault.open(entry.sealedKey) } : null
+    },
+    covers(shown, host) {
+      const entry = table.find(shown)
+      return entry !== undefined && covers(entry, host)
+    },
+    onChange(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    get size() {
+      return table.size
+    },
+    close: following.close,
+  }
+}
