@@ -1,9 +1,15 @@
 // Server-sent events: one open response, lines pushed as they come, a heartbeat, and an end that is noticed.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
+export type StreamMessage = { id?: string; event?: string; data: unknown }
+
 export type EventStream = {
   /** False once the reader is gone or too slow: it comes back with Last-Event-ID and misses nothing. */
-  send(message: { id?: string; event?: string; data: unknown }): boolean
+  send(message: StreamMessage): boolean
+  /** The same for text that is on the wire's form already, made once for many readers. */
+  write(frame: string): boolean
+  /** Resolves when the reader has taken what was sent, or is gone. */
+  drained(): Promise<void>
   readonly signal: AbortSignal
   end(): void
 }
@@ -14,6 +20,16 @@ const maxUnreadBytes = 1 << 20
 
 /** Streams that are open, so that a closing server can end them instead of waiting for readers. */
 const openStreams = new Set<EventStream>()
+// One clock for all of them; it runs while there is one.
+let heartbeat: NodeJS.Timeout | undefined
+
+function beat(): void {
+  for (const stream of openStreams) stream.write(': alive\n\n')
+}
+
+export function frameOf({ id, event, data }: StreamMessage): string {
+  return `${id ? `id: ${id}\n` : ''}${event ? `event: ${event}\n` : ''}data: ${JSON.stringify(data)}\n\n`
+}
 
 export function wantsStream(request: FastifyRequest): boolean {
   // HEAD asks for the headers of what would come; a stream has no end to wait for.
@@ -35,15 +51,26 @@ export function openStream(reply: FastifyReply): EventStream {
     'x-accel-buffering': 'no',
   })
   reply.raw.write('retry: 1000\n\n')
-  const heartbeat = setInterval(() => reply.raw.write(': alive\n\n'), heartbeatMs)
   const stream: EventStream = {
     signal: gone.signal,
-    send({ id, event, data }) {
+    send: (message) => stream.write(frameOf(message)),
+    write(frame) {
       if (gone.signal.aborted) return false
-      const head = `${id ? `id: ${id}\n` : ''}${event ? `event: ${event}\n` : ''}`
-      reply.raw.write(`${head}data: ${JSON.stringify(data)}\n\n`)
+      reply.raw.write(frame)
       if (reply.raw.writableLength > maxUnreadBytes) reply.raw.destroy()
       return !reply.raw.destroyed
+    },
+    drained() {
+      if (gone.signal.aborted || !reply.raw.writableNeedDrain) return Promise.resolve()
+      return new Promise((resolve) => {
+        const done = () => {
+          reply.raw.off('drain', done)
+          gone.signal.removeEventListener('abort', done)
+          resolve()
+        }
+        reply.raw.on('drain', done)
+        gone.signal.addEventListener('abort', done)
+      })
     },
     end() {
       if (!gone.signal.aborted) reply.raw.end()
@@ -51,11 +78,15 @@ export function openStream(reply: FastifyReply): EventStream {
     },
   }
   function close(): void {
-    clearInterval(heartbeat)
     openStreams.delete(stream)
+    if (openStreams.size === 0) {
+      clearInterval(heartbeat)
+      heartbeat = undefined
+    }
     gone.abort()
   }
   reply.raw.on('close', close)
   openStreams.add(stream)
+  heartbeat ??= setInterval(beat, heartbeatMs)
   return stream
 }

@@ -1,17 +1,15 @@
 // /events: everything that happened, in pages or as it happens.
-import { follow } from '../http/follow.ts'
+import { createEventFeed } from '../http/event-feed.ts'
+import { streaming } from '../http/follow.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { wantsStream } from '../http/sse.ts'
 import { EventList, EventQuery } from '../schemas/events.ts'
-import { eventsAfter, listEvents, positionOf } from '../services/events.ts'
+import { listEvents, positionOf } from '../services/events.ts'
 import type { RoutePlugin } from './route.ts'
 
-const streamBatch = 200
-// How soon rows are looked at again that wait for an older transaction to end.
-const unsettledDelayMs = 20
-
 export const eventRoutes: RoutePlugin = async (app, { deps }) => {
-  const { db } = deps
+  const { db, notifications } = deps
+  const feed = createEventFeed(db, notifications)
 
   app.get(
     '/events',
@@ -38,19 +36,9 @@ export const eventRoutes: RoutePlugin = async (app, { deps }) => {
       }
 
       const lastEventId = request.headers['last-event-id']
-      let position = await positionOf(db, actor, typeof lastEventId === 'string' ? lastEventId : null)
-      return follow(deps, request, reply, {
-        wakesOnEvent: ({ accountId }) => accountId === actor.accountId,
-        async step(stream) {
-          const read = await eventsAfter(db, actor, query, position, streamBatch)
-          position = read.position
-          for (const event of read.events) {
-            if (!stream.send({ id: event.id, event: event.type, data: event })) return 'end'
-          }
-          if (!read.more) return 'wait'
-          return { againMs: read.events.length > 0 ? 0 : unsettledDelayMs }
-        },
-      })
+      // Before the answer begins: whatever happens once the reader knows that it reads is sent to it.
+      const from = await positionOf(db, actor, typeof lastEventId === 'string' ? lastEventId : null)
+      return streaming(deps, request, reply, (stream) => feed.follow(actor, query, from, stream))
     },
   )
 }

@@ -9,6 +9,7 @@ import {
   DeliveryList,
   DeliveryParams,
   DeliveryQuery,
+  DeliveryWithAttempts,
   RotateSecret,
   Webhook,
   WebhookList,
@@ -16,7 +17,7 @@ import {
   WebhookQuery,
   WebhookWithSecret,
 } from '../schemas/webhooks.ts'
-import { listDeliveries, pingWebhook, redeliver } from '../services/deliveries.ts'
+import { findDelivery, listDeliveries, pingWebhook, redeliver } from '../services/deliveries.ts'
 import {
   changeWebhook,
   createWebhook,
@@ -188,6 +189,26 @@ export const webhookRoutes: RoutePlugin = async (app, { deps, once }) => {
       const page = readPage(request.query, 'deliveries')
       const found = await listDeliveries(db, request.actor, request.params.id, page)
       return sendPage(request, reply, 'deliveries', page, found)
+    },
+  )
+
+  app.get(
+    '/webhooks/:id/deliveries/:delivery',
+    {
+      config: reads,
+      schema: {
+        operationId: 'getDelivery',
+        tags: ['Webhooks'],
+        summary: 'Read a delivery',
+        description:
+          'One delivery with every attempt: when, how long, what was answered or what went wrong. Kept for 30 days.',
+        params: DeliveryParams,
+        response: { 200: Named(DeliveryWithAttempts) },
+      },
+    },
+    async (request, reply) => {
+      const { id, delivery } = request.params
+      return sendSingle(request, reply, await findDelivery(db, request.actor, id, delivery))
     },
   )
 

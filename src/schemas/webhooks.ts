@@ -84,13 +84,26 @@ export const WebhookList = ListOf('webhooks', Webhook)
 
 export const WebhookQuery = ListQuery({})
 
+const deliveryExample = {
+  id: 'dlv_01jcqkb2y80jr6m3d9h1v7qe',
+  eventId: 'evt_01jcqkb2y70jq4w8s5f2k0nz',
+  eventType: 'deployment.ready',
+  state: 'DELIVERED',
+  attempts: 1,
+  responseStatus: 204,
+  error: null,
+  createdAt: '2026-11-14T09:51:00.000Z',
+  attemptedAt: '2026-11-14T09:51:00.120Z',
+  nextAttemptAt: null,
+}
+
 export const Delivery = Type.Object(
   {
     id: Type.String({ description: 'dlv_…' }),
     eventId: Type.String({ description: 'evt_…, sent as webhook-id: the same for every delivery of the event' }),
     eventType: Type.String(),
     state: Choice(deliveryStates),
-    attempts: Type.Integer(),
+    attempts: Type.Integer({ description: 'Attempts begun so far' }),
     responseStatus: Nullable(Type.Integer({ description: 'HTTP status of the last attempt' })),
     error: Nullable(Type.String({ description: 'Why the last attempt failed' })),
     createdAt: Timestamp,
@@ -100,18 +113,50 @@ export const Delivery = Type.Object(
   {
     $id: 'Delivery',
     description: 'One event on its way to one webhook',
+    examples: [deliveryExample],
+  },
+)
+
+const Attempt = Type.Object({
+  attempt: Type.Integer({ description: '1 for the first' }),
+  startedAt: Timestamp,
+  durationMs: Nullable(Type.Integer({ description: 'Null when the worker was lost before the outcome was known' })),
+  responseStatus: Nullable(Type.Integer({ description: 'HTTP status, if an answer came' })),
+  error: Nullable(Type.String({ description: 'Why the attempt failed' })),
+  responseBody: Nullable(Type.String({ description: 'The first 4 KB of the answer' })),
+})
+
+export const DeliveryWithAttempts = Type.Object(
+  {
+    ...Delivery.properties,
+    attemptLog: Type.Array(Attempt, { description: 'What came of each attempt, the first one first' }),
+  },
+  {
+    $id: 'DeliveryWithAttempts',
+    description: 'A delivery and every attempt at it',
     examples: [
       {
-        id: 'dlv_01jcqkb2y80jr6m3d9h1v7qe',
-        eventId: 'evt_01jcqkb2y70jq4w8s5f2k0nz',
-        eventType: 'deployment.ready',
-        state: 'DELIVERED',
-        attempts: 1,
-        responseStatus: 204,
-        error: null,
-        createdAt: '2026-11-14T09:51:00.000Z',
-        attemptedAt: '2026-11-14T09:51:00.120Z',
-        nextAttemptAt: null,
+        ...deliveryExample,
+        attempts: 2,
+        attemptedAt: '2026-11-14T09:51:05.140Z',
+        attemptLog: [
+          {
+            attempt: 1,
+            startedAt: '2026-11-14T09:51:00.120Z',
+            durationMs: 41,
+            responseStatus: 503,
+            error: 'the receiver answered 503',
+            responseBody: 'restarting',
+          },
+          {
+            attempt: 2,
+            startedAt: '2026-11-14T09:51:05.140Z',
+            durationMs: 18,
+            responseStatus: 204,
+            error: null,
+            responseBody: '',
+          },
+        ],
       },
     ],
   },

@@ -1,16 +1,17 @@
-// Deliveries: one event on its way to one webhook. Made here with their job; sent by the delivery engine.
+// Deliveries: one event on its way to one webhook. The database makes one for every event that a webhook subscribes to;
+// here are those asked for by hand, and the log of all of them.
 import type { Static } from '@sinclair/typebox'
 import type { Actor } from '../actor.ts'
 import { type Db, rows, type Sql, sql } from '../db.ts'
 import { Fault } from '../errors.ts'
 import { newId } from '../ids.ts'
-import { jobSql } from '../jobs/queue.ts'
 import { type PageOf, type PageRequest, pageOf } from '../page.ts'
-import type { Delivery as DeliverySchema } from '../schemas/webhooks.ts'
+import type { Delivery as DeliverySchema, DeliveryWithAttempts as WithAttemptsSchema } from '../schemas/webhooks.ts'
 import { eventOf, eventSql } from './events.ts'
 import { findWebhook, viewWebhook } from './webhooks.ts'
 
 export type DeliveryView = Static<typeof DeliverySchema>
+export type DeliveryWithAttempts = Static<typeof WithAttemptsSchema>
 
 type DeliveryRow = {
   id: string
@@ -61,14 +62,45 @@ export async function listDeliveries(
   return pageOf(found, page, viewDelivery, (row) => [row.id])
 }
 
-/** The parts of a statement that make a delivery, due now, and its job; `source` has columns webhook, event and type. */
+type AttemptRow = Omit<DeliveryWithAttempts['attemptLog'][number], 'startedAt'> & { startedAt: Date }
+
+/** A delivery with every attempt that was made, the first one first. */
+export async function findDelivery(
+  db: Db,
+  actor: Actor,
+  webhookId: string,
+  deliveryId: string,
+): Promise<DeliveryWithAttempts> {
+  const webhook = await findWebhook(db, actor, webhookId)
+  // The attempts are read first: one that is counted but not on record yet is under way, never the other way round.
+  const log = await rows<AttemptRow>(
+    db,
+    sql`SELECT attempt, started_at AS "startedAt", duration_ms AS "durationMs", response_status AS "responseStatus",
+          error, response_body AS "responseBody"
+        FROM delivery_attempt WHERE delivery_id = ${deliveryId} ORDER BY attempt`,
+  )
+  const [row] = await rows<DeliveryRow>(
+    db,
+    sql`SELECT ${columns} FROM delivery d WHERE d.id = ${deliveryId} AND d.webhook_id = ${webhook.id}`,
+  )
+  if (!row) throw new Fault('not_found', `The webhook has no delivery ${deliveryId}.`)
+  const attemptLog = log.map((attempt) => ({ ...attempt, startedAt: attempt.startedAt.toISOString() }))
+  return { ...viewDelivery(row), attemptLog }
+}
+
+/**
+ * The parts of a statement that make a delivery asked for by hand, due now; `source` has columns webhook, event, type
+ * and seq. Whoever sends is told by the lane's time, unless a worker holds the lane and looks by itself.
+ */
 function deliverySql(id: string, source: Sql): Sql {
   const now = new Date()
   return sql`made AS (
-      INSERT INTO delivery AS d (id, webhook_id, event_id, event_type, state, created_at, next_attempt_at)
-      SELECT ${id}, webhook, event, type, 'PENDING', ${now}::timestamptz, ${now}::timestamptz FROM ${source}
+      INSERT INTO delivery AS d (id, webhook_id, event_id, event_type, state, created_at, next_attempt_at, seq, requested)
+      SELECT ${id}, webhook, event, type, 'PENDING', ${now}::timestamptz, ${now}::timestamptz, seq, true FROM ${source}
       RETURNING ${columns}),
-    queued AS (${jobSql('deliver', id, { deliveryId: id }, sql`made`)})`
+    told AS (
+      INSERT INTO webhook_lane AS k (webhook_id, wake_at) SELECT webhook, now() FROM ${source}
+      ON CONFLICT (webhook_id) DO UPDATE SET wake_at = excluded.wake_at WHERE k.leased_by IS NULL)`
 }
 
 /** Sends a `webhook.ping` to this webhook alone, whatever it subscribed to and also while it is inactive. */
@@ -79,8 +111,8 @@ export async function pingWebhook(db: Db, actor: Actor, webhookId: string): Prom
   const [row] = await rows<DeliveryRow>(
     db,
     sql`WITH target AS (SELECT id FROM webhook WHERE id = ${webhook.id} FOR KEY SHARE),
-        logged AS (${eventSql(ping, sql`target`)} RETURNING id, type),
-        due AS (SELECT target.id AS webhook, logged.id AS event, logged.type FROM target, logged),
+        logged AS (${eventSql(ping, sql`target`)} RETURNING id, type, seq),
+        due AS (SELECT target.id AS webhook, logged.id AS event, logged.type, logged.seq FROM target, logged),
         ${deliverySql(newId('dlv'), sql`due`)}
         SELECT * FROM made`,
   )
@@ -92,11 +124,12 @@ export async function pingWebhook(db: Db, actor: Actor, webhookId: string): Prom
 export async function redeliver(db: Db, actor: Actor, webhookId: string, deliveryId: string): Promise<DeliveryView> {
   const [row] = await rows<DeliveryRow>(
     db,
-    sql`WITH due AS (
+    sql`WITH target AS (
           SELECT w.id AS webhook, f.event_id AS event, f.event_type AS type
           FROM delivery f JOIN webhook w ON w.id = f.webhook_id
           WHERE f.id = ${deliveryId} AND w.id = ${webhookId} AND w.account_id = ${actor.accountId}
           FOR KEY SHARE OF w),
+        due AS MATERIALIZED (SELECT target.*, nextval('event_seq_seq') AS seq FROM target),
         ${deliverySql(newId('dlv'), sql`due`)}
         SELECT * FROM made`,
   )

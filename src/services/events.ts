@@ -69,7 +69,7 @@ function view({ id, type, createdAt, actor, subject, data }: EventRow): EventVie
   return { id, type, createdAt: createdAt.toISOString(), actor, subject, data }
 }
 
-type Filter = Pick<Static<typeof EventQuery>, 'type' | 'subject'>
+export type Filter = Pick<Static<typeof EventQuery>, 'type' | 'subject'>
 
 function conditionsOf(actor: Actor, filter: Filter): Sql {
   const conditions = [sql`e.account_id = ${actor.accountId}`]
@@ -90,38 +90,92 @@ export async function listEvents(db: Db, actor: Actor, filter: Filter, page: Pag
   return pageOf(found, page, view, (row) => [row.id])
 }
 
-/** Where the event with that id stands; without an id, the end of the log. */
+// Behind every event of its transaction.
+const lastSeq = '9223372036854775807'
+
+/**
+ * Where the event with that id stands; without an id, the end of the log. An event that older transactions may still
+ * come before, as a list shows it at once, is counted from where the order is certain: better a repeat than a gap.
+ */
 export async function positionOf(db: Db, actor: Actor, eventId: string | null): Promise<Position> {
+  const settled = sql`(pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1)::text`
   const [position] = await rows<Position>(
     db,
     eventId === null
-      ? sql`SELECT (pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1)::text AS xid, '9223372036854775807' AS seq`
-      : sql`SELECT xid::text AS xid, seq::text AS seq FROM event WHERE id = ${eventId} AND account_id = ${actor.accountId}`,
+      ? sql`SELECT ${settled} AS xid, ${lastSeq} AS seq`
+      : sql`SELECT CASE WHEN known THEN xid::text ELSE ${settled} END AS xid,
+              CASE WHEN known THEN seq::text ELSE ${lastSeq} END AS seq
+            FROM (SELECT xid, seq, xid < pg_snapshot_xmin(pg_current_snapshot()) AS known
+                  FROM event WHERE id = ${eventId} AND account_id = ${actor.accountId}) e`,
   )
   if (!position) throw new Fault('invalid_cursor', 'Last-Event-ID is not the id of an event of this account.')
   return position
 }
 
-/**
- * Events behind a position, in an order that never changes: rows are read only once every transaction that began
- * before theirs has ended, so none can slip in behind a reader. `more` tells that some wait for that.
- */
-export async function eventsAfter(
+export function isAfter(one: Position, other: Position): boolean {
+  const [xid, otherXid] = [BigInt(one.xid), BigInt(other.xid)]
+  return xid > otherXid || (xid === otherXid && BigInt(one.seq) > BigInt(other.seq))
+}
+
+/** Events of one reader behind `after`, up to `until`, which no transaction can write before any more. */
+export async function eventsBetween(
   db: Db,
   actor: Actor,
   filter: Filter,
-  position: Position,
+  after: Position,
+  until: Position,
   limit: number,
-): Promise<{ events: EventView[]; position: Position; more: boolean }> {
-  const found = await rows<EventRow & { settled: boolean }>(
+): Promise<{ events: EventView[]; position: Position }> {
+  const found = await rows<EventRow>(
     db,
-    sql`SELECT ${columns}, e.xid < pg_snapshot_xmin(pg_current_snapshot()) AS settled FROM event e
-        WHERE ${conditionsOf(actor, filter)}
-          AND (e.xid, e.seq) > (${position.xid}::text::xid8, ${position.seq}::text::bigint)
+    sql`SELECT ${columns} FROM event e WHERE ${conditionsOf(actor, filter)}
+          AND (e.xid, e.seq) > (${after.xid}::text::xid8, ${after.seq}::text::bigint)
+          AND (e.xid, e.seq) <= (${until.xid}::text::xid8, ${until.seq}::text::bigint)
         ORDER BY e.xid, e.seq LIMIT ${limit}::int`,
   )
-  const settled = found.filter((row) => row.settled)
-  const last = settled[settled.length - 1] ?? position
-  const more = settled.length < found.length || found.length === limit
-  return { events: settled.map(view), position: { xid: last.xid, seq: last.seq }, more }
+  const last = found.length === limit ? found[limit - 1]! : until
+  return { events: found.map(view), position: { xid: last.xid, seq: last.seq } }
+}
+
+export type LoggedEvent = { view: EventView; accountId: string; projectId: string | null; position: Position }
+
+/** Whether a reader with this filter gets the event: what `conditionsOf` asks of the database. */
+export function reads(actor: Actor, filter: Filter, { view, accountId, projectId }: LoggedEvent): boolean {
+  if (accountId !== actor.accountId) return false
+  if (actor.projectIds && (projectId === null || !actor.projectIds.includes(projectId))) return false
+  return (!filter.type || filter.type === view.type) && (!filter.subject || filter.subject === view.subject)
+}
+
+/**
+ * Events of these accounts behind a position, in an order that never changes: rows are read only once every
+ * transaction that began before theirs has ended, so none can slip in behind a reader. The new position is as far as
+ * that is so; `more` tells that there are events behind it already.
+ */
+export async function eventsAfter(
+  db: Db,
+  accountIds: string[],
+  position: Position,
+  limit: number,
+): Promise<{ events: LoggedEvent[]; position: Position; more: boolean }> {
+  type Row = EventRow & { horizon: string; settled: boolean; accountId: string; projectId: string | null }
+  const found = await rows<Row>(
+    db,
+    sql`SELECT ${columns}, e.account_id AS "accountId", e.project_id AS "projectId", e.xid < h.xmin AS settled,
+          (h.xmin::text::bigint - 1)::text AS horizon
+        FROM (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS xmin) h LEFT JOIN LATERAL (
+          SELECT * FROM event WHERE account_id = ANY(${accountIds}::text[])
+            AND (xid, seq) > (${position.xid}::text::xid8, ${position.seq}::text::bigint)
+          ORDER BY xid, seq LIMIT ${limit}::int) e ON true
+        ORDER BY e.xid, e.seq`,
+  )
+  const events = found
+    .filter((row) => row.settled)
+    .map((row) => {
+      const { accountId, projectId, xid, seq } = row
+      return { view: view(row), accountId, projectId, position: { xid, seq } }
+    })
+  const unsettled = found.some((row) => row.settled === false)
+  const more = unsettled || found.length === limit
+  const reached = more ? (events[events.length - 1]?.position ?? position) : { xid: found[0]!.horizon, seq: lastSeq }
+  return { events, position: isAfter(reached, position) ? reached : position, more }
 }

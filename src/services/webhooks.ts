@@ -14,7 +14,7 @@ import type {
   WebhookWithSecret as WithSecretSchema,
 } from '../schemas/webhooks.ts'
 import type { Vault } from '../secrets.ts'
-import type { EventType } from './events.ts'
+import { append, type EventType } from './events.ts'
 import { type TargetRules, targetRefusal } from './webhook-targets.ts'
 
 export type WebhookView = Static<typeof WebhookSchema>
@@ -76,11 +76,18 @@ function newSecret(): string {
   return `whsec_${randomBytes(32).toString('base64')}`
 }
 
-export async function findWebhook(db: Db, actor: Actor, id: string, lock = false): Promise<WebhookRow> {
+// A change leaves events of the account their way, which lock the webhook against deletion; a deletion waits for them.
+const locks = { none: sql``, change: sql`FOR NO KEY UPDATE`, delete: sql`FOR UPDATE` }
+
+export async function findWebhook(
+  db: Db,
+  actor: Actor,
+  id: string,
+  lock: keyof typeof locks = 'none',
+): Promise<WebhookRow> {
   const [row] = await rows<WebhookRow>(
     db,
-    sql`SELECT ${columns} FROM webhook w WHERE w.id = ${id} AND w.account_id = ${actor.accountId}
-        ${lock ? sql`FOR UPDATE` : sql``}`,
+    sql`SELECT ${columns} FROM webhook w WHERE w.id = ${id} AND w.account_id = ${actor.accountId} ${locks[lock]}`,
   )
   if (!row) throw new Fault('not_found', `There is no webhook ${id}.`)
   return row
@@ -135,12 +142,38 @@ export async function changeWebhook(
   precondition: (view: WebhookView) => void,
 ): Promise<WebhookView> {
   return inTransaction(db, async (db) => {
-    const before = await findWebhook(db, actor, id, true)
+    const before = await findWebhook(db, actor, id, 'change')
     precondition(viewWebhook(before))
     check(rules, change)
     const data = { ...change, updatedAt: new Date() }
     await db.webhook.update({ where: { id: before.id }, data })
+    const fresh = (change.active && !before.active) || (change.url !== undefined && change.url !== before.url)
+    if (fresh) await beginAnew(db, before.id)
     return viewWebhook({ ...before, ...data })
+  })
+}
+
+/** What the receiver did before it was turned on again or moved is not held against it; what waits is sent at once. */
+async function beginAnew(db: Db, id: string): Promise<void> {
+  await rows(
+    db,
+    sql`UPDATE webhook_lane SET failures = 0, failing_since = NULL, paused_until = NULL,
+          wake_at = CASE WHEN leased_by IS NULL THEN now() ELSE wake_at END
+        WHERE webhook_id = ${id} RETURNING webhook_id`,
+  )
+}
+
+/** Turns a webhook off because of its receiver, and tells the account; its deliveries wait for it to be turned on. */
+export async function disableWebhook(db: Db, id: string): Promise<boolean> {
+  return inTransaction(db, async (db) => {
+    const [row] = await rows<WebhookRow>(
+      db,
+      sql`UPDATE webhook w SET active = false, updated_at = now() WHERE w.id = ${id} AND w.active RETURNING ${columns}`,
+    )
+    if (!row) return false
+    const event = { projectId: null, type: 'webhook.disabled' as const, actor: 'system', subject: id }
+    await append(db, [{ ...event, accountId: row.accountId, data: viewWebhook(row) }])
+    return true
   })
 }
 
@@ -152,7 +185,7 @@ export async function deleteWebhook(
   precondition: (view: WebhookView) => void,
 ): Promise<void> {
   await inTransaction(db, async (db) => {
-    const row = await findWebhook(db, actor, id, true)
+    const row = await findWebhook(db, actor, id, 'delete')
     precondition(viewWebhook(row))
     await db.webhook.delete({ where: { id: row.id } })
   })

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { pruneDeliveries } from '../../src/services/delivery-results.ts'
 import { insertToken } from '../../src/services/tokens.ts'
 import { type Answer, startApi, type TestApi } from '../helpers/api.ts'
 
@@ -62,7 +63,7 @@ describe('the signing secret', () => {
 })
 
 describe('deliveries', () => {
-  test('a ping makes an event, a delivery that is due now, and its job', async () => {
+  test('a ping makes an event, a delivery that is due now, and word to the worker, in one transaction', async () => {
     const { id, secret, ...webhook } = await make({ active: false })
     const { status, body } = await api.call('POST', `/webhooks/${id}/ping`)
     expect(status).toBe(202)
@@ -89,10 +90,10 @@ describe('deliveries', () => {
       SELECT count(DISTINCT x)::int AS xids FROM (
         SELECT xmin::text AS x FROM event WHERE id = ${body.eventId}
         UNION ALL SELECT xmin::text FROM delivery WHERE id = ${body.id}
-        UNION ALL SELECT xmin::text FROM job WHERE key = ${body.id}) AS written`
+        UNION ALL SELECT xmin::text FROM webhook_lane WHERE webhook_id = ${id}) AS written`
     expect(together!.xids).toBe(1)
-    const jobs = await api.db.job.findMany({ where: { kind: 'deliver', key: body.id } })
-    expect(jobs).toMatchObject([{ payload: { deliveryId: body.id } }])
+    const lane = await api.db.webhookLane.findUniqueOrThrow({ where: { webhookId: id } })
+    expect(lane.wakeAt!.getTime()).toBeLessThanOrEqual(Date.now())
   })
 
   test('a redelivery is a new delivery of the same event, and the first stays as it was', async () => {
@@ -104,7 +105,7 @@ describe('deliveries', () => {
     expect(status).toBe(202)
     expect(body).toMatchObject({ eventId: first.eventId, eventType: 'webhook.ping', state: 'PENDING', attempts: 0 })
     expect(body.id).not.toBe(first.id)
-    expect(await api.db.job.count({ where: { kind: 'deliver', key: body.id } })).toBe(1)
+    expect(await api.db.delivery.findUnique({ where: { id: body.id } })).toMatchObject({ requested: true })
     const list = await api.call('GET', `/webhooks/${id}/deliveries`)
     expect(list.body.deliveries).toMatchObject([{ id: body.id }, { id: first.id, ...data }])
     const page = await api.call('GET', `/webhooks/${id}/deliveries?limit=1`)
@@ -112,9 +113,62 @@ describe('deliveries', () => {
     expect(next.body.deliveries).toMatchObject([{ id: first.id }])
   })
 
+  test('a delivery is read with its attempts, the first one first, and carries an ETag', async () => {
+    const { id } = await make()
+    const { body: ping } = await api.call('POST', `/webhooks/${id}/ping`)
+    const path = `/webhooks/${id}/deliveries/${ping.id}`
+    expect((await api.call('GET', path)).body).toEqual({ ...ping, attemptLog: [] })
+    const startedAt = new Date()
+    const attempt = {
+      deliveryId: ping.id,
+      startedAt,
+      durationMs: 12,
+      responseStatus: 500,
+      responseBody: 'no',
+      error: 'x',
+    }
+    const lost = { deliveryId: ping.id, startedAt, error: 'lost' }
+    await api.db.deliveryAttempt.createMany({
+      data: [
+        { ...lost, attempt: 2 },
+        { ...attempt, attempt: 1 },
+      ],
+    })
+    const read = await api.call('GET', path)
+    const { deliveryId, ...shown } = attempt
+    expect(read.body.attemptLog).toEqual([
+      { ...shown, attempt: 1, startedAt: startedAt.toISOString() },
+      {
+        attempt: 2,
+        startedAt: startedAt.toISOString(),
+        durationMs: null,
+        responseStatus: null,
+        responseBody: null,
+        error: 'lost',
+      },
+    ])
+    expect((await api.call('GET', path, { headers: { 'if-none-match': read.headers.etag! } })).status).toBe(304)
+  })
+
+  test('deliveries of more than 30 days ago are forgotten with their attempts, and no others', async () => {
+    const { id } = await make()
+    const ids: string[] = []
+    for (const days of [31, 29]) {
+      const { body } = await api.call('POST', `/webhooks/${id}/ping`)
+      ids.push(body.id)
+      const createdAt = new Date(Date.now() - days * 86_400_000)
+      await api.db.delivery.update({ where: { id: body.id }, data: { createdAt } })
+      await api.db.deliveryAttempt.create({ data: { deliveryId: body.id, attempt: 1, startedAt: createdAt } })
+    }
+    expect(await pruneDeliveries(api.db)).toBe(false)
+    expect(await api.db.delivery.findMany({ where: { id: { in: ids } } })).toMatchObject([{ id: ids[1] }])
+    expect(await api.db.deliveryAttempt.count({ where: { deliveryId: { in: ids } } })).toBe(1)
+  })
+
   test('a delivery belongs to its webhook', async () => {
     const [one, other] = [await make(), await make()]
     const { body } = await api.call('POST', `/webhooks/${one.id}/ping`)
+    expect((await api.call('GET', `/webhooks/${other.id}/deliveries/${body.id}`)).status).toBe(404)
     expect((await api.call('POST', `/webhooks/${other.id}/deliveries/${body.id}/redeliver`)).status).toBe(404)
     expect((await api.call('GET', `/webhooks/${other.id}/deliveries`)).body.deliveries).toEqual([])
   })

@@ -1,0 +1,154 @@
+// `npm run bench -- events`: the API writes 1,000 events a second while a worker delivers them to 50 receivers.
+// Each event goes to one webhook: 50 accounts with a webhook each share the load. API, worker, receivers, the load and
+// PostgreSQL are processes of their own on one machine. Slices without webhooks take turns with slices with them.
+import { randomBytes } from 'node:crypto'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { availableParallelism, loadavg, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { startEmbeddedPostgres } from '../../src/embedded-postgres.ts'
+import { type Child, freePort, startChild, type Usage } from '../children.ts'
+import { median, quantile, table, verdict } from '../figures.ts'
+import type { Received } from './receivers.ts'
+import { type Seeded, seed, sweep } from './seed.ts'
+import { measureStreams } from './streams.ts'
+import type { Written } from './writer.ts'
+
+const receiverCount = 50
+const drainMs = 60_000
+const file = (name: string) => join(import.meta.dirname, name)
+
+type Slice = Written & { webhooks: boolean; received: Received; apiCpuMs: number; workerCpuMs: number }
+
+export async function run(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      rate: { type: 'string', default: '1000' },
+      seconds: { type: 'string', default: '10' },
+      rounds: { type: 'string', default: '3' },
+      streams: { type: 'string', default: '1000' },
+    },
+  })
+  const [rate, seconds, rounds] = [Number(values.rate), Number(values.seconds), Number(values.rounds)]
+  const [loadBefore] = loadavg()
+  const directory = await mkdtemp(join(tmpdir(), 'berth-bench-'))
+  // PostgreSQL runs as another user under root and must get through.
+  await chmod(directory, 0o711)
+  const closers: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })]
+  const started = async (name: string, env: Record<string, string>) => {
+    const child = await startChild(file(name), env, join(directory, `${name}.log`))
+    closers.push(() => child.stop())
+    return child
+  }
+  try {
+    const postgres = await startEmbeddedPostgres({ directory: join(directory, 'postgres') })
+    closers.push(() => postgres.stop())
+    const receivers = await started('receivers.ts', { RECEIVERS: String(receiverCount) })
+    const ports = await receivers.ask<number[]>('ports')
+    const secretsKey = randomBytes(32)
+    const seeded = await seed(
+      postgres,
+      secretsKey,
+      ports.map((port) => `http://127.0.0.1:${port}/`),
+    )
+    closers.push(() => seeded.client.end())
+    const port = await freePort()
+    const environment = (role: string) => ({
+      BENCH_ROLE: role,
+      NODE_ARGS: `--expose-gc ${role === 'worker' ? (process.env.BENCH_NODE_ARGS ?? '') : ''}`,
+      DATABASE_URL: seeded.url,
+      DATA_DIR: directory,
+      PORT: String(port),
+      METRICS_PORT: '0',
+      RATE_LIMIT_PER_MINUTE: '100000000',
+      MAX_IN_FLIGHT: '20000',
+      WEBHOOK_ALLOW_PRIVATE: 'true',
+      SECRETS_KEY: secretsKey.toString('base64'),
+    })
+    const api = await started('server.ts', environment('api'))
+    const worker = await started('server.ts', environment('worker'))
+    const writer = await started('writer.ts', {})
+    const url = `http://127.0.0.1:${port}`
+    const slice = (webhooks: boolean, forSeconds: number) =>
+      measure({ api, worker, writer, receivers }, seeded, webhooks, { url, perSecond: rate, seconds: forSeconds })
+
+    const slices: Slice[] = []
+    for (const webhooks of [false, true]) await slice(webhooks, 2)
+    for (let round = 0; round < rounds; round++) {
+      // There and back again, so that a machine that gets slower or faster favours nobody.
+      for (const webhooks of round % 2 === 0 ? [false, true] : [true, false]) {
+        console.error(`${rate} events/s for ${seconds} s ${webhooks ? 'with' : 'without'} webhooks …`)
+        slices.push(await slice(webhooks, seconds))
+      }
+    }
+    report(slices, rate)
+    await worker.stop()
+    if (Number(values.streams) > 0) {
+      const readers = await started('readers.ts', {})
+      await measureStreams({ api, readers, writer }, seeded, { url, port, streams: Number(values.streams) })
+    }
+    console.log(`load average before the start ${loadBefore!.toFixed(1)} on ${availableParallelism()} processors`)
+  } finally {
+    for (const close of closers.reverse()) await close()
+  }
+}
+
+type Processes = { api: Child; worker: Child; writer: Child; receivers: Child }
+type Pace = { url: string; perSecond: number; seconds: number }
+
+async function measure(processes: Processes, seeded: Seeded, webhooks: boolean, pace: Pace): Promise<Slice> {
+  const { api, worker, writer, receivers } = processes
+  const { client, tokens } = seeded
+  await client.query('UPDATE webhook SET active = $1', [webhooks])
+  await receivers.ask<Received>('received')
+  const before = [await api.ask<Usage>('usage'), await worker.ask<Usage>('usage')]
+  const written = await writer.ask<Written>({ ...pace, tokens })
+  const countEvents = async () => {
+    // Requests that were under way when the time was over write their events too.
+    await sleep(500)
+    return (await client.query<{ count: number }>('SELECT count(*)::int AS count FROM event')).rows[0]!.count
+  }
+  let events = 0
+  for (let now = await countEvents(); now > events; now = await countEvents()) events = now
+  const endMs = Date.now() + drainMs
+  while (webhooks && (await receivers.ask<number>('count')) < events && Date.now() < endMs) await sleep(50)
+  const after = [await api.ask<Usage>('usage'), await worker.ask<Usage>('usage')]
+  const received = await receivers.ask<Received>('received')
+  // What was answered is written down a moment later.
+  await sleep(500)
+  await sweep(client)
+  const [apiCpuMs, workerCpuMs] = [0, 1].map((i) => after[i]!.cpuMs - before[i]!.cpuMs)
+  return { ...written, events, webhooks, received, apiCpuMs: apiCpuMs!, workerCpuMs: workerCpuMs! }
+}
+
+function report(slices: Slice[], rate: number): void {
+  const lines = slices.map((one) => {
+    const { delaysMs, requests } = one.received
+    return [
+      one.webhooks ? 'with webhooks' : 'without',
+      one.perSecond.toFixed(0),
+      one.p99Ms.toFixed(0),
+      String(one.failures),
+      String(one.events),
+      one.webhooks ? String(one.received.events) : '-',
+      one.webhooks ? String(requests) : '-',
+      one.webhooks ? quantile(delaysMs, 0.5).toFixed(0) : '-',
+      one.webhooks ? quantile(delaysMs, 0.99).toFixed(0) : '-',
+      ((one.apiCpuMs * 1000) / one.events).toFixed(0),
+      ((one.workerCpuMs * 1000) / one.events).toFixed(0),
+    ]
+  })
+  const head = ['slice', 'written/s', 'API p99 ms', 'failures', 'events', 'delivered', 'requests']
+  console.log(table([[...head, 'p50 ms', 'p99 ms', 'API µs/event', 'worker µs/event'], ...lines]))
+  const [without, with_] = [slices.filter((one) => !one.webhooks), slices.filter((one) => one.webhooks)]
+  const undelivered = with_.reduce((sum, one) => sum + one.events - one.received.events, 0)
+  const p99Ms = Math.max(...with_.map((one) => quantile(one.received.delaysMs, 0.99)))
+  const ratio = median(with_.map((one) => one.perSecond)) / median(without.map((one) => one.perSecond))
+  const writtenPerSecond = median(with_.map((one) => one.perSecond))
+  console.log(verdict(writtenPerSecond >= rate * 0.95, `${rate} events/s are written`, writtenPerSecond.toFixed(0)))
+  console.log(verdict(undelivered === 0, 'every event is delivered', `${undelivered} are missing`))
+  console.log(verdict(p99Ms < 1000, 'p99 from the change to the first attempt < 1 s', `${p99Ms.toFixed(0)} ms`))
+  console.log(verdict(ratio >= 0.8, 'the API writes ≥ 0.8 of what it writes without webhooks', ratio.toFixed(2)))
+}

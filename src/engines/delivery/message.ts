@@ -1,0 +1,53 @@
+// The request that carries an event: its body as the API shows the event, signed by the rules of Standard Webhooks.
+import { createHmac } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import type { Vault } from '../../secrets.ts'
+import type { Claimed } from '../../services/delivery-lanes.ts'
+
+export type Message = { body: string; headers: Record<string, string | number> }
+
+const secretPrefix = 'whsec_'
+
+export type Signer = (secrets: readonly string[], id: string, timestamp: number, body: string) => string
+
+/** Opens each sealed secret once, and signs with all that are given: two, while a rotation overlaps. */
+export function createSigner(vault: Vault): Signer {
+  const keys = new LRUCache<string, Buffer>({ max: 10_000 })
+  function keyOf(sealed: string): Buffer {
+    const known = keys.get(sealed)
+    if (known) return known
+    const secret = vault.open(Buffer.from(sealed, 'base64')).toString()
+    const key = Buffer.from(secret.slice(secretPrefix.length), 'base64')
+    keys.set(sealed, key)
+    return key
+  }
+  return (secrets, id, timestamp, body) => {
+    const signed = `${id}.${timestamp}.${body}`
+    return secrets
+      .map((sealed) => `v1,${createHmac('sha256', keyOf(sealed)).update(signed).digest('base64')}`)
+      .join(' ')
+  }
+}
+
+export function writeMessage(delivery: Claimed, sign: Signer, now: Date): Message | null {
+  const { event, eventId } = delivery
+  if (!event) return null
+  // Put together as text: the data comes from the database as it was written, and need not be read to be sent.
+  const { type, actor, subject } = event
+  const head = JSON.stringify({ id: eventId, type, createdAt: event.createdAt.toISOString(), actor, subject })
+  const body = `${head.slice(0, -1)},"data":${event.data}}`
+  const timestamp = Math.floor(now.getTime() / 1000)
+  return {
+    body,
+    headers: {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+      'user-agent': 'Berth-Webhooks/1',
+      'webhook-id': eventId,
+      'webhook-timestamp': timestamp,
+      'webhook-signature': sign(delivery.secrets, eventId, timestamp, body),
+      // Not part of the standard: the place to look in our log.
+      'berth-delivery': delivery.id,
+    },
+  }
+}

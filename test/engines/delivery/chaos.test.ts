@@ -1,0 +1,129 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { answers } from './receiver.ts'
+import { type Hook, startWorld, until, type World } from './world.ts'
+
+// `npm run test:chaos` runs it at full size.
+const kills = Number(process.env.BERTH_CHAOS_KILLS ?? 3)
+const events = Number(process.env.BERTH_CHAOS_EVENTS ?? 300)
+const leaseMs = 400
+
+vi.setConfig({ testTimeout: 30_000 + kills * 15_000 })
+
+let world: World
+const children = new Set<ChildProcess>()
+beforeAll(async () => {
+  world = await startWorld()
+})
+afterAll(async () => {
+  for (const child of children) child.kill('SIGKILL')
+  await world.stop()
+})
+
+function startWorker(): ChildProcess {
+  const file = join(import.meta.dirname, 'worker-process.ts')
+  const child = spawn(process.execPath, [file, world.api.databaseUrl, String(leaseMs)], { stdio: 'inherit' })
+  children.add(child)
+  return child
+}
+
+async function kill(child: ChildProcess): Promise<void> {
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  children.delete(child)
+}
+
+test(`${events} events survive ${kills} times kill -9 of the worker: each is delivered, and each attempt is in the log`, async () => {
+  const hooks: Hook[] = []
+  // Some answer late, so that a kill finds attempts under way.
+  for (let n = 0; n < 5; n++) {
+    hooks.push(await world.hook((response) => void sleep(n * 10).then(() => response.writeHead(204).end())))
+  }
+  const received = () => hooks.reduce((sum, hook) => sum + hook.receiver.received.length, 0)
+  const share = Math.ceil(events / kills)
+  let worker = startWorker()
+  let written = 0
+  for (let n = 0; n < kills; n++) {
+    const before = received()
+    const batch = Math.min(share, events - written)
+    const writing = Promise.all(hooks.map((hook, i) => world.emit(hook, Math.ceil((batch - i) / hooks.length))))
+    written += batch
+    // In the middle of the work, and not before it was begun.
+    await until(() => received() > before + batch / 4, 20_000)
+    await kill(worker)
+    worker = startWorker()
+    await writing
+  }
+  const waiting = () => world.api.db.delivery.count({ where: { state: { not: 'DELIVERED' } } })
+  await until(async () => (await waiting()) === 0, 20_000)
+
+  const logged = await world.api.db.event.findMany({ where: { type: 'ticket.created' } })
+  expect(logged.length).toBe(events)
+  const arrived = new Set(hooks.flatMap((hook) => hook.receiver.received.map((one) => one.event.id)))
+  expect(logged.filter((event) => !arrived.has(event.id))).toEqual([])
+  const deliveries = await world.api.db.delivery.findMany({ include: { attemptLog: { orderBy: { attempt: 'asc' } } } })
+  expect(deliveries.length).toBe(events)
+  let lost = 0
+  for (const { attempts, attemptLog } of deliveries) {
+    expect(attemptLog.map((one) => one.attempt)).toEqual(Array.from({ length: attempts }, (_, i) => i + 1))
+    expect(attemptLog[attempts - 1]).toMatchObject({ responseStatus: 204, error: null })
+    lost += attempts - 1
+  }
+  // Whoever was cut off is on record as such, and whatever arrived twice had a second attempt.
+  expect(lost).toBeGreaterThan(0)
+  expect(received()).toBeLessThanOrEqual(events + lost)
+  await kill(worker)
+})
+
+test('two workers share the webhooks, one takes over from the other, and nothing is sent twice', async () => {
+  const [first, second] = [world.work({ pollMs: 50 }), world.work({ pollMs: 50 })]
+  const hooks = await Promise.all(Array.from({ length: 8 }, () => world.hook()))
+  const emitAll = () => Promise.all(hooks.map((hook) => world.emit(hook, 5)))
+  await emitAll()
+  await until(() => hooks.every((hook) => hook.receiver.received.length === 5))
+  await first.stop()
+  await emitAll()
+  await until(() => hooks.every((hook) => hook.receiver.received.length >= 10))
+  await second.stop()
+  expect(hooks.map((hook) => hook.receiver.received.length)).toEqual(hooks.map(() => 10))
+  const ids = hooks.map((hook) => hook.id)
+  const lanes = await world.api.db.webhookLane.findMany({ where: { webhookId: { in: ids } } })
+  expect(lanes.map(({ leasedBy, wakeAt }) => ({ leasedBy, wakeAt }))).toEqual(
+    hooks.map(() => ({ leasedBy: null, wakeAt: null })),
+  )
+})
+
+test('a worker that stops in order leaves no attempt unfinished that ends in time, and tells of one that does not', async () => {
+  const hook = await world.hook((response) => void sleep(300).then(() => response.writeHead(200).end()))
+  const stuck = await world.hook(() => {})
+  const worker = world.work()
+  await world.emit(hook)
+  await world.emit(stuck)
+  await until(() => hook.receiver.received.length + stuck.receiver.received.length === 2)
+  await worker.stop()
+  expect((await world.deliveries(hook))[0]).toMatchObject({ state: 'DELIVERED', attempts: 1 })
+  expect((await world.deliveries(stuck))[0]).toMatchObject({ state: 'PENDING', attempts: 1, nextAttemptAt: null })
+  stuck.receiver.behave(answers(200))
+  const next = world.work({ pollMs: 50 })
+  await until(async () => (await world.deliveries(stuck))[0].state === 'DELIVERED')
+  const { attemptLog } = await world.delivery(stuck, (await world.deliveries(stuck))[0].id)
+  expect(attemptLog).toMatchObject([
+    { attempt: 1, error: 'the worker stopped or was lost before the outcome was known', durationMs: null },
+    { attempt: 2, responseStatus: 200, error: null },
+  ])
+  await next.stop()
+})
+
+test('a worker that stops leaves word of when the next attempt is due', async () => {
+  const hook = await world.hook(answers(500))
+  const worker = world.work()
+  await world.emit(hook)
+  await until(async () => (await world.deliveries(hook))[0]?.nextAttemptAt && hook.receiver.received.length === 1)
+  await worker.stop()
+  const lane = await world.api.db.webhookLane.findUniqueOrThrow({ where: { webhookId: hook.id } })
+  const [{ nextAttemptAt }] = await world.deliveries(hook)
+  expect(lane).toMatchObject({ leasedBy: null, wakeAt: new Date(nextAttemptAt), failures: 1 })
+})

@@ -1,0 +1,16 @@
+// A worker that delivers, in a process of its own that can be killed: `node worker-process.ts <database url> <lease ms>`.
+import { pino } from 'pino'
+import { openDatabase } from '../../../src/db.ts'
+import { startDeliveries } from '../../../src/engines/delivery/start.ts'
+import { listen } from '../../../src/notifications.ts'
+import { createVault } from '../../../src/secrets.ts'
+
+const [url = '', leaseMs = ''] = process.argv.slice(2)
+const log = pino({ level: 'silent' })
+const notifications = await listen(url, log)
+const config = { webhookAllowPrivate: true, dnsResolvers: [] }
+const vault = createVault(Buffer.alloc(32, 7))
+startDeliveries(
+  { config, db: openDatabase(url, 4), notifications, vault, log },
+  { leaseMs: Number(leaseMs), pollMs: 100 },
+)
