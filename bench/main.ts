@@ -5,6 +5,8 @@ const benches: Record<string, () => Promise<{ run(args: string[]): Promise<void>
   build: () => import('./build/run.ts'),
   dns: () => import('./dns/run.ts'),
   edge: () => import('./edge/run.ts'),
+  events: () => import('./events/run.ts'),
+  tls: () => import('./tls/run.ts'),
 }
 
 const [name, ...args] = process.argv.slice(2)

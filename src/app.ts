@@ -1,4 +1,5 @@
 // The API server: hooks, the guarded /api scope, and every route listed by hand.
+import type { TlsOptions } from 'node:tls'
 import Fastify, { type FastifyInstance, type FastifyServerOptions, LogController } from 'fastify'
 import type { Deps } from './deps.ts'
 import { Fault } from './errors.ts'
@@ -27,6 +28,7 @@ import { eventRoutes } from './routes/events.ts'
 import { operatorRoutes } from './routes/operator.ts'
 import { platformRoutes } from './routes/platform.ts'
 import { projectRoutes } from './routes/projects.ts'
+import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
 import { ticketRoutes } from './routes/tickets.ts'
 import { tokenRoutes } from './routes/tokens.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
@@ -38,6 +40,7 @@ const badTokensPerMinute = 60
 // Refused alike in development and production: a misspelt route must not run unguarded.
 const apiRoutes = [
   projectRoutes,
+  pushHookRoutes,
   deploymentRoutes,
   deploymentLogRoutes,
   domainRoutes,
@@ -53,7 +56,7 @@ const apiRoutes = [
 
 export type App = FastifyInstance & { metrics: Metrics }
 
-export async function buildApp(deps: Deps, tls?: { cert: Buffer; key: Buffer }): Promise<App> {
+export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
   const { config } = deps
   const options: FastifyServerOptions = {
     loggerInstance: deps.log,
@@ -155,6 +158,7 @@ export async function buildApp(deps: Deps, tls?: { cert: Buffer; key: Buffer }):
     },
     { prefix: '/api' },
   )
+  await app.register(gitHookRoutes, { deps })
   return app as App
 }
 

@@ -73,7 +73,10 @@ function printBanner(config: Config, wanted: readonly Role[], testKey: string | 
   const keyFile = relative('.', path).startsWith('..') ? path : relative('.', path)
   const lines: string[] = []
   if (wanted.includes('api')) lines.push(`API        ${api}      (reference: ${config.baseUrl}/docs)`)
-  if (wanted.includes('edge')) lines.push(`Edge       http://${config.edge.domain}:${config.edge.httpPort}`)
+  if (wanted.includes('edge')) {
+    const { domain, httpPort, httpsPort } = config.edge
+    lines.push(`Edge       http://${domain}:${httpPort}  https://${domain}:${httpsPort}`)
+  }
   if (wanted.includes('nameserver')) {
     const listeners = config.nameserverListen.map((address, index) => `${address} (ns${index + 1})`)
     lines.push(`DNS        ${listeners.join('  ')}`)

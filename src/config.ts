@@ -27,6 +27,7 @@ const Environment = Type.Object({
   NAMESERVER_LISTEN: List('127.0.0.1:5300,127.0.0.1:5301'),
   NAMESERVER_SECONDARIES: List(),
   NAMESERVER_TSIG: Text(),
+  NAMESERVER_WORKERS: Type.Optional(Type.Integer({ minimum: 0, maximum: 256 })),
   DNS_RESOLVERS: List(),
   ACME_DIRECTORY_URL: Text(),
   ACME_EMAIL: Text(),
@@ -90,6 +91,13 @@ function externalAccount(text: string): { kid: string; key: string } {
   return { kid: text.slice(0, at), key: text.slice(at + 1) }
 }
 
+/** The host of an https address if it is a name of ours; null for any other. */
+function hostBelow(url: string, domain: string): string | null {
+  const { protocol, hostname } = URL.canParse(url) ? new URL(url) : { protocol: '', hostname: '' }
+  const own = domain.toLowerCase()
+  return protocol === 'https:' && (hostname === own || hostname.endsWith(`.${own}`)) ? hostname : null
+}
+
 /** Reads the given environment; an empty variable counts as unset. Throws ConfigError with one sentence per fault. */
 export function loadConfig(source: Record<string, string | undefined>) {
   const given = Object.fromEntries(
@@ -118,6 +126,7 @@ export function loadConfig(source: Record<string, string | undefined>) {
   if (env.ACME_DIRECTORY_URL && !/^https:\/\//.test(env.ACME_DIRECTORY_URL)) {
     unsafe.push('ACME_DIRECTORY_URL must start with https://.')
   }
+  const managedTlsHost = tls || env.TRUSTED_PROXIES ? null : hostBelow(baseUrl, env.DEPLOYMENT_DOMAIN)
   if (production) {
     if (!env.DATABASE_URL)
       unsafe.push('DATABASE_URL is required in production: the embedded database is for development.')
@@ -125,8 +134,10 @@ export function loadConfig(source: Record<string, string | undefined>) {
     if (!env.SECRETS_KEY) unsafe.push('SECRETS_KEY is required in production; `openssl rand -base64 32` makes one.')
     if (env.BUILD_SANDBOX === 'none')
       unsafe.push('BUILD_SANDBOX=none runs builds unprotected, which production refuses.')
-    if (!tls && !env.TRUSTED_PROXIES) {
-      unsafe.push('Production serves HTTPS only: set TLS_CERT_FILE and TLS_KEY_FILE, or TRUSTED_PROXIES.')
+    if (!tls && !env.TRUSTED_PROXIES && !managedTlsHost) {
+      unsafe.push(
+        'Production serves HTTPS only: set TLS_CERT_FILE and TLS_KEY_FILE, or TRUSTED_PROXIES, or a BASE_URL below DEPLOYMENT_DOMAIN, which gets a certificate of its own.',
+      )
     }
   }
   if (unsafe.length > 0) throw new ConfigError(unsafe.join('\n'))
@@ -140,6 +151,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
     port: env.PORT,
     baseUrl,
     tls,
+    /** The API's host where its certificate is got and renewed as a domain's is; the listener then speaks TLS with it. */
+    managedTlsHost,
     trustedProxies: list(env.TRUSTED_PROXIES),
     edge: {
       httpPort: env.EDGE_HTTP_PORT,
@@ -152,6 +165,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
     /** `address:port` of the servers that are notified and may transfer zones. */
     nameserverSecondaries: list(env.NAMESERVER_SECONDARIES),
     nameserverTsig: env.NAMESERVER_TSIG ? tsigKey(env.NAMESERVER_TSIG) : null,
+    /** Threads that answer over UDP, 0 for none of their own; null: one per processor where there is no other role. */
+    nameserverWorkers: env.NAMESERVER_WORKERS ?? null,
     /** Asked about names that are not ours; empty: the system's. */
     dnsResolvers: list(env.DNS_RESOLVERS),
     /** Null: the internal development CA signs. */

@@ -48,6 +48,11 @@ export const faults = {
     cause: 'The token was deleted or replaced by rotation.',
     cure: 'Use another token, or make a new one.',
   },
+  invalid_signature: {
+    title: 'The push is not signed by the hook’s secret',
+    cause: 'The signature does not belong to the body and the secret, or there is no such push hook.',
+    cure: 'Enter the address and the secret of `POST /projects/{project}/hook` at the repository host, as they are.',
+  },
   insufficient_scope: {
     title: 'The token lacks a scope',
     cause: 'The operation needs a scope that the token does not have; `requiredScope` names it.',
@@ -160,7 +165,7 @@ export const faults = {
   },
   body_too_large: {
     title: 'The body is too large',
-    cause: 'The body is larger than the operation takes: 64 KiB, for a zone import 1 MiB.',
+    cause: 'The body is larger than the operation takes: 64 KiB, for a zone import or a push 1 MiB.',
     cure: 'Send less, or split it into several requests.',
   },
   unsupported_media_type: {
@@ -185,7 +190,9 @@ export const faults = {
   },
   rate_limited: {
     title: 'Too many requests',
-    cause: 'The token used up its requests of the current minute, or the address sent too many bad tokens.',
+    cause:
+      'The token used up its requests of the current minute, the address sent too many bad tokens, or a project got ' +
+      'too many pushes.',
     cure: 'Wait for the seconds in `Retry-After`; the `RateLimit` header of every response tells what is left.',
   },
   internal_error: {

@@ -1,8 +1,8 @@
 // The container's health check: asks this server whether it is alive, over the scheme it serves.
 import { loadConfig, readEnvironment } from './config.ts'
 
-const { port, tls } = loadConfig(readEnvironment())
-if (tls) {
+const { port, tls, managedTlsHost } = loadConfig(readEnvironment())
+if (tls || managedTlsHost) {
   // The certificate is for the public name, not for loopback.
   const { get } = await import('node:https')
   get({ host: '127.0.0.1', port, path: '/healthz', rejectUnauthorized: false }, (response) => {

@@ -1,22 +1,24 @@
 // The composition root: configuration → database → roles, closed in reverse.
 import { readFile } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
+import type { Server } from 'node:tls'
 import { destination, type Logger, pino } from 'pino'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { migrate } from '../prisma/migrate.ts'
 import { buildApp } from './app.ts'
 import { createArtifacts } from './artifacts.ts'
+import { keepOwnCertificate } from './certificates/own-certificate.ts'
+import { createCertificateStore, handshakeTimeoutMs, minVersion } from './certificates/store.ts'
 import type { Config } from './config.ts'
 import { closeDatabase, type Database, openDatabase } from './db.ts'
 import type { Deps } from './deps.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
-import { buildHandlers } from './engines/builder/start.ts'
 import { createEdge } from './engines/edge/server.ts'
 import { createServers } from './engines/edge/servers/servers.ts'
 import { createNameserver } from './engines/nameserver/server.ts'
 import { createTransfers } from './engines/nameserver/transfer/transfers.ts'
 import { makeDataDirectory, makeDemo, readSecretsKey } from './first-start.ts'
-import { startWorker } from './jobs/worker.ts'
 import { serveMetrics } from './metrics-server.ts'
 import { listen } from './notifications.ts'
 import { createRepositories } from './repositories.ts'
@@ -25,7 +27,9 @@ import { createVault } from './secrets.ts'
 import { factsOf, findBuild, openVariables } from './services/builds.ts'
 import { appendLines, trimRunLines } from './services/deployment-logs.ts'
 import { forgetOldKeys } from './services/idempotency-keys.ts'
+import { forgetOldPushes } from './services/pushes.ts'
 import { createTokenDirectory } from './services/token-directory.ts'
+import { startWorkerRole } from './worker.ts'
 
 export const roles = ['api', 'worker', 'edge', 'nameserver'] as const
 export type Role = (typeof roles)[number]
@@ -117,6 +121,8 @@ export async function start(config: Config, wanted: readonly Role[]): Promise<Ru
       const nameserver = createNameserver({
         ...shared,
         resolvers: config.dnsResolvers,
+        // Beside other roles the processors have other work, and the memory of threads would go unused.
+        workers: config.nameserverWorkers ?? (wanted.length === 1 ? availableParallelism() : 0),
         ...(key && {
           transfers: (snapshot, surroundings) =>
             createTransfers({ snapshot, surroundings, key, secondaries, log, registry }),
@@ -126,22 +132,29 @@ export async function start(config: Config, wanted: readonly Role[]): Promise<Ru
       closers.push(() => nameserver.close())
     }
     if (sandbox && wanted.includes('worker')) {
-      const worker = startWorker(db, notifications, log, { ...buildHandlers({ ...shared, sandbox }) })
+      const worker = await startWorkerRole({ ...shared, sandbox })
       closers.push(() => worker.stop())
     }
     if (wanted.includes('api')) {
       const tokenDirectory = createTokenDirectory(db, notifications)
       closers.push(() => tokenDirectory.close())
       const deps: Deps = { ...shared, tokenDirectory }
-      const tls = config.tls && { cert: await readFile(config.tls.certFile), key: await readFile(config.tls.keyFile) }
-      const app = await buildApp(deps, tls ?? undefined)
+      const files = config.tls && { cert: await readFile(config.tls.certFile), key: await readFile(config.tls.keyFile) }
+      const tls =
+        files || config.managedTlsHost ? { minVersion, handshakeTimeout: handshakeTimeoutMs, ...files } : undefined
+      const app = await buildApp(deps, tls)
+      if (config.managedTlsHost) {
+        const certificates = await createCertificateStore({ ...shared, platformOnly: true })
+        closers.push(() => certificates.close())
+        keepOwnCertificate(app.server as unknown as Server, certificates, config.managedTlsHost, log)
+      }
       await app.listen({ host: config.host, port: config.port })
       closers.push(() => drained(app.close(), () => app.server.closeAllConnections()))
     }
     const metrics = await serveMetrics(registry, config.host, config.metricsPort)
     closers.push(async () => void metrics.close())
     const housekeeping = setInterval(
-      () => forgetOldKeys(db).catch((err) => log.warn({ err }, 'housekeeping')),
+      () => Promise.all([forgetOldKeys(db), forgetOldPushes(db)]).catch((err) => log.warn({ err }, 'housekeeping')),
       housekeepingMs,
     )
     closers.push(async () => clearInterval(housekeeping))

@@ -50,6 +50,11 @@ describe('arrows run one way', () => {
     expect(offenders(({ from, to }) => within(from, 'dns') && to.startsWith('src/') && !within(to, 'dns'))).toEqual([])
   })
 
+  test('the store of certificates imports no engine, route or http', () => {
+    const forbidden = (to: string) => ['http', 'routes', 'engines'].some((room) => within(to, room))
+    expect(offenders(({ from, to }) => within(from, 'certificates') && forbidden(to))).toEqual([])
+  })
+
   test('config, errors and ids are leaves', () => {
     const leaves = ['src/config.ts', 'src/errors.ts', 'src/ids.ts']
     expect(offenders(({ from, to }) => leaves.includes(from) && to.startsWith('src/'))).toEqual([])

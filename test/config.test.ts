@@ -55,6 +55,17 @@ describe('configuration', () => {
     expect(() => loadConfig({ ...safe, [name]: value })).toThrow(name)
   })
 
+  test('lets the API have a certificate of its own where its address is a name of ours', () => {
+    const own = { ...safe, TRUSTED_PROXIES: '', DEPLOYMENT_DOMAIN: 'berth.app', BASE_URL: 'https://API.berth.app' }
+    expect(loadConfig(own).managedTlsHost).toBe('api.berth.app')
+    expect(loadConfig({ ...own, BASE_URL: 'https://berth.app' }).managedTlsHost).toBe('berth.app')
+    expect(() => loadConfig({ ...own, BASE_URL: 'https://notberth.app' })).toThrow('TLS_CERT_FILE')
+    // Files win, and whoever sits behind a proxy speaks no TLS.
+    expect(loadConfig({ ...own, TLS_CERT_FILE: 'c.pem', TLS_KEY_FILE: 'k.pem' }).managedTlsHost).toBeNull()
+    expect(loadConfig({ ...own, TRUSTED_PROXIES: '10.0.0.1' }).managedTlsHost).toBeNull()
+    expect(loadConfig({}).managedTlsHost).toBeNull()
+  })
+
   test('serves deployments over https in production and at the edge’s port in development', () => {
     expect(edgeUrl(loadConfig({ ...safe, DEPLOYMENT_DOMAIN: 'berth.app' }), 'hello')).toBe('https://hello.berth.app')
     expect(edgeUrl(loadConfig({ EDGE_HTTP_PORT: '8081' }), 'hello')).toBe('http://hello.localhost:8081')

@@ -9,6 +9,8 @@ declare module 'autocannon' {
     connections: number
     /** Seconds. */
     duration: number
+    /** Requests a second over all connections; as many as are answered if left out. */
+    overallRate?: number
     /** Milliseconds between samples; a run ends at a sample. */
     sampleInt: number
     /** Seconds. */

@@ -202,6 +202,7 @@ app.get('/api/projects', async (request, reply) => {
       spaFallback: row.spaFallback,
       cleanUrls: row.cleanUrls,
       autoDeploy: row.autoDeploy,
+      hsts: row.hsts,
     },
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),

@@ -91,7 +91,10 @@ function headersOf(route: RouteOptions, schema: FastifySchema): TSchema | undefi
 type RequestBody = { required?: boolean; content: Record<string, { schema: { type?: string | string[] } }> }
 
 type Document = {
-  paths: Record<string, Record<string, { responses: Record<string, object>; requestBody?: RequestBody }>>
+  paths: Record<
+    string,
+    Record<string, { responses: Record<string, object>; requestBody?: RequestBody; servers?: object[] }>
+  >
   components: { responses?: Record<string, object> }
 }
 
@@ -105,7 +108,11 @@ const sharedResponses: Record<string, string> = {
 
 function finishDocument(document: Document): void {
   const shared: Record<string, object> = {}
-  for (const { responses, requestBody } of Object.values(document.paths).flatMap((path) => Object.values(path))) {
+  for (const { responses, requestBody, servers } of Object.values(document.paths).flatMap((path) =>
+    Object.values(path),
+  )) {
+    // What is outside /api has reasons of its own.
+    if (servers) continue
     for (const [status, name] of Object.entries(sharedResponses)) {
       shared[name] ??= responses[status]!
       responses[status] = { $ref: `#/components/responses/${name}` }
@@ -140,6 +147,13 @@ export async function useOpenApi(app: FastifyInstance): Promise<void> {
     },
     transform: ({ schema, url, route }) => {
       if (!schema || route.method === 'HEAD') return { schema: { ...schema, hide: true }, url }
+      if (!url.startsWith('/api')) {
+        const response = { ...(schema.response as object), ...problemResponses(route.config?.faults ?? []) }
+        return {
+          url,
+          schema: { ...schema, servers: [{ url: '/', description: 'Outside /api' }], security: [], response },
+        }
+      }
       const scope = route.config?.scope
       const needs = scope ? `Needs the scope \`${scope}\`.` : 'Any valid token will do.'
       const headers = headersOf(route as RouteOptions, schema)

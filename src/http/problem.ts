@@ -13,6 +13,7 @@ export const statuses: Record<FaultCode, number> = {
   invalid_token: 401,
   token_expired: 401,
   token_revoked: 401,
+  invalid_signature: 401,
   insufficient_scope: 403,
   token_limited_to_projects: 403,
   account_suspended: 403,
@@ -82,9 +83,10 @@ export function sendFault(fault: Fault, baseUrl: string, request: FastifyRequest
   const status = statuses[fault.code]
   const { allow, retryAfterSeconds, requiredScope } = fault.members
   if (status === 401) {
-    // A client that sent no token is only told the scheme (RFC 6750, 3.1).
+    // A client that sent no token is only told the scheme (RFC 6750, 3.1); repository hosts do not come with a token.
     const sent = fault.code !== 'missing_token'
-    reply.header('www-authenticate', `Bearer realm="berth"${sent ? ', error="invalid_token"' : ''}`)
+    const bearer = `Bearer realm="berth"${sent ? ', error="invalid_token"' : ''}`
+    reply.header('www-authenticate', fault.code === 'invalid_signature' ? 'HMAC-SHA256 realm="berth"' : bearer)
   }
   if (requiredScope) {
     reply.header('www-authenticate', `Bearer realm="berth", error="insufficient_scope", scope="${requiredScope}"`)

@@ -1,4 +1,4 @@
-// Every job there is: its name and what it carries. A worker refuses to start unless each has exactly one handler.
+// Every job there is: its name and what it carries. src/worker.ts has exactly one handler for each.
 
 export type JobKinds = {
   /** Build a deployment and publish it. */
@@ -7,10 +7,10 @@ export type JobKinds = {
   reap: { deploymentIds: string[] }
   /** Ask the DNS who owns a domain. */
   verify: { domainId: string }
-  /** Get or renew the certificate of a domain. */
-  issue: { domainId: string }
-  /** Send one event to one webhook. */
-  deliver: { deliveryId: string }
+  /** Get or renew the certificate of a domain, or one of the platform's own. */
+  issue: { domainId: string } | { platform: 'deployments' | 'api' }
+  /** Tell the repository host how a deployment stands. */
+  status: { deploymentId: string }
 }
 
 export type JobKind = keyof JobKinds

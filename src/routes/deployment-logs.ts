@@ -57,7 +57,7 @@ export const deploymentLogRoutes: RoutePlugin = async (app, { deps }) => {
             seq = line.seq
             if (!stream.send({ id: String(seq), data: line })) return 'end'
           }
-          if (lines.length === streamBatch) return { againMs: 0 }
+          if (lines.length === streamBatch) return 'again'
           if (!terminalStates.includes(state)) return 'wait'
           stream.send({ event: 'end', data: { state } })
           return 'end'

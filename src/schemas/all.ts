@@ -7,9 +7,10 @@ import { Certificate, Domain, DomainVerification } from './domains.ts'
 import { AccountSummary, Event } from './events.ts'
 import { NewAccount, OperatorAccount, OperatorTicket } from './operator.ts'
 import { Project, ProjectSettings, Variable } from './projects.ts'
+import { CommitStatusTarget, PushHook, PushHookWithSecret, PushResult } from './push-hooks.ts'
 import { Ticket, TicketMessage } from './tickets.ts'
 import { Token, TokenWithSecret } from './tokens.ts'
-import { Delivery, Webhook, WebhookWithSecret } from './webhooks.ts'
+import { Delivery, DeliveryWithAttempts, Webhook, WebhookWithSecret } from './webhooks.ts'
 import { ZoneImport, ZoneStatus } from './zones.ts'
 
 export const schemas = [
@@ -22,6 +23,10 @@ export const schemas = [
   Project,
   ProjectSettings,
   Variable,
+  PushHook,
+  PushHookWithSecret,
+  CommitStatusTarget,
+  PushResult,
   Deployment,
   DeploymentError,
   DeploymentStates,
@@ -40,6 +45,7 @@ export const schemas = [
   Webhook,
   WebhookWithSecret,
   Delivery,
+  DeliveryWithAttempts,
   OperatorTicket,
   OperatorAccount,
   NewAccount,

@@ -37,6 +37,7 @@ const example = {
     spaFallback: false,
     cleanUrls: true,
     autoDeploy: true,
+    hsts: false,
   },
   createdAt: '2026-11-14T09:30:00.000Z',
   updatedAt: '2026-11-14T09:30:00.000Z',
@@ -52,6 +53,9 @@ export const ProjectSettings = Type.Object(
     spaFallback: Type.Boolean({ description: 'Unknown paths are answered with index.html' }),
     cleanUrls: Type.Boolean({ description: '/about is answered with about.html' }),
     autoDeploy: Type.Boolean({ description: 'A push makes a deployment' }),
+    hsts: Type.Boolean({
+      description: 'Browsers are told to use only HTTPS at the attached domains for a year from each visit on',
+    }),
   },
   { $id: 'ProjectSettings', description: 'How a project is built and served' },
 )
@@ -96,6 +100,7 @@ const settingsFields = {
   spaFallback: Type.Optional(Type.Boolean()),
   cleanUrls: Type.Optional(Type.Boolean()),
   autoDeploy: Type.Optional(Type.Boolean()),
+  hsts: Type.Optional(Type.Boolean()),
 }
 
 const Repo = Type.String({

@@ -2,6 +2,7 @@
 import { type Config, edgeUrl } from '../config.ts'
 import { type Db, rows, sql } from '../db.ts'
 import type { Vault } from '../secrets.ts'
+import { statusJobSql } from './commit-statuses.ts'
 import type { ProjectView } from './projects.ts'
 
 export type Build = {
@@ -40,7 +41,10 @@ export async function findBuild(db: Db, deploymentId: string): Promise<Build | n
 export async function setCommit(db: Db, deploymentId: string, commit: string): Promise<void> {
   await rows(
     db,
-    sql`UPDATE deployment SET commit = ${commit} WHERE id = ${deploymentId} AND state = 'BUILDING' RETURNING id`,
+    sql`WITH resolved AS (
+          UPDATE deployment SET commit = ${commit} WHERE id = ${deploymentId} AND state = 'BUILDING' RETURNING project_id),
+        told AS (${statusJobSql(deploymentId, sql`resolved`)})
+        SELECT 1 FROM resolved`,
   )
 }
 

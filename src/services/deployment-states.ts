@@ -3,6 +3,7 @@ import type { Actor } from '../actor.ts'
 import type { Config } from '../config.ts'
 import { type Db, inTransaction, rows, sql } from '../db.ts'
 import { Fault } from '../errors.ts'
+import { statusJobSql } from './commit-statuses.ts'
 import {
   type DeploymentRow,
   type DeploymentView,
@@ -52,10 +53,13 @@ export async function finishDeployment(
   return inTransaction(db, async (db) => {
     const [moved] = await rows<{ projectId: string; production: boolean }>(
       db,
-      sql`UPDATE deployment SET state = ${step.to}, finished_at = now(),
-            ready_at = CASE WHEN ${step.to} = 'READY' THEN now() END,
-            error_code = ${failure?.code ?? null}, error_message = ${failure?.message ?? null}
-          WHERE id = ${id} AND state = ${step.from} RETURNING project_id AS "projectId", production`,
+      sql`WITH moved AS (
+            UPDATE deployment SET state = ${step.to}, finished_at = now(),
+              ready_at = CASE WHEN ${step.to} = 'READY' THEN now() END,
+              error_code = ${failure?.code ?? null}, error_message = ${failure?.message ?? null}
+            WHERE id = ${id} AND state = ${step.from} RETURNING project_id, production),
+          told AS (${statusJobSql(id, sql`moved`)})
+          SELECT project_id AS "projectId", production FROM moved`,
     )
     if (!moved) return null
     if (step.to === 'READY' && moved.production) {

@@ -9,6 +9,7 @@ import { enqueue, jobSql } from '../jobs/queue.ts'
 import { type PageOf, type PageRequest, pageOf } from '../page.ts'
 import { isRefName, type Repositories } from '../repositories.ts'
 import type { CreateDeployment, DeploymentQuery, Deployment as DeploymentSchema } from '../schemas/deployments.ts'
+import { statusJobSql } from './commit-statuses.ts'
 import { append, eventOf, eventSql } from './events.ts'
 import { findProject, hasKey, ownedBy, type ProjectRow } from './projects.ts'
 
@@ -163,9 +164,10 @@ export async function createDeployment(
           INSERT INTO deployment (id, account_id, project_id, state, ref, commit, production, label, region, source, created_at)
           SELECT ${row.id}, ${row.accountId}, p.id, ${row.state}, ${row.ref}, ${row.commit}, ${row.production}::boolean,
             ${row.label}, ${row.region}, ${row.source}, ${row.createdAt}::timestamptz
-          FROM project p WHERE p.id = ${row.projectId} FOR KEY SHARE RETURNING id),
+          FROM project p WHERE p.id = ${row.projectId} FOR KEY SHARE RETURNING id, project_id),
         logged AS (${eventSql(event, sql`made`)}),
-        queued AS (${jobSql('build', row.id, { deploymentId: row.id }, sql`made`)})
+        queued AS (${jobSql('build', row.id, { deploymentId: row.id }, sql`made`)}),
+        told AS (${statusJobSql(row.id, sql`made`)})
         SELECT id FROM made`,
   )
   if (made.length === 0) throw new Fault('not_found', `There is no project ${row.project}.`)

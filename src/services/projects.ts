@@ -29,6 +29,7 @@ export type ProjectRow = {
   spaFallback: boolean
   cleanUrls: boolean
   autoDeploy: boolean
+  hsts: boolean
   currentDeploymentId: string | null
   createdAt: Date
   updatedAt: Date
@@ -38,7 +39,7 @@ const columns = sql`p.id, p.account_id AS "accountId", p.name, p.framework, p.re
   p.production_branch AS "productionBranch", p.root_directory AS "rootDirectory",
   p.install_command AS "installCommand", p.build_command AS "buildCommand",
   p.output_directory AS "outputDirectory", p.spa_fallback AS "spaFallback", p.clean_urls AS "cleanUrls",
-  p.auto_deploy AS "autoDeploy", p.current_deployment_id AS "currentDeploymentId",
+  p.auto_deploy AS "autoDeploy", p.hsts, p.current_deployment_id AS "currentDeploymentId",
   p.created_at AS "createdAt", p.updated_at AS "updatedAt"`
 
 // Labels that visitors take for the platform's own; a project of that name gets one with a suffix.
@@ -84,6 +85,7 @@ export function viewProject(config: Config, row: ProjectRow): ProjectView {
       spaFallback: row.spaFallback,
       cleanUrls: row.cleanUrls,
       autoDeploy: row.autoDeploy,
+      hsts: row.hsts,
     },
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
@@ -155,6 +157,7 @@ export async function createProject(
     spaFallback: false,
     cleanUrls: true,
     autoDeploy: true,
+    hsts: false,
     ...input.settings,
     id: newId('prj'),
     accountId: actor.accountId,
@@ -175,11 +178,12 @@ export async function createProject(
       db,
       sql`WITH made AS (
             INSERT INTO project (id, account_id, name, framework, repo, region, label, production_branch, root_directory,
-              install_command, build_command, output_directory, spa_fallback, clean_urls, auto_deploy, created_at, updated_at)
+              install_command, build_command, output_directory, spa_fallback, clean_urls, auto_deploy, hsts, created_at,
+              updated_at)
             SELECT ${row.id}, ${row.accountId}, ${row.name}, ${row.framework}, ${row.repo}, ${row.region}, ${row.label},
               ${row.productionBranch}, ${row.rootDirectory}, ${row.installCommand}, ${row.buildCommand},
               ${row.outputDirectory}, ${row.spaFallback}::boolean, ${row.cleanUrls}::boolean, ${row.autoDeploy}::boolean,
-              ${now}::timestamptz, ${now}::timestamptz
+              ${row.hsts}::boolean, ${now}::timestamptz, ${now}::timestamptz
             WHERE NOT EXISTS (SELECT 1 FROM deployment d WHERE d.label = ${row.label})
             ON CONFLICT DO NOTHING RETURNING id),
           logged AS (${eventSql(eventOf(actor, 'project.created', row.id, row.id, view), sql`made`)})

@@ -198,13 +198,13 @@ export async function rotateToken(
   })
 }
 
-/** Whether the token of an open stream still opens doors. */
-export async function isTokenLive(db: Db, actor: Actor): Promise<boolean> {
-  const found = await rows(
+/** Those of the tokens of open streams that still open doors. */
+export async function liveTokens(db: Db, tokenIds: string[]): Promise<Set<string>> {
+  const found = await rows<{ id: string }>(
     db,
-    sql`SELECT 1 FROM token t JOIN account a ON a.id = t.account_id
-        WHERE t.id = ${actor.tokenId} AND t.revoked_at IS NULL AND a.suspended_at IS NULL
-          AND (t.expires_at IS NULL OR t.expires_at > now())`,
+    sql`SELECT t.id FROM token t JOIN account a ON a.id = t.account_id
+        WHERE t.id = ANY(${tokenIds}::text[]) AND a.suspended_at IS NULL
+          AND (t.revoked_at IS NULL OR t.revoked_at > now()) AND (t.expires_at IS NULL OR t.expires_at > now())`,
   )
-  return found.length > 0
+  return new Set(found.map((row) => row.id))
 }

@@ -27,6 +27,7 @@ type Described = {
   parameters?: { in: string; name: string; schema: Schema }[]
   requestBody?: { content: Record<string, Schema> }
   security: { bearer: string[] }[]
+  servers?: object[]
   responses: Record<string, { description?: string }>
 }
 
@@ -54,17 +55,20 @@ function bodyOf(described: Described): Operation['body'] {
 
 export function operationsOf(app: App): Operation[] {
   return Object.entries(documentOf(app).paths).flatMap(([template, methods]) =>
-    Object.entries(methods).map(([method, described]) => ({
-      name: `${method.toUpperCase()} ${template}`,
-      id: described.operationId,
-      method: method.toUpperCase(),
-      template,
-      scope: described.security[0]?.bearer[0] ?? null,
-      query: (described.parameters ?? []).filter((parameter) => parameter.in === 'query'),
-      body: bodyOf(described),
-      headers: (described.parameters ?? []).filter((one) => one.in === 'header').map((one) => one.name.toLowerCase()),
-      accountWide: described.responses[403]?.description?.includes('token_limited_to_projects') ?? false,
-    })),
+    Object.entries(methods)
+      // What is outside /api is guarded by other means, and tested where it is.
+      .filter(([, described]) => described.servers === undefined)
+      .map(([method, described]) => ({
+        name: `${method.toUpperCase()} ${template}`,
+        id: described.operationId,
+        method: method.toUpperCase(),
+        template,
+        scope: described.security[0]?.bearer[0] ?? null,
+        query: (described.parameters ?? []).filter((parameter) => parameter.in === 'query'),
+        body: bodyOf(described),
+        headers: (described.parameters ?? []).filter((one) => one.in === 'header').map((one) => one.name.toLowerCase()),
+        accountWide: described.responses[403]?.description?.includes('token_limited_to_projects') ?? false,
+      })),
   )
 }
 

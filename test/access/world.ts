@@ -31,7 +31,15 @@ async function makeDomain({ owner, post }: Context): Promise<string> {
 
 /** How to make what stands behind a path parameter, by the word before it in the path. */
 const makers: Record<string, (context: Context) => Promise<string>> = {
-  projects: async ({ post }) => (await post('/projects', { name: unique('p'), repo: sharedRepository })).name,
+  projects: async ({ operation, post, put }) => {
+    const { name } = await post('/projects', { name: unique('p'), repo: sharedRepository })
+    // What is below the hook needs one, and what is deleted must be there.
+    if (operation.template.includes('/hook') && operation.id !== 'createPushHook') {
+      await post(`/projects/${name}/hook`, undefined)
+      await put(`/projects/${name}/hook/status`, { provider: 'github', token: 'x' })
+    }
+    return name
+  },
   env: async ({ values, put }) => (await put(`/projects/${values[0]}/env/API_KEY`, { value: 'x' })).key,
   deployments: async ({ api, owner, operation, post }) => {
     const { id } = await post('/deployments', { project: owner.project })

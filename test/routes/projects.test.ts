@@ -28,6 +28,7 @@ describe('creating a project', () => {
       spaFallback: false,
       cleanUrls: true,
       autoDeploy: true,
+      hsts: false,
     })
   })
 
@@ -87,7 +88,7 @@ describe('reading and changing a project', () => {
 
   test('changes what is sent and leaves the rest', async () => {
     const before = (await api.call('GET', '/projects/site')).body
-    const change = { framework: 'vite', settings: { spaFallback: true, buildCommand: 'npm run build' } }
+    const change = { framework: 'vite', settings: { spaFallback: true, hsts: true, buildCommand: 'npm run build' } }
     const { status, body } = await api.call('PATCH', '/projects/site', { body: change })
     expect(status).toBe(200)
     expect(body).toEqual({
