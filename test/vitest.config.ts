@@ -10,5 +10,7 @@ export default defineConfig({
     // Files run side by side on their own databases; two cores carry no more.
     maxWorkers: 2,
     pool: 'forks',
+    // One process for many files: loading the program anew for each was a third of the whole time.
+    isolate: false,
   },
 })
