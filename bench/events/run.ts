@@ -54,8 +54,7 @@ export async function run(args: string[]): Promise<void> {
       ports.map((port) => `http://127.0.0.1:${port}/`),
     )
     closers.push(() => seeded.client.end())
-    const port = await freePort()
-    const environment = (role: string) => ({
+    const environment = (role: string, port: number) => ({
       BENCH_ROLE: role,
       NODE_ARGS: `--expose-gc ${role === 'worker' ? (process.env.BENCH_NODE_ARGS ?? '') : ''}`,
       DATABASE_URL: seeded.url,
@@ -67,8 +66,9 @@ export async function run(args: string[]): Promise<void> {
       WEBHOOK_ALLOW_PRIVATE: 'true',
       SECRETS_KEY: secretsKey.toString('base64'),
     })
-    const api = await started('server.ts', environment('api'))
-    const worker = await started('server.ts', environment('worker'))
+    const port = await freePort()
+    const api = await started('server.ts', environment('api', port))
+    const worker = await started('server.ts', environment('worker', port))
     const writer = await started('writer.ts', {})
     const url = `http://127.0.0.1:${port}`
     const slice = (webhooks: boolean, forSeconds: number) =>
@@ -84,9 +84,13 @@ export async function run(args: string[]): Promise<void> {
       }
     }
     report(slices, rate)
-    await worker.stop()
+    for (const child of [worker, api]) await child.stop()
     if (Number(values.streams) > 0) {
+      // A server of its own, which has not grown under load before.
+      const port = await freePort()
+      const api = await started('server.ts', environment('api', port))
       const readers = await started('readers.ts', {})
+      const url = `http://127.0.0.1:${port}`
       await measureStreams({ api, readers, writer }, seeded, { url, port, streams: Number(values.streams) })
     }
     console.log(`load average before the start ${loadBefore!.toFixed(1)} on ${availableParallelism()} processors`)

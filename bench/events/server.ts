@@ -1,11 +1,21 @@
-// One role of Berth in a process of its own: the composition root of production.
+// One role of Berth in a process of its own: the composition root of production, with its queries counted.
+import pg from 'pg'
 import { loadConfig } from '../../src/config.ts'
 import { type Role, start } from '../../src/main.ts'
-import { answerParent, usage } from '../children.ts'
+import { answerParent, type Usage, usage } from '../children.ts'
+
+export type ServerUsage = Usage & { queries: number }
+
+let queries = 0
+const { query } = pg.Client.prototype
+pg.Client.prototype.query = function counted(this: pg.Client, ...args: unknown[]) {
+  queries++
+  return query.apply(this, args as never)
+} as typeof query
 
 const running = await start(loadConfig(process.env), [process.env.BENCH_ROLE as Role])
-answerParent((question: 'usage' | 'memory') => {
+answerParent((question: 'usage' | 'memory'): ServerUsage => {
   // What is garbage is not what a stream costs.
   if (question === 'memory') (globalThis as { gc?(): void }).gc?.()
-  return usage()
+  return { ...usage(), queries }
 }, running.stop)

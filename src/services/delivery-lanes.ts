@@ -29,6 +29,12 @@ export const probeDelaysMs = [5_000, 10_000, 20_000, 40_000, 60_000] as const
 // Events of one webhook are sent in the order of (xid, seq), which is final once no older transaction runs. Ours end
 // after 15 s; one that takes longer is somebody's terminal, and is not waited for.
 const settleSeconds = 20
+/**
+ * Part of statements whose loss in a crash of the database would only mean that something is sent again, which a
+ * receiver must bear with anyway: their commit does not wait for the disk, for which the changes of users queue up.
+ */
+export const lazily = sql`lazily AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true) AS setting)`
+
 const lostText = 'the worker stopped or was lost before the outcome was known'
 
 /** Webhooks of these accounts, or of all, that have something to send. */
@@ -164,7 +170,7 @@ export async function claimDeliveries(
                     ${lanes.map((lane) => lane.busy)}::int[]) AS asked(id, free, busy)
         JOIN webhook_lane k ON k.webhook_id = asked.id AND k.leased_by = ${worker} AND k.wake_at > now()
         JOIN webhook w ON w.id = asked.id FOR KEY SHARE OF w SKIP LOCKED),
-      horizon AS (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS xmin),
+      ${lazily}, horizon AS (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS xmin FROM lazily),
       due AS MATERIALIZED (
         SELECT next.id, next.settled, l.id AS webhook_id FROM lane l, horizon h, LATERAL (
           (SELECT d.id, d.xid, d.seq, d.xid < h.xmin OR d.created_at < now() - ${settleSeconds}::int * interval '1 s' AS settled

@@ -1,6 +1,6 @@
 // What became of attempts: written in batches, together with when the next one is due and how the receiver stands.
 import { type Database, rows, sql } from '../db.ts'
-import { circuitFailures, probeDelaysMs } from './delivery-lanes.ts'
+import { circuitFailures, lazily, probeDelaysMs } from './delivery-lanes.ts'
 
 export type Outcome = {
   startedAt: Date
@@ -66,8 +66,8 @@ export async function recordResults(db: Database, results: Result[]): Promise<vo
   const webhookIds = [...new Set(results.map((result) => result.webhookId))]
   await rows(
     db,
-    sql`WITH result AS (
-        SELECT * FROM json_to_recordset(${JSON.stringify(results.map(rowOf))}::json) AS r(id text, attempt int,
+    sql`WITH ${lazily}, result AS (
+        SELECT r.* FROM lazily, json_to_recordset(${JSON.stringify(results.map(rowOf))}::json) AS r(id text, attempt int,
           started timestamptz, duration int, status int, body text, note text, error text, state text, delay int)),
       -- Locked against deletion before their deliveries are, as deleting a webhook does it: no deadlock that way.
       hook AS MATERIALIZED (SELECT id FROM webhook WHERE id = ANY(${webhookIds}::text[]) ORDER BY id FOR KEY SHARE),

@@ -57,6 +57,7 @@ export async function directory(): Promise<string> {
 }
 
 export async function cleanUp(): Promise<void> {
+  shared = undefined
   for (const one of opened.splice(0)) await one.close()
   for (const path of directories.splice(0)) await rm(path, { recursive: true, force: true })
 }

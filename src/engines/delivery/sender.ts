@@ -39,14 +39,15 @@ const privateText = 'the address is private or local, where webhooks must not po
 
 export function createSender(options: SenderOptions): Sender {
   const { mayReach, resolve, timeoutMs = attemptTimeoutMs } = options
+  // Every name is resolved here, so that the address that was checked is the one that is connected to: a second
+  // look-up could have another answer.
+  const lookup = checkedLookup(resolve, mayReach)
   const pool = {
     keepAlive: true,
     maxFreeSockets: idleSocketsPerHost,
     timeout: idleSocketMs,
     scheduling: 'lifo',
-    // Every name is resolved here, so that the address that was checked is the one that is connected to: a second
-    // look-up could have another answer.
-    lookup: checkedLookup(resolve, mayReach),
+    lookup,
   } as const
   const agents = { 'http:': new http.Agent(pool), 'https:': new https.Agent({ ...pool, ca: options.ca }) }
 
@@ -58,6 +59,7 @@ export function createSender(options: SenderOptions): Sender {
     return new Promise((done) => {
       const answer: Answer = { status: null, size: 0, kept: [] }
       const finish = (error: string | null) => {
+        clearTimeout(timer)
         const durationMs = performance.now() - startedMs
         const body = answer.status === null ? null : textOf(answer.kept)
         done({ startedAt, durationMs, status: answer.status, body, error: error ?? statusError(answer.status) })
@@ -65,49 +67,62 @@ export function createSender(options: SenderOptions): Sender {
       const url = new URL(address)
       const host = url.hostname.replace(/^\[|\]$/g, '')
       // A name is checked when it is resolved, but an address is never looked up.
-      if (isIP(host) !== 0 && !mayReach(host)) return finish(privateText)
-      const request = (url.protocol === 'https:' ? https : http).request(url, {
-        method: 'POST',
-        agent: agents[url.protocol as 'http:' | 'https:'],
-        headers: message.headers,
-      })
-      underWay.add(request)
+      const isRefused = isIP(host) !== 0 && !mayReach(host)
+      let request: http.ClientRequest
       const timer = setTimeout(
         () => request.destroy(new Refusal(`there was no full answer within ${timeoutMs / 1000} s`)),
         timeoutMs,
       )
-      request.on('socket', (socket) => {
-        if (!socket.connecting) return
-        // Once more at the end of the way, whatever led there.
-        socket.once('connect', () => {
-          if (!mayReach(socket.remoteAddress ?? '')) request.destroy(new Refusal(privateText))
+      const begin = (isFresh: boolean) => {
+        request = (url.protocol === 'https:' ? https : http).request(url, {
+          method: 'POST',
+          headers: message.headers,
+          ...(isFresh ? { agent: false, lookup, ca: options.ca } : { agent: agents[url.protocol as 'http:'] }),
         })
-      })
-      request.on('response', (response) => {
-        answer.status = response.statusCode ?? null
-        response.on('data', (chunk: Buffer) => {
-          if (answer.size < keptAnswerBytes) answer.kept.push(chunk.subarray(0, keptAnswerBytes - answer.size))
-          answer.size += chunk.length
-          // The status is all that counts; whoever sends more than this wastes both sides' time.
-          if (answer.size > maxAnswerBytes) response.destroy(new Refusal('the answer was longer than 64 KB'))
+        attend(request)
+        request.end(message.body)
+      }
+      const fail = (error: NodeJS.ErrnoException) => {
+        if (error instanceof CutOff) return done(null)
+        // A kept connection that the receiver had closed already: nobody has seen the event, so it is sent on a new one.
+        const isStale = request.reusedSocket && answer.status === null && staleCodes.has(error.code ?? '')
+        if (isStale) begin(true)
+        else finish(describe(error))
+      }
+      const attend = (one: http.ClientRequest) => {
+        underWay.add(one)
+        one.on('socket', (socket) => {
+          if (!socket.connecting) return
+          // Once more at the end of the way, whatever led there.
+          socket.once('connect', () => {
+            if (!mayReach(socket.remoteAddress ?? '')) one.destroy(new Refusal(privateText))
+          })
         })
-        response.on('end', () => finish(null))
-        response.on('error', (error) => fail(error))
-      })
-      // An answer that switches protocols ends the attempt here, with a status that is no success.
-      request.on('upgrade', (response, socket) => {
-        answer.status = response.statusCode ?? null
-        socket.destroy()
-        finish(null)
-      })
-      const fail = (error: Error) => (error instanceof CutOff ? done(null) : finish(describe(error)))
-      request.on('error', fail)
-      request.on('close', () => {
-        clearTimeout(timer)
-        underWay.delete(request)
-        finish(sentences.ECONNRESET!)
-      })
-      request.end(message.body)
+        one.on('response', (response) => {
+          answer.status = response.statusCode ?? null
+          response.on('data', (chunk: Buffer) => {
+            if (answer.size < keptAnswerBytes) answer.kept.push(chunk.subarray(0, keptAnswerBytes - answer.size))
+            answer.size += chunk.length
+            // The status is all that counts; whoever sends more than this wastes both sides' time.
+            if (answer.size > maxAnswerBytes) response.destroy(new Refusal('the answer was longer than 64 KB'))
+          })
+          response.on('end', () => finish(null))
+          response.on('error', fail)
+        })
+        // An answer that switches protocols ends the attempt here, with a status that is no success.
+        one.on('upgrade', (response, socket) => {
+          answer.status = response.statusCode ?? null
+          socket.destroy()
+          finish(null)
+        })
+        one.on('error', fail)
+        one.on('close', () => {
+          underWay.delete(one)
+          if (one === request) finish(sentences.ECONNRESET!)
+        })
+      }
+      if (isRefused) finish(privateText)
+      else begin(false)
     })
   }
 
@@ -134,6 +149,8 @@ function statusError(status: number | null): string | null {
   if (status >= 300 && status < 400) return `the receiver answered ${status}, and redirects are not followed`
   return `the receiver answered ${status}`
 }
+
+const staleCodes = new Set(['ECONNRESET', 'EPIPE'])
 
 const sentences: Record<string, string> = {
   ECONNREFUSED: 'the connection was refused',

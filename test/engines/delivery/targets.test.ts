@@ -118,6 +118,30 @@ describe('a target', () => {
   })
 })
 
+describe('a kept connection', () => {
+  test('is used again, and one that the receiver had closed meanwhile costs no attempt', async () => {
+    addresses = ['127.0.0.1']
+    const seen = new Map<object, number>()
+    const own = await startReceiver((response, request) => {
+      const count = (seen.get(request.socket) ?? 0) + 1
+      seen.set(request.socket, count)
+      // What a receiver does whose own patience ended just before the third request came.
+      if (count === 3) request.socket.destroy()
+      else response.writeHead(204).end()
+    })
+    const keeping = sender(() => true)
+    for (let n = 0; n < 3; n++) {
+      expect(await keeping.send(`http://hook.example:${own.port}/`, message)).toMatchObject({
+        status: 204,
+        error: null,
+      })
+    }
+    expect(own.connections).toBe(2)
+    keeping.close()
+    await own.close()
+  })
+})
+
 describe('over TLS', () => {
   let secure: Receiver
   let cert = ''

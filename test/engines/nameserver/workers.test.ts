@@ -1,5 +1,6 @@
 // Several threads on one port: the system gives each question to one of them by the port it comes from.
 import { spawnSync } from 'node:child_process'
+import { randomBytes, randomInt } from 'node:crypto'
 import { createSocket } from 'node:dgram'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createRateLimit, rateLimitMemory } from '../../../src/engines/nameserver/rate-limit.ts'
@@ -111,6 +112,20 @@ describe.skipIf(!possible)('the threads of a nameserver', () => {
     await Promise.all(Array.from({ length: 20 }, () => sendUdp(world.ports[0]!, Buffer.alloc(5_000, 1), 50)))
     expect((await metric('berth_nameserver_dropped_total')) - before).toBe(20)
     expect(await addresses('first.threads.com')).toBe('192.0.2.1')
+  })
+
+  test('are not harmed by octets of any kind and number', async () => {
+    const socket = createSocket('udp4')
+    const valid = question('first.threads.com', 'A', { edns: 1232, options: [[10, randomBytes(24)]] })
+    for (let index = 0; index < 3_000; index++) {
+      const packet = index % 2 === 0 ? randomBytes(index % 300) : Buffer.from(valid)
+      if (index % 2 === 1) packet[randomInt(packet.length)] = randomInt(256)
+      await new Promise<void>((resolve) => socket.send(packet, world.ports[0]!, '127.0.0.1', () => resolve()))
+    }
+    expect(await addresses('first.threads.com')).toBe('192.0.2.1')
+    const { values } = await world.nameserver.metrics.registry.getSingleMetric('berth_nameserver_dropped_total')!.get()
+    expect(values.find(({ labels }) => labels.reason === 'fault')!.value).toBe(0)
+    socket.close()
   })
 
   test('answer over IPv6', async () => {
