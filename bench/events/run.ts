@@ -62,7 +62,6 @@ export async function run(args: string[]): Promise<void> {
       PORT: String(port),
       METRICS_PORT: '0',
       RATE_LIMIT_PER_MINUTE: '100000000',
-      MAX_IN_FLIGHT: '20000',
       WEBHOOK_ALLOW_PRIVATE: 'true',
       SECRETS_KEY: secretsKey.toString('base64'),
     })

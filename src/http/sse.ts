@@ -1,5 +1,7 @@
 // Server-sent events: one open response, lines pushed as they come, a heartbeat, and an end that is noticed.
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Fault } from '../errors.ts'
+import { leavePlace } from './transport.ts'
 
 export type StreamMessage = { id?: string; event?: string; data: unknown }
 
@@ -17,6 +19,8 @@ export type EventStream = {
 const heartbeatMs = 15_000
 // What a reader may leave unread before it is cut off; memory is ours, patience is not.
 const maxUnreadBytes = 1 << 20
+// 11 KB each, measured; a hundred MB is what one server has for them.
+const maxStreams = 10_000
 
 /** Streams that are open, so that a closing server can end them instead of waiting for readers. */
 const openStreams = new Set<EventStream>()
@@ -41,8 +45,10 @@ export function endStreams(): void {
 }
 
 export function openStream(reply: FastifyReply): EventStream {
+  if (openStreams.size >= maxStreams) throw new Fault('overloaded', undefined, { retryAfterSeconds: 10 })
   const gone = new AbortController()
   reply.hijack()
+  leavePlace(reply.request)
   const headers = Object.fromEntries(Object.entries(reply.getHeaders()).filter(([, value]) => value !== undefined))
   reply.raw.writeHead(200, {
     ...(headers as Record<string, string>),

@@ -42,18 +42,22 @@ export function shedLoad(app: FastifyInstance, maxInFlight: number): void {
     delay.disable()
   })
 
-  const underWay = new WeakSet<FastifyRequest>()
   let inFlight = 0
   app.addHook('onRequest', async (request) => {
     if (slowWindows >= windowsInARow || inFlight >= maxInFlight)
       throw new Fault('overloaded', undefined, { retryAfterSeconds: 1 })
-    underWay.add(request)
     inFlight++
+    places.set(request, () => inFlight--)
   })
-  app.addHook('onResponse', async (request) => {
-    if (underWay.delete(request)) inFlight--
-  })
-  app.addHook('onRequestAbort', async (request) => {
-    if (underWay.delete(request)) inFlight--
-  })
+  app.addHook('onResponse', async (request) => leavePlace(request))
+  app.addHook('onRequestAbort', async (request) => leavePlace(request))
+}
+
+const places = new WeakMap<FastifyRequest, () => void>()
+
+/** The request is no work any more, though it may stay open: a stream that waits costs memory and nothing else. */
+export function leavePlace(request: FastifyRequest): void {
+  const leave = places.get(request)
+  places.delete(request)
+  leave?.()
 }

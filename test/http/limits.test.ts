@@ -96,4 +96,19 @@ describe('overload', () => {
     expect((await api.call('GET', '/regions')).status).toBe(200)
     await api.stop()
   })
+
+  test('a stream that is open is not work under way', async () => {
+    const api = await startApi({ MAX_IN_FLIGHT: '1' })
+    await api.app.listen({ host: '127.0.0.1', port: 0 })
+    const { port } = api.app.server.address() as { port: number }
+    const headers = { authorization: `Bearer ${api.token}`, accept: 'text/event-stream' }
+    const ended = new AbortController()
+    for (let i = 0; i < 3; i++) {
+      const stream = await fetch(`http://127.0.0.1:${port}/api/events`, { headers, signal: ended.signal })
+      expect(stream.status).toBe(200)
+    }
+    expect((await api.call('GET', '/regions')).status).toBe(200)
+    ended.abort()
+    await api.stop()
+  })
 })

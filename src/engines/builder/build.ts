@@ -12,6 +12,7 @@ import type { BuildLog } from './log.ts'
 import { findOutput, publishFiles } from './publish.ts'
 import { type Recipe, readRecipe } from './recipe.ts'
 import { fetchCommit } from './source.ts'
+import { stepsOf } from './steps.ts'
 
 export type BuildTools = {
   config: Config
@@ -21,6 +22,8 @@ export type BuildTools = {
   /** Address of the package registry, as npm of this machine names it. */
   packageRegistry: Promise<string>
 }
+
+type Command = { step: 'install' | 'build'; text: string; failure: FailureCode }
 
 const maxProcesses = 512
 const maxDiskMb = 4096
@@ -87,32 +90,37 @@ async function runCommands(
 ): Promise<void> {
   const cache = openCache(join(tools.config.dataDir, 'cache', build.projectId), place.root)
   const cached = await cache.restore(recipe.dependenciesKey)
-  const run = (command: string, failure: FailureCode) =>
-    runCommand(tools, build, variables, { ...place, downloads: cache.downloads, command, failure }, log, signal)
+  const commands: Command[] = []
   if (recipe.install) {
     log.step('install')
     if (cached === 'same') log.system('The lockfile is unchanged: dependencies are taken from the cache')
-    else await run(recipe.install, 'install_failed')
+    else commands.push({ step: 'install', text: recipe.install, failure: 'install_failed' })
   }
-  if (recipe.build) {
-    log.step('build')
-    await run(recipe.build, 'build_failed')
+  if (recipe.build) commands.push({ step: 'build', text: recipe.build, failure: 'build_failed' })
+  if (commands.length > 0) {
+    await runInSandbox(tools, build, variables, { ...place, downloads: cache.downloads, commands }, log, signal)
   }
   // A server project runs with its dependencies, so they stay where they are.
   if (!recipe.server) await cache.save(recipe.dependenciesKey)
 }
 
-async function runCommand(
+async function runInSandbox(
   tools: BuildTools,
   build: Build,
   variables: Record<string, string>,
-  task: { workTree: string; root: string; deadline: number; downloads: string; command: string; failure: FailureCode },
+  task: { workTree: string; root: string; deadline: number; downloads: string; commands: Command[] },
   log: BuildLog,
   signal: AbortSignal,
 ): Promise<void> {
   const { config, sandbox } = tools
   const registry = await tools.packageRegistry
-  log.system(`$ ${task.command}`)
+  let command = task.commands[0]!
+  const begin = (next: Command) => {
+    command = next
+    log.step(next.step)
+    log.system(`$ ${next.text}`)
+  }
+  begin(command)
   const registryHost = new URL(registry)
   const git = new URL(config.gitUrlTemplate.replace('{repo}', 'a/b'))
   // A mirror within the company, or one on this machine, is as good a registry as a public one.
@@ -120,8 +128,16 @@ async function runCommand(
     ({ hostname, port, protocol }) => `${hostname}:${port || (protocol === 'http:' ? 80 : 443)}`,
   )
   let lostNames = false
+  const steps = stepsOf(
+    task.commands.map(({ text }) => text),
+    (index) => {
+      log.endCommand()
+      begin(task.commands[index]!)
+    },
+    (chunk) => log.output('stdout', chunk),
+  )
   const process = sandbox.run({
-    argv: ['/bin/sh', '-c', task.command],
+    argv: steps.argv,
     workTree: task.workTree,
     cwd: task.root.slice((await realpath(task.workTree)).length + 1),
     environment: {
@@ -148,28 +164,30 @@ async function runCommand(
     egress: { allow: [], allowPrivate, nodeFetch: variables.NODE_USE_ENV_PROXY === '1' },
     onOutput(stream, chunk) {
       lostNames ||= chunk.includes('ENOTFOUND') || chunk.includes('EAI_AGAIN')
-      log.output(stream, chunk)
+      if (stream === 'stdout') steps.heard(chunk)
+      else log.output(stream, chunk)
     },
   })
   const cancel = () => void process.kill()
   signal.addEventListener('abort', cancel)
   const exit = await process.exited.finally(() => signal.removeEventListener('abort', cancel))
+  steps.end()
   log.endCommand()
   signal.throwIfAborted()
   if (exit.reason === 'timeout') throw outOfTime(config)
   if (exit.reason === 'memory') {
     throw new BuildFailure(
       'build_out_of_memory',
-      `${task.command} needed more than ${config.build.memoryMb} MB of memory.`,
+      `${command.text} needed more than ${config.build.memoryMb} MB of memory.`,
     )
   }
   if (exit.reason === 'disk') {
-    throw new BuildFailure('build_out_of_disk', `${task.command} wrote more than ${maxDiskMb} MB.`)
+    throw new BuildFailure('build_out_of_disk', `${command.text} wrote more than ${maxDiskMb} MB.`)
   }
   if (exit.code !== 0) {
     if (lostNames) log.system(`Builds reach ${registryHost.hostname} and ${git.hostname} alone, by HTTPS_PROXY.`)
     const how = exit.signal ? `was ended by ${exit.signal}` : `exited with ${exit.code}`
-    throw new BuildFailure(task.failure, `${task.command} ${how}.`)
+    throw new BuildFailure(command.failure, `${command.text} ${how}.`)
   }
 }
 

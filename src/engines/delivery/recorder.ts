@@ -17,6 +17,7 @@ export type Recorder = {
 // Nothing but failure for this long, and the receiver is taken to be gone.
 const disableAfterMs = 5 * 86_400_000
 const batchSize = 200
+const gatherMs = 25
 const retryMs = 500
 
 /** `onStanding` is told of webhooks whose failures were counted, or whose receiver is well again. */
@@ -26,8 +27,8 @@ export function createRecorder(db: Database, log: Logger, onStanding: (webhookId
   let givenUp = false
 
   async function write(): Promise<void> {
-    // One turn of the event loop, so that answers that came together are written together.
-    await new Promise(setImmediate)
+    // What ends within a moment is written together.
+    await sleep(gatherMs)
     while (waiting.length > 0 && !givenUp) {
       const batch = waiting.slice(0, batchSize)
       try {

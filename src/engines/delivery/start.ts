@@ -45,8 +45,8 @@ const defaultPollMs = 1_000
 // Finds what no notification told about.
 const searchMs = 30_000
 const pruneMs = 10 * 60_000
-// What comes within this time is claimed together: a statement for twenty costs little more than one for one.
-const gatherMs = 20
+// What comes within this time is claimed together: a statement for eighty costs little more than one for one.
+const gatherMs = 80
 // The same after a round in vain: most events are of accounts without a webhook.
 const vainMs = 100
 const unsettledMs = 15

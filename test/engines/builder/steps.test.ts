@@ -1,0 +1,34 @@
+import { spawnSync } from 'node:child_process'
+import { expect, test } from 'vitest'
+import { stepsOf } from '../../../src/engines/builder/steps.ts'
+
+/** What is heard of each command when the shell's output comes in pieces of that many octets. */
+function run(commands: string[], pieceOctets: number): { heard: string[]; status: number | null } {
+  const heard = ['']
+  const steps = stepsOf(
+    commands,
+    () => heard.push(''),
+    (chunk) => {
+      heard.push(heard.pop()! + chunk)
+    },
+  )
+  const [program, ...rest] = steps.argv
+  const { stdout, status } = spawnSync(program!, rest)
+  for (let at = 0; at < stdout.length; at += pieceOctets) steps.heard(stdout.subarray(at, at + pieceOctets))
+  steps.end()
+  return { heard, status }
+}
+
+test.each([1, 2, 7, 33, 1_000])('each command has its own output, in pieces of %d octets', (octets) => {
+  const { heard, status } = run(["printf 'a\\036b'", 'echo "it\'s $0"; true', 'printf "last\\036"'], octets)
+  expect(heard).toEqual(['a\x1eb', "it's /bin/sh\n", 'last\x1e'])
+  expect(status).toBe(0)
+})
+
+test('a command that fails is the last, and its status is that of all', () => {
+  expect(run(['echo one', 'echo two; exit 7', 'echo three'], 5)).toEqual({ heard: ['one\n', 'two\n'], status: 7 })
+})
+
+test('one command alone is run as it is', () => {
+  expect(run(['exit 3'], 5)).toEqual({ heard: [''], status: 3 })
+})
