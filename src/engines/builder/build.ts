@@ -147,8 +147,8 @@ async function runInSandbox(
       HOME: '/tmp',
       npm_config_registry: registry,
       npm_config_cache: '/cache',
-      // What Node compiled of npm and the bundler in one command is there for the next, and for the next build.
-      NODE_COMPILE_CACHE: '/cache/compiled',
+      // npm keeps what Node compiled of it, which takes 300 ms at its end and is gone with the sandbox.
+      NODE_DISABLE_COMPILE_CACHE: '1',
       npm_config_update_notifier: 'false',
       npm_config_fund: 'false',
       npm_config_audit: 'false',

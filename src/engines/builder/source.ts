@@ -63,6 +63,9 @@ function runGit(
     'safe.directory': '*',
     'http.followRedirects': 'initial',
     'transfer.fsckObjects': 'true',
+    // The repository lives for one build.
+    'gc.auto': '0',
+    'maintenance.auto': 'false',
   }
   const entries = Object.entries(settings)
   const child = spawn('git', ['-C', options.tree, ...args], {
