@@ -1,5 +1,5 @@
 // The request that carries an event: its body as the API shows the event, signed by the rules of Standard Webhooks.
-import { createHmac } from 'node:crypto'
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Vault } from '../../secrets.ts'
 import type { Claimed } from '../../services/delivery-lanes.ts'
@@ -12,12 +12,13 @@ export type Signer = (secrets: readonly string[], id: string, timestamp: number,
 
 /** Opens each sealed secret once, and signs with all that are given: two, while a rotation overlaps. */
 export function createSigner(vault: Vault): Signer {
-  const keys = new LRUCache<string, Buffer>({ max: 10_000 })
-  function keyOf(sealed: string): Buffer {
+  // As key objects, because Node takes 25 µs to make one of plain bytes, for every signature.
+  const keys = new LRUCache<string, KeyObject>({ max: 10_000 })
+  function keyOf(sealed: string): KeyObject {
     const known = keys.get(sealed)
     if (known) return known
     const secret = vault.open(Buffer.from(sealed, 'base64')).toString()
-    const key = Buffer.from(secret.slice(secretPrefix.length), 'base64')
+    const key = createSecretKey(secret.slice(secretPrefix.length), 'base64')
     keys.set(sealed, key)
     return key
   }
