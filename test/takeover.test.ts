@@ -1,0 +1,105 @@
+// What a second account gets of a name that is another's, with every engine at work: nothing.
+import { request } from 'node:http'
+import { connect } from 'node:tls'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createArtifacts } from '../src/artifacts.ts'
+import { createIssuer, type Issuer } from '../src/engines/certificates/issuer.ts'
+import { createEdge, type Edge } from '../src/engines/edge/server.ts'
+import { startWorker, type Worker } from '../src/jobs/worker.ts'
+import { until } from './engines/nameserver/world.ts'
+import { startVerificationWorld, type VerificationWorld } from './engines/verification/world.ts'
+
+let world: VerificationWorld
+let issuer: Issuer
+let worker: Worker
+let edge: Edge
+let ports: { port: number; httpsPort: number | null }
+let thief: { accountId: string; token: string }
+beforeAll(async () => {
+  world = await startVerificationWorld()
+  thief = await world.newOwner()
+  const { deps } = world
+  const { db, notifications, log } = deps
+  const config = { ...world.config, edge: { ...world.config.edge, httpPort: 0, httpsPort: 0 } }
+  issuer = await createIssuer({ ...deps, config })
+  worker = startWorker(db, notifications, log, { verify: world.verify, issue: issuer.issue })
+  edge = createEdge({ ...deps, config, artifacts: createArtifacts(config.dataDir) })
+  ports = await edge.listen()
+})
+afterAll(async () => {
+  await worker.stop()
+  await issuer.close()
+  await edge.close()
+  await world.stop()
+})
+
+const isServed = (host: string) =>
+  new Promise<boolean>((resolve, reject) => {
+    const sent = request({ port: ports.port, headers: { host } }, (response) => {
+      response.resume()
+      // Redirected to HTTPS or not, the platform knows the host.
+      resolve(response.headers.location !== undefined || response.statusCode === 503 || response.statusCode === 200)
+    })
+    sent.on('error', reject).end()
+  })
+
+const hasCertificate = (servername: string) =>
+  new Promise<boolean>((resolve) => {
+    const socket = connect({ port: ports.httpsPort!, host: '127.0.0.1', servername, rejectUnauthorized: false })
+    socket.on('secureConnect', () => resolve(true)).on('error', () => resolve(false))
+    socket.on('close', () => resolve(false))
+    socket.on('secureConnect', () => socket.destroy())
+  })
+
+/** Both have added the name, the owner first, and then it is delegated to the platform. */
+async function delegate(name: string): Promise<void> {
+  await world.newDomain(name)
+  await world.newDomain(name, thief.token)
+  world.internet.delegations.set(name, world.ours)
+  await askForCheck(name, thief.token)
+  await askForCheck(name, world.token)
+  await until(async () => (await world.read(name)).ssl === 'ACTIVE', 15_000)
+}
+
+/** Asks for a check, and waits until it is made. */
+async function askForCheck(name: string, token: string): Promise<void> {
+  const key = await world.idOf(name, token)
+  await world.call('POST', `/domains/${name}/verify`, { token })
+  await until(
+    async () => (await world.db.job.count({ where: { kind: 'verify', key, runAt: { lte: new Date() } } })) === 0,
+  )
+}
+
+async function expectNothing(name: string): Promise<void> {
+  await askForCheck(name, thief.token)
+  expect(await world.read(name, thief.token)).toMatchObject({ verified: false, ssl: 'PENDING', certificate: null })
+  expect(await world.db.certificate.count({ where: { accountId: thief.accountId } })).toBe(0)
+}
+
+describe('a second account neither verifies nor serves nor gets a certificate for a name that is', () => {
+  test('delegated for another', async () => {
+    await delegate('mine.com')
+    await expectNothing('mine.com')
+    await until(() => hasCertificate('mine.com'))
+    expect(await isServed('mine.com')).toBe(true)
+    const owner = await world.db.domain.findFirstOrThrow({ where: { name: 'mine.com', verified: true } })
+    expect(owner.accountId).toBe(world.accountId)
+  })
+
+  test('verified by another, itself or above', async () => {
+    await world.call('DELETE', '/domains/mine.com', { token: thief.token })
+    const { body } = await world.call('GET', '/projects', { token: thief.token })
+    for (const name of ['mine.com', 'www.mine.com', '*.mine.com', 'deep.below.mine.com']) {
+      const input = { project: body.projects[0].name, name }
+      const refused = await world.call('POST', '/domains', { body: input, token: thief.token })
+      expect(refused).toMatchObject({ status: 409, body: { code: 'domain_taken' } })
+    }
+  })
+
+  test('held for another, and nobody is served there meanwhile', async () => {
+    await delegate('left.com')
+    expect((await world.call('DELETE', '/domains/left.com')).status).toBe(204)
+    await expectNothing('left.com')
+    await until(async () => !(await isServed('left.com')) && !(await hasCertificate('left.com')))
+  })
+})
