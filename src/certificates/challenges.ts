@@ -1,9 +1,9 @@
 // What certificate authorities are to be shown over HTTP, by token: there are few, and each lives for seconds.
 import type { Logger } from 'pino'
 import type { Database } from '../db.ts'
+import { follow } from '../follow.ts'
 import type { Notifications } from '../notifications.ts'
 import { readHttpChallenges } from '../services/served-certificates.ts'
-import { follow } from './follow.ts'
 
 export type Challenges = {
   /** The answer to an http-01 challenge if the path is that of one. */
@@ -20,7 +20,7 @@ export async function createChallenges(db: Database, notifications: Notification
   }
   const following = await follow(
     {
-      topic: 'challenge',
+      listen: (changed) => notifications.on('challenge', changed),
       what: 'challenges',
       async compare() {
         await load()

@@ -3,6 +3,7 @@ import { createSecureContext, type SecureContext } from 'node:tls'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { Database } from '../db.ts'
+import { follow } from '../follow.ts'
 import type { Notifications } from '../notifications.ts'
 import type { Vault } from '../secrets.ts'
 import {
@@ -10,7 +11,6 @@ import {
   readPlatformCertificateStates,
   readServedCertificates,
 } from '../services/served-certificates.ts'
-import { follow } from './follow.ts'
 import { CertificateTable, covers, type Served } from './table.ts'
 
 export type CertificateStoreOptions = {
@@ -79,7 +79,11 @@ export async function createCertificateStore(options: CertificateStoreOptions): 
     for (const listener of listeners) listener()
   }
 
-  const following = await follow({ topic: 'certificate', what: 'certificates', compare, read }, notifications, log)
+  const following = await follow(
+    { listen: (changed) => notifications.on('certificate', changed), what: 'certificates', compare, read },
+    notifications,
+    log,
+  )
 
   function make(entry: Served): SecureContext | null {
     if (entry.usable === false) return null

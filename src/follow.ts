@@ -1,30 +1,36 @@
 // Keeps something in memory as the database has it: compared whole at start and after an outage, otherwise by name.
 import type { Logger } from 'pino'
-import type { Notifications } from '../notifications.ts'
+import type { Notifications } from './notifications.ts'
 
 export type Source = {
-  /** The notifications that name what changed. */
-  topic: 'certificate' | 'challenge'
+  /** Calls `changed` with the name of whatever changed, until it is told to stop. */
+  listen(changed: (name: string) => void): () => void
   /** For the log: `certificates`. */
   what: string
-  /** Names that differ between memory and database. */
+  /** Brings to memory what differs, or tells the names of it. */
   compare(): Promise<Iterable<string>>
   /** Reads these names from the database into memory. */
   read(names: string[]): Promise<void>
+  /** How many of them, at most, in one statement. */
+  namesAtOnce?: number
+  /** Memory is behind the database from now on, and again as it is there. */
+  onBehind?(): void
+  onCurrent?(): void
 }
 
 // The database is away or overloaded: soon at first, then without adding to its trouble.
 const retryDelaysMs = [100, 250, 500, 1_000, 2_000]
 // A connection that died without a word brings no notifications; this bounds how long nobody would notice.
 const compareMs = 5 * 60_000
-const namesAtOnce = 500
+const defaultNamesAtOnce = 500
 
 /** Resolves when everything is read; a database that is away then is an error, later it is waited for. */
 export async function follow(
-  { topic, what, compare, read }: Source,
+  source: Source,
   notifications: Notifications,
   log: Logger,
 ): Promise<{ close(): Promise<void> }> {
+  const { what, compare, read, namesAtOnce = defaultNamesAtOnce } = source
   const pending = new Set<string>()
   let closed = false
   let whole = true
@@ -73,10 +79,13 @@ export async function follow(
       }
     }
     running = null
+    source.onCurrent?.()
   }
 
   function start(): void {
-    if (!closed && (whole || pending.size > 0)) running ??= run()
+    if (closed || (!whole && pending.size === 0)) return
+    source.onBehind?.()
+    running ??= run()
   }
 
   function compareAgain(): void {
@@ -87,7 +96,7 @@ export async function follow(
 
   // Listening before loading: a change between the two would be missed.
   const off = [
-    notifications.on(topic, (name) => {
+    source.listen((name) => {
       pending.add(name)
       start()
     }),
@@ -113,6 +122,7 @@ export async function follow(
     throw error
   }
   running = null
+  source.onCurrent?.()
   start()
   return { close }
 }
