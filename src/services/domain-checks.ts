@@ -5,6 +5,7 @@ import { enqueue } from '../jobs/queue.ts'
 import { nextRecheckAt, nextSearchAt } from './check-schedule.ts'
 import { hostOf, isWildcard, parentsOf } from './domain-names.ts'
 import { lockName, type Method, markUnverified, markVerified, type Observed, recordCheck } from './domain-states.ts'
+import { claimOrder } from './served-zones.ts'
 
 /** A domain as the check of its ownership sees it, with whoever else has a say in the name. */
 export type Claim = {
@@ -39,12 +40,11 @@ type ClaimRow = Omit<Claim, 'host' | 'served' | 'nearestOwned' | 'attachedAbove'
 export async function readClaim(db: Db, id: string): Promise<Claim | null> {
   const [row] = await rows<ClaimRow>(
     db,
-    // The same order as that of the nameservers: the verified claim, and until there is one, the oldest.
-    sql`SELECT d.id, d.account_id AS "accountId", d.name, d.verified, d.method, d.txt_value AS "txtValue",
-          d.next_check_at AS "nextCheckAt", d.checking_since AS "checkingSince", (
-            SELECT c.id FROM domain c WHERE c.name = d.name ORDER BY c.verified DESC, c.id COLLATE "C" LIMIT 1
-          ) AS "servedId"
-        FROM domain d WHERE d.id = ${id} AND d.next_check_at IS NOT NULL`,
+    sql`SELECT claim.id, claim.account_id AS "accountId", claim.name, claim.verified, claim.method,
+          claim.txt_value AS "txtValue", claim.next_check_at AS "nextCheckAt",
+          claim.checking_since AS "checkingSince", (
+            SELECT d.id FROM domain d WHERE d.name = claim.name ORDER BY ${claimOrder} LIMIT 1) AS "servedId"
+        FROM domain claim WHERE claim.id = ${id} AND claim.next_check_at IS NOT NULL`,
   )
   if (!row) return null
   const { servedId, ...claim } = row

@@ -2,7 +2,7 @@
 import { type Db, rows, type Sql, sql } from '../db.ts'
 import type { PlatformZones } from './platform-zones.ts'
 
-/** Of several claims to one name the verified one counts, and until there is one, the oldest. */
+/** Of several claims to one name the verified one counts, and until there is one, the oldest that is still looked at. */
 export type ServedZoneState = { name: string; id: string; serial: number; verified: boolean }
 
 /** `records` has one per line: type, ttl, name and value with a blank between; no value has a line break in it. */
@@ -16,8 +16,9 @@ export const challengeType = 'CHALLENGE'
 // The authority asks once; nobody should remember the answer longer than the challenge lives.
 const challengeTtl = 30
 
-// Ids are in the order of creation by their octets, whatever the collation of the database.
-const claimOrder = sql`d.verified DESC, d.id COLLATE "C"`
+// Ids are in the order of creation by their octets, whatever the collation of the database. A claim that was not proved in
+// 30 days makes way: who adds names that are not theirs must not wait for their owners for ever.
+export const claimOrder = sql`d.verified DESC, d.next_check_at IS NULL, d.id COLLATE "C"`
 
 /** Null without any. Whoever writes or deletes a challenge moves the serial of its zone in the same transaction. */
 function challengesOf(zone: Sql): Sql {

@@ -139,7 +139,7 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
         if (!(error instanceof IssueFailure)) throw error
         const { message, kind, hostname } = error
         metrics.attempted(kind)
-        log.warn({ names, kind, hostname, reason: message }, 'a certificate was not issued')
+        log.warn({ names, kind, failedName: hostname, reason: message }, 'a certificate was not issued')
         const failure = { message, nextAttemptAt: (failures: number) => nextAttemptAt(retry, error, failures) }
         // An order at an authority that is away is still there when it comes back.
         const ended = kind === 'unreachable' ? null : lease

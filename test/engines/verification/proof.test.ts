@@ -211,6 +211,17 @@ describe('a name that two accounts claim', () => {
     expect((await world.check('moved.com', next.token)).verified).toBe(true)
   })
 
+  test('belongs to the younger one by its nameservers once the older was given up', async () => {
+    const younger = await world.newOwner()
+    await world.newDomain('squatted.com')
+    await world.newDomain('squatted.com', younger.token)
+    const id = await world.idOf('squatted.com')
+    // As it is after 30 days without a proof.
+    await world.db.domain.update({ where: { id }, data: { nextCheckAt: null } })
+    delegate('squatted.com')
+    expect(await world.check('squatted.com', younger.token)).toMatchObject({ verified: true })
+  })
+
   test('is held for the account that removed it, whatever the DNS says to another', async () => {
     const lines = await elsewhere('held.com')
     const patient = await world.newOwner()
