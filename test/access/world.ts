@@ -55,7 +55,7 @@ const makers: Record<string, (context: Context) => Promise<string>> = {
   tokens: async ({ post }) => (await post('/tokens', { name: 'other', scopes: ['tokens:read'] })).id,
   webhooks: async ({ post }) => (await post('/webhooks', { url: 'https://hooks.example.com/x', events: ['*'] })).id,
   deliveries: async ({ values, post }) => (await post(`/webhooks/${values[0]}/ping`, undefined)).id,
-  accounts: async ({ post }) => (await post('/operator/accounts', { name: unique('account') })).id,
+  accounts: async ({ post }) => (await post('/operator/accounts', { name: unique('customer') })).id,
 }
 
 /** Where the example of a body names things of a world that is not this one. */
@@ -71,7 +71,7 @@ const bodies: Record<string, (context: Context, example: never) => Promise<unkno
     const [gone, changed] = [await makers.records!(context), await makers.records!(context)]
     return { ...example, delete: [gone], update: [{ id: changed, ttl: 60 }] }
   },
-  createAccount: async () => ({ name: unique('account') }),
+  createAccount: async () => ({ name: unique('customer') }),
 }
 
 export type World = {
