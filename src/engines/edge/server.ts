@@ -71,7 +71,7 @@ export function createEdge(options: EdgeOptions): Edge {
   const server = createServer(http1, handle)
   server.on('upgrade', upgrade)
 
-  // Nine of ten requests are plain: answered on the socket, as `handle` would. What is not so simple goes its way.
+  // Plain requests are answered on the socket, as `handle` would. What is not so simple goes its way.
   const waiting = { firstTimeoutMs: headersTimeoutMs, nextTimeoutMs: keepAliveTimeoutMs }
   const answers = { sites, bodies, metrics, keepAliveSeconds: keepAliveTimeoutMs / 1000 }
   function findPlain(host: string, url: string): Host | null {
