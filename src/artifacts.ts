@@ -1,11 +1,12 @@
 // What deployments serve, on disk: files by the hash of their content, and one manifest per deployment that names them.
 import { createHash, hash, randomBytes } from 'node:crypto'
-import { createReadStream } from 'node:fs'
-import { copyFile, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { createWriteStream } from 'node:fs'
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, extname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
+import { removeTree } from './remove-tree.ts'
 
 export type StoredFile = {
   /** SHA-256 of the content, in hexadecimal: its name in the store, and its ETag. */
@@ -20,6 +21,8 @@ export type Manifest = {
   version: 1
   /** A static site, or a server to be started from its own directory. */
   kind: 'static' | 'node'
+  /** Where in its directory a server is started. */
+  root?: string
   /** By path, without a leading slash. */
   files: Record<string, StoredFile>
   /** As they were when it was built: what a deployment answers never changes. */
@@ -30,8 +33,13 @@ export type Manifest = {
 export type Encoding = 'br' | 'gzip'
 
 export type Artifacts = {
-  /** Takes a file over; one that is there already is not written again. */
-  store(path: string): Promise<StoredFile>
+  /**
+   * Takes the content of a file; one that is there already is not written again. The name tells whether compressing is
+   * worth it.
+   */
+  store(name: string, size: number, content: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<StoredFile>
+  /** What is larger is written as it comes, without being held in memory. */
+  readonly mostBufferedBytes: number
   pathOf(hash: string, encoding?: Encoding): string
   /** Makes the manifest visible, whole or not at all. */
   publish(deploymentId: string, manifest: Manifest): Promise<void>
@@ -71,9 +79,9 @@ export function createArtifacts(root: string): Artifacts {
 
   const sizeOf = async (path: string) => (await stat(path).catch(() => null))?.size
 
-  async function compress(path: string, name: string, content: Buffer): Promise<Pick<StoredFile, 'br' | 'gzip'>> {
+  async function compress(fileName: string, name: string, content: Buffer): Promise<Pick<StoredFile, 'br' | 'gzip'>> {
     const { length } = content
-    if (!compressible.has(extname(path).toLowerCase()) || length < leastCompressedBytes) return {}
+    if (!compressible.has(extname(fileName).toLowerCase()) || length < leastCompressedBytes) return {}
     const [br, gz] = await Promise.all([sizeOf(pathOf(name, 'br')), sizeOf(pathOf(name, 'gzip'))])
     if (br !== undefined && gz !== undefined) return { br, gzip: gz }
     const params = {
@@ -94,28 +102,47 @@ export function createArtifacts(root: string): Artifacts {
     return { br: made.length, gzip: zipped.length }
   }
 
-  /** What fits into memory is read once, for its hash, its copy and its compressed twins. */
-  async function storeSmall(path: string): Promise<StoredFile> {
-    const content = await readFile(path)
+  /** What fits into memory is there once, for its hash, its copy and its compressed twins. */
+  async function storeSmall(fileName: string, content: Buffer): Promise<StoredFile> {
     const digest = hash('sha256', content)
     const target = pathOf(digest)
     if ((await sizeOf(target)) === undefined) await place(target, (aside) => writeFile(aside, content))
-    return { hash: digest, size: content.length, ...(await compress(path, digest, content)) }
+    return { hash: digest, size: content.length, ...(await compress(fileName, digest, content)) }
   }
 
-  async function storeLarge(path: string, size: number): Promise<StoredFile> {
+  /** The hash is known when all of it is written. */
+  async function storeLarge(size: number, content: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<StoredFile> {
     const digest = createHash('sha256')
-    await pipeline(createReadStream(path), digest)
-    const name = digest.digest('hex')
-    if ((await sizeOf(pathOf(name))) === undefined) await place(pathOf(name), (aside) => copyFile(path, aside))
-    return { hash: name, size }
+    const aside = join(root, 'files', `${randomBytes(12).toString('hex')}.new`)
+    async function* hashed() {
+      for await (const chunk of content) {
+        digest.update(chunk)
+        yield chunk
+      }
+    }
+    await mkdir(dirname(aside), { recursive: true })
+    try {
+      await pipeline(hashed, createWriteStream(aside, { flags: 'wx' }))
+      const name = digest.digest('hex')
+      const target = pathOf(name)
+      if ((await sizeOf(target)) === undefined) {
+        await mkdir(dirname(target), { recursive: true })
+        await rename(aside, target)
+      }
+      return { hash: name, size }
+    } finally {
+      await rm(aside, { force: true })
+    }
   }
 
   return {
     pathOf,
-    async store(path) {
-      const { size } = await stat(path)
-      return size <= mostCompressedBytes ? storeSmall(path) : storeLarge(path, size)
+    mostBufferedBytes: mostCompressedBytes,
+    async store(name, size, content) {
+      if (size > mostCompressedBytes) return storeLarge(size, content)
+      const chunks: Buffer[] = []
+      for await (const chunk of content) chunks.push(chunk)
+      return storeSmall(name, chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
     },
     publish: (deploymentId, manifest) =>
       place(manifestPath(deploymentId), (aside) => writeFile(aside, JSON.stringify(manifest))),
@@ -125,7 +152,7 @@ export function createArtifacts(root: string): Artifacts {
     },
     async remove(deploymentId) {
       await rm(manifestPath(deploymentId), { force: true })
-      await rm(join(root, 'servers', deploymentId), { recursive: true, force: true })
+      await removeTree(join(root, 'servers', deploymentId))
     },
     serverDirectory: (deploymentId) => join(root, 'servers', deploymentId),
   }

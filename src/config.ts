@@ -38,6 +38,7 @@ const Environment = Type.Object({
   BUILD_CONCURRENCY: Type.Integer({ minimum: 1, default: 2 }),
   BUILD_TIMEOUT_MS: Type.Integer({ minimum: 1000, default: 900_000 }),
   BUILD_MEMORY_MB: Type.Integer({ minimum: 64, default: 2048 }),
+  BUILD_CACHE_MB: Type.Integer({ minimum: 0, default: 10_240 }),
   BUILD_SANDBOX: Type.Union([Type.Literal('auto'), Type.Literal('bubblewrap'), Type.Literal('none')], {
     default: 'auto',
   }),
@@ -184,6 +185,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
       concurrency: env.BUILD_CONCURRENCY,
       timeoutMs: env.BUILD_TIMEOUT_MS,
       memoryMb: env.BUILD_MEMORY_MB,
+      /** What all caches of builds on this machine may take together. */
+      cacheMb: env.BUILD_CACHE_MB,
       sandbox: env.BUILD_SANDBOX,
     },
     secretsKey: env.SECRETS_KEY ? secretKey('SECRETS_KEY', env.SECRETS_KEY) : null,

@@ -1,4 +1,5 @@
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
@@ -13,15 +14,15 @@ beforeAll(async () => {
 })
 afterAll(() => rm(directory, { recursive: true }))
 
-async function file(name: string, content: string | Buffer): Promise<string> {
-  await writeFile(join(directory, name), content)
-  return join(directory, name)
+const store = (name: string, text: string | Buffer) => {
+  const content = Buffer.from(text)
+  return artifacts.store(name, content.length, [content])
 }
 
 test('a file is kept once under the hash of its content, and not written again', async () => {
-  const first = await artifacts.store(await file('a.html', '<h1>one</h1>'))
+  const first = await store('a.html', '<h1>one</h1>')
   const { mtimeMs } = await stat(artifacts.pathOf(first.hash))
-  const second = await artifacts.store(await file('b.html', '<h1>one</h1>'))
+  const second = await store('b.html', '<h1>one</h1>')
   expect(second.hash).toBe(first.hash)
   expect((await stat(artifacts.pathOf(first.hash))).mtimeMs).toBe(mtimeMs)
   expect(await readFile(artifacts.pathOf(first.hash), 'utf8')).toBe('<h1>one</h1>')
@@ -29,18 +30,18 @@ test('a file is kept once under the hash of its content, and not written again',
 
 test('text is compressed when it is stored, what would not shrink is not', async () => {
   const text = 'body { color: red }\n'.repeat(500)
-  const stored = await artifacts.store(await file('a.css', text))
+  const stored = await store('a.css', text)
   expect(stored.br).toBeLessThan(stored.size)
   expect(brotliDecompressSync(await readFile(artifacts.pathOf(stored.hash, 'br'))).toString()).toBe(text)
   expect(gunzipSync(await readFile(artifacts.pathOf(stored.hash, 'gzip'))).toString()).toBe(text)
-  const small = await artifacts.store(await file('small.css', 'a{}'))
-  const picture = await artifacts.store(await file('a.png', Buffer.alloc(5000)))
+  const small = await store('small.css', 'a{}')
+  const picture = await store('a.png', Buffer.alloc(5000))
   expect([small.br, picture.br]).toEqual([undefined, undefined])
 })
 
 test('a manifest is there whole or not at all, and goes without its files', async () => {
   expect(await artifacts.read('dpl_x')).toBeNull()
-  const index = await artifacts.store(await file('index.html', 'hi'))
+  const index = await store('index.html', 'hi')
   const manifest = {
     version: 1,
     kind: 'static',
@@ -54,4 +55,22 @@ test('a manifest is there whole or not at all, and goes without its files', asyn
   await artifacts.remove('dpl_x')
   expect(await artifacts.read('dpl_x')).toBeNull()
   expect(await readFile(artifacts.pathOf(index.hash), 'utf8')).toBe('hi')
+})
+
+test('a large file is written as it comes, under the hash of its content', async () => {
+  const chunk = Buffer.alloc(1 << 20, 7)
+  async function* large() {
+    for (let i = 0; i < 12; i++) yield chunk
+  }
+  const stored = await artifacts.store('video.mp4', 12 << 20, large())
+  const content = await readFile(artifacts.pathOf(stored.hash))
+  expect(stored).toEqual({ hash: createHash('sha256').update(content).digest('hex'), size: 12 << 20 })
+  expect(content.length).toBe(12 << 20)
+  async function* torn() {
+    yield chunk
+    throw new Error('torn')
+  }
+  await expect(artifacts.store('torn.mp4', 12 << 20, torn())).rejects.toThrow('torn')
+  const left = await readdir(join(directory, 'store/files'))
+  expect(left.filter((name) => name.endsWith('.new'))).toEqual([])
 })

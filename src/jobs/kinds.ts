@@ -3,8 +3,8 @@
 export type JobKinds = {
   /** Build a deployment and publish it. */
   build: { deploymentId: string }
-  /** Take what deleted deployments served off the disk. */
-  reap: { deploymentIds: string[] }
+  /** Take what deleted deployments served off the disk, and with a deleted project its caches. */
+  reap: { deploymentIds: string[]; projectId?: string }
   /** Ask the DNS who owns a domain. */
   verify: { domainId: string }
   /** Get or renew the certificate of a domain, or one of the platform's own. */

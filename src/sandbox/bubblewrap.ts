@@ -1,11 +1,12 @@
 // The driver for production: every run in namespaces of its own, made by bubblewrap.
 import { randomBytes } from 'node:crypto'
-import { access, chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { access, chmod, chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Exit, type Sandbox, SandboxError, type SandboxedProcess } from './command.ts'
 import { openControlGroups } from './control-groups.ts'
 import { inheritedDescriptors } from './descriptors.ts'
+import { DU_SCRIPT, type Du, startDu } from './disk.ts'
 import { FORWARDER } from './forwarder.ts'
 import { startJanitor } from './janitor.ts'
 import { ETC, systemMounts } from './mounts.ts'
@@ -26,13 +27,15 @@ export async function openBubblewrap(options: SandboxOptions): Promise<Sandbox> 
   const name = `berth-${process.pid}-${randomBytes(4).toString('hex')}`
   const groups = options.controlGroups === false ? undefined : await openControlGroups(name)
   const janitor = startJanitor(runDirectory, groups?.directories ?? [])
+  const system = await systemMounts()
   const host: Host = {
     bwrap,
     runDirectory,
     groups,
     user: root ? (options.user ?? { uid: UNUSED_ID, gid: UNUSED_ID }) : null,
     tools: await findTools(options.searchPath),
-    system: await systemMounts(),
+    system,
+    du: duIn(bwrap, system, root),
     inherited: inheritedDescriptors(),
   }
   const running = new Set<SandboxedProcess>()
@@ -44,6 +47,10 @@ export async function openBubblewrap(options: SandboxOptions): Promise<Sandbox> 
       running.add(started)
       void started.exited.catch(() => {}).then(() => running.delete(started))
       return started
+    },
+    async makeDirectory(path) {
+      await mkdir(path, { mode: 0o755 })
+      if (host.user) await chown(path, host.user.uid, host.user.gid)
     },
     async close() {
       await Promise.all([...running].map((one) => one.kill()))
@@ -61,7 +68,7 @@ export async function openBubblewrap(options: SandboxOptions): Promise<Sandbox> 
 async function makeRunDirectory(parent: string): Promise<string> {
   const directory = await mkdtemp(join(parent, 'berth-'))
   await chmod(directory, 0o711)
-  for (const name of ['etc', 'stage', 'probe']) await mkdir(join(directory, name), { mode: 0o755 })
+  for (const name of ['etc', 'stage']) await mkdir(join(directory, name), { mode: 0o755 })
   for (const [name, text] of Object.entries(ETC)) await writeFile(join(directory, 'etc', name), text, { mode: 0o644 })
   await writeFile(join(directory, 'forwarder.cjs'), FORWARDER, { mode: 0o644 })
   return directory
@@ -78,12 +85,26 @@ function warningOf({ groups, user }: Host): string | null {
   return missing.length === 0 ? null : missing.join(' ')
 }
 
+/** The walk over what a command wrote sees nothing of the host but that, and can change none of it. */
+function duIn(bwrap: string, system: string[], root: boolean): Du {
+  const apart = ['--unshare-ipc', '--unshare-pid', '--unshare-net', '--unshare-uts', '--unshare-cgroup-try']
+  // Root stays root, or a directory that a command closed to others would be closed to the walk too.
+  const user = root ? ['--cap-drop', 'ALL', '--cap-add', 'CAP_DAC_READ_SEARCH'] : ['--unshare-user']
+  const isolation = [...apart, ...user, '--die-with-parent', '--new-session', ...system]
+  return (directories) => {
+    const inside = directories.map((_, index) => `/${index}`)
+    const mounts = directories.flatMap((directory, index) => ['--ro-bind', directory, inside[index]!])
+    return startDu(bwrap, [...isolation, ...mounts, '--', '/bin/sh', '-c', DU_SCRIPT, 'du', ...inside])
+  }
+}
+
 /** Whether it works is a matter of kernel settings, seccomp filters and security modules: only trying tells. */
 async function probe(sandbox: Sandbox, runDirectory: string): Promise<void> {
   await access('/usr/bin/setpriv').catch(() => {
     throw new SandboxError('setpriv is not installed (Debian: apt install util-linux).')
   })
   let output = ''
+  await sandbox.makeDirectory(join(runDirectory, 'probe'))
   const exit: Exit = await sandbox.run({
     argv: ['node', '--version'],
     workTree: join(runDirectory, 'probe'),

@@ -1,10 +1,13 @@
 // What is asked of a sandbox and what comes back; the same for every driver.
+import type { Readable } from 'node:stream'
 
 export type Sandbox = {
   readonly driver: 'bubblewrap' | 'none'
   /** What this machine cannot enforce, one sentence each, for the log; null when everything is enforced. */
   readonly warning: string | null
   run(command: SandboxedCommand): SandboxedProcess
+  /** Makes an empty directory that commands may write to; its parents exist and are the host's own. */
+  makeDirectory(path: string): Promise<void>
   /** Kills what still runs and removes every file and control group of this sandbox. */
   close(): Promise<void>
 }
@@ -13,17 +16,19 @@ export type SandboxedCommand = {
   /** The program and its arguments, e.g. ['/bin/sh', '-c', 'npm run build']. */
   argv: string[]
   /**
-   * The only writable host directory; appears at /build. Where Berth is root, it is given to the sandbox's user before
-   * the command starts: nothing in it may be a hard link to a file that others rely on.
+   * Appears at /build. Whatever a command left in it is for sandboxes alone: the host opens no path below it. To be
+   * written to, it was made by `makeDirectory`.
    */
   workTree: string
+  /** Whether the command may write to the work tree; true unless told otherwise. */
+  writable?: boolean
   /** Relative to the work tree. */
   cwd?: string
   /** All of it: only PATH and HOME where they are absent, PWD, and with egress or listen what these need are added. */
   environment: Record<string, string>
-  /** Further host paths, visible at the same path and never writable. */
-  readOnly?: string[]
-  /** Further writable mounts; the host directories exist and lie in no tree that sandboxed commands can write. */
+  /** Further host paths, never writable. */
+  readOnly?: { host: string; inside: string }[]
+  /** Further writable mounts, made by `makeDirectory`; they lie in no tree that sandboxed commands can write. */
   caches?: { host: string; inside: string }[]
   limits: Limits
   /** What is reachable, through an HTTP proxy; null or absent: no network at all. */
@@ -31,6 +36,8 @@ export type SandboxedCommand = {
   /** For servers: the command is told PORT, listens there, and `address` says how the host reaches it. */
   listen?: { port?: number } | null
   onOutput(stream: 'stdout' | 'stderr', chunk: Buffer): void
+  /** Takes standard output in place of `onOutput`, at the pace at which it is read. */
+  readStdout?(stdout: Readable): void
 }
 
 export type Limits = {

@@ -22,6 +22,7 @@ export function watchDisk(
   paths: { tree: string; caches: string[] },
   limitMb: number,
   onExceeded: () => void,
+  du: Du = runDu,
 ): DiskWatch {
   const limitKb = limitMb * 1024
   let baseKb: number | undefined
@@ -37,7 +38,7 @@ export function watchDisk(
   async function walk(): Promise<boolean> {
     const started = Date.now()
     takenKb = await takenOf(paths.tree)
-    const found = await measure([paths.tree, ...paths.caches])
+    const found = await measure(du, [paths.tree, ...paths.caches])
     const caches = found.kb.slice(1).reduce((sum, kb) => sum + kb, 0)
     baseKb ??= caches
     const before = usedKb
@@ -74,26 +75,32 @@ async function takenOf(path: string): Promise<number> {
   return ((blocks - bfree) * bsize) / 1024 + (files - ffree) * INODE_KB
 }
 
-/** By du, in a process of its own: the walk would hold up the event loop and its thread pool. */
-async function measure(paths: string[]): Promise<{ kb: number[]; hidden: boolean }> {
-  const [sizes, inodes] = await Promise.all([du(['-k', ...paths]), du(['--inodes', ...paths])])
-  return {
-    kb: paths.map((_, index) => (sizes.numbers[index] ?? 0) + (inodes.numbers[index] ?? 0) * INODE_KB),
-    // Without root, a directory that its owner closed to himself would hide what is in it.
-    hidden: sizes.hidden,
-  }
-}
+/** Kilobytes, then inodes of each directory, a line each; what it complains of is in `stderr`. */
+export type Du = (directories: string[]) => Promise<{ stdout: string; stderr: string }>
 
-function du(rest: string[]): Promise<{ numbers: number[]; hidden: boolean }> {
+// One shell for both counts. It follows no link, and stays on the file system it begins on.
+export const DU_SCRIPT = 'nice du -s -x -k "$@"; nice du -s -x --inodes "$@"'
+
+/** By du, in a process of its own: the walk would hold up the event loop and its thread pool. */
+export function startDu(program: string, argv: string[]): ReturnType<Du> {
   const options = { env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' }, maxBuffer: 64 * 1024 * 1024 }
   return new Promise((resolve) => {
     // Files vanish during the walk, so its exit code says nothing.
-    execFile('nice', ['du', '-s', '-x', ...rest], options, (_error, stdout, stderr) => {
-      const numbers = stdout
-        .split('\n')
-        .filter(Boolean)
-        .map((line) => Number.parseInt(line, 10))
-      resolve({ numbers, hidden: stderr.includes('Permission denied') })
-    })
+    execFile(program, argv, options, (_error, stdout, stderr) => resolve({ stdout, stderr }))
   })
+}
+
+const runDu: Du = (directories) => startDu('/bin/sh', ['-c', DU_SCRIPT, 'du', ...directories])
+
+async function measure(du: Du, paths: string[]): Promise<{ kb: number[]; hidden: boolean }> {
+  const { stdout, stderr } = await du(paths)
+  const numbers = stdout
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => Number.parseInt(line, 10))
+  return {
+    kb: paths.map((_, index) => (numbers[index] ?? 0) + (numbers[paths.length + index] ?? 0) * INODE_KB),
+    // Without root, a directory that its owner closed to himself would hide what is in it.
+    hidden: stderr.includes('Permission denied'),
+  }
 }

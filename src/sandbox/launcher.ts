@@ -12,7 +12,7 @@ export type Launch = {
   options: string[]
   mounts: MountPlan
   /** Set when this process is root. */
-  drop: { uid: number; gid: number; stage: string; chown: string[] } | null
+  drop: { uid: number; gid: number; stage: string } | null
   /** Control groups to enter. */
   entrances: string[]
   /** Settings of prlimit for all of it, bubblewrap included. */
@@ -34,8 +34,6 @@ function script(launch: Launch): string {
   const { drop, mounts } = launch
   const lines = ['set -e']
   if (drop !== null) {
-    const owner = `${drop.uid}:${drop.gid}`
-    for (const path of drop.chown) lines.push(`chown -R -P -h ${owner} -- ${quote(path)}`)
     // In a mount namespace of its own: nothing of this is seen by the host, and it ends with the run.
     lines.push(`mount -t tmpfs -o mode=0711 berth ${quote(drop.stage)}`, `cd ${quote(drop.stage)}`)
     for (const [index, path] of mounts.staged.entries()) {

@@ -62,17 +62,17 @@ export async function planMounts(command: SandboxedCommand, tools: Tools, stage:
   const found = [
     ...['--proc', '/proc', '--dev', '/dev', ...temporary('/dev/shm', '1777'), '--remount-ro', '/dev'],
     ...[...temporary('/tmp', '1777'), ...temporary(HOME, '0700')],
-    ...['--bind', source(workTree), BUILD],
+    ...[command.writable === false ? '--ro-bind' : '--bind', source(workTree), BUILD],
   ]
   for (const { host, inside } of tools.mounts) found.push('--ro-bind', source(host), inside)
   for (const { target, inside } of tools.links) found.push('--symlink', target, inside)
-  for (const path of command.readOnly ?? []) {
-    if (!isAbsolute(path)) throw new SandboxError(`${path} is not absolute.`)
-    found.push('--ro-bind', source(path), path)
+  for (const { host, inside } of command.readOnly ?? []) {
+    refuseRelative(inside)
+    found.push('--ro-bind', source(resolve(host)), inside)
   }
   for (const { host, inside } of command.caches ?? []) {
     const cache = await directory(host)
-    await refuseLinks(workTree, inside)
+    refuseRelative(inside)
     caches.push(cache)
     found.push('--bind', source(cache), inside)
   }
@@ -97,14 +97,7 @@ async function directory(path: string): Promise<string> {
 }
 
 /** Bubblewrap would follow a link of the repository when it makes the place for a mount within the tree. */
-async function refuseLinks(workTree: string, inside: string): Promise<void> {
-  if (inside !== normalize(inside) || !isAbsolute(inside))
-    throw new SandboxError(`${inside} is no plain absolute path.`)
-  if (!inside.startsWith(`${BUILD}/`)) return
-  let path = workTree
-  for (const name of inside.slice(BUILD.length + 1).split('/')) {
-    path = join(path, name)
-    const entry = await lstat(path).catch(() => undefined)
-    if (entry?.isSymbolicLink()) throw new SandboxError(`${inside} is a symbolic link in the work tree.`)
-  }
+function refuseRelative(inside: string): void {
+  const plain = inside === normalize(inside) && isAbsolute(inside)
+  if (!plain || inside.startsWith(`${BUILD}/`)) throw new SandboxError(`${inside} is no place for a mount.`)
 }

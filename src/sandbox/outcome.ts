@@ -6,7 +6,7 @@ import { clearTimeout, setTimeout } from 'node:timers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Exit, GRACE_MS, SandboxError, type SandboxedCommand, type StopReason } from './command.ts'
 import type { ControlGroup } from './control-groups.ts'
-import { watchDisk } from './disk.ts'
+import type { DiskWatch } from './disk.ts'
 import type { Launched } from './launcher.ts'
 import { watchMemory } from './memory.ts'
 
@@ -16,18 +16,17 @@ export async function outcome(
   command: SandboxedCommand,
   stop: AbortController,
   group: ControlGroup | undefined,
-  { workTree, caches }: { workTree: string; caches: string[] },
+  disk: DiskWatch | undefined,
 ): Promise<Exit> {
   const { child } = launched
   const closed = once(child, 'close') as Promise<[number | null]>
   let complaint = ''
-  child.stdout.on('data', (chunk: Buffer) => command.onOutput('stdout', chunk))
+  if (command.readStdout) command.readStdout(child.stdout)
+  else child.stdout.on('data', (chunk: Buffer) => command.onOutput('stdout', chunk))
   child.stderr.on('data', (chunk: Buffer) => {
     complaint = (complaint + chunk.toString('latin1')).slice(-1000)
     command.onOutput('stderr', chunk)
   })
-  const { diskMb } = command.limits
-  const disk = diskMb ? watchDisk({ tree: workTree, caches }, diskMb, () => stop.abort('disk')) : undefined
   const memory = group ? undefined : watchMemory(launched.init, command.limits.memoryMb, () => stop.abort('memory'))
   let grace: NodeJS.Timeout | undefined
   let forced = false

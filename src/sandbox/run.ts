@@ -1,9 +1,10 @@
 // One run in bubblewrap from its mounts to its last process, and everything it needed removed.
-import { chmod, chown, lstat, mkdir, rm } from 'node:fs/promises'
+import { chmod, chown, mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { clearTimeout, setTimeout } from 'node:timers'
 import { type Address, type Exit, SandboxError, type SandboxedCommand, type SandboxedProcess } from './command.ts'
 import type { ControlGroups } from './control-groups.ts'
+import { type Du, watchDisk } from './disk.ts'
 import { certificateEnvironment, openEgress, proxyEnvironment } from './egress.ts'
 import { type ForwarderPlan, PROXY_PORT } from './forwarder.ts'
 import { launch } from './launcher.ts'
@@ -20,6 +21,8 @@ export type Host = {
   user: { uid: number; gid: number } | null
   tools: Tools
   system: string[]
+  /** Measures directories from inside a sandbox. */
+  du: Du
   inherited: number[]
 }
 
@@ -124,11 +127,7 @@ async function execute(
       argv: group ? inner : ['prlimit', `--nproc=${limits.processes + OWN.forwarderProcesses}`, '--', ...inner],
       options,
       mounts,
-      drop: host.user && {
-        ...host.user,
-        stage: join(host.runDirectory, 'stage'),
-        chown: await othersOf([mounts.workTree, ...mounts.caches], host.user.uid),
-      },
+      drop: host.user && { ...host.user, stage: join(host.runDirectory, 'stage') },
       entrances: group?.entrances ?? [],
       resourceLimits: ['--core=0', ...(limits.diskMb ? [`--fsize=${Math.ceil(limits.diskMb * 1024 * 1024)}`] : [])],
       plan: plan && JSON.stringify(plan),
@@ -138,15 +137,13 @@ async function execute(
     // Ours accepts no connection from here on: the sandbox alone holds the socket.
     listener?.server.close()
     tellAddress(listener && { socketPath: listener.socketPath })
-    return await outcome(launched, command, stop, group, mounts)
+    const disk = limits.diskMb
+      ? watchDisk({ tree: mounts.workTree, caches: mounts.caches }, limits.diskMb, () => stop.abort('disk'), host.du)
+      : undefined
+    return await outcome(launched, command, stop, group, disk)
   } finally {
     for (const clean of cleanup.reverse()) await clean()
   }
-}
-
-async function othersOf(paths: string[], uid: number): Promise<string[]> {
-  const owners = await Promise.all(paths.map(async (path) => ({ path, uid: (await lstat(path)).uid })))
-  return owners.filter((one) => one.uid !== uid).map(({ path }) => path)
 }
 
 function refuseNul(options: string[], argv: string[]): void {

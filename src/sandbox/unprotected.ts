@@ -1,6 +1,7 @@
 // The driver for development without bubblewrap: a plain process group, with deadline, disk watch and kill.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdir } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
@@ -35,6 +36,7 @@ export function openUnprotected(options: SandboxOptions, cause: string): Sandbox
       void started.exited.catch(() => {}).then(() => running.delete(started))
       return started
     },
+    makeDirectory: async (path) => void (await mkdir(path, { mode: 0o755 })),
     async close() {
       await Promise.all([...running].map((one) => one.kill()))
     },
@@ -67,7 +69,7 @@ async function execute(
   stop: AbortController,
 ): Promise<Exit> {
   const workTree = resolve(command.workTree)
-  const mounts = [{ host: workTree, inside: BUILD }, ...(command.caches ?? [])]
+  const mounts = [{ host: workTree, inside: BUILD }, ...(command.caches ?? []), ...(command.readOnly ?? [])]
   const environment: Record<string, string> = {
     ...(command.egress ? certificateEnvironment() : {}),
     PATH: `${dirname(process.execPath)}:${options.searchPath}`,
@@ -85,7 +87,8 @@ async function execute(
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  child.stdout.on('data', (chunk: Buffer) => command.onOutput('stdout', chunk))
+  if (command.readStdout) command.readStdout(child.stdout)
+  else child.stdout.on('data', (chunk: Buffer) => command.onOutput('stdout', chunk))
   child.stderr.on('data', (chunk: Buffer) => command.onOutput('stderr', chunk))
   const closed = once(child, 'close').catch(() => {})
   const { diskMb } = command.limits

@@ -239,7 +239,7 @@ export async function deleteProject(
     }
     const deployments = await db.deployment.findMany({ where: { projectId: row.id }, select: { id: true } })
     await db.project.delete({ where: { id: row.id } })
-    await enqueue(db, 'reap', row.id, { deploymentIds: deployments.map(({ id }) => id) })
+    await enqueue(db, 'reap', row.id, { deploymentIds: deployments.map(({ id }) => id), projectId: row.id })
     await append(db, [eventOf(actor, 'project.deleted', row.id, row.id, view)])
   })
 }

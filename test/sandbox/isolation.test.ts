@@ -11,6 +11,7 @@ import {
   command,
   directory,
   eventually,
+  give,
   limits,
   processesWith,
   run,
@@ -69,6 +70,8 @@ describe('a command in the sandbox', () => {
     const workTree = await directory()
     await mkdir(join(workTree, 'site'))
     await writeFile(join(workTree, 'site', 'old.txt'), 'old')
+    await give(join(workTree, 'site'))
+    await give(join(workTree, 'site', 'old.txt'))
     const script = 'pwd; cat old.txt; echo new > old.txt; mkdir made; touch ../made'
     const result = await run(await bubblewrap(), script, { workTree, cwd: 'site' })
     expect(result).toMatchObject({ code: 0, stdout: '/build/site\nold' })
@@ -83,7 +86,7 @@ describe('a command in the sandbox', () => {
   test('keeps caches from one run to the next, and sees further paths read-only', async () => {
     const [host, readOnly] = [await directory(), await directory()]
     await writeFile(join(readOnly, 'given'), 'given\n')
-    const more = { caches: [{ host, inside: '/cache' }], readOnly: [readOnly] }
+    const more = { caches: [{ host, inside: '/cache' }], readOnly: [{ host: readOnly, inside: readOnly }] }
     await run(await bubblewrap(), 'echo kept > /cache/a', more)
     const script = `cat /cache/a ${readOnly}/given; touch ${readOnly}/b 2>/dev/null || echo refused`
     expect((await run(await bubblewrap(), script, more)).stdout).toBe('kept\ngiven\nrefused\n')
@@ -180,11 +183,29 @@ describe('a command cannot', () => {
     await running.kill()
   })
 
-  test('have a cache mounted through a link that its repository brought', async () => {
+  test('have anything mounted within its tree, where a link that its repository brought would lead the mount', async () => {
     const workTree = await directory()
     await symlink('/etc', join(workTree, 'node_modules'))
-    const caches = [{ host: await directory(), inside: '/build/node_modules' }]
-    await expect(run(await bubblewrap(), 'true', { workTree, caches })).rejects.toThrow('symbolic link')
+    const mount = { host: await directory(), inside: '/build/node_modules' }
+    for (const more of [{ caches: [mount] }, { readOnly: [mount] }])
+      await expect(run(await bubblewrap(), 'true', { workTree, ...more })).rejects.toThrow('no place for a mount')
+  })
+
+  test('move, replace or write beside its tree', async () => {
+    const script = 'mv /build /old || echo busy; ln -s /etc /beside || echo closed; rmdir /build || echo busy; ls /'
+    const { stdout } = await run(await bubblewrap(), `(${script}) 2>/dev/null`)
+    expect(stdout).toContain('busy\nclosed\nbusy\n')
+    expect(stdout).not.toMatch(/^(old|beside)$/m)
+  })
+
+  test('change a tree that is mounted for reading', async () => {
+    const workTree = await directory()
+    await writeFile(join(workTree, 'a'), 'a')
+    await give(join(workTree, 'a'))
+    const script = 'cat a; (echo b > a || echo refused; touch b || echo refused; rm a || echo refused) 2>/dev/null'
+    expect((await run(await bubblewrap(), script, { workTree, writable: false })).stdout).toBe(
+      'arefused\nrefused\nrefused\n',
+    )
   })
 
   test('show its variables to other users of the host', async () => {

@@ -1,7 +1,7 @@
 // Sandboxes for the tests, and ways to see what a run left on the host.
 import { execFileSync } from 'node:child_process'
 import { accessSync, readdirSync, readFileSync } from 'node:fs'
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { chmod, chown, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { test } from 'vitest'
@@ -53,7 +53,13 @@ export async function directory(): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'berth-test-'))
   directories.push(path)
   await chmod(path, 0o711)
+  await give(path)
   return path
+}
+
+/** Makes it writable for commands, as `makeDirectory` of a sandbox does. */
+export async function give(path: string): Promise<void> {
+  if (process.getuid?.() === 0) await chown(path, 61_000, 61_000)
 }
 
 export async function cleanUp(): Promise<void> {

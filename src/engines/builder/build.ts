@@ -1,36 +1,49 @@
-// One build from commit to manifest: clone, install, build, publish. Every end of it is a reason.
-import { cp, mkdir, realpath, rename, rm, stat } from 'node:fs/promises'
-import { dirname, join, sep } from 'node:path'
+// One build from commit to manifest: fetch, install, build, publish. Every end of it is a reason.
+import { mkdir } from 'node:fs/promises'
+import { join, posix } from 'node:path'
 import type { Artifacts } from '../../artifacts.ts'
 import type { Config } from '../../config.ts'
+import { removeTree } from '../../remove-tree.ts'
 import type { Repositories } from '../../repositories.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
-import { type Build, factsOf } from '../../services/builds.ts'
-import { openCache } from './cache.ts'
-import { BuildFailure, type FailureCode } from './failure.ts'
+import type { Build } from '../../services/builds.ts'
+import type { Caches } from './cache.ts'
+import { type Command, maxDiskMb, outOfTime, runCommands } from './commands.ts'
+import { BuildFailure } from './failure.ts'
 import type { BuildLog } from './log.ts'
-import { findOutput, publishFiles } from './publish.ts'
+import { outputMissing } from './output.ts'
+import { pack } from './pack.ts'
 import { type Recipe, readRecipe } from './recipe.ts'
-import { fetchCommit } from './source.ts'
-import { stepsOf } from './steps.ts'
+import { layOut, serverLimits } from './server-tree.ts'
+import { entriesOfSource, neverPublished, outputInSource, siteLimits, storeSite } from './site.ts'
+import { openSource, type Source } from './source.ts'
+import { openWorkspace, type Workspace } from './workspace.ts'
 
 export type BuildTools = {
   config: Config
   repositories: Repositories
   artifacts: Artifacts
+  caches: Caches
   sandbox: Sandbox
   /** Address of the package registry, as npm of this machine names it. */
   packageRegistry: Promise<string>
 }
 
-type Command = { step: 'install' | 'build'; text: string; failure: FailureCode }
-
-const maxProcesses = 512
-const maxDiskMb = 4096
+type Task = {
+  tools: BuildTools
+  build: Build
+  variables: Record<string, string>
+  /** Root directory of the project; empty, or without a slash at its end. */
+  root: string
+  directory: string
+  deadline: number
+  log: BuildLog
+  signal: AbortSignal
+}
 
 /**
- * Builds and publishes; calls `ready` when the manifest is in place, before the work tree is cleared away, which nobody
- * need wait for. The commit is known.
+ * Builds and publishes; calls `ready` when the manifest is in place, before the cache is kept and the directory cleared
+ * away, which nobody need wait for. The commit is known.
  */
 export async function runBuild(
   tools: BuildTools,
@@ -41,182 +54,130 @@ export async function runBuild(
   ready: () => Promise<void>,
 ): Promise<void> {
   const { config } = tools
-  const workTree = join(config.dataDir, 'builds', build.id)
+  const directory = join(config.dataDir, 'builds', build.id)
   const deadline = Date.now() + config.build.timeoutMs
+  const root = build.rootDirectory === null ? '' : posix.normalize(build.rootDirectory).replace(/^\.$|\/$/g, '')
+  const task: Task = { tools, build, variables, root, directory, deadline, log, signal }
+  await removeTree(directory)
+  await mkdir(join(directory, 'git'), { recursive: true, mode: 0o755 })
   try {
-    await rm(workTree, { recursive: true, force: true })
-    const tree = join(workTree, 'source')
-    log.step('clone')
-    log.system(`Cloning ${build.repo} at ${build.commit.slice(0, 7)} (${build.ref})`)
-    const fetching = AbortSignal.any([signal, AbortSignal.timeout(Math.max(1, deadline - Date.now()))])
-    const { searchPath } = config
-    await fetchCommit(
-      { url: tools.repositories.urlOf(build.repo), commit: build.commit, tree, searchPath, signal: fetching },
-      log,
-    ).catch((error) => {
-      if (!signal.aborted && fetching.aborted) throw outOfTime(config)
-      throw error
-    })
-    const root = await rootOf(tree, build.rootDirectory)
-    const recipe = await readRecipe(root, build)
-    if (recipe.install || recipe.build)
-      await runCommands(tools, build, variables, recipe, { workTree, root, deadline }, log, signal)
+    const source = await fetchSource(task)
+    try {
+      const prefix = root === '' ? '' : `${root}/`
+      if (![...source.entries.keys()].some((path) => path.startsWith(prefix)) && root !== '')
+        throw new BuildFailure('clone_failed', `The repository has no folder ${build.rootDirectory}.`)
+      const recipe = await readRecipe(source, prefix, build)
+      // What needs no command is read from git's objects: there is no tree, so there is nothing to open.
+      if (!recipe.install && !recipe.build && !recipe.server && !source.usesLfs) {
+        await publishSource(task, source, recipe)
+        await ready()
+      } else await buildInSandbox(task, source, recipe, ready)
+    } finally {
+      source.close()
+    }
+  } finally {
+    await removeTree(directory)
+  }
+}
+
+async function fetchSource({ tools, build, directory, deadline, log, signal }: Task): Promise<Source> {
+  const { config, repositories } = tools
+  log.step('clone')
+  log.system(`Cloning ${build.repo} at ${build.commit.slice(0, 7)} (${build.ref})`)
+  const fetching = AbortSignal.any([signal, AbortSignal.timeout(Math.max(1, deadline - Date.now()))])
+  const options = {
+    url: repositories.urlOf(build.repo),
+    urlTemplate: config.gitUrlTemplate,
+    commit: build.commit,
+    directory: join(directory, 'git'),
+    searchPath: config.searchPath,
+    signal: fetching,
+  }
+  return openSource(options, log).catch((error) => {
+    if (!signal.aborted && fetching.aborted) throw outOfTime(config)
+    throw error
+  })
+}
+
+async function buildInSandbox(task: Task, source: Source, recipe: Recipe, ready: () => Promise<void>): Promise<void> {
+  const { tools, build, variables, root, directory, deadline, log, signal } = task
+  const { config, sandbox, caches } = tools
+  const limits = {
+    memoryMb: config.build.memoryMb,
+    processes: 64,
+    diskMb: maxDiskMb,
+    timeoutMs: Math.max(1, deadline - Date.now()),
+  }
+  const workspace = await openWorkspace({ sandbox, caches, build, directory, root, limits, log, signal })
+  let key: string | null = null
+  try {
+    const cached = await workspace.fill(source, recipe.dependenciesKey)
+    const commands = commandsOf(recipe, cached, log)
+    if (commands.length > 0) {
+      const registry = await tools.packageRegistry
+      await runCommands(
+        { config, sandbox, build, variables, registry, workspace, root, deadline, log, signal },
+        commands,
+      )
+    }
     signal.throwIfAborted()
     log.step('publish')
-    await (recipe.server ? publishServer(tools, build, root) : publishSite(tools, build, root, recipe, log))
+    await (recipe.server ? publishServer(task, workspace) : publishSite(task, workspace, recipe))
+    key = recipe.dependenciesKey
     await ready()
   } finally {
-    await rm(workTree, { recursive: true, force: true })
+    // A canceled build leaves nothing; a failed one its downloads, which the next try has use for.
+    if (!signal.aborted) await workspace.saveCache(key).catch(() => {})
   }
 }
 
-async function rootOf(tree: string, rootDirectory: string | null): Promise<string> {
-  if (rootDirectory === null) return tree
-  const base = await realpath(tree)
-  const root = await realpath(join(tree, rootDirectory)).catch(() => null)
-  const inside = root !== null && (root === base || root.startsWith(base + sep)) && (await stat(root)).isDirectory()
-  if (!inside) throw new BuildFailure('clone_failed', `The repository has no folder ${rootDirectory}.`)
-  return root
-}
-
-async function runCommands(
-  tools: BuildTools,
-  build: Build,
-  variables: Record<string, string>,
-  recipe: Recipe,
-  place: { workTree: string; root: string; deadline: number },
-  log: BuildLog,
-  signal: AbortSignal,
-): Promise<void> {
-  const cache = openCache(join(tools.config.dataDir, 'cache', build.projectId), place.root)
-  const cached = await cache.restore(recipe.dependenciesKey)
+function commandsOf(recipe: Recipe, cached: boolean, log: BuildLog): Command[] {
   const commands: Command[] = []
-  if (recipe.install) {
+  if (recipe.install && cached) {
     log.step('install')
-    if (cached === 'same') log.system('The lockfile is unchanged: dependencies are taken from the cache')
-    else commands.push({ step: 'install', text: recipe.install, failure: 'install_failed' })
-  }
+    log.system('The lockfile is unchanged: dependencies are taken from the cache')
+  } else if (recipe.install) commands.push({ step: 'install', text: recipe.install, failure: 'install_failed' })
   if (recipe.build) commands.push({ step: 'build', text: recipe.build, failure: 'build_failed' })
-  if (commands.length > 0) {
-    await runInSandbox(tools, build, variables, { ...place, downloads: cache.downloads, commands }, log, signal)
-  }
-  // A server project runs with its dependencies, so they stay where they are.
-  if (!recipe.server) await cache.save(recipe.dependenciesKey)
+  return commands
 }
 
-async function runInSandbox(
-  tools: BuildTools,
-  build: Build,
-  variables: Record<string, string>,
-  task: { workTree: string; root: string; deadline: number; downloads: string; commands: Command[] },
-  log: BuildLog,
-  signal: AbortSignal,
-): Promise<void> {
-  const { config, sandbox } = tools
-  const registry = await tools.packageRegistry
-  let command = task.commands[0]!
-  const begin = (next: Command) => {
-    command = next
-    log.step(next.step)
-    log.system(`$ ${next.text}`)
-  }
-  begin(command)
-  const registryHost = new URL(registry)
-  const git = new URL(config.gitUrlTemplate.replace('{repo}', 'a/b'))
-  // A mirror within the company, or one on this machine, is as good a registry as a public one.
-  const allowPrivate = [registryHost, git].map(
-    ({ hostname, port, protocol }) => `${hostname}:${port || (protocol === 'http:' ? 80 : 443)}`,
-  )
-  let lostNames = false
-  const steps = stepsOf(
-    task.commands.map(({ text }) => text),
-    (index) => {
-      log.endCommand()
-      begin(task.commands[index]!)
-    },
-    (chunk) => log.output('stdout', chunk),
-  )
-  const process = sandbox.run({
-    argv: steps.argv,
-    workTree: task.workTree,
-    cwd: task.root.slice((await realpath(task.workTree)).length + 1),
-    environment: {
-      ...variables,
-      CI: 'true',
-      ...factsOf(config, build),
-      HOME: '/tmp',
-      npm_config_registry: registry,
-      npm_config_cache: '/cache',
-      // npm keeps what Node compiled of it, which takes 300 ms at its end and is gone with the sandbox.
-      NODE_DISABLE_COMPILE_CACHE: '1',
-      npm_config_update_notifier: 'false',
-      npm_config_fund: 'false',
-      npm_config_audit: 'false',
-    },
-    caches: [{ host: task.downloads, inside: '/cache' }],
-    limits: {
-      memoryMb: config.build.memoryMb,
-      processes: maxProcesses,
-      diskMb: maxDiskMb,
-      timeoutMs: Math.max(1, task.deadline - Date.now()),
-    },
-    // A build starts Node a dozen times, and only the registry and the repository host could be fetched from.
-    egress: { allow: [], allowPrivate, nodeFetch: variables.NODE_USE_ENV_PROXY === '1' },
-    onOutput(stream, chunk) {
-      lostNames ||= chunk.includes('ENOTFOUND') || chunk.includes('EAI_AGAIN')
-      if (stream === 'stdout') steps.heard(chunk)
-      else log.output(stream, chunk)
-    },
+async function publishSource(task: Task, source: Source, recipe: Recipe): Promise<void> {
+  const { build, root, log } = task
+  log.step('publish')
+  const prefix = root === '' ? '' : `${root}/`
+  const output = outputInSource(source, prefix, recipe.outputs)
+  if ('missing' in output) throw outputMissing(recipe.outputs, output.missing, recipe, build)
+  await publishFiles(task, await storeSite(task.tools.artifacts, entriesOfSource(source, output), '/build'))
+}
+
+async function publishSite(task: Task, { tree }: Workspace, recipe: Recipe): Promise<void> {
+  const { build } = task
+  const plan = { root: task.root, candidates: recipe.outputs, without: neverPublished }
+  const files = await pack({ ...packing(task, tree), plan, limits: siteLimits }, async (packed) => {
+    if ('missing' in packed.output) throw outputMissing(recipe.outputs, packed.output.missing, recipe, build)
+    return storeSite(task.tools.artifacts, packed.entries(), packed.output.inside)
   })
-  const cancel = () => void process.kill()
-  signal.addEventListener('abort', cancel)
-  const exit = await process.exited.finally(() => signal.removeEventListener('abort', cancel))
-  steps.end()
-  log.endCommand()
-  signal.throwIfAborted()
-  if (exit.reason === 'timeout') throw outOfTime(config)
-  if (exit.reason === 'memory') {
-    throw new BuildFailure(
-      'build_out_of_memory',
-      `${command.text} needed more than ${config.build.memoryMb} MB of memory.`,
-    )
-  }
-  if (exit.reason === 'disk') {
-    throw new BuildFailure('build_out_of_disk', `${command.text} wrote more than ${maxDiskMb} MB.`)
-  }
-  if (exit.code !== 0) {
-    if (lostNames) log.system(`Builds reach ${registryHost.hostname} and ${git.hostname} alone, by HTTPS_PROXY.`)
-    const how = exit.signal ? `was ended by ${exit.signal}` : `exited with ${exit.code}`
-    throw new BuildFailure(command.failure, `${command.text} ${how}.`)
-  }
+  await publishFiles(task, files)
 }
 
-function outOfTime(config: Config): BuildFailure {
-  return new BuildFailure('build_timeout', `The build took longer than ${Math.round(config.build.timeoutMs / 1000)} s.`)
-}
-
-async function publishSite(
-  tools: BuildTools,
-  build: Build,
-  root: string,
-  recipe: Recipe,
-  log: BuildLog,
-): Promise<void> {
-  const output = await findOutput(root, recipe.outputs)
-  const files = await publishFiles(tools.artifacts, output)
+async function publishFiles({ tools, build, log }: Task, files: Awaited<ReturnType<typeof storeSite>>): Promise<void> {
   const { spaFallback, cleanUrls } = build
   await tools.artifacts.publish(build.id, { version: 1, kind: 'static', files, spaFallback, cleanUrls })
   log.system(`Published ${Object.keys(files).length} files`)
 }
 
-/** The tree of a server moves whole, with its dependencies; it is run from there. */
-async function publishServer(tools: BuildTools, build: Build, root: string): Promise<void> {
-  const directory = tools.artifacts.serverDirectory(build.id)
-  await rm(directory, { recursive: true, force: true })
-  await mkdir(dirname(directory), { recursive: true })
-  // Another file system takes a copy.
-  await rename(root, directory).catch(() => cp(root, directory, { recursive: true, verbatimSymlinks: true }))
-  await rm(join(directory, '.git'), { recursive: true, force: true })
+/** The whole tree, with its dependencies: in a workspace they lie above the root directory. */
+async function publishServer(task: Task, { tree }: Workspace): Promise<void> {
+  const { tools, build, root } = task
+  const plan = { root: '', candidates: [{ path: '.', needsIndex: false }], without: ['.git'] }
+  await pack({ ...packing(task, tree), plan, limits: serverLimits }, async (packed) => {
+    await layOut(packed.entries(), tools.artifacts.serverDirectory(build.id))
+  })
   const { spaFallback, cleanUrls } = build
-  await tools.artifacts.publish(build.id, { version: 1, kind: 'node', files: {}, spaFallback, cleanUrls })
+  const manifest = { version: 1, kind: 'node', root, files: {}, spaFallback, cleanUrls } as const
+  await tools.artifacts.publish(build.id, manifest)
+}
+
+function packing({ tools, deadline, signal }: Task, tree: string) {
+  return { sandbox: tools.sandbox, tree, timeoutMs: Math.max(1, deadline - Date.now()), signal }
 }

@@ -1,51 +1,117 @@
-// Dependencies and framework caches of a project, kept from one build to the next.
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+// What a project keeps from one build to the next, apart by trust: production's own, and one for each branch.
+import { createHash } from 'node:crypto'
+import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-
-// Where package managers and frameworks keep what they need not make again, relative to the root directory.
-const cachedFolders = ['node_modules', '.next/cache', '.astro', '.cache', '.parcel-cache', '.svelte-kit', '.nuxt']
-
-export type BuildCache = {
-  /** Moves the cache into the tree; tells whether its dependencies are those of the key. */
-  restore(key: string | null): Promise<'same' | 'other' | 'none'>
-  /** Moves it out of the tree again. */
-  save(key: string | null): Promise<void>
-  /** Downloads of the package manager; shared by all builds of the project. */
-  downloads: string
-}
+import { removeTree } from '../../remove-tree.ts'
+import type { Build } from '../../services/builds.ts'
 
 /**
- * Moved and not copied, which costs nothing and lets one build at a time have it: a second one at the same time finds
- * none and begins anew.
+ * Where package managers and frameworks keep what they need not make again, relative to the root directory. A cache
+ * holds them by number.
  */
-export function openCache(directory: string, root: string): BuildCache {
-  const keyFile = join(directory, 'key')
-  const move = async (from: string, to: string) => {
-    await mkdir(dirname(to), { recursive: true })
+export const cachedFolders = [
+  'node_modules',
+  '.next/cache',
+  '.astro',
+  '.cache',
+  '.parcel-cache',
+  '.svelte-kit',
+  '.nuxt',
+] as const
+
+export type CacheNote = {
+  /** Of the dependencies in it; null if they are of no use. */
+  key: string | null
+  /** Numbers of the folders in it. */
+  folders: number[]
+  kb: number
+  usedAt: string
+}
+
+export type Caches = {
+  /**
+   * Takes a cache away for one build: another build at the same time finds none and begins anew. `own` may be given
+   * back changed; what a preview borrows of production is given back as it was.
+   */
+  take(build: Build, to: string): Promise<{ note: CacheNote; own: boolean } | null>
+  /** Gives a cache back under the name that `take` took it from. */
+  give(build: Build, from: string, note: CacheNote): Promise<void>
+  /** Gives back what was borrowed. */
+  giveBack(build: Build, from: string): Promise<void>
+  removeProject(projectId: string): Promise<void>
+}
+
+const noteFile = 'note.json'
+
+export function openCaches(root: string, mostMb: number): Caches {
+  const ownSlot = ({ production, ref }: Build) =>
+    production ? 'production' : `branch-${createHash('sha256').update(ref).digest('hex').slice(0, 16)}`
+  const slotOf = (build: Build, slot = ownSlot(build)) => join(root, build.projectId, slot)
+
+  const readNote = async (directory: string): Promise<CacheNote | null> =>
+    readFile(join(directory, noteFile), 'utf8').then(
+      (text) => JSON.parse(text) as CacheNote,
+      () => null,
+    )
+
+  async function move(from: string, to: string): Promise<boolean> {
     return rename(from, to).then(
       () => true,
       () => false,
     )
   }
-  return {
-    downloads: join(directory, 'downloads'),
-    async restore(key) {
-      await mkdir(join(directory, 'downloads'), { recursive: true })
-      const known = await readFile(keyFile, 'utf8').catch(() => null)
-      // Without its key, a cache that a crash left half moved is never taken for whole.
-      await rm(keyFile, { force: true })
-      if (known === null) return 'none'
-      let moved = false
-      for (const folder of cachedFolders) {
-        moved = (await move(join(directory, 'folders', folder), join(root, folder))) || moved
+
+  /** One that has no note, as after a crash in the middle, is never taken for whole. */
+  async function takeSlot(slot: string, to: string): Promise<CacheNote | null> {
+    if (!(await move(slot, to))) return null
+    const note = await readNote(to)
+    if (note === null) await removeTree(to)
+    return note
+  }
+
+  async function giveSlot(slot: string, from: string, note: CacheNote): Promise<void> {
+    await writeFile(join(from, noteFile), JSON.stringify(note))
+    await mkdir(dirname(slot), { recursive: true, mode: 0o700 })
+    // Another build may have given its own meanwhile; the later one stays.
+    await removeTree(slot)
+    await move(from, slot)
+  }
+
+  async function evict(): Promise<void> {
+    const found: { slot: string; note: CacheNote }[] = []
+    for (const projectId of await readdir(root).catch(() => [])) {
+      for (const name of await readdir(join(root, projectId)).catch(() => [])) {
+        const slot = join(root, projectId, name)
+        const note = await readNote(slot)
+        if (note) found.push({ slot, note })
       }
-      return moved && key !== null && known === key ? 'same' : 'other'
+    }
+    found.sort((a, b) => (a.note.usedAt < b.note.usedAt ? -1 : 1))
+    let kb = found.reduce((sum, { note }) => sum + note.kb, 0)
+    for (const { slot, note } of found) {
+      if (kb <= mostMb * 1024) return
+      kb -= note.kb
+      await removeTree(slot)
+    }
+  }
+
+  return {
+    async take(build, to) {
+      const own = await takeSlot(slotOf(build), to)
+      if (own || build.production) return own && { note: own, own: true }
+      const borrowed = await takeSlot(slotOf(build, 'production'), to)
+      return borrowed && { note: borrowed, own: false }
     },
-    async save(key) {
-      const folders = join(directory, 'folders')
-      await rm(folders, { recursive: true, force: true })
-      for (const folder of cachedFolders) await move(join(root, folder), join(folders, folder))
-      await writeFile(keyFile, key ?? '')
+    async give(build, from, note) {
+      await giveSlot(slotOf(build), from, note)
+      await evict()
     },
+    async giveBack(build, from) {
+      const note = await readNote(from)
+      const slot = slotOf(build, 'production')
+      // A production build that ended meanwhile has given a newer one.
+      if (note && !(await readNote(slot))) await giveSlot(slot, from, note)
+    },
+    removeProject: (projectId) => removeTree(join(root, projectId)),
   }
 }

@@ -2,6 +2,7 @@
 
 export type FailureCode =
   | 'clone_failed'
+  | 'lfs_unavailable'
   | 'ref_not_found'
   | 'repository_unreachable'
   | 'install_failed'

@@ -1,8 +1,8 @@
-// How a tree is built: by the project's settings, else by its lockfile, its scripts and its framework.
+// How a commit is built: by the project's settings, else by its lockfile, its scripts and its framework.
 import { createHash } from 'node:crypto'
-import { readFile, stat } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Build } from '../../services/builds.ts'
+import { type Candidate, outputsOf } from './output.ts'
+import type { Source } from './source.ts'
 
 export type Recipe = {
   /** Null: nothing to install. */
@@ -10,7 +10,7 @@ export type Recipe = {
   /** Null: nothing to build, the files are served as they are. */
   build: string | null
   /** Directories to look for the output in, first match wins; relative to the root directory. */
-  outputs: string[]
+  outputs: Candidate[]
   /** A change of it makes cached dependencies useless; null without a lockfile. */
   dependenciesKey: string | null
   /** Started with `npm start` instead of being served from files. */
@@ -27,44 +27,26 @@ const lockfiles = {
   'npm-shrinkwrap.json': 'npm install --no-audit --no-fund',
 } as const
 
-const frameworkOutputs: Record<Build['framework'], string[]> = {
-  static: ['.'],
-  vite: ['dist'],
-  react: ['dist', 'build'],
-  vue: ['dist'],
-  svelte: ['dist', 'public'],
-  astro: ['dist'],
-  next: ['out'],
-  nuxt: ['.output/public', 'dist'],
-  sveltekit: ['build'],
-  remix: ['build/client', 'public'],
-  gatsby: ['public'],
-  eleventy: ['_site'],
-  hugo: ['public'],
-  docusaurus: ['build'],
-  node: ['.'],
-  other: ['dist', 'build', 'out', '_site', 'public', '.'],
-}
+const longestManifest = 1 << 20
 
-export async function readRecipe(root: string, build: Build): Promise<Recipe> {
-  const text = await readFile(join(root, 'package.json'), 'utf8').catch(() => null)
+/** `root` is the root directory, empty or with a slash at its end. */
+export async function readRecipe(source: Source, root: string, build: Build): Promise<Recipe> {
+  const text = await source.text(`${root}package.json`, longestManifest)
   const manifest = text === null ? null : parseManifest(text)
-  const lockfile = manifest ? await findLockfile(root) : null
+  const lockfile = manifest && lockfileOf(source, root)
   const scripts = manifest?.scripts ?? {}
   const hasDependencies = Object.keys({ ...manifest?.dependencies, ...manifest?.devDependencies }).length > 0
-  const install = lockfile ? lockfiles[lockfile] : hasDependencies ? 'npm install --no-audit --no-fund' : null
+  const install = lockfile ? lockfile.command : hasDependencies ? 'npm install --no-audit --no-fund' : null
   const script = scripts.build ? 'npm run build' : null
   const buildCommand = build.buildCommand ?? script ?? (build.framework === 'hugo' ? 'hugo' : null)
   const installCommand = build.installCommand ?? install
-  // A static site that is built puts its pages somewhere else than among its sources.
-  const usual = frameworkOutputs[build.framework === 'static' ? 'other' : build.framework]
-  const outputs = build.outputDirectory ? [build.outputDirectory] : buildCommand ? usual : ['.']
+  const server = build.framework === 'node'
   return {
     install: installCommand,
     build: buildCommand,
-    outputs,
-    dependenciesKey: lockfile && installCommand ? await keyOf(join(root, lockfile), installCommand) : null,
-    server: build.framework === 'node',
+    outputs: server ? [{ path: '.', needsIndex: false }] : outputsOf(build, buildCommand !== null),
+    dependenciesKey: lockfile && installCommand ? keyOf(lockfile.hash, installCommand) : null,
+    server,
   }
 }
 
@@ -78,14 +60,15 @@ function parseManifest(text: string): PackageJson {
   }
 }
 
-async function findLockfile(root: string): Promise<keyof typeof lockfiles | null> {
-  for (const name of Object.keys(lockfiles) as (keyof typeof lockfiles)[]) {
-    if (await stat(join(root, name)).catch(() => null)) return name
+function lockfileOf(source: Source, root: string): { command: string; hash: string } | null {
+  for (const [name, command] of Object.entries(lockfiles)) {
+    const entry = source.entries.get(root + name)
+    if (entry) return { command, hash: entry.hash }
   }
   return null
 }
 
-async function keyOf(lockfile: string, command: string): Promise<string> {
-  const hash = createHash('sha256').update(`${process.version} ${process.arch} ${command}\n`)
-  return hash.update(await readFile(lockfile)).digest('hex')
+/** The name of the lockfile's content in git stands for the content. */
+function keyOf(lockfileHash: string, command: string): string {
+  return createHash('sha256').update(`${process.version} ${process.arch} ${command}\n${lockfileHash}`).digest('hex')
 }

@@ -1,14 +1,53 @@
-// The source of a build: exactly one commit, fetched by git without prompts, hooks, submodules or foreign protocols.
-import { spawn } from 'node:child_process'
-import { mkdir } from 'node:fs/promises'
+// The source of a build: exactly one commit and its submodules, fetched into a bare repository and read as objects.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isRefName, type Repositories } from '../../repositories.ts'
+import type { FileContent } from './entries.ts'
 import { BuildFailure } from './failure.ts'
+import { type GitOptions, openObjects, readRecords, runGit } from './git.ts'
+import { fetchLfs } from './lfs.ts'
 import type { BuildLog } from './log.ts'
+import { submoduleUrl, submoduleUrls } from './submodules.ts'
+
+export type TreeEntry = {
+  /** As git has it, which need not be UTF-8. */
+  name: Buffer
+  kind: 'file' | 'link'
+  hash: string
+  size: number
+}
+
+export type Source = {
+  /** The bare repository. */
+  directory: string
+  commit: string
+  /** By path, every byte a character. */
+  entries: ReadonlyMap<string, TreeEntry>
+  submodules: { path: string; commit: string }[]
+  /** Files whose content is kept outside of git; it was fetched. */
+  usesLfs: boolean
+  /** Null if it is not there or larger. */
+  text(path: string, mostBytes: number): Promise<string | null>
+  read(entries: Iterable<TreeEntry>): AsyncGenerator<FileContent>
+  close(): void
+}
+
+export type SourceOptions = {
+  url: string
+  /** Submodules are cloned from the same host. */
+  urlTemplate: string
+  commit: string
+  /** Is made. */
+  directory: string
+  searchPath: string
+  signal: AbortSignal
+}
 
 // A repository host that is away for a moment must not fail a build: five tries within half a minute.
 const resolveDelaysMs = [1_000, 3_000, 8_000, 15_000]
 const resolveTimeoutMs = 10_000
+const mostEntries = 200_000
+const longestRecord = 8_192
+const mostSubmodules = 50
 
 export async function resolveCommit(
   repositories: Repositories,
@@ -26,71 +65,96 @@ export async function resolveCommit(
   throw new BuildFailure('repository_unreachable', `The host of ${repo} does not answer.`)
 }
 
-export async function fetchCommit(
-  options: { url: string; commit: string; tree: string; searchPath: string; signal: AbortSignal },
-  log: BuildLog,
-): Promise<void> {
-  const { url, commit, tree, signal } = options
-  await mkdir(tree, { recursive: true })
-  const local = url.startsWith('/')
-  const git = (...args: string[]) => runGit(args, { ...options, local }, log)
+export async function openSource(options: SourceOptions, log: BuildLog): Promise<Source> {
+  const { url, commit, directory, searchPath, signal } = options
+  const git: GitOptions = { directory, searchPath, signal, local: url.startsWith('/') }
   // Without the sample hooks, which would be written and removed for every build.
-  await git('init', '-q', '--template=')
-  // A host may refuse to serve a commit by its hash; then the whole history is fetched and looked through.
-  const source = local ? `file://${url}` : url
-  const fetched = await git('fetch', '-q', '--depth', '1', '--no-tags', source, commit)
-  if (!fetched && !(await git('fetch', '-q', '--tags', source, '+refs/heads/*:refs/remotes/origin/*'))) {
-    signal.throwIfAborted()
-    throw new BuildFailure('clone_failed', 'The repository could not be cloned; the log tells why.')
+  await runGit(['init', '-q', '--bare', '--template=', '.'], git, log)
+  await fetchCommit(git, url, commit, log)
+  const entries = new Map<string, TreeEntry>()
+  const submodules: Source['submodules'] = []
+  const waiting = [{ url, commit, path: '' }]
+  for (let module = waiting.shift(); module; module = waiting.shift()) {
+    const prefix = module.path === '' ? '' : `${module.path}/`
+    const links = await listTree(git, module.commit, prefix, entries)
+    if (links.length === 0) continue
+    const urls = await submoduleUrls(git, module.commit)
+    for (const link of links) {
+      const found = { ...link, url: submoduleUrl(urls.get(link.path), link.path, module.url, options.urlTemplate) }
+      if (submodules.length >= mostSubmodules) throw tooMany(`${mostSubmodules} submodules`)
+      const path = prefix + link.path
+      log.system(`Cloning submodule ${path} at ${link.commit.slice(0, 7)}`)
+      await fetchCommit({ ...git, local: false }, found.url, link.commit, log, `submodule ${path}`)
+      submodules.push({ path, commit: link.commit })
+      waiting.push({ url: found.url, commit: link.commit, path })
+    }
   }
-  if (!(await git('-c', 'advice.detachedHead=false', 'checkout', '-q', '--force', commit))) {
-    signal.throwIfAborted()
-    throw new BuildFailure('clone_failed', `The commit ${commit.slice(0, 7)} is not in the repository.`)
+  const objects = openObjects(git)
+  const source: Source = {
+    directory,
+    commit,
+    entries,
+    submodules,
+    usesLfs: false,
+    async text(path, mostBytes) {
+      const entry = entries.get(path)
+      if (entry?.kind !== 'file' || entry.size > mostBytes) return null
+      let text: string | null = null
+      for await (const content of objects.read([entry])) text = (await content.whole()).toString()
+      return text
+    },
+    read: (wanted) => objects.read(wanted),
+    close: () => objects.close(),
+  }
+  try {
+    source.usesLfs = await fetchLfs(source, git, url, log)
+    return source
+  } catch (error) {
+    source.close()
+    throw error
   }
 }
 
-function runGit(
-  args: string[],
-  options: { tree: string; searchPath: string; signal: AbortSignal; local: boolean },
-  log: BuildLog,
-): Promise<boolean> {
-  const settings = {
-    'core.hooksPath': '/dev/null',
-    'core.fsmonitor': 'false',
-    'submodule.recurse': 'false',
-    'fetch.recurseSubmodules': 'false',
-    'protocol.version': '2',
-    'safe.directory': '*',
-    'http.followRedirects': 'initial',
-    'transfer.fsckObjects': 'true',
-    // The repository lives for one build.
-    'gc.auto': '0',
-    'maintenance.auto': 'false',
+async function fetchCommit(git: GitOptions, url: string, commit: string, log: BuildLog, what = 'repository') {
+  const source = git.local ? `file://${url}` : url
+  // A host may refuse to serve a commit by its hash; then the whole history is fetched and looked through.
+  const fetched =
+    (await runGit(['fetch', '-q', '--depth', '1', '--no-tags', source, commit], git, log)) ||
+    (await runGit(['fetch', '-q', '--tags', source, '+refs/heads/*:refs/remotes/origin/*'], git, log))
+  git.signal.throwIfAborted()
+  if (!fetched) throw new BuildFailure('clone_failed', `The ${what} could not be cloned; the log tells why.`)
+}
+
+const tooMany = (what: string) => new BuildFailure('clone_failed', `The repository has more than ${what}.`)
+
+/** Adds the files of a commit to `entries`; returns its submodules. */
+async function listTree(
+  git: GitOptions,
+  commit: string,
+  prefix: string,
+  entries: Map<string, TreeEntry>,
+): Promise<{ path: string; commit: string }[]> {
+  const submodules: { path: string; commit: string }[] = []
+  const start = Buffer.from(prefix, 'latin1')
+  try {
+    for await (const record of readRecords(['ls-tree', '-r', '-z', '--long', commit], git, longestRecord)) {
+      const tab = record.indexOf(0x09)
+      const [mode, , hash = '', size] = record.toString('latin1', 0, tab).split(/ +/)
+      const name = Buffer.concat([start, record.subarray(tab + 1)])
+      if (mode === '160000') submodules.push({ path: record.toString('latin1', tab + 1), commit: hash })
+      else
+        entries.set(name.toString('latin1'), {
+          name,
+          kind: mode === '120000' ? 'link' : 'file',
+          hash,
+          size: Number(size),
+        })
+      if (entries.size > mostEntries) throw tooMany(`${mostEntries} files`)
+    }
+  } catch (error) {
+    git.signal.throwIfAborted()
+    if (error instanceof BuildFailure) throw error
+    throw new BuildFailure('clone_failed', `The commit ${commit.slice(0, 7)} is not in the repository.`)
   }
-  const entries = Object.entries(settings)
-  const child = spawn('git', ['-C', options.tree, ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: {
-      PATH: options.searchPath,
-      GIT_TERMINAL_PROMPT: '0',
-      GIT_CONFIG_NOSYSTEM: '1',
-      GIT_CONFIG_GLOBAL: '/dev/null',
-      GIT_ALLOW_PROTOCOL: options.local ? 'file' : 'http:https',
-      GIT_LFS_SKIP_SMUDGE: '1',
-      GIT_CONFIG_COUNT: String(entries.length),
-      ...Object.fromEntries(entries.map(([key], index) => [`GIT_CONFIG_KEY_${index}`, key])),
-      ...Object.fromEntries(entries.map(([, value], index) => [`GIT_CONFIG_VALUE_${index}`, value])),
-    },
-    signal: options.signal,
-    killSignal: 'SIGKILL',
-  })
-  child.stdout.on('data', (chunk) => log.output('stdout', chunk))
-  child.stderr.on('data', (chunk) => log.output('stderr', chunk))
-  return new Promise((resolve) => {
-    child.on('error', () => resolve(false))
-    child.on('close', (code) => {
-      log.endCommand()
-      resolve(code === 0)
-    })
-  })
+  return submodules
 }

@@ -1,6 +1,6 @@
 // An edge on a real port over a real database, with deployments published by hand.
 import { randomBytes } from 'node:crypto'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -72,7 +72,6 @@ export async function startWorld(options: Partial<EdgeOptions> = {}): Promise<Wo
   const agent = new Agent({ keepAlive: true })
 
   async function publish(id: string, files: Files, settings: Settings): Promise<void> {
-    const tree = join(directory, 'trees', id)
     const manifest: Manifest = {
       version: 1,
       kind: 'static',
@@ -82,10 +81,8 @@ export async function startWorld(options: Partial<EdgeOptions> = {}): Promise<Wo
       ...settings,
     }
     for (const [path, content] of Object.entries(files)) {
-      const place = join(tree, path)
-      await mkdir(join(place, '..'), { recursive: true })
-      await writeFile(place, content)
-      manifest.files[path] = await artifacts.store(place)
+      const bytes = Buffer.from(content)
+      manifest.files[path] = await artifacts.store(path, bytes.length, [bytes])
     }
     await artifacts.publish(id, manifest)
   }

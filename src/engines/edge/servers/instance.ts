@@ -29,6 +29,8 @@ export type Instance = {
 export type LaunchOptions = {
   sandbox: Sandbox
   workTree: string
+  /** Where in the tree it is started. */
+  root: string
   command: string
   environment: Record<string, string>
   egress: Egress | null
@@ -39,7 +41,7 @@ export type LaunchOptions = {
 
 /** Resolves when the server is healthy; whatever else becomes of it is a rejection, and nothing is left running. */
 export async function launch(options: LaunchOptions): Promise<Instance> {
-  const { sandbox, workTree, command, environment, limits, output, signal } = options
+  const { sandbox, workTree, root, command, environment, limits, output, signal } = options
   await access(workTree).catch(() => {
     throw new ServerUnavailable('The files of this server are not on this machine.')
   })
@@ -48,6 +50,9 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
   const run = sandbox.run({
     argv: ['/bin/sh', '-c', command],
     workTree,
+    // What was built is what runs, also after a restart and on another machine.
+    writable: false,
+    cwd: root,
     environment: {
       NODE_ENV: 'production',
       // npm would look for its own news and leave files behind at each start.

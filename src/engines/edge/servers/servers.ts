@@ -35,7 +35,7 @@ export type Servers = {
 
 export type ServersOptions = {
   sandbox: Sandbox
-  artifacts: Pick<Artifacts, 'serverDirectory'>
+  artifacts: Pick<Artifacts, 'serverDirectory' | 'read'>
   /** Default `npm start`; run by a shell in the deployment's tree. */
   start?: { command: string }
   /** The project's variables, masked in logs, and those of the platform (BERTH_URL …), which are not. */
@@ -82,7 +82,8 @@ export function createServers(options: ServersOptions): Servers {
         output.beginRun(secrets)
         output.system(`$ ${command}`)
         const workTree = artifacts.serverDirectory(deploymentId)
-        return launch({ sandbox, workTree, command, environment, egress, limits, output, signal })
+        const root = (await artifacts.read(deploymentId))?.root ?? ''
+        return launch({ sandbox, workTree, root, command, environment, egress, limits, output, signal })
       },
     })
     supervisors.set(deploymentId, supervisor)

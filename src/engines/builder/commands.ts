@@ -1,0 +1,112 @@
+// The customer's own commands: install and build, in one sandbox, each with its part of the log.
+import type { Config } from '../../config.ts'
+import type { Sandbox } from '../../sandbox/sandbox.ts'
+import { type Build, factsOf } from '../../services/builds.ts'
+import { BuildFailure, type FailureCode } from './failure.ts'
+import type { BuildLog } from './log.ts'
+import { stepsOf } from './steps.ts'
+import type { Workspace } from './workspace.ts'
+
+export type Command = { step: 'install' | 'build'; text: string; failure: FailureCode }
+
+export type CommandsOptions = {
+  config: Config
+  sandbox: Sandbox
+  build: Build
+  variables: Record<string, string>
+  /** Address of the package registry, as npm of this machine names it. */
+  registry: string
+  workspace: Workspace
+  /** Root directory of the project, relative to the tree. */
+  root: string
+  deadline: number
+  log: BuildLog
+  signal: AbortSignal
+}
+
+const maxProcesses = 512
+export const maxDiskMb = 4096
+
+export async function runCommands(options: CommandsOptions, commands: Command[]): Promise<void> {
+  const { config, sandbox, build, variables, registry, workspace, log, signal } = options
+  let command = commands[0]!
+  const begin = (next: Command) => {
+    command = next
+    log.step(next.step)
+    log.system(`$ ${next.text}`)
+  }
+  begin(command)
+  const registryHost = new URL(registry)
+  const git = new URL(config.gitUrlTemplate.replace('{repo}', 'a/b'))
+  // A mirror within the company, or one on this machine, is as good a registry as a public one.
+  const allowPrivate = [registryHost, git].map(
+    ({ hostname, port, protocol }) => `${hostname}:${port || (protocol === 'http:' ? 80 : 443)}`,
+  )
+  let lostNames = false
+  const steps = stepsOf(
+    commands.map(({ text }) => text),
+    (index) => {
+      log.endCommand()
+      begin(commands[index]!)
+    },
+    (chunk) => log.output('stdout', chunk),
+  )
+  const process = sandbox.run({
+    argv: steps.argv,
+    workTree: workspace.tree,
+    cwd: options.root,
+    environment: {
+      ...variables,
+      CI: 'true',
+      ...factsOf(config, build),
+      HOME: '/tmp',
+      npm_config_registry: registry,
+      npm_config_cache: '/cache',
+      // npm keeps what Node compiled of it, which takes 300 ms at its end and is gone with the sandbox.
+      NODE_DISABLE_COMPILE_CACHE: '1',
+      npm_config_update_notifier: 'false',
+      npm_config_fund: 'false',
+      npm_config_audit: 'false',
+    },
+    caches: [{ host: workspace.downloads, inside: '/cache' }],
+    readOnly: [workspace.repository],
+    limits: {
+      memoryMb: config.build.memoryMb,
+      processes: maxProcesses,
+      diskMb: maxDiskMb,
+      timeoutMs: Math.max(1, options.deadline - Date.now()),
+    },
+    // A build starts Node a dozen times, and only the registry and the repository host could be fetched from.
+    egress: { allow: [], allowPrivate, nodeFetch: variables.NODE_USE_ENV_PROXY === '1' },
+    onOutput(stream, chunk) {
+      lostNames ||= chunk.includes('ENOTFOUND') || chunk.includes('EAI_AGAIN')
+      if (stream === 'stdout') steps.heard(chunk)
+      else log.output(stream, chunk)
+    },
+  })
+  const cancel = () => void process.kill()
+  signal.addEventListener('abort', cancel)
+  const exit = await process.exited.finally(() => signal.removeEventListener('abort', cancel))
+  steps.end()
+  log.endCommand()
+  signal.throwIfAborted()
+  if (exit.reason === 'timeout') throw outOfTime(config)
+  if (exit.reason === 'memory') {
+    throw new BuildFailure(
+      'build_out_of_memory',
+      `${command.text} needed more than ${config.build.memoryMb} MB of memory.`,
+    )
+  }
+  if (exit.reason === 'disk') {
+    throw new BuildFailure('build_out_of_disk', `${command.text} wrote more than ${maxDiskMb} MB.`)
+  }
+  if (exit.code !== 0) {
+    if (lostNames) log.system(`Builds reach ${registryHost.hostname} and ${git.hostname} alone, by HTTPS_PROXY.`)
+    const how = exit.signal ? `was ended by ${exit.signal}` : `exited with ${exit.code}`
+    throw new BuildFailure(command.failure, `${command.text} ${how}.`)
+  }
+}
+
+export function outOfTime(config: Config): BuildFailure {
+  return new BuildFailure('build_timeout', `The build took longer than ${Math.round(config.build.timeoutMs / 1000)} s.`)
+}

@@ -1,0 +1,123 @@
+// Reads what the packer wrote, as hostile input: bounded in count, size, depth and length of names.
+import type { Readable } from 'node:stream'
+import { ByteReader, CutShort } from './byte-reader.ts'
+import { BuildFailure } from './failure.ts'
+import { entryHeaderBytes, entryKinds } from './packer.ts'
+
+export type Limits = { entries: number; bytes: number; pathBytes: number; depth: number }
+
+export type Entry =
+  | { kind: 'directory'; path: string }
+  | { kind: 'link'; path: string; target: string }
+  /** The content is taken, in one piece or as it comes, before the next entry is asked for. */
+  | { kind: 'file'; path: string; executable: boolean; size: number; content: FileContent }
+
+export type FileContent = { whole(): Promise<Buffer>; stream(): AsyncIterable<Buffer> }
+
+export type Packed = {
+  /** Which of the candidates was there, and where it is in the sandbox; or what the root directory holds instead. */
+  output: { path: string; inside: string } | { missing: string[] }
+  entries(): AsyncGenerator<Entry>
+}
+
+const longestText = 10_000
+const longestName = 255
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+export async function readPacked(stream: Readable, limits: Limits): Promise<Packed> {
+  const reader = new ByteReader(stream)
+  const first = await readHeader(reader)
+  const text = async () => (await reader.take(bounded(first.size, longestText))).toString()
+  if (first.kind === entryKinds.missing) {
+    return { output: { missing: (await text()).split('\0').filter(Boolean) }, entries: async function* () {} }
+  }
+  if (first.kind === entryKinds.refused) throw refusal(first.name.toString(), await text())
+  if (first.kind !== entryKinds.output) throw new CutShort('The packer began with something else.')
+  const output = { path: first.name.toString(), inside: await text() }
+  return { output, entries: () => readEntries(reader, limits) }
+}
+
+async function* readEntries(reader: ByteReader, limits: Limits): AsyncGenerator<Entry> {
+  let entries = 0
+  let bytes = 0
+  for (;;) {
+    const { kind, name, size } = await readHeader(reader)
+    if (kind === entryKinds.end) return
+    if (++entries > limits.entries) throw tooLarge(`more than ${limits.entries} files`)
+    if (kind === entryKinds.refused) {
+      throw refusal(readable(name), (await reader.take(bounded(size, longestText))).toString())
+    }
+    const path = checkPath(name, limits)
+    if (kind === entryKinds.directory) yield { kind: 'directory', path }
+    else if (kind === entryKinds.link) {
+      const target = decode(await reader.take(bounded(size, 4096)))
+      if (target === null) throw refusal(path, 'is a link whose target is not UTF-8')
+      yield { kind: 'link', path, target }
+    } else if (kind === entryKinds.file || kind === entryKinds.executable) {
+      bytes += size
+      if (bytes > limits.bytes) throw tooLarge(`larger than ${Math.floor(limits.bytes / 1024 ** 2)} MiB`)
+      let taken = false
+      const take = <T>(content: T): T => {
+        taken = true
+        return content
+      }
+      const content: FileContent = {
+        whole: () => take(reader.take(size)),
+        stream: () => take(reader.stream(size)),
+      }
+      yield { kind: 'file', path, executable: kind === entryKinds.executable, size, content }
+      if (!taken) for await (const _ of reader.stream(size));
+    } else throw new CutShort('The packer wrote an unknown kind of entry.')
+  }
+}
+
+async function readHeader(reader: ByteReader): Promise<{ kind: number; name: Buffer; size: number }> {
+  const header = await reader.take(entryHeaderBytes)
+  const name = await reader.take(bounded(header.readUInt32BE(1), 1 << 16))
+  return { kind: header.readUInt8(0), name, size: Number(header.readBigUInt64BE(5)) }
+}
+
+function bounded(bytes: number, most: number): number {
+  if (bytes > most) throw new CutShort('The packer announced more than it may.')
+  return bytes
+}
+
+const tooLarge = (how: string) => new BuildFailure('output_too_large', `The output is ${how}.`)
+
+function refusal(path: string, why: string): BuildFailure {
+  return new BuildFailure('output_unsafe', `${path} ${why}, so it cannot be published.`)
+}
+
+function decode(bytes: Buffer): string | null {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    return null
+  }
+}
+
+/** For messages: what is no text is shown by its numbers. */
+function readable(name: Buffer): string {
+  const text = decode(name) ?? name.toString('latin1').replace(/[\x80-\xff]/g, byteOf)
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: exactly these would spoil a line of the log.
+  return text.replace(/[\x00-\x1f\x7f]/g, byteOf).slice(0, 300)
+}
+
+const byteOf = (character: string) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`
+
+/** A path of plain names below the output directory. */
+export function checkPath(name: Buffer, { pathBytes, depth }: Pick<Limits, 'pathBytes' | 'depth'>): string {
+  const shown = readable(name)
+  if (name.length > pathBytes) throw refusal(`${shown.slice(0, 100)}…`, `has a path of more than ${pathBytes} bytes`)
+  const path = decode(name)
+  if (path === null) throw refusal(shown, 'has a name that is not UTF-8')
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+  if (/[\x00-\x1f\x7f]/.test(path)) throw refusal(shown, 'has a control character in its name')
+  const parts = path.split('/')
+  if (parts.length > depth) throw refusal(`${shown.slice(0, 100)}…`, `lies more than ${depth} folders deep`)
+  for (const part of parts) {
+    if (part === '' || part === '.' || part === '..') throw refusal(shown, 'has no plain name')
+    if (Buffer.byteLength(part) > longestName) throw refusal(shown, `has a name of more than ${longestName} bytes`)
+  }
+  return path
+}

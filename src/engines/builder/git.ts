@@ -1,0 +1,127 @@
+// Git as the builder runs it on the host: bare repositories only, without prompts, hooks or foreign protocols.
+import { spawn } from 'node:child_process'
+import { ByteReader } from './byte-reader.ts'
+import type { FileContent } from './entries.ts'
+import type { BuildLog } from './log.ts'
+
+export type GitOptions = {
+  /** The bare repository; no tree is ever checked out on the host. */
+  directory: string
+  searchPath: string
+  signal: AbortSignal
+  /** A repository of this machine, in place of one behind HTTP. */
+  local: boolean
+}
+
+// One file of a repository may be as large as the largest build; what is larger ends the command that writes it.
+const mostFileBytes = 4 * 1024 ** 3
+
+const settings = {
+  'core.hooksPath': '/dev/null',
+  'core.fsmonitor': 'false',
+  'submodule.recurse': 'false',
+  'fetch.recurseSubmodules': 'false',
+  'protocol.version': '2',
+  'safe.directory': '*',
+  'http.followRedirects': 'initial',
+  'transfer.fsckObjects': 'true',
+  // The repository lives for one build.
+  'gc.auto': '0',
+  'maintenance.auto': 'false',
+}
+
+export function startGit(args: string[], options: GitOptions, more: Record<string, string> = {}) {
+  const entries = Object.entries({ ...settings, ...more })
+  const script = `ulimit -f ${mostFileBytes / 512}; exec git "$@"`
+  const child = spawn('/bin/sh', ['-c', script, 'git', '-C', options.directory, ...args], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: {
+      PATH: options.searchPath,
+      GIT_TERMINAL_PROMPT: '0',
+      GIT_CONFIG_NOSYSTEM: '1',
+      GIT_CONFIG_GLOBAL: '/dev/null',
+      GIT_ALLOW_PROTOCOL: options.local ? 'file' : 'http:https',
+      GIT_LFS_SKIP_SMUDGE: '1',
+      GIT_CONFIG_COUNT: String(entries.length),
+      ...Object.fromEntries(entries.map(([key], index) => [`GIT_CONFIG_KEY_${index}`, key])),
+      ...Object.fromEntries(entries.map(([, value], index) => [`GIT_CONFIG_VALUE_${index}`, value])),
+    },
+    signal: options.signal,
+    killSignal: 'SIGKILL',
+  })
+  child.stdin.on('error', () => {})
+  const succeeded = new Promise<boolean>((resolve) => {
+    child.on('error', () => resolve(false))
+    child.on('close', (code) => resolve(code === 0))
+  })
+  return { child, succeeded }
+}
+
+/** Whether it succeeded; what it says goes into the log. */
+export async function runGit(
+  args: string[],
+  options: GitOptions,
+  log: BuildLog,
+  more: Record<string, string> = {},
+): Promise<boolean> {
+  const { child, succeeded } = startGit(args, options, more)
+  child.stdin.end()
+  child.stdout.on('data', (chunk) => log.output('stdout', chunk))
+  child.stderr.on('data', (chunk) => log.output('stderr', chunk))
+  const result = await succeeded
+  log.endCommand()
+  return result
+}
+
+/** What a command prints, split at NUL; null if it failed or said more than it may. */
+export async function* readRecords(args: string[], options: GitOptions, mostBytes: number): AsyncGenerator<Buffer> {
+  const { child, succeeded } = startGit(args, options)
+  child.stdin.end()
+  child.stderr.resume()
+  try {
+    const reader = new ByteReader(child.stdout)
+    for (let record = await reader.until(0, mostBytes); record; record = await reader.until(0, mostBytes)) yield record
+    options.signal.throwIfAborted()
+    if (!(await succeeded)) throw new Error(`git ${args[0]} failed`)
+  } finally {
+    child.kill('SIGKILL')
+  }
+}
+
+export type ObjectReader = {
+  /** Content of blobs, in the order asked for; each is taken before the next is asked for. */
+  read(blobs: Iterable<{ hash: string; size: number }>): AsyncGenerator<FileContent>
+  close(): void
+}
+
+const newline = 0x0a
+const askedAhead = 64
+
+/** One process for all of them: starting git costs more than reading most files. */
+export function openObjects(options: GitOptions): ObjectReader {
+  const { child } = startGit(['cat-file', '--batch'], options)
+  child.stderr.resume()
+  const reader = new ByteReader(child.stdout)
+  return {
+    async *read(blobs) {
+      const asked: { hash: string; size: number }[] = []
+      const queue = blobs[Symbol.iterator]()
+      const ask = () => {
+        for (let next = queue.next(); !next.done; next = queue.next()) {
+          child.stdin.write(`${next.value.hash}\n`)
+          if (asked.push(next.value) >= askedAhead) return
+        }
+      }
+      ask()
+      for (let blob = asked.shift(); blob; blob = asked.shift()) {
+        if (asked.length < askedAhead / 2) ask()
+        const header = await reader.until(newline, 200)
+        const { hash, size } = blob
+        if (header?.toString('latin1') !== `${hash} blob ${size}`) throw new Error(`git does not find the blob ${hash}`)
+        yield { whole: () => reader.take(size), stream: () => reader.stream(size) }
+        await reader.take(1)
+      }
+    },
+    close: () => void child.kill('SIGKILL'),
+  }
+}

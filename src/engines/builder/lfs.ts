@@ -1,0 +1,44 @@
+// Files that git-lfs keeps outside of the repository: fetched where the program is installed, and refused where not.
+import { find } from '../../sandbox/tools.ts'
+import { BuildFailure } from './failure.ts'
+import { type GitOptions, runGit } from './git.ts'
+import type { BuildLog } from './log.ts'
+import type { Source } from './source.ts'
+
+const longestAttributes = 256 << 10
+const mostAttributeFiles = 100
+
+/** Whether the commit uses it; then everything it needs is in the bare repository. */
+export async function fetchLfs(source: Source, git: GitOptions, url: string, log: BuildLog): Promise<boolean> {
+  const path = await attributesWithLfs(source)
+  if (path === null) return false
+  const fail = (why: string) => new BuildFailure('lfs_unavailable', `${path} keeps files in Git LFS, ${why}.`)
+  if (source.submodules.some((module) => path.startsWith(`${module.path}/`))) {
+    throw fail('which is not fetched for submodules')
+  }
+  if ((await find('git-lfs', git.searchPath)) === undefined) {
+    throw fail('and this installation has no git-lfs (Debian: apt install git-lfs). Ask its operator to install it')
+  }
+  log.system('Fetching files from Git LFS')
+  const settings: Record<string, string> = {
+    'remote.origin.url': git.local ? `file://${url}` : url,
+    // Counts for more than .lfsconfig of the repository, which could name any host that this machine reaches.
+    ...(git.local ? {} : { 'lfs.url': `${url.replace(/\/+$/, '')}/info/lfs` }),
+    'lfs.concurrenttransfers': '4',
+  }
+  const fetched = await runGit(['lfs', 'fetch', 'origin', source.commit], git, log, settings)
+  git.signal.throwIfAborted()
+  if (!fetched) throw fail('which could not be fetched; the log tells why')
+  return true
+}
+
+async function attributesWithLfs(source: Source): Promise<string | null> {
+  let files = 0
+  for (const path of source.entries.keys()) {
+    if (path !== '.gitattributes' && !path.endsWith('/.gitattributes')) continue
+    if (++files > mostAttributeFiles) return null
+    const text = await source.text(path, longestAttributes)
+    if (text !== null && /^[^#\n]*\bfilter=lfs\b/m.test(text)) return path
+  }
+  return null
+}

@@ -1,0 +1,118 @@
+// Follows symbolic links of an output in memory: the disk is never asked where a link leads.
+import { BuildFailure } from './failure.ts'
+
+export type LinkedTree<File> = {
+  files: ReadonlyMap<string, File>
+  /** Path → target, as it is written in the link. */
+  links: ReadonlyMap<string, string>
+  /** Those that hold nothing may be left out. */
+  folders?: Iterable<string>
+  /** Absolute paths in targets begin with it. */
+  root: string
+}
+
+const mostHops = 40
+
+type Place = { path: string; is: 'file' | 'folder' } | 'outside' | 'absent'
+
+/**
+ * The files, and once more those that links lead to. A link to a folder is followed once: where it leads back into
+ * itself, it ends.
+ */
+export function followLinks<File>(tree: LinkedTree<File>, mostFiles: number): Map<string, File> {
+  const found = new Map(tree.files)
+  if (tree.links.size === 0) return found
+  const children = childrenOf([...tree.files.keys(), ...tree.links.keys()])
+  for (const folder of tree.folders ?? []) if (!children.has(folder)) children.set(folder, new Set())
+  let steps = 0
+
+  function put(path: string, file: File): void {
+    found.set(path, file)
+    count()
+  }
+
+  /** Folders that link to each other are walked in every order there is, also where they hold no file. */
+  function count(): void {
+    if (++steps > mostFiles)
+      throw new BuildFailure('output_too_large', `Links make more than ${mostFiles} files of it.`)
+  }
+
+  /** Puts what a folder holds below another path; `within` are the folders that are being followed. */
+  function putFolder(folder: string, below: string, within: readonly string[]): void {
+    count()
+    for (const name of children.get(folder) ?? []) {
+      const from = join(folder, name)
+      const to = join(below, name)
+      const file = tree.files.get(from)
+      if (file !== undefined) put(to, file)
+      else if (tree.links.has(from)) follow(from, to, within)
+      else putFolder(from, to, within)
+    }
+  }
+
+  function follow(link: string, to: string, within: readonly string[]): void {
+    const place = resolve(tree, children, link)
+    if (place === 'outside') throw refused(link, 'is a link that leaves the output directory')
+    if (place === 'absent') throw refused(link, `is a link to ${tree.links.get(link)}, which is not there`)
+    if (place.is === 'file') return void put(to, tree.files.get(place.path)!)
+    // It holds the link itself, or one that is being followed.
+    if (within.some((open) => open === place.path)) return
+    putFolder(place.path, to, [...within, place.path])
+  }
+
+  for (const link of tree.links.keys()) follow(link, link, [])
+  return found
+}
+
+const join = (folder: string, name: string) => (folder === '' ? name : `${folder}/${name}`)
+
+const refused = (link: string, why: string) =>
+  new BuildFailure('output_unsafe', `${link} ${why}, so it cannot be published.`)
+
+/** The names in each folder. */
+function childrenOf(paths: string[]): Map<string, Set<string>> {
+  const children = new Map<string, Set<string>>([['', new Set()]])
+  for (const path of paths) {
+    const parts = path.split('/')
+    for (let depth = 0; depth < parts.length; depth++) {
+      const folder = parts.slice(0, depth).join('/')
+      const names = children.get(folder)
+      if (names) names.add(parts[depth]!)
+      else children.set(folder, new Set([parts[depth]!]))
+    }
+  }
+  return children
+}
+
+/** Where a link ends, name by name as the kernel would go, but never above the root. */
+function resolve<File>(tree: LinkedTree<File>, children: Map<string, Set<string>>, link: string): Place {
+  const at: string[] = []
+  const ahead = link.split('/').reverse()
+  let hops = 0
+  while (ahead.length > 0) {
+    const name = ahead.pop()!
+    if (name === '' || name === '.') continue
+    if (name === '..') {
+      if (at.pop() === undefined) return 'outside'
+      continue
+    }
+    at.push(name)
+    const path = at.join('/')
+    const target = tree.links.get(path)
+    if (target === undefined) {
+      if (tree.files.has(path) && ahead.length > 0) return 'absent'
+      if (!tree.files.has(path) && !children.has(path)) return 'absent'
+      continue
+    }
+    if (++hops > mostHops) return 'absent'
+    at.pop()
+    if (!target.startsWith('/')) ahead.push(...target.split('/').reverse())
+    else if (target !== tree.root && !target.startsWith(`${tree.root}/`)) return 'outside'
+    else {
+      at.length = 0
+      ahead.push(...target.slice(tree.root.length).split('/').reverse())
+    }
+  }
+  const path = at.join('/')
+  return { path, is: tree.files.has(path) ? 'file' : 'folder' }
+}

@@ -1,0 +1,94 @@
+// Which directory a build publishes, and what to tell its owner when there is none.
+import type { Build } from '../../services/builds.ts'
+import { BuildFailure } from './failure.ts'
+import type { PackerPlan } from './packer.ts'
+
+export type Candidate = PackerPlan['candidates'][number]
+
+// Where each framework writes, as its own defaults have it.
+const frameworkOutputs: Partial<Record<Build['framework'], string[]>> = {
+  vite: ['dist'],
+  react: ['dist', 'build'],
+  vue: ['dist'],
+  svelte: ['dist', 'public'],
+  astro: ['dist'],
+  next: ['out'],
+  nuxt: ['.output/public', 'dist'],
+  sveltekit: ['build'],
+  remix: ['build/client', 'public'],
+  gatsby: ['public'],
+  eleventy: ['_site'],
+  hugo: ['public'],
+  docusaurus: ['build'],
+}
+
+// The usual names where no framework says one. Sources are kept in some of them too: those need a first page.
+const usualOutputs = [
+  { path: 'dist', needsIndex: false },
+  { path: 'build', needsIndex: true },
+  { path: 'out', needsIndex: false },
+  { path: '_site', needsIndex: false },
+  { path: 'public', needsIndex: true },
+]
+
+/** Never the whole tree after a build: it holds the sources, and whatever they hold. */
+export function outputsOf(build: Build, isBuilt: boolean): Candidate[] {
+  if (build.outputDirectory !== null) return [{ path: build.outputDirectory, needsIndex: false }]
+  const own = frameworkOutputs[build.framework]
+  if (own) return own.map((path, index) => ({ path, needsIndex: index > 0 }))
+  if (isBuilt) return usualOutputs
+  return [{ path: '.', needsIndex: true }]
+}
+
+// What a file at the root tells about a project that is no site.
+const signs: [file: RegExp, what: string][] = [
+  [/^(requirements\.txt|pyproject\.toml|manage\.py|Pipfile|setup\.py)$/, 'a Python project'],
+  [/^(Gemfile|config\.ru)$/, 'a Ruby project'],
+  [/^(composer\.json|index\.php)$/, 'a PHP project'],
+  [/^go\.mod$/, 'a Go project'],
+  [/^Cargo\.toml$/, 'a Rust project'],
+  [/^(pom\.xml|build\.gradle(\.kts)?)$/, 'a Java project'],
+  [/^mix\.exs$/, 'an Elixir project'],
+  [/^(.*\.csproj|.*\.sln)$/, 'a .NET project'],
+  [/^(Dockerfile|Containerfile|compose\.ya?ml|docker-compose\.ya?ml)$/, 'a container image'],
+]
+
+/** What was looked for, what was seen, and which setting helps. */
+export function outputMissing(
+  candidates: Candidate[],
+  seen: string[],
+  recipe: { build: string | null },
+  build: Pick<Build, 'framework' | 'outputDirectory'>,
+): BuildFailure {
+  const names = [...new Set(seen)].filter((name) => name !== '.git').sort()
+  const folders = candidates.map(({ path, needsIndex }) => {
+    if (path === '.') return 'an index.html at the root'
+    return needsIndex ? `${path} with an index.html` : path
+  })
+  const when = recipe.build ? ` after ${recipe.build}` : ''
+  const looked = `Nothing to publish was found${when}: looked for ${folders.join(', ')}.`
+  const [sign] = names.flatMap((name) => signs.filter(([file]) => file.test(name)).map(([, what]) => ({ name, what })))
+  const shown = names.slice(0, 12).join(', ') + (names.length > 12 ? ' and more' : '')
+  const saw = sign ? `${sign.name}: ${sign.what}.` : names.length > 0 ? `There is ${shown}.` : 'The folder is empty.'
+  return new BuildFailure('output_missing', `${looked} ${saw} ${cureOf(names, sign !== undefined, recipe, build)}`)
+}
+
+function cureOf(
+  names: string[],
+  foreign: boolean,
+  recipe: { build: string | null },
+  { framework, outputDirectory }: Pick<Build, 'framework' | 'outputDirectory'>,
+): string {
+  if (outputDirectory !== null) return 'Set outputDirectory to the folder that the build writes.'
+  const isNode = names.includes('package.json')
+  if (!recipe.build && frameworkOutputs[framework] && isNode) {
+    return `The framework is ${framework}, but there is no build: add a build script to package.json or set buildCommand.`
+  }
+  if (!recipe.build && isNode) {
+    return 'Set buildCommand and outputDirectory, or framework to node if it is a server that npm start starts.'
+  }
+  if (foreign) return 'Set buildCommand and outputDirectory if it makes a site; servers run where framework is node.'
+  return recipe.build
+    ? 'Set outputDirectory to the folder that the build writes.'
+    : 'Set outputDirectory to the folder that holds the site, or rootDirectory to where the project is.'
+}

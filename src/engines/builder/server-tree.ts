@@ -1,0 +1,85 @@
+// The end of a server's build: its tree is laid out anew from the packer's stream, and run from there.
+import { createWriteStream } from 'node:fs'
+import { mkdir, open, rename, symlink } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { removeTree } from '../../remove-tree.ts'
+import type { Entry, Limits } from './entries.ts'
+import { BuildFailure } from './failure.ts'
+
+export const serverLimits: Limits = { entries: 300_000, bytes: 4 * 1024 ** 3, pathBytes: 3000, depth: 200 }
+
+const largeBytes = 4 << 20
+const writesAtOnce = 16
+
+/**
+ * Writes into a directory that nobody else knows of, and only with names that were checked. Links come last, so
+ * nothing is ever written through one.
+ */
+export async function layOut(entries: AsyncIterable<Entry>, directory: string): Promise<void> {
+  const aside = `${directory}.new`
+  await removeTree(aside)
+  await mkdir(aside, { recursive: true, mode: 0o755 })
+  const made = new Set(['.'])
+  const links: { path: string; target: string }[] = []
+  const running = new Set<Promise<void>>()
+  let failure: unknown
+
+  async function makeFolder(path: string): Promise<void> {
+    if (made.has(path)) return
+    await makeFolder(dirname(path))
+    await mkdir(join(aside, path), { mode: 0o755 }).catch(refuse(path))
+    made.add(path)
+  }
+
+  for await (const entry of entries) {
+    if (entry.kind === 'link') {
+      links.push(entry)
+      continue
+    }
+    await makeFolder(entry.kind === 'directory' ? entry.path : dirname(entry.path))
+    if (entry.kind === 'directory') continue
+    const { path } = entry
+    const place = join(aside, path)
+    const mode = entry.executable ? 0o755 : 0o644
+    if (entry.size > largeBytes) {
+      await pipeline(entry.content.stream(), createWriteStream(place, { flags: 'wx', mode })).catch(refuse(path))
+      continue
+    }
+    const content = await entry.content.whole()
+    const writing: Promise<void> = write(place, content, mode)
+      .catch(refuse(path))
+      .catch((error) => {
+        failure ??= error
+      })
+      .finally(() => running.delete(writing))
+    running.add(writing)
+    if (running.size >= writesAtOnce) await Promise.race(running)
+    if (failure) break
+  }
+  await Promise.all(running)
+  if (failure) throw failure
+  for (const { path, target } of links) {
+    await makeFolder(dirname(path))
+    await symlink(target, join(aside, path)).catch(refuse(path))
+  }
+  await removeTree(directory)
+  await rename(aside, directory)
+}
+
+async function write(place: string, content: Buffer, mode: number): Promise<void> {
+  const file = await open(place, 'wx', mode)
+  try {
+    await file.writeFile(content)
+  } finally {
+    await file.close()
+  }
+}
+
+/** A name that is taken is the packer's doing; a full disk is ours. */
+function refuse(path: string): (error: NodeJS.ErrnoException) => never {
+  return (error) => {
+    if (error.code !== 'EEXIST' && error.code !== 'ENOTDIR') throw error
+    throw new BuildFailure('output_unsafe', `${path} is there twice, so it cannot be published.`)
+  }
+}

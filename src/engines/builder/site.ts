@@ -1,0 +1,104 @@
+// The end of a static build: what is published goes into the store by its content, and its names into the manifest.
+import type { Artifacts, Manifest, StoredFile } from '../../artifacts.ts'
+import { checkPath, type Entry, type FileContent, type Limits } from './entries.ts'
+import { BuildFailure } from './failure.ts'
+import { followLinks } from './links.ts'
+import type { Candidate } from './output.ts'
+import type { Source, TreeEntry } from './source.ts'
+
+export const siteLimits: Limits = { entries: 50_000, bytes: 2 * 1024 ** 3, pathBytes: 1024, depth: 64 }
+/** Never part of a site, also where a project serves its whole tree. */
+export const neverPublished = ['.git', 'node_modules']
+
+const storesAtOnce = 8
+
+/** Stores what comes; small files side by side, large ones as they stream. */
+export async function storeSite(
+  artifacts: Artifacts,
+  entries: AsyncIterable<Entry>,
+  inside: string,
+): Promise<Manifest['files']> {
+  const files = new Map<string, StoredFile>()
+  const links = new Map<string, string>()
+  const folders: string[] = []
+  const seen = new Map<string, string>()
+  const running = new Set<Promise<void>>()
+  let failure: unknown
+  for await (const entry of entries) {
+    if (entry.kind === 'directory') {
+      folders.push(entry.path)
+      continue
+    }
+    refuseTwins(seen, entry.path)
+    if (entry.kind === 'link') links.set(entry.path, entry.target)
+    else if (entry.size > artifacts.mostBufferedBytes) {
+      files.set(entry.path, await artifacts.store(entry.path, entry.size, entry.content.stream()))
+    } else {
+      const content = await entry.content.whole()
+      const storing: Promise<void> = artifacts
+        .store(entry.path, content.length, [content])
+        .then((stored) => void files.set(entry.path, stored))
+        .catch((error) => {
+          failure ??= error
+        })
+        .finally(() => running.delete(storing))
+      running.add(storing)
+      if (running.size >= storesAtOnce) await Promise.race(running)
+      if (failure) break
+    }
+  }
+  await Promise.all(running)
+  if (failure) throw failure
+  const published = followLinks({ files, links, folders, root: inside }, siteLimits.entries)
+  if (published.size === 0) throw new BuildFailure('output_missing', 'The output directory is empty.')
+  return Object.fromEntries([...published].sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+/** Two names that look the same are one for visitors, and on other systems one file: which of them is meant? */
+function refuseTwins(seen: Map<string, string>, path: string): void {
+  const normal = path.normalize('NFC')
+  const other = seen.get(normal)
+  if (other !== undefined) {
+    const names = other === path ? `${path} is there twice` : `${path} and another file have the same name in Unicode`
+    throw new BuildFailure('output_unsafe', `${names}, so they cannot be published.`)
+  }
+  seen.set(normal, path)
+}
+
+/** The output of a commit that needs no build, or the names at its root directory where there is none. */
+export function outputInSource(
+  source: Source,
+  root: string,
+  candidates: Candidate[],
+): { path: string; entries: TreeEntry[] } | { missing: string[] } {
+  const below = (prefix: string) => [...source.entries].filter(([path]) => path.startsWith(prefix))
+  for (const { path, needsIndex } of candidates) {
+    const prefix = path === '.' ? root : `${root}${path}/`
+    if (needsIndex && source.entries.get(`${prefix}index.html`)?.kind === undefined) continue
+    const found = below(prefix)
+    if (found.length > 0) return { path: prefix, entries: found.map(([, entry]) => entry) }
+  }
+  const names = below(root).map(([path]) => path.slice(root.length).split('/', 1)[0]!)
+  return { missing: [...new Set(names)].slice(0, 200) }
+}
+
+/** Files of a commit in the form in which the packer's come, held to the same limits. */
+export async function* entriesOfSource(
+  source: Source,
+  output: { path: string; entries: TreeEntry[] },
+): AsyncGenerator<Entry> {
+  const skip = Buffer.byteLength(output.path, 'latin1')
+  const wanted = output.entries
+    .map((entry) => ({ ...entry, path: checkPath(entry.name.subarray(skip), siteLimits) }))
+    .filter(({ path }) => !path.split('/').some((name) => neverPublished.includes(name)))
+  const bytes = wanted.reduce((sum, { size }) => sum + size, 0)
+  if (wanted.length > siteLimits.entries)
+    throw new BuildFailure('output_too_large', `The output is more than ${siteLimits.entries} files.`)
+  if (bytes > siteLimits.bytes) throw new BuildFailure('output_too_large', 'The output is larger than 2048 MiB.')
+  let next = 0
+  for await (const content of source.read(wanted)) {
+    const { path, size, kind } = wanted[next++]!
+    if (kind === 'link') yield { kind, path, target: (await content.whole()).toString() }
+    else yield { kind, path, executable: false, size, content: content as FileContent }
+  }
+}

@@ -1,0 +1,51 @@
+// Where the submodules of a commit are cloned from: the repository host of this installation, and nowhere else.
+import { BuildFailure } from './failure.ts'
+import { type GitOptions, readRecords } from './git.ts'
+
+const longestRecord = 8_192
+const mostRecords = 1_000
+
+/** Path → address, as .gitmodules of the commit has them. */
+export async function submoduleUrls(git: GitOptions, commit: string): Promise<Map<string, string>> {
+  const sections = new Map<string, { path?: string; url?: string }>()
+  let records = 0
+  try {
+    for await (const record of readRecords(
+      ['config', '--blob', `${commit}:.gitmodules`, '-z', '--list'],
+      git,
+      longestRecord,
+    )) {
+      const [, name, key, value] = /^submodule\.(.*)\.(path|url)\n(.*)$/s.exec(record.toString('latin1')) ?? []
+      if (name !== undefined) sections.set(name, { ...sections.get(name), [key!]: value })
+      if (++records > mostRecords) break
+    }
+  } catch {
+    git.signal.throwIfAborted()
+    // No .gitmodules, or one that git cannot read: each submodule is then refused by its name.
+  }
+  return new Map([...sections.values()].flatMap(({ path, url }) => (path && url ? [[path, url] as const] : [])))
+}
+
+/**
+ * The address of one submodule. Git on the host would go wherever an address says, also to services within the network,
+ * so only the operator's own repository host counts.
+ */
+export function submoduleUrl(url: string | undefined, path: string, parent: string, urlTemplate: string): string {
+  const refuse = (why: string) => new BuildFailure('clone_failed', `The submodule ${path} cannot be cloned: ${why}.`)
+  if (url === undefined) throw refuse('.gitmodules does not tell its address')
+  const host = new URL(urlTemplate.replace('{repo}', 'owner/repository'))
+  const asked = addressOf(url, parent, host)
+  if (asked === null) throw refuse(`${url} is no address of a repository`)
+  if (asked.origin !== host.origin || asked.username || asked.password) {
+    throw refuse(`it is at ${asked.host || url}, and submodules are cloned from ${host.host} only`)
+  }
+  return asked.href
+}
+
+function addressOf(url: string, parent: string, host: URL): URL | null {
+  if (/^\.\.?\//.test(url)) return URL.canParse(parent) ? new URL(url, `${parent.replace(/\/+$/, '')}/`) : null
+  // The form of SSH, as in git@example.com:owner/repository.git: the same repository is asked for over HTTP.
+  const [, sshHost, sshPath] = /^(?:ssh:\/\/)?git@([a-z0-9.-]+)(?::\d+\/|[:/])(.+)$/i.exec(url) ?? []
+  if (sshHost?.toLowerCase() === host.hostname) return new URL(`/${sshPath}`, host.origin)
+  return /^https?:\/\//i.test(url) && URL.canParse(url) ? new URL(url) : null
+}

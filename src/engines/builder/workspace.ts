@@ -1,0 +1,190 @@
+// The directories of one build on the host, and what sandboxes do in them besides the customer's commands.
+import { mkdir, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Exit, Sandbox, SandboxedCommand } from '../../sandbox/sandbox.ts'
+import type { Build } from '../../services/builds.ts'
+import { type CacheNote, type Caches, cachedFolders } from './cache.ts'
+import { BuildFailure } from './failure.ts'
+import type { BuildLog } from './log.ts'
+import type { Source } from './source.ts'
+
+/**
+ * The host makes these directories, mounts them and removes them. It opens nothing that sandboxes made in them.
+ *
+ *     <build>/git          the bare repository, which only the host writes
+ *     <build>/room/tree    what the build works on
+ *     <build>/room/cache   `downloads` and `folders`, and the host's own note
+ *
+ * Tree and cache lie in one mount for the steps below, so that folders move between them by renaming. The customer's
+ * commands see the tree and the downloads alone, each as a mount of its own, and cannot write to their parent.
+ */
+export type Workspace = {
+  tree: string
+  downloads: string
+  /** For git in the tree, which takes its objects from the bare repository. */
+  repository: { host: string; inside: string }
+  /** Checks the commit out and brings the cache in; whether the cached dependencies are those of the key. */
+  fill(source: Source, key: string | null): Promise<boolean>
+  /** Takes the cache out of the tree and gives it back; without a key the dependencies are of no more use. */
+  saveCache(key: string | null): Promise<void>
+}
+
+export type WorkspaceOptions = {
+  sandbox: Sandbox
+  caches: Caches
+  build: Build
+  /** `<build>`; exists. */
+  directory: string
+  /** Root directory of the project, without a slash at its end; empty for the repository's own. */
+  root: string
+  limits: SandboxedCommand['limits']
+  log: BuildLog
+  signal: AbortSignal
+}
+
+const repositoryInside = '/opt/berth/git'
+// Mounted where otherwise the tree is.
+const roomInside = '/build'
+const borrowedInside = '/borrowed'
+
+// The customer's code does not run here, but its files are handled: names are quoted, and links lead nowhere but into
+// the sandbox.
+const FILL = `
+set -e
+cd "$ROOM/tree"
+git init -q -b main --template= .
+mkdir -p .git/objects/info
+printf '%s\\n' "$REPOSITORY/objects" > .git/objects/info/alternates
+if [ -f "$REPOSITORY/shallow" ]; then cp "$REPOSITORY/shallow" .git/shallow; fi
+git -c advice.detachedHead=false checkout -q --force "$COMMIT"
+while [ $# -gt 0 ]; do
+  GIT_INDEX_FILE=.git/submodule git read-tree "$2"
+  GIT_INDEX_FILE=.git/submodule git checkout-index -a -f --prefix="$1/"
+  rm -f .git/submodule
+  shift 2
+done
+if [ -z "$FROM" ]; then exit 0; fi
+cd "$ROOM/tree/$ROOT"
+for number in $FOLDERS; do
+  eval "name=\\$FOLDER_$number"
+  if [ -e "$name" ] || [ -L "$name" ] || [ ! -d "$FROM/$number" ]; then continue; fi
+  if mkdir -p -- "./$name" && rmdir -- "./$name" && $BRING "$FROM/$number" "./$name"; then echo "brought $number"; fi
+done
+`
+
+const SAVE = `
+cd "$ROOM/tree/$ROOT" || exit 0
+for number in $FOLDERS; do
+  eval "name=\\$FOLDER_$number"
+  rm -rf "$ROOM/cache/folders/$number"
+  if [ -d "$name" ] && [ ! -L "$name" ] && mv "./$name" "$ROOM/cache/folders/$number"; then echo "saved $number"; fi
+done
+cd "$ROOM/cache"
+du -s -k . | sed 's/[^0-9].*//; s/^/kb /'
+`
+
+// git-lfs finds what the host fetched, and asks nobody.
+const lfsFilter = [
+  ['filter.lfs.smudge', 'git-lfs smudge -- %f'],
+  ['filter.lfs.process', 'git-lfs filter-process'],
+  ['filter.lfs.required', 'true'],
+] as const
+
+function lfsEnvironment(): Record<string, string> {
+  const settings = lfsFilter.flatMap(([key, value], index) => [
+    [`GIT_CONFIG_KEY_${index}`, key],
+    [`GIT_CONFIG_VALUE_${index}`, value],
+  ])
+  const storage = lfsFilter.length
+  return {
+    ...Object.fromEntries(settings),
+    [`GIT_CONFIG_KEY_${storage}`]: 'lfs.storage',
+    [`GIT_CONFIG_VALUE_${storage}`]: `${repositoryInside}/lfs`,
+    GIT_CONFIG_COUNT: String(storage + 1),
+  }
+}
+
+export async function openWorkspace(options: WorkspaceOptions): Promise<Workspace> {
+  const { sandbox, caches, build, directory, root, limits, log, signal } = options
+  const room = join(directory, 'room')
+  const [tree, cache, borrowed] = [join(room, 'tree'), join(room, 'cache'), join(directory, 'borrowed')]
+  const repository = { host: join(directory, 'git'), inside: repositoryInside }
+  await mkdir(room, { mode: 0o755 })
+  await sandbox.makeDirectory(tree)
+  const taken = await caches.take(build, cache)
+  const known: CacheNote | null = taken?.note ?? null
+  const isOwn = taken?.own ?? false
+  if (known && !isOwn) await rename(cache, borrowed)
+  if (!isOwn) {
+    await mkdir(cache, { mode: 0o755 })
+    await sandbox.makeDirectory(join(cache, 'downloads'))
+    await sandbox.makeDirectory(join(cache, 'folders'))
+  }
+
+  const names = Object.fromEntries(cachedFolders.map((name, number) => [`FOLDER_${number}`, name]))
+  const environment = {
+    ...names,
+    HOME: '/tmp',
+    ROOM: roomInside,
+    ROOT: root,
+    FOLDERS: cachedFolders.map((_, number) => number).join(' '),
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_CONFIG_GLOBAL: '/dev/null',
+  }
+
+  /** Runs one of the scripts above; returns what it printed. */
+  async function run(script: string, more: Partial<SandboxedCommand>, args: string[] = []): Promise<[Exit, string]> {
+    let printed = ''
+    const process = sandbox.run({
+      argv: ['/bin/sh', '-c', script, 'berth', ...args],
+      workTree: room,
+      environment: { ...environment, ...more.environment },
+      readOnly: more.readOnly ?? [],
+      limits: { ...limits, timeoutMs: Math.min(limits.timeoutMs, 600_000) },
+      onOutput(stream, chunk) {
+        if (stream === 'stderr') log.output(stream, chunk)
+        else printed = (printed + chunk).slice(-2000)
+      },
+    })
+    const cancel = () => void process.kill()
+    signal.addEventListener('abort', cancel)
+    const exit = await process.exited.finally(() => signal.removeEventListener('abort', cancel))
+    log.endCommand()
+    return [exit, printed]
+  }
+
+  return {
+    tree,
+    downloads: join(cache, 'downloads'),
+    repository,
+    async fill(source, key) {
+      const borrows = known !== null && !isOwn
+      const from = borrows ? `${borrowedInside}/folders` : known ? `${roomInside}/cache/folders` : ''
+      const more = {
+        readOnly: borrows ? [repository, { host: borrowed, inside: borrowedInside }] : [repository],
+        environment: {
+          ...(source.usesLfs ? lfsEnvironment() : {}),
+          REPOSITORY: repositoryInside,
+          COMMIT: source.commit,
+          FROM: from,
+          BRING: borrows ? 'cp -a' : 'mv',
+        },
+      }
+      const modules = source.submodules.flatMap(({ path, commit }) => [path, commit])
+      const [exit, printed] = await run(FILL, more, modules).finally(() => borrows && caches.giveBack(build, borrowed))
+      signal.throwIfAborted()
+      if (exit.reason === 'timeout') throw new BuildFailure('build_timeout', 'The checkout took too long.')
+      if (exit.reason === 'disk') throw new BuildFailure('build_out_of_disk', 'The repository is too large to build.')
+      if (exit.code !== 0)
+        throw new BuildFailure('clone_failed', 'The commit could not be checked out; the log tells why.')
+      return key !== null && known?.key === key && /^brought 0$/m.test(printed)
+    },
+    async saveCache(key) {
+      const [exit, printed] = await run(SAVE, {})
+      const kb = Number(/^kb (\d+)$/m.exec(printed)?.[1] ?? Number.NaN)
+      if (exit.code !== 0 || Number.isNaN(kb)) return
+      const folders = [...printed.matchAll(/^saved (\d)$/gm)].map(([, number]) => Number(number))
+      await caches.give(build, cache, { key, folders, kb, usedAt: new Date().toISOString() })
+    },
+  }
+}
