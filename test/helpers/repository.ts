@@ -1,27 +1,37 @@
 // Real bare git repositories, made by git itself.
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** `<root>/<owner>/<repository>.git` with one commit on `main`; returns the commit's full hash. */
+/** A symbolic link in place of a file. */
+export type Link = { link: string }
+
+/**
+ * `<root>/<owner>/<repository>.git` with one commit on `main`; returns the commit's full hash. `prepare` may do what
+ * files cannot say before the commit is made.
+ */
 export async function createRepository(
   root: string,
   repo: string,
-  files: Record<string, string> = { 'index.html': '<h1>hello</h1>\n' },
+  files: Record<string, string | Link> = { 'index.html': '<h1>hello</h1>\n' },
+  prepare: (tree: string) => Promise<unknown> = async () => {},
 ): Promise<string> {
   const bare = join(root, `${repo}.git`)
   const tree = await mkdtemp(join(tmpdir(), 'berth-tree-'))
   const git = (...args: string[]) => run('git', args, { cwd: tree })
   try {
     await git('init', '-q', '-b', 'main')
-    for (const [path, text] of Object.entries(files)) {
+    for (const [path, content] of Object.entries(files)) {
       await mkdir(dirname(join(tree, path)), { recursive: true })
-      await writeFile(join(tree, path), text)
+      await (typeof content === 'string'
+        ? writeFile(join(tree, path), content)
+        : symlink(content.link, join(tree, path)))
     }
+    await prepare(tree)
     await git('add', '-A')
     await git('-c', 'user.name=t', '-c', 'user.email=t@example.com', 'commit', '-qm', 'first')
     await mkdir(dirname(bare), { recursive: true })

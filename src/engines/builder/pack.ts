@@ -43,6 +43,8 @@ export async function pack<T>(options: PackOptions, receive: (packed: Packed) =>
     // Its last entry says that it was all; nobody need wait for the end of an idle sandbox.
     return await receive(await readPacked(await stdout.promise, limits))
   } catch (error) {
+    // What nobody reads any more would keep the sandbox from its end.
+    void stdout.promise.then((stream) => stream.destroy()).catch(() => {})
     await process.kill()
     signal.throwIfAborted()
     if (!(error instanceof CutShort)) throw error

@@ -8,14 +8,16 @@ import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
 import { createSandbox } from '../../../src/sandbox/sandbox.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { type GitHost, startGitHost } from '../../helpers/git-host.ts'
-import { createRepository } from '../../helpers/repository.ts'
+import { createRepository, type Link } from '../../helpers/repository.ts'
 
 export type Platform = {
   api: TestApi
   artifacts: Artifacts
   host: GitHost
   /** A project with a repository of these files. */
-  project(name: string, files: Record<string, string>, body?: object): Promise<void>
+  project(name: string, files: Record<string, string | Link>, body?: object): Promise<void>
+  /** Where the repositories are, for those that are made otherwise. */
+  repositories: string
   deploy(name: string, body?: object): Promise<string>
   /** The deployment when it has left BUILDING. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look at what came.
@@ -40,6 +42,7 @@ export async function startPlatform(environment: Record<string, string> = {}, wi
     api,
     artifacts,
     host,
+    repositories: root,
     async project(name, files, body = {}) {
       await createRepository(root, `acme/${name}`, files)
       const made = await api.call('POST', '/projects', { body: { name, repo: `acme/${name}`, ...body } })
