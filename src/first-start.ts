@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { chmod, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Config } from './config.ts'
@@ -12,11 +12,30 @@ import { createProject } from './services/projects.ts'
 
 const run = promisify(execFile)
 
-/** Others may pass through, because the embedded database runs as another user under root; secrets inside are 0600. */
+/** What Berth itself keeps in the data directory; PostgreSQL's part is its own user's. */
+const DIRECTORIES = ['artifacts', 'builds', 'ca', 'cache', 'repos']
+const SECRETS = ['secrets-key', 'test-key']
+
+/**
+ * Others may pass through, because the embedded database runs as another user under root, but they find every door
+ * closed: the user of a build that got out of its sandbox is one of them. Modes of an older installation are mended;
+ * other names are left alone, for somebody may have chosen a directory with files of his own.
+ */
 export async function makeDataDirectory(path: string): Promise<void> {
-  if (existsSync(path)) return
-  await mkdir(path, { recursive: true })
-  await chmod(path, 0o711)
+  if (!existsSync(path)) {
+    await mkdir(path, { recursive: true })
+    await chmod(path, 0o711)
+  }
+  for (const name of DIRECTORIES) await mkdir(join(path, name), { recursive: true, mode: 0o700 })
+  for (const name of [...DIRECTORIES, ...SECRETS]) await close(join(path, name))
+}
+
+/** Takes all rights from group and others, where that is for us to do. */
+async function close(path: string): Promise<void> {
+  const found = await stat(path).catch(() => undefined)
+  if (found === undefined || (found.mode & 0o077) === 0) return
+  const uid = process.getuid?.()
+  if (uid === 0 || uid === found.uid) await chmod(path, found.mode & 0o700)
 }
 
 export async function readSecretsKey(config: Config): Promise<Buffer> {

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { get } from 'node:http'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -143,6 +143,44 @@ describe('starting', () => {
     const child = berth(['serve'], { RATE_LIMIT_PER_MINUTE: 'many' })
     expect(await child.exited).toBe(1)
     expect(child.output()).toMatch(/^berth: RATE_LIMIT_PER_MINUTE is not valid/)
+  })
+})
+
+/** What the user of builds can read or write below the data directory, when no sandbox is in its way. */
+async function openToBuilds(): Promise<string[]> {
+  const data = join(dataDir, 'data')
+  const paths = (await readdir(data, { recursive: true })).map((path) => join(data, path))
+  const script = 'while read -r path; do if [ -r "$path" ] || [ -w "$path" ]; then echo "$path"; fi; done'
+  const user = ['--reuid', '61000', '--regid', '61000', '--clear-groups']
+  const found = execFileSync('setpriv', [...user, 'sh', '-c', script], { input: `${paths.join('\n')}\n` })
+  return found.toString().split('\n').filter(Boolean)
+}
+
+describe('the data directory', () => {
+  test.skipIf(process.getuid?.() !== 0)('is closed to the user of builds, also where it once was open', async () => {
+    // Otherwise the directory of the test is what keeps that user out.
+    await chmod(dataDir, 0o711)
+    const data = join(dataDir, 'data')
+    const first = berth()
+    await first.ready()
+    const made = await call('/deployments', { method: 'POST', body: JSON.stringify({ project: 'hello' }) })
+    const { id } = (await made.json()) as { id: string }
+    expect(await (await call(`/deployments/${id}?wait=30`)).json()).toMatchObject({ state: 'READY' })
+    const control = join(data, 'control')
+    await writeFile(control, '', { mode: 0o644 })
+    expect(await openToBuilds()).toEqual([control])
+    first.child.kill('SIGTERM')
+    expect(await first.exited).toBe(0)
+
+    for (const name of ['artifacts', 'builds', 'ca', 'cache', 'repos']) await chmod(join(data, name), 0o755)
+    for (const name of ['secrets-key', 'test-key']) await chmod(join(data, name), 0o644)
+    expect((await openToBuilds()).length).toBeGreaterThan(5)
+    const second = berth()
+    await second.ready()
+    expect(await openToBuilds()).toEqual([control])
+    expect((await stat(data)).mode & 0o777).toBe(0o711)
+    second.child.kill('SIGTERM')
+    expect(await second.exited).toBe(0)
   })
 })
 

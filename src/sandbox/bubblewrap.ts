@@ -12,6 +12,7 @@ import { startJanitor } from './janitor.ts'
 import { ETC, systemMounts } from './mounts.ts'
 import { type Host, runInBubblewrap } from './run.ts'
 import type { SandboxOptions } from './sandbox.ts'
+import { seccompFilter } from './seccomp.ts'
 import { find, findTools } from './tools.ts'
 
 // Not root, so that whoever breaks out is nobody; not `nobody`, whose processes and files are others'. Debian and
@@ -37,6 +38,7 @@ export async function openBubblewrap(options: SandboxOptions): Promise<Sandbox> 
     system,
     du: duIn(bwrap, system, root),
     inherited: inheritedDescriptors(),
+    seccomp: await writeFilter(runDirectory),
   }
   const running = new Set<SandboxedProcess>()
   const sandbox: Sandbox = {
@@ -74,7 +76,15 @@ async function makeRunDirectory(parent: string): Promise<string> {
   return directory
 }
 
-function warningOf({ groups, user }: Host): string | null {
+async function writeFilter(runDirectory: string): Promise<string | null> {
+  const filter = seccompFilter()
+  if (filter === null) return null
+  const path = join(runDirectory, 'seccomp.bpf')
+  await writeFile(path, filter, { mode: 0o600 })
+  return path
+}
+
+function warningOf({ groups, user, seccomp }: Host): string | null {
   const missing: string[] = []
   if (groups === undefined) {
     missing.push(
@@ -82,6 +92,7 @@ function warningOf({ groups, user }: Host): string | null {
     )
   }
   if (user === null) missing.push('Berth is not root, so sandboxed commands have its own user outside the sandbox.')
+  if (seccomp === null) missing.push(`No system call is refused on ${process.arch}, for which there is no filter.`)
   return missing.length === 0 ? null : missing.join(' ')
 }
 

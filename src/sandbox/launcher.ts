@@ -22,10 +22,14 @@ export type Launch = {
   listener: number | null
   /** Descriptors to cover. */
   inherited: number[]
+  /** File with the filter of system calls. */
+  seccomp: string | null
 }
 
 const STATUS_FD = 3
 const OPTIONS_FD = 4
+// Opened by the shell itself, over whatever was there; the highest that a plain shell can name.
+const SECCOMP_FD = 9
 
 const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 
@@ -48,10 +52,12 @@ function script(launch: Launch): string {
   const user = drop === null ? '' : `--reuid ${drop.uid} --regid ${drop.gid} --clear-groups`
   // The parent may have died before its death was subscribed to: bubblewrap itself does not look.
   const guard = `[ "$PPID" = ${process.pid} ] || exit 1; exec "$@"`
+  if (launch.seccomp !== null) lines.push(`exec ${SECCOMP_FD}< ${quote(launch.seccomp)}`)
+  const filter = launch.seccomp === null ? '' : `--seccomp ${SECCOMP_FD}`
   lines.push(
     `exec prlimit ${launch.resourceLimits.join(' ')} \\`,
     `  setpriv ${user} --pdeathsig KILL /bin/sh -c ${quote(guard)} berth \\`,
-    `  ${quote(launch.bwrap)} --args ${OPTIONS_FD} --json-status-fd ${STATUS_FD} -- "$@"`,
+    `  ${quote(launch.bwrap)} --args ${OPTIONS_FD} --json-status-fd ${STATUS_FD} ${filter} -- "$@"`,
   )
   return lines.join('\n')
 }

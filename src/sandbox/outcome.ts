@@ -64,7 +64,8 @@ export async function outcome(
 
 const signalNames = Object.entries(constants.signals) as [NodeJS.Signals, number][]
 
-function exit(code: number | null, reason: 'exit' | StopReason): Exit {
+/** From a code as a shell tells it, 128 + n for a signal; null for what we ended by SIGKILL. */
+export function exit(code: number | null, reason: 'exit' | StopReason): Exit {
   const number = code === null ? constants.signals.SIGKILL : code - 128
   return { code, signal: signalNames.find(([, value]) => value === number)?.[0] ?? null, reason }
 }

@@ -24,6 +24,8 @@ export type Host = {
   /** Measures directories from inside a sandbox. */
   du: Du
   inherited: number[]
+  /** File with the filter of system calls; null where there is none for this architecture. */
+  seccomp: string | null
 }
 
 const ISOLATION = [
@@ -133,6 +135,7 @@ async function execute(
       plan: plan && JSON.stringify(plan),
       listener: listener?.descriptor ?? null,
       inherited: host.inherited,
+      seccomp: host.seccomp,
     })
     // Ours accepts no connection from here on: the sandbox alone holds the socket.
     listener?.server.close()

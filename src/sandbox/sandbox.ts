@@ -14,6 +14,8 @@ export type SandboxOptions = {
   runDirectory?: string
   /** False does without them, as on machines where none can be made. */
   controlGroups?: boolean
+  /** For tests: how processes are held together without bubblewrap, in place of the best way that works here. */
+  containment?: 'pid-namespace' | 'marker'
 }
 
 /** `auto` takes bubblewrap if a command runs in it here and now; otherwise none, with the cause as a warning. */

@@ -1,10 +1,9 @@
-// The driver for development without bubblewrap: a plain process group, with deadline, disk watch and kill.
-import { spawn } from 'node:child_process'
+// The driver for development without bubblewrap: no protection, but deadline, disk watch, and an end for all processes.
 import { once } from 'node:events'
-import { mkdir } from 'node:fs/promises'
+import { access, constants, mkdir } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
+import { constants as system, tmpdir } from 'node:os'
+import { delimiter, dirname, join, resolve } from 'node:path'
 import { clearTimeout, setTimeout } from 'node:timers'
 import { setTimeout as delay } from 'node:timers/promises'
 import {
@@ -16,22 +15,29 @@ import {
   type SandboxedCommand,
   type SandboxedProcess,
 } from './command.ts'
+import { type Containment, openContainment } from './containment.ts'
 import { watchDisk } from './disk.ts'
 import { certificateEnvironment } from './egress.ts'
 import { BUILD, relative } from './mounts.ts'
+import { exit } from './outcome.ts'
 import type { SandboxOptions } from './sandbox.ts'
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1
-// A grandchild in a session of its own may hold the output open for ever.
+// Whoever holds the output open is gone by then; only one that escaped could hold it for ever.
 const OUTPUT_TIMEOUT_MS = 500
 
-export function openUnprotected(options: SandboxOptions, cause: string): Sandbox {
+export async function openUnprotected(options: SandboxOptions, cause: string): Promise<Sandbox> {
   const running = new Set<SandboxedProcess>()
+  const containment = await openContainment(options.searchPath, options.containment)
+  const sentences = [
+    `Commands run without a sandbox, with all rights of this server; for development only. ${cause}`,
+    ...(containment.gap === null ? [] : [containment.gap]),
+  ]
   return {
     driver: 'none',
-    warning: `Commands run without a sandbox, with all rights of this server; for development only. ${cause}`,
+    warning: sentences.join(' '),
     run(command) {
-      const started = start(options, command)
+      const started = start(options, containment, command)
       running.add(started)
       void started.exited.catch(() => {}).then(() => running.delete(started))
       return started
@@ -43,13 +49,13 @@ export function openUnprotected(options: SandboxOptions, cause: string): Sandbox
   }
 }
 
-function start(options: SandboxOptions, command: SandboxedCommand): SandboxedProcess {
+function start(options: SandboxOptions, containment: Containment, command: SandboxedCommand): SandboxedProcess {
   const stop = new AbortController()
   const { timeoutMs } = command.limits
   const deadline = timeoutMs > LONGEST_TIMER_MS ? undefined : setTimeout(() => stop.abort('timeout'), timeoutMs)
   const address = command.listen ? freeAddress() : Promise.resolve(null)
   const exited = address
-    .then((address) => execute(options, command, address, stop))
+    .then((address) => execute(options, containment, command, address, stop))
     .finally(() => clearTimeout(deadline))
   exited.catch(() => {})
   return {
@@ -64,6 +70,7 @@ function start(options: SandboxOptions, command: SandboxedCommand): SandboxedPro
 
 async function execute(
   options: SandboxOptions,
+  containment: Containment,
   command: SandboxedCommand,
   address: { host: string; port: number } | null,
   stop: AbortController,
@@ -78,50 +85,70 @@ async function execute(
   }
   if (address) environment.PORT = String(address.port)
   const cwd = join(workTree, relative(command.cwd ?? '.'))
-  if (stop.signal.aborted) return { code: null, signal: null, reason: stop.signal.reason }
-
-  const [program, ...rest] = command.argv
-  const child = spawn(program!, rest, {
-    cwd,
-    env: { ...environment, PWD: cwd },
-    detached: true,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+  const [name, ...rest] = command.argv
+  const program = await locate(name!, cwd, environment.PATH!)
+  if (stop.signal.aborted) return exit(null, stop.signal.reason)
+  const contained = containment.start([program, ...rest], { cwd, environment: { ...environment, PWD: cwd } })
+  const { child } = contained
+  let complaint = ''
   if (command.readStdout) command.readStdout(child.stdout)
   else child.stdout.on('data', (chunk: Buffer) => command.onOutput('stdout', chunk))
-  child.stderr.on('data', (chunk: Buffer) => command.onOutput('stderr', chunk))
+  child.stderr.on('data', (chunk: Buffer) => {
+    if (!contained.started()) complaint = (complaint + chunk.toString('latin1')).slice(-1000)
+    command.onOutput('stderr', chunk)
+  })
   const closed = once(child, 'close').catch(() => {})
   const { diskMb } = command.limits
   const caches = (command.caches ?? []).map(({ host }) => host)
   const disk = diskMb ? watchDisk({ tree: workTree, caches }, diskMb, () => stop.abort('disk')) : undefined
-  const signal = (name: NodeJS.Signals) => {
-    try {
-      if (child.pid !== undefined) process.kill(-child.pid, name)
-    } catch {
-      // The group is gone.
-    }
-  }
   let grace: NodeJS.Timeout | undefined
+  let forced = false
+  const kill = () => {
+    forced = true
+    void contained.kill()
+  }
   const end = () => {
-    if (stop.signal.reason !== 'killed') return signal('SIGKILL')
-    signal('SIGTERM')
-    grace = setTimeout(signal, GRACE_MS, 'SIGKILL')
+    if (stop.signal.reason !== 'killed') return kill()
+    void contained.terminate()
+    grace = setTimeout(kill, GRACE_MS)
   }
   stop.signal.addEventListener('abort', end)
   try {
-    const [code, name] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
-    signal('SIGKILL')
-    await Promise.race([closed, delay(OUTPUT_TIMEOUT_MS)])
-    child.stdout.destroy()
+    const [code, signalName] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
+    clearTimeout(grace)
+    await contained.gone()
+    // A reader of its own takes what is left at its own pace.
+    if (!command.readStdout) {
+      await Promise.race([closed, delay(OUTPUT_TIMEOUT_MS)])
+      child.stdout.destroy()
+    }
     child.stderr.destroy()
-    return { code, signal: name, reason: stop.signal.aborted ? stop.signal.reason : 'exit' }
+    const aborted = stop.signal.aborted
+    if (!aborted && !contained.started()) throw new Error(complaint.trim() || 'no output')
+    const own = code ?? (signalName === null ? null : 128 + system.signals[signalName])
+    return exit(forced || !contained.started() ? null : own, aborted ? stop.signal.reason : 'exit')
   } catch (error) {
-    throw new SandboxError(`${program} could not be started: ${(error as Error).message}`)
+    throw new SandboxError(`${name} could not be started: ${(error as Error).message}`)
   } finally {
     disk?.stop()
     clearTimeout(grace)
     stop.signal.removeEventListener('abort', end)
+    await contained.gone()
   }
+}
+
+/** The path of a program, as execvp would find it: a shell in between would take its own builtins first. */
+async function locate(name: string, cwd: string, path: string): Promise<string> {
+  const places = name.includes('/') ? [cwd] : path.split(delimiter).filter(Boolean)
+  for (const place of places) {
+    const found = resolve(cwd, place, name)
+    const usable = await access(found, constants.X_OK).then(
+      () => true,
+      () => false,
+    )
+    if (usable) return found
+  }
+  throw new SandboxError(`${name} could not be started: there is no such program.`)
 }
 
 /** Nothing is mounted here, so variables that name a place inside name the host's instead. */

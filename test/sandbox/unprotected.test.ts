@@ -1,10 +1,12 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { afterAll, describe, expect, test } from 'vitest'
-import { createSandbox, SandboxError } from '../../src/sandbox/sandbox.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openPidNamespaces } from '../../src/sandbox/pid-namespace.ts'
+import { createSandbox, type Sandbox, SandboxError } from '../../src/sandbox/sandbox.ts'
 import {
   cleanUp,
   command,
@@ -14,6 +16,7 @@ import {
   openSandbox,
   processesWith,
   run,
+  searchPath,
   uniqueSleep,
 } from './sandboxes.ts'
 
@@ -38,14 +41,32 @@ describe('without bubblewrap', () => {
   })
 })
 
-describe('the driver none', () => {
+type Way = 'pid-namespace' | 'marker'
+const canUnshare = (await openPidNamespaces(searchPath)) !== undefined || process.env.BERTH_REQUIRE_PEERS === '1'
+const ways: Way[] = canUnshare ? ['pid-namespace', 'marker'] : ['marker']
+
+test('the warning says what the way cannot end', async () => {
+  for (const way of ways) {
+    const { sandbox } = await openSandbox('none', { containment: way })
+    expect(sandbox.warning).toMatch(way === 'marker' ? /a process escapes that/ : /^(?!.*escapes)/)
+  }
+})
+
+describe.each(ways)('the driver none with a %s', (containment) => {
+  let sandbox: Sandbox
+  beforeAll(async () => {
+    sandbox = (await openSandbox('none', { containment })).sandbox
+  })
+
   test('gives output, exit code, signal, folder and only the given environment', async () => {
-    const { sandbox } = await openSandbox('none')
     const workTree = await directory()
     await mkdir(join(workTree, 'site'))
     const result = await run(sandbox, 'pwd; echo err >&2; exit 7', { workTree, cwd: 'site' })
     expect(result).toEqual({ code: 7, signal: null, reason: 'exit', stdout: `${workTree}/site\n`, stderr: 'err\n' })
-    expect(await run(sandbox, 'kill -KILL $$')).toMatchObject({ code: null, signal: 'SIGKILL', reason: 'exit' })
+    expect(await run(sandbox, 'kill -KILL $$')).toEqual({
+      ...{ code: 137, signal: 'SIGKILL', reason: 'exit' },
+      ...{ stdout: '', stderr: '' },
+    })
     const { stdout } = await run(sandbox, ['/usr/bin/env'], { environment: { A: '1' } })
     expect(
       stdout
@@ -53,13 +74,15 @@ describe('the driver none', () => {
         .split('\n')
         .map((line) => line.split('=')[0])
         .sort(),
-    ).toEqual(['A', 'HOME', 'PATH', 'PWD'])
+    ).toEqual(['A', ...(containment === 'marker' ? ['BERTH_RUN'] : []), 'HOME', 'PATH', 'PWD'])
+    expect(await run(sandbox, 'sh -c "kill -SEGV \\$\\$"')).toMatchObject({ code: 139, signal: 'SIGSEGV' })
+    // A builtin of shells: the program is meant.
+    expect((await run(sandbox, ['printf', '%s', "it's"])).stdout).toBe("it's")
     await expect(run(sandbox, ['/no/such/program'])).rejects.toThrow(SandboxError)
     await expect(run(sandbox, 'true', { cwd: '..' })).rejects.toThrow('leaves the work tree')
   })
 
   test('turns places inside the sandbox into those of the host', async () => {
-    const { sandbox } = await openSandbox('none')
     const [workTree, host] = [await directory(), await directory()]
     const environment = { npm_config_cache: '/cache', OUT: '/build/out', OTHER: '/building' }
     const more = { workTree, caches: [{ host, inside: '/cache' }], environment }
@@ -69,7 +92,6 @@ describe('the driver none', () => {
   })
 
   test('ends the group at the deadline, at the disk limit and by kill', async () => {
-    const { sandbox } = await openSandbox('none')
     const sleep = uniqueSleep()
     const late = await run(sandbox, `${sleep} & ${sleep}`, { limits: { ...limits, timeoutMs: 300 } })
     expect(late).toMatchObject({ code: null, signal: 'SIGKILL', reason: 'timeout' })
@@ -83,15 +105,91 @@ describe('the driver none', () => {
     expect(processesWith(sleep)).toEqual([])
   })
 
-  test('does not wait for a daemon that holds the output open', async () => {
-    const { sandbox } = await openSandbox('none')
+  // Ways out of the command's process group, each of which leaves one process behind. The last clears its environment
+  // as well; a marker sees it only in the group of the command, a namespace always.
+  const leave: Record<string, (sleep: string) => string> = {
+    setsid: (sleep) => `setsid ${sleep} &`,
+    'a double fork': (sleep) => `(setsid sh -c '${sleep} & exec sleep 0' &)`,
+    nohup: (sleep) => `nohup ${sleep} > /dev/null 2>&1 &`,
+    'a double fork without environment': (sleep) =>
+      containment === 'marker' ? `(env -i sh -c '${sleep} & exit' &)` : `(env -i setsid sh -c '${sleep} & exit' &)`,
+  }
+  /** The command itself runs until it is ended. */
+  async function started(script: string, sleep: string, more = {}) {
+    const asked = await command(`${script}\necho ready; exec ${sleep}`, more)
+    const running = sandbox.run(asked)
+    expect(await eventually(() => processesWith(sleep).length >= 2 && asked.output.stdout === 'ready\n', 5000)).toBe(
+      true,
+    )
+    return running
+  }
+
+  async function atTheEnd(script: string, sleep: string) {
+    // It waits until the other is there; the output, which that one holds open, does not delay the end.
+    const there = `grep -lzsx '${sleep.split(' ')[1]}' /proc/[0-9]*/cmdline > /dev/null`
     const before = Date.now()
-    expect((await run(sandbox, 'setsid sleep 5 & exit 0')).code).toBe(0)
-    expect(Date.now() - before).toBeLessThan(3000)
+    const ended = await run(sandbox, `${script}\nuntil ${there}; do sleep 0.02; done; exit 3`)
+    expect(ended).toMatchObject({ code: 3, reason: 'exit' })
+    expect(Date.now() - before).toBeLessThan(5000)
+  }
+  async function byKill(script: string, sleep: string) {
+    const canceled = await started(script, sleep)
+    await canceled.kill()
+    expect(await canceled.exited).toMatchObject({ code: 143, signal: 'SIGTERM', reason: 'killed' })
+  }
+  async function atTheDeadline(script: string, sleep: string) {
+    const late = await started(script, sleep, { limits: { ...limits, timeoutMs: 2000 } })
+    expect(await late.exited).toMatchObject({ code: null, signal: 'SIGKILL', reason: 'timeout' })
+  }
+
+  for (const [name, script] of Object.entries(leave)) {
+    test(`lets nothing survive that left by ${name}: at the end, by kill, at the deadline`, async () => {
+      const ends = [atTheEnd, byKill, atTheDeadline].map(async (end) => {
+        const sleep = uniqueSleep()
+        await end(script(sleep), sleep)
+        expect(processesWith(sleep)).toEqual([])
+      })
+      await Promise.all(ends)
+    })
+  }
+
+  test('lets the command end in order within a second', async () => {
+    const asked = await command(`trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done`)
+    const started = sandbox.run(asked)
+    expect(await eventually(() => asked.output.stdout === 'ready\n', 5000)).toBe(true)
+    await started.kill()
+    expect(await started.exited).toMatchObject({ code: 0, reason: 'killed' })
+    expect(asked.output.stdout).toBe('ready\nbye\n')
+  })
+
+  test('can be killed at any moment of the start', async () => {
+    const sleep = uniqueSleep()
+    const moments = [0, 1, 2, 4, 7, 11, 16, 25].map(async (waitMs) => {
+      const started = sandbox.run(await command(`trap '' TERM; setsid ${sleep} & ${sleep}`))
+      await new Promise((resolve) => setTimeout(resolve, waitMs))
+      await started.kill()
+      return (await started.exited).reason
+    })
+    expect(new Set(await Promise.all(moments))).toEqual(new Set(['killed']))
+    expect(processesWith(sleep)).toEqual([])
+  })
+
+  test('leaves nothing behind when its server is killed with kill -9', async () => {
+    const [workTree, sleep] = [await directory(), uniqueSleep()]
+    const program = ['--import', 'tsx', join(import.meta.dirname, 'parent.ts'), workTree, workTree, sleep, 'none']
+    const parent = spawn(process.execPath, [...program, containment], {
+      cwd: join(import.meta.dirname, '../..'),
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const exited = once(parent, 'exit')
+    await once(parent.stdout, 'data')
+    expect(await eventually(() => processesWith(sleep).length > 2, 5000)).toBe(true)
+    parent.kill('SIGKILL')
+    await exited
+    expect(await eventually(() => processesWith(sleep).length === 0, 3000)).toBe(true)
   })
 
   test('gives a server a free port of the host', async () => {
-    const { sandbox } = await openSandbox('none')
     const program = `require('http').createServer((request, response) => response.end(request.url))
       .listen(process.env.PORT, () => console.log('up'))`
     const asked = await command(['node', '-e', program], { listen: { port: 3000 } })

@@ -110,7 +110,7 @@ describe.skipIf(!areInstalled('chromium', 'certutil'))('Chromium', () => {
     await run('certutil', ['-N', '--empty-password', '-d', `sql:${database}`])
     await run('certutil', ['-A', '-d', `sql:${database}`, '-n', 'root', '-t', 'C,,', '-i', rootFile])
     browser = await chromium.launchPersistentContext(join(directory, 'profile'), {
-      executablePath: '/usr/bin/chromium',
+      executablePath: execFileSync('which', ['chromium'], { encoding: 'utf8' }).trim(),
       headless: true,
       ignoreHTTPSErrors: false,
       env: { ...process.env, HOME: directory },

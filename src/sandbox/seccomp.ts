@@ -1,0 +1,165 @@
+// The system calls that a sandboxed command may not make, as a seccomp filter for bubblewrap (classic BPF).
+
+type Numbers = { x64: number | null; arm64: number | null }
+
+const calls = (rows: Record<string, [x64: number | null, arm64: number | null]>): Record<string, Numbers> =>
+  Object.fromEntries(Object.entries(rows).map(([name, [x64, arm64]]) => [name, { x64, arm64 }]))
+
+/**
+ * Answered ENOSYS, as by a kernel that lacks them, so that programs take the older way: the C library makes threads and
+ * processes by clone, whose flags a filter can see; those of clone3 are in memory. An io_uring makes calls that no
+ * filter sees.
+ */
+export const ABSENT = calls({
+  io_uring_setup: [425, 425],
+  io_uring_enter: [426, 426],
+  io_uring_register: [427, 427],
+  clone3: [435, 435],
+})
+
+/**
+ * Answered EPERM. Most need a right that no sandboxed command has; they are refused before the kernel's own code for
+ * them runs, where faults are found every year. adjtimex is not here: without rights it only reads the clock.
+ */
+export const REFUSED = calls({
+  // Other namespaces, and all ways to mount.
+  unshare: [272, 97],
+  setns: [308, 268],
+  mount: [165, 40],
+  umount2: [166, 39],
+  pivot_root: [155, 41],
+  chroot: [161, 51],
+  open_tree: [428, 428],
+  move_mount: [429, 429],
+  fsopen: [430, 430],
+  fsconfig: [431, 431],
+  fsmount: [432, 432],
+  fspick: [433, 433],
+  mount_setattr: [442, 442],
+  // Since Linux 6.15, later than most headers; new calls have one number on all architectures.
+  open_tree_attr: [467, 467],
+  // Programs in the kernel, its events, and page faults held open, which help to win races in the kernel.
+  bpf: [321, 280],
+  perf_event_open: [298, 241],
+  userfaultfd: [323, 282],
+  fanotify_init: [300, 262],
+  // Keyrings belong to a user of the host, not to a sandbox.
+  add_key: [248, 217],
+  request_key: [249, 218],
+  keyctl: [250, 219],
+  // A file by its inode number, past every directory.
+  open_by_handle_at: [304, 265],
+  name_to_handle_at: [303, 264],
+  lookup_dcookie: [212, 18],
+  // The machine itself.
+  init_module: [175, 105],
+  finit_module: [313, 273],
+  delete_module: [176, 106],
+  create_module: [174, null],
+  kexec_load: [246, 104],
+  kexec_file_load: [320, 294],
+  reboot: [169, 142],
+  swapon: [167, 224],
+  swapoff: [168, 225],
+  acct: [163, 89],
+  quotactl: [179, 60],
+  quotactl_fd: [443, 443],
+  syslog: [103, 116],
+  nfsservctl: [180, 42],
+  iopl: [172, null],
+  ioperm: [173, null],
+  settimeofday: [164, 170],
+  clock_settime: [227, 112],
+  sethostname: [170, 161],
+  setdomainname: [171, 162],
+  vhangup: [153, 58],
+  uselib: [134, null],
+  sysfs: [139, null],
+})
+
+/** Allowed with some arguments; all of these arguments are 32 bits wide, and the kernel ignores what is above. */
+export const CHECKED = calls({ clone: [56, 220], ioctl: [16, 29], socket: [41, 198], personality: [135, 92] })
+
+// CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET.
+const NEW_NAMESPACES = 0x7e02_0000
+// TIOCSTI and TIOCLINUX put characters into the input of a terminal, where the shell outside would run them.
+const TERMINAL_INPUT = [0x5412, 0x541c]
+// Unix, IPv4, IPv6 and netlink (getifaddrs). Of the others AF_VSOCK reaches the host of a virtual machine from every
+// network namespace, AF_ALG and the rare protocols load kernel modules.
+const SOCKET_FAMILIES = [1, 2, 10, 16]
+// Linux, 32-bit names, the old version number, both, and the question. Others turn the protection of memory off.
+const PERSONALITIES = [0, 8, 0x2_0000, 0x2_0008, 0xffff_ffff]
+
+const AUDIT_ARCHITECTURE = { x64: 0xc000_003e, arm64: 0xc000_00b7 }
+/** From here on x86-64 numbers are those of the x32 interface. */
+const X32 = 0x4000_0000
+const ERRNO = { EPERM: 1, ENOSYS: 38, EAFNOSUPPORT: 97 }
+const ALLOW = 0x7fff_0000
+const KILL_PROCESS = 0x8000_0000
+
+// struct seccomp_data: the number, the architecture, the instruction pointer, six arguments of 8 bytes, low half first.
+const NUMBER = 0
+const ARCHITECTURE = 4
+const argument = (index: number) => 16 + 8 * index
+
+type Instruction = { code: number; yes: number; no: number; k: number }
+const load = (offset: number): Instruction => ({ code: 0x20, yes: 0, no: 0, k: offset })
+const answer = (value: number): Instruction => ({ code: 0x06, yes: 0, no: 0, k: value })
+const refuse = (errno: keyof typeof ERRNO) => answer(0x0005_0000 | ERRNO[errno])
+/** Goes on with the block if the test holds, otherwise behind it. */
+const when = (code: number, k: number, block: Instruction[]): Instruction[] => [
+  { code, yes: 0, no: block.length, k },
+  ...block,
+]
+const EQUAL = 0x15
+const AT_LEAST = 0x35
+const ANY_BIT = 0x45
+
+/**
+ * The filter for this architecture; null where the numbers are not known. Programs of another architecture are killed:
+ * a 32-bit program that is refused every call, exit included, could only crash at random, and SIGSYS says why. Numbers
+ * of x32 are answered ENOSYS, as by every kernel without it.
+ */
+export function seccompFilter(arch: string = process.arch): Buffer | null {
+  if (arch !== 'x64' && arch !== 'arm64') return null
+  const call = (numbers: Numbers, block: Instruction[]) => {
+    const number = numbers[arch]
+    return number === null ? [] : when(EQUAL, number, block)
+  }
+  const only = (name: string, index: number, values: number[], errno: keyof typeof ERRNO) =>
+    call(CHECKED[name]!, [
+      load(argument(index)),
+      ...values.flatMap((value) => when(EQUAL, value, [answer(ALLOW)])),
+      refuse(errno),
+    ])
+  return assemble([
+    load(ARCHITECTURE),
+    { code: EQUAL, yes: 1, no: 0, k: AUDIT_ARCHITECTURE[arch] },
+    answer(KILL_PROCESS),
+    load(NUMBER),
+    ...(arch === 'x64' ? when(AT_LEAST, X32, [refuse('ENOSYS')]) : []),
+    ...Object.values(ABSENT).flatMap((numbers) => call(numbers, [refuse('ENOSYS')])),
+    ...Object.values(REFUSED).flatMap((numbers) => call(numbers, [refuse('EPERM')])),
+    ...call(CHECKED.clone!, [load(argument(0)), ...when(ANY_BIT, NEW_NAMESPACES, [refuse('EPERM')]), answer(ALLOW)]),
+    ...call(CHECKED.ioctl!, [
+      load(argument(1)),
+      ...TERMINAL_INPUT.flatMap((request) => when(EQUAL, request, [refuse('EPERM')])),
+      answer(ALLOW),
+    ]),
+    ...only('socket', 0, SOCKET_FAMILIES, 'EAFNOSUPPORT'),
+    ...only('personality', 0, PERSONALITIES, 'EPERM'),
+    answer(ALLOW),
+  ])
+}
+
+/** struct sock_filter, in the byte order of both architectures. */
+function assemble(program: Instruction[]): Buffer {
+  const bytes = Buffer.alloc(program.length * 8)
+  for (const [index, { code, yes, no, k }] of program.entries()) {
+    bytes.writeUInt16LE(code, index * 8)
+    bytes.writeUInt8(yes, index * 8 + 2)
+    bytes.writeUInt8(no, index * 8 + 3)
+    bytes.writeUInt32LE(k, index * 8 + 4)
+  }
+  return bytes
+}
