@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { access, chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Exit, type Sandbox, SandboxError, type SandboxedProcess } from './command.ts'
+import { type Network, type Sandbox, SandboxError, type SandboxedCommand, type SandboxedProcess } from './command.ts'
 import { openControlGroups } from './control-groups.ts'
 import { inheritedDescriptors } from './descriptors.ts'
 import { FORWARDER } from './forwarder.ts'
@@ -11,10 +11,11 @@ import { startJanitor } from './janitor.ts'
 import { ETC, systemMounts } from './mounts.ts'
 import { type Host, runInBubblewrap } from './run.ts'
 import type { SandboxOptions } from './sandbox.ts'
-import { find, findTools } from './tools.ts'
+import { find, findNamespaceTools, findTools } from './tools.ts'
 
 // Not root, so that whoever breaks out is nobody; not `nobody`, whose processes and files are others'. Debian and
-// systemd leave the number unused, and it is below 65536, where the ids of most containers end.
+// systemd leave the number unused, and it is below 65536, where the ids of most containers end. What serves a sandbox's
+// network has the next one: whoever breaks out must not get hold of that either.
 const UNUSED_ID = 61_000
 
 export async function openBubblewrap(options: SandboxOptions): Promise<Sandbox> {
@@ -26,35 +27,43 @@ export async function openBubblewrap(options: SandboxOptions): Promise<Sandbox> 
   const name = `berth-${process.pid}-${randomBytes(4).toString('hex')}`
   const groups = options.controlGroups === false ? undefined : await openControlGroups(name)
   const janitor = startJanitor(runDirectory, groups?.directories ?? [])
+  const user = root ? (options.user ?? { uid: UNUSED_ID, gid: UNUSED_ID }) : null
+  const network = await findNamespaceTools(options.searchPath)
   const host: Host = {
     bwrap,
     runDirectory,
     groups,
-    user: root ? (options.user ?? { uid: UNUSED_ID, gid: UNUSED_ID }) : null,
+    user,
+    helper: user && { uid: user.uid + 1, gid: user.gid + 1 },
+    namespaces: 'missing' in network ? null : network,
+    ownAddresses: options.ownAddresses ?? [],
+    resolvers: options.resolvers ?? [],
     tools: await findTools(options.searchPath),
     system: await systemMounts(),
     inherited: inheritedDescriptors(),
   }
   const running = new Set<SandboxedProcess>()
-  const sandbox: Sandbox = {
-    driver: 'bubblewrap',
-    warning: warningOf(host),
-    run(command) {
-      const started = runInBubblewrap(host, command)
-      running.add(started)
-      void started.exited.catch(() => {}).then(() => running.delete(started))
-      return started
-    },
-    async close() {
-      await Promise.all([...running].map((one) => one.kill()))
-      await janitor.finish()
-    },
+  const run = (command: SandboxedCommand) => {
+    const started = runInBubblewrap(host, command)
+    running.add(started)
+    void started.exited.catch(() => {}).then(() => running.delete(started))
+    return started
   }
-  await probe(sandbox, runDirectory).catch(async (error) => {
-    await sandbox.close()
+  const close = async () => {
+    await Promise.all([...running].map((one) => one.kill()))
+    await janitor.finish()
+  }
+  try {
+    const [, networkFault] = await Promise.all([probe(run, runDirectory), probeNetwork(run, host)])
+    if (networkFault !== null) host.namespaces = null
+    const fault = 'missing' in network ? network.missing : networkFault
+    return { driver: 'bubblewrap', warning: warningOf(host, fault), run, close }
+  } catch (error) {
+    await close()
     throw error
-  })
-  return sandbox
+  } finally {
+    await rm(join(runDirectory, 'probe'), { recursive: true, force: true })
+  }
 }
 
 /** Everybody may pass through: bubblewrap, as another user, looks for its mounts here. Nobody may list it. */
@@ -67,7 +76,7 @@ async function makeRunDirectory(parent: string): Promise<string> {
   return directory
 }
 
-function warningOf({ groups, user }: Host): string | null {
+function warningOf({ groups, user }: Host, networkFault: string | null): string | null {
   const missing: string[] = []
   if (groups === undefined) {
     missing.push(
@@ -75,24 +84,46 @@ function warningOf({ groups, user }: Host): string | null {
     )
   }
   if (user === null) missing.push('Berth is not root, so sandboxed commands have its own user outside the sandbox.')
+  if (networkFault !== null) {
+    missing.push(
+      `${networkFault} So sandboxed commands reach the internet by an HTTP proxy only, not over TCP and UDP.`,
+    )
+  }
   return missing.length === 0 ? null : missing.join(' ')
 }
 
+type Run = Sandbox['run']
+
 /** Whether it works is a matter of kernel settings, seccomp filters and security modules: only trying tells. */
-async function probe(sandbox: Sandbox, runDirectory: string): Promise<void> {
+async function probe(run: Run, runDirectory: string): Promise<void> {
   await access('/usr/bin/setpriv').catch(() => {
     throw new SandboxError('setpriv is not installed (Debian: apt install util-linux).')
   })
+  const { exit, output } = await attempt(run, runDirectory, null)
+  if (exit.code !== 0) throw new SandboxError(`bubblewrap does not work here: ${output.trim() || JSON.stringify(exit)}`)
+}
+
+/** What keeps sandboxes from a network of their own, or null; it never fails the sandbox. */
+async function probeNetwork(run: Run, { namespaces, runDirectory }: Host): Promise<string | null> {
+  if (namespaces === null) return null
+  const { exit, output } = await attempt(run, runDirectory, { reach: 'public', private: [] }).catch((error: Error) => ({
+    exit: { code: null },
+    output: error.message,
+  }))
+  return exit.code === 0 ? null : `slirp4netns and nft do not work here (${output.trim() || JSON.stringify(exit)}).`
+}
+
+async function attempt(run: Run, runDirectory: string, network: Network | null) {
   let output = ''
-  const exit: Exit = await sandbox.run({
+  const exit = await run({
     argv: ['node', '--version'],
     workTree: join(runDirectory, 'probe'),
     environment: {},
     limits: { memoryMb: 512, processes: 64, timeoutMs: 20_000 },
+    network,
     onOutput: (_stream, chunk) => {
       output += chunk
     },
   }).exited
-  await rm(join(runDirectory, 'probe'), { recursive: true, force: true })
-  if (exit.code !== 0) throw new SandboxError(`bubblewrap does not work here: ${output.trim() || JSON.stringify(exit)}`)
+  return { exit, output }
 }

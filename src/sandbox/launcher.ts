@@ -1,7 +1,7 @@
 // Starts bubblewrap so that limits, user and mounts are in place before anything untrusted runs.
-import { type ChildProcess, type IOType, spawn } from 'node:child_process'
-import { closeSync, openSync } from 'node:fs'
+import type { ChildProcess } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
+import { type Stdio, spawnClean } from './descriptors.ts'
 import { PLAN_FD } from './forwarder.ts'
 import type { MountPlan } from './mounts.ts'
 
@@ -13,6 +13,8 @@ export type Launch = {
   mounts: MountPlan
   /** Set when this process is root. */
   drop: { uid: number; gid: number; stage: string; chown: string[] } | null
+  /** A command that starts another in the network it is to have; empty: bubblewrap makes that. */
+  enter: string[]
   /** Control groups to enter. */
   entrances: string[]
   /** Settings of prlimit for all of it, bubblewrap included. */
@@ -69,24 +71,11 @@ export type Launched = {
 export function launch(launch: Launch): Launched {
   const shell = ['/bin/sh', '-c', script(launch), 'berth', ...launch.argv]
   const argv = launch.drop === null ? shell : ['unshare', '--mount', '--propagation', 'private', '--', ...shell]
-  const stdio: (IOType | number)[] = ['ignore', 'pipe', 'pipe', 'pipe', 'pipe']
+  const stdio: Stdio = ['ignore', 'pipe', 'pipe', 'pipe', 'pipe']
   if (launch.plan !== null) stdio.push('pipe')
   if (launch.listener !== null) stdio.push(launch.listener)
-  const covered = launch.inherited.filter((fd) => fd >= stdio.length)
-  const nothing = covered.length === 0 ? undefined : openSync('/dev/null', 'r')
-  // What is ignored beyond the first three is left alone, so only the covered ones are there at all.
-  for (const fd of covered) {
-    while (stdio.length < fd) stdio.push('ignore')
-    stdio[fd] = nothing!
-  }
-  const child = spawn(argv[0]!, argv.slice(1), {
-    // Ctrl-C in the terminal is for Berth, which then ends its sandboxes in order.
-    detached: true,
-    cwd: '/',
-    env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
-    stdio,
-  }) as Launched['child']
-  if (nothing !== undefined) closeSync(nothing)
+  // Ctrl-C in the terminal is for Berth, which then ends its sandboxes in order.
+  const child = spawnClean([...launch.enter, ...argv], stdio, launch.inherited, { detached: true }) as Launched['child']
   let status = ''
   ;(child.stdio[STATUS_FD] as Readable).setEncoding('utf8').on('data', (text: string) => {
     status += text

@@ -1,37 +1,37 @@
 // One run in bubblewrap from its mounts to its last process, and everything it needed removed.
-import { chmod, chown, lstat, mkdir, rm } from 'node:fs/promises'
+import { lstat, mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { clearTimeout, setTimeout } from 'node:timers'
 import { type Address, type Exit, SandboxError, type SandboxedCommand, type SandboxedProcess } from './command.ts'
 import type { ControlGroups } from './control-groups.ts'
-import { certificateEnvironment, openEgress, proxyEnvironment } from './egress.ts'
 import { type ForwarderPlan, PROXY_PORT } from './forwarder.ts'
 import { launch } from './launcher.ts'
 import { openListener } from './listener.ts'
-import { ETC, HOME, planMounts, UID } from './mounts.ts'
+import { etcFiles, HOME, planMounts, UID } from './mounts.ts'
+import { type NetworkHost, startNetwork } from './network.ts'
 import { outcome } from './outcome.ts'
+import { certificateEnvironment } from './proxy-environment.ts'
 import type { Tools } from './tools.ts'
 
-export type Host = {
+export type Host = NetworkHost & {
   bwrap: string
   runDirectory: string
   groups: ControlGroups | undefined
-  /** Whom commands are outside, when Berth is root; null: whoever Berth is. */
-  user: { uid: number; gid: number } | null
   tools: Tools
   system: string[]
-  inherited: number[]
 }
 
+const UNSHARE = ['--unshare-all', '--unshare-user']
 const ISOLATION = [
-  ...['--unshare-all', '--unshare-user', '--disable-userns', '--die-with-parent', '--new-session', '--clearenv'],
+  ...['--disable-userns', '--die-with-parent', '--new-session', '--clearenv'],
   ...['--cap-drop', 'ALL', '--uid', String(UID), '--gid', String(UID), '--hostname', 'berth'],
 ]
 const FORWARDER_INSIDE = '/opt/berth/forwarder.cjs'
 const EGRESS_INSIDE = '/opt/berth/egress.sock'
+const RESOLVER_INSIDE = '/opt/berth/resolver.sock'
 const DEFAULT_PORT = 3000
-// What bubblewrap and the forwarder need themselves, so that the command has all of its limits.
-const OWN = { processes: 4, forwarderProcesses: 24, forwarderMb: 64 }
+// What bubblewrap, slirp4netns and the forwarder need themselves, so that the command has all of its limits.
+const OWN = { processes: 6, forwarderProcesses: 24, forwarderMb: 64 }
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 let lastRun = 0
@@ -65,57 +65,67 @@ async function execute(
   const directory = join(host.runDirectory, name)
   const cleanup: (() => Promise<unknown>)[] = []
   try {
-    const mounts = await planMounts(command, host.tools, host.user && join(host.runDirectory, 'stage'))
     await mkdir(directory, { mode: 0o711 })
     cleanup.push(() => rm(directory, { recursive: true, force: true }))
-    const options = [...ISOLATION, ...host.system]
-    for (const file of Object.keys(ETC)) options.push('--ro-bind', join(host.runDirectory, 'etc', file), `/etc/${file}`)
+    const { limits } = command
+    const forwarded = Boolean(command.network || command.listen)
+    // Group, network and mounts are prepared side by side.
+    const grouping = Promise.resolve(
+      host.groups?.create(name, {
+        ...limits,
+        memoryMb: limits.memoryMb + (forwarded ? OWN.forwarderMb : 0),
+        processes: limits.processes + OWN.processes + (forwarded ? OWN.forwarderProcesses : 0),
+      }),
+    )
+    cleanup.push(() =>
+      grouping.then(
+        (group) => group?.remove(),
+        () => {},
+      ),
+    )
+    grouping.catch(() => {})
+    const { signal } = stop
+    const networking = command.network ? startNetwork(host, command.network, { directory, grouping, signal }) : null
+    if (networking) cleanup.push(() => networking.close())
+    const mounts = await planMounts(command, host.tools, host.user && join(host.runDirectory, 'stage'))
+    const listenPort = command.listen ? (command.listen.port ?? DEFAULT_PORT) : null
+    const listener = listenPort === null ? null : await openListener(directory)
+    if (listener) cleanup.push(async () => listener.server.close())
+    const group = await grouping
+    const network = await networking?.opened.catch((error) => {
+      if (signal.aborted) return undefined
+      throw error
+    })
+    if (signal.aborted) return { code: null, signal: null, reason: signal.reason }
+
     const environment: Record<string, string> = {
-      ...(command.egress ? certificateEnvironment() : {}),
+      ...(network ? certificateEnvironment() : {}),
       PATH: host.tools.path,
       HOME,
       ...command.environment,
     }
-
-    if (command.egress) {
-      const socketPath = join(directory, 'egress.sock')
-      const proxy = await openEgress(socketPath, command.egress)
-      cleanup.push(() => proxy.close())
-      await chmod(socketPath, 0o600)
-      if (host.user) await chown(socketPath, host.user.uid, host.user.gid)
-      options.push('--ro-bind', socketPath, EGRESS_INSIDE)
-      Object.assign(environment, proxyEnvironment(command.egress))
-    }
-    const listenPort = command.listen ? (command.listen.port ?? DEFAULT_PORT) : null
-    const listener = listenPort === null ? null : await openListener(directory)
-    if (listener) {
-      cleanup.push(async () => listener.server.close())
-      environment.PORT = String(listenPort)
-    }
-
-    const forwarded = command.egress || listener
+    Object.assign(environment, network?.environment(environment))
+    if (listenPort !== null) environment.PORT = String(listenPort)
     const plan: ForwarderPlan | null = forwarded
       ? {
           argv: command.argv,
           environment,
-          egress: command.egress ? EGRESS_INSIDE : null,
+          egress: network?.proxySocket ? EGRESS_INSIDE : null,
           proxyPort: PROXY_PORT,
+          resolver: network?.resolverSocket ? RESOLVER_INSIDE : null,
           listenPort,
         }
       : null
+    const options = [...UNSHARE, ...(network?.enter ? ['--share-net'] : []), ...ISOLATION, ...host.system]
+    for (const [name, file] of Object.entries(etcFiles(network?.enter != null))) {
+      options.push('--ro-bind', join(host.runDirectory, 'etc', file), `/etc/${name}`)
+    }
+    if (network?.proxySocket) options.push('--ro-bind', network.proxySocket, EGRESS_INSIDE)
+    if (network?.resolverSocket) options.push('--ro-bind', network.resolverSocket, RESOLVER_INSIDE)
     if (plan) options.push('--ro-bind', join(host.runDirectory, 'forwarder.cjs'), FORWARDER_INSIDE)
     else for (const [key, value] of Object.entries(environment)) options.push('--setenv', key, value)
     options.push(...mounts.arguments)
     refuseNul(options, command.argv)
-
-    const { limits } = command
-    const group = await host.groups?.create(name, {
-      ...limits,
-      memoryMb: limits.memoryMb + (plan ? OWN.forwarderMb : 0),
-      processes: limits.processes + OWN.processes + (plan ? OWN.forwarderProcesses : 0),
-    })
-    if (group) cleanup.push(() => group.remove())
-    if (stop.signal.aborted) return { code: null, signal: null, reason: stop.signal.reason }
 
     const inner = plan ? [host.tools.node, FORWARDER_INSIDE] : command.argv
     const launched = launch({
@@ -124,6 +134,7 @@ async function execute(
       argv: group ? inner : ['prlimit', `--nproc=${limits.processes + OWN.forwarderProcesses}`, '--', ...inner],
       options,
       mounts,
+      enter: network?.enter ?? [],
       drop: host.user && {
         ...host.user,
         stage: join(host.runDirectory, 'stage'),

@@ -16,8 +16,8 @@ import {
   type SandboxedProcess,
 } from './command.ts'
 import { watchDisk } from './disk.ts'
-import { certificateEnvironment } from './egress.ts'
 import { BUILD, relative } from './mounts.ts'
+import { certificateEnvironment } from './proxy-environment.ts'
 import type { SandboxOptions } from './sandbox.ts'
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1
@@ -69,7 +69,7 @@ async function execute(
   const workTree = resolve(command.workTree)
   const mounts = [{ host: workTree, inside: BUILD }, ...(command.caches ?? [])]
   const environment: Record<string, string> = {
-    ...(command.egress ? certificateEnvironment() : {}),
+    ...(command.network ? certificateEnvironment() : {}),
     PATH: `${dirname(process.execPath)}:${options.searchPath}`,
     HOME: tmpdir(),
     ...mapPaths(command.environment, mounts),

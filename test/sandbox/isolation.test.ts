@@ -11,6 +11,7 @@ import {
   command,
   directory,
   eventually,
+  internet,
   limits,
   processesWith,
   run,
@@ -191,7 +192,7 @@ describe('a command cannot', () => {
     const asked = await command('sleep 20', {
       environment: { SECRET: 'tell-nobody-4711' },
       limits,
-      egress: { allow: [] },
+      network: internet,
     })
     const running = (await bubblewrap()).run(asked)
     await new Promise((resolve) => setTimeout(resolve, 500))

@@ -127,7 +127,6 @@ async function runInSandbox(
   const allowPrivate = [registryHost, git].map(
     ({ hostname, port, protocol }) => `${hostname}:${port || (protocol === 'http:' ? 80 : 443)}`,
   )
-  let lostNames = false
   const steps = stepsOf(
     task.commands.map(({ text }) => text),
     (index) => {
@@ -160,10 +159,8 @@ async function runInSandbox(
       diskMb: maxDiskMb,
       timeoutMs: Math.max(1, task.deadline - Date.now()),
     },
-    // A build starts Node a dozen times, and only the registry and the repository host could be fetched from.
-    egress: { allow: [], allowPrivate, nodeFetch: variables.NODE_USE_ENV_PROXY === '1' },
+    network: { reach: 'public', private: allowPrivate },
     onOutput(stream, chunk) {
-      lostNames ||= chunk.includes('ENOTFOUND') || chunk.includes('EAI_AGAIN')
       if (stream === 'stdout') steps.heard(chunk)
       else log.output(stream, chunk)
     },
@@ -185,7 +182,6 @@ async function runInSandbox(
     throw new BuildFailure('build_out_of_disk', `${command.text} wrote more than ${maxDiskMb} MB.`)
   }
   if (exit.code !== 0) {
-    if (lostNames) log.system(`Builds reach ${registryHost.hostname} and ${git.hostname} alone, by HTTPS_PROXY.`)
     const how = exit.signal ? `was ended by ${exit.signal}` : `exited with ${exit.code}`
     throw new BuildFailure(command.failure, `${command.text} ${how}.`)
   }
