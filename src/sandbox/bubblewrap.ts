@@ -110,7 +110,9 @@ async function probeNetwork(run: Run, { namespaces, runDirectory }: Host): Promi
     exit: { code: null },
     output: error.message,
   }))
-  return exit.code === 0 ? null : `slirp4netns and nft do not work here (${output.trim() || JSON.stringify(exit)}).`
+  return exit.code === 0
+    ? null
+    : `slirp4netns and nft do not work here (${output.trim().replace(/\s+/g, ' ') || JSON.stringify(exit)}).`
 }
 
 async function attempt(run: Run, runDirectory: string, network: Network | null) {
