@@ -29,8 +29,11 @@ const fs = require('node:fs')
 const { spawn } = require('node:child_process')
 const { signals } = require('node:os').constants
 
-const plan = JSON.parse(fs.readFileSync(${PLAN_FD}, 'utf8'))
+const text = fs.readFileSync(${PLAN_FD}, 'utf8')
 fs.closeSync(${PLAN_FD})
+// The host could not prepare what the plan needs, and tells why itself.
+if (text === '') process.exit(1)
+const plan = JSON.parse(text)
 
 const both = [{ address: '127.0.0.1', family: 4 }, { address: '::1', family: 6 }]
 const lookup = (_host, _options, done) => done(null, both)

@@ -19,8 +19,11 @@ export type Launch = {
   entrances: string[]
   /** Settings of prlimit for all of it, bubblewrap included. */
   resourceLimits: string[]
-  /** For the forwarder; a listener only with a plan, whose descriptor is the one before. */
-  plan: string | null
+  /**
+   * For the forwarder, which waits for it and ends if it is rejected; a listener only with a plan, whose descriptor is
+   * the one before.
+   */
+  plan: Promise<string> | null
   listener: number | null
   /** Descriptors to cover. */
   inherited: number[]
@@ -80,7 +83,7 @@ export function launch(launch: Launch): Launched {
   ;(child.stdio[STATUS_FD] as Readable).setEncoding('utf8').on('data', (text: string) => {
     status += text
   })
-  feed(child.stdio[OPTIONS_FD] as Writable, launch.options.join('\0'))
+  feed(child.stdio[OPTIONS_FD] as Writable, Promise.resolve(launch.options.join('\0')))
   if (launch.plan !== null) feed((child.stdio as unknown[])[PLAN_FD] as Writable, launch.plan)
   const read = (name: string) => {
     const digits = new RegExp(`"${name}": (\\d+)`).exec(status)?.[1]
@@ -89,8 +92,11 @@ export function launch(launch: Launch): Launched {
   return { child, init: () => read('child-pid'), exitCode: () => read('exit-code') }
 }
 
-function feed(pipe: Writable, text: string): void {
+function feed(pipe: Writable, text: Promise<string>): void {
   // It breaks when the launcher fails early, which its exit tells.
   pipe.on('error', () => {})
-  pipe.end(text)
+  text.then(
+    (text) => pipe.end(text),
+    () => pipe.end(),
+  )
 }

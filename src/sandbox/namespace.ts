@@ -24,6 +24,8 @@ export type NamespaceOptions = {
 export type Namespace = {
   /** What a program is started with so that it is in the namespace. */
   enter: string[]
+  /** Settles when rules are in force and the way out is open; nothing untrusted may run before. */
+  connected: Promise<void>
   close(): Promise<void>
 }
 
@@ -32,55 +34,64 @@ const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 
 /**
  * The namespace belongs to a user namespace of its own, so that neither slirp4netns, which reads packets that customers
- * wrote, nor nft is root. Both processes end with a pipe that only we hold: also when we are killed.
+ * wrote, nor nft is root. Both processes end with a pipe that only we hold: also when we are killed. It can be entered
+ * at once, so that bubblewrap and the forwarder start while it is being connected.
  */
 export async function openNamespace(options: NamespaceOptions): Promise<Namespace> {
   const { user, tools, inherited, signal } = options
   const drop = user === null ? [] : ['setpriv', '--reuid', `${user.uid}`, '--regid', `${user.gid}`, '--clear-groups']
-  const children: Child[] = []
+  const holder = follow('nft', spawnClean([...drop, ...holderOf(tools.nft)], HOLDER_STDIO, inherited))
+  const children = [holder]
+  const pid = holder.child.pid
+  ;(holder.child.stdio[RULES_FD] as Writable | undefined)?.end(firewallRules(options.own))
+  let closed = false
+
+  async function connect(): Promise<void> {
+    const [entrances] = await Promise.all([options.entrances, said(holder, IN_FORCE_FD, signal)])
+    if (closed) return
+    const argv = slirpOf(tools.slirp4netns, pid!, drop, entrances)
+    const slirp = follow('slirp4netns', spawnClean(argv, SLIRP_STDIO, inherited))
+    children.push(slirp)
+    await said(slirp, READY_FD, signal)
+  }
+  const connected = connect()
+  connected.catch(() => {})
   const close = async () => {
+    closed = true
     for (const { child } of children) child.kill('SIGKILL')
+    await connected.catch(() => {})
     await Promise.all(children.map(({ exited }) => exited))
   }
-  const start = (name: string, argv: string[], stdio: Stdio) => {
-    const started = follow(name, spawnClean(argv, stdio, inherited))
-    children.push(started)
-    return started
-  }
   try {
-    const holder = start('nft', [...drop, ...holderOf(tools.nft)], ['pipe', 'pipe', 'pipe', 'pipe'])
-    feed(holder, 3, firewallRules(options.own))
-    const [entrances] = await Promise.all([options.entrances, said(holder, 1, signal)])
-    const pid = holder.child.pid!
-    const slirp = start('slirp4netns', slirpOf(tools.slirp4netns, pid, drop, entrances), [
-      'ignore',
-      'ignore',
-      'pipe',
-      'pipe',
-      'pipe',
-    ])
-    await said(slirp, READY_FD, signal)
-    const enter =
-      user === null
-        ? ['nsenter', '--target', `${pid}`, '--user', '--net', '--preserve-credentials', '--']
-        : ['nsenter', `--net=/proc/${pid}/ns/net`, '--']
-    return { enter, close }
+    await said(holder, MADE_FD, signal)
   } catch (error) {
     await close()
     throw error
   }
+  const enter =
+    user === null
+      ? ['nsenter', '--target', `${pid}`, '--user', '--net', '--preserve-credentials', '--']
+      : ['nsenter', `--net=/proc/${pid}/ns/net`, '--']
+  return { enter, connected, close }
 }
+
+const MADE_FD = 1
+const RULES_FD = 3
+const IN_FORCE_FD = 4
+const HOLDER_STDIO: Stdio = ['pipe', 'pipe', 'pipe', 'pipe', 'pipe']
 
 /** Makes the namespace, tells when its rules are in force, and keeps it until its input ends. */
 function holderOf(nft: string): string[] {
+  const lines = ['set -e', `echo >&${MADE_FD}`, `${quote(nft)} -f - <&${RULES_FD}`]
   // The port of DNS, for the forwarder: it has no right that others in the namespace lack.
-  const lines = ['set -e', `${quote(nft)} -f - <&3`, 'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start']
-  const script = [...lines, 'echo ready', 'read -r line || :'].join('\n')
+  lines.push('echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start')
+  const script = [...lines, `echo >&${IN_FORCE_FD}`, 'read -r line || :'].join('\n')
   return ['unshare', '--user', '--map-root-user', '--net', '--', '/bin/sh', '-c', script]
 }
 
 const READY_FD = 3
 const EXIT_FD = 4
+const SLIRP_STDIO: Stdio = ['ignore', 'ignore', 'pipe', 'pipe', 'pipe']
 
 function slirpOf(slirp4netns: string, pid: number, drop: string[], entrances: string[]): string[] {
   const argv = [
@@ -115,12 +126,12 @@ function follow(name: string, child: ChildProcess): Child {
   return { name, child, exited, complaint: () => complaint.trim() }
 }
 
-function feed({ child }: Child, descriptor: 3, text: string): void {
-  ;(child.stdio[descriptor] as Writable | undefined)?.end(text)
-}
-
 /** Resolves when the process writes to the descriptor; rejects when it ends before, or takes too long. */
-async function said({ name, child, exited, complaint }: Child, descriptor: 1 | 3, signal: AbortSignal): Promise<void> {
+async function said(
+  { name, child, exited, complaint }: Child,
+  descriptor: 1 | 3 | 4,
+  signal: AbortSignal,
+): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const fail = (cause: string) => reject(new SandboxError(`The network could not be made: ${name}: ${cause}`))
   const cancel = () => fail('the run ended')

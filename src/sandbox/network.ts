@@ -24,6 +24,8 @@ export type NetworkHost = {
 export type OpenNetwork = {
   /** Null without a namespace: then bubblewrap makes one with no way out. */
   enter: string[] | null
+  /** Before it settles, nothing untrusted may run; when it rejects, never. */
+  connected: Promise<void>
   /** Adds what programs must know, given what the command has already. */
   environment(given: Record<string, string>): Record<string, string>
   /** Sockets of the host, for the forwarder. */
@@ -72,7 +74,8 @@ async function open(host: NetworkHost, network: Network, run: Run, closers: Clos
 
   if (network.reach === 'registry' || host.namespaces === null) {
     const proxySocket = await openProxy()
-    return { enter: null, environment: () => proxyForAll(network), proxySocket, resolverSocket: null }
+    const connected = Promise.resolve()
+    return { enter: null, connected, environment: () => proxyForAll(network), proxySocket, resolverSocket: null }
   }
   const [namespace, resolverSocket, proxy] = await all(
     makeNamespace(host, host.namespaces, boundary, run).then((made) => {
@@ -86,6 +89,7 @@ async function open(host: NetworkHost, network: Network, run: Run, closers: Clos
   )
   return {
     enter: namespace.enter,
+    connected: namespace.connected,
     environment: (given) => proxyForHosts(proxy.hosts, given),
     proxySocket: proxy.path,
     resolverSocket,

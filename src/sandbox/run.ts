@@ -142,14 +142,17 @@ async function execute(
       },
       entrances: group?.entrances ?? [],
       resourceLimits: ['--core=0', ...(limits.diskMb ? [`--fsize=${Math.ceil(limits.diskMb * 1024 * 1024)}`] : [])],
-      plan: plan && JSON.stringify(plan),
+      // The forwarder starts meanwhile; it has nothing to run before it has the plan.
+      plan: plan && Promise.resolve(network?.connected).then(() => JSON.stringify(plan)),
       listener: listener?.descriptor ?? null,
       inherited: host.inherited,
     })
     // Ours accepts no connection from here on: the sandbox alone holds the socket.
     listener?.server.close()
     tellAddress(listener && { socketPath: listener.socketPath })
-    return await outcome(launched, command, stop, group, mounts)
+    const exit = await outcome(launched, command, stop, group, mounts)
+    if (!signal.aborted) await network?.connected
+    return exit
   } finally {
     for (const clean of cleanup.reverse()) await clean()
   }
