@@ -30,6 +30,8 @@ export type Namespace = {
 }
 
 const TIMEOUT_MS = 10_000
+/** Descriptors of slirp4netns: each connection of a sandbox takes one, and a port of the host. */
+const MAX_CONNECTIONS = 4096
 const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 
 /**
@@ -98,7 +100,7 @@ function slirpOf(slirp4netns: string, pid: number, drop: string[], entrances: st
     ...[slirp4netns, '--configure', '--mtu=65520', '--disable-host-loopback', '--disable-dns'],
     ...['--enable-sandbox', '--enable-seccomp', `--ready-fd=${READY_FD}`, `--exit-fd=${EXIT_FD}`, `${pid}`, 'tap0'],
   ]
-  const lines = ['set -e', ...entrances.map((file) => `echo 0 > ${quote(file)}`)]
+  const lines = ['set -e', `ulimit -n ${MAX_CONNECTIONS}`, ...entrances.map((file) => `echo 0 > ${quote(file)}`)]
   if (drop.length > 0) {
     // The device is root's on many machines; a node of our own, seen by this process alone, is not.
     lines.push('mount -t tmpfs -o mode=0755,size=4k berth /dev/net', 'mknod -m 0666 /dev/net/tun c 10 200')

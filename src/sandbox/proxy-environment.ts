@@ -66,16 +66,18 @@ export async function hostsBehindProxy(network: Network, { crosses }: Boundary):
   const filed = new Set(file.split('\n').flatMap((line) => line.replace(/#.*/, '').toLowerCase().split(/\s+/).slice(1)))
   const behind = new Map<string, Promise<boolean>>()
   for (const { host } of targets) {
-    if (!behind.has(host)) behind.set(host, filed.has(host) ? Promise.resolve(true) : resolvesTo(host, crosses))
+    if (!behind.has(host)) behind.set(host, filed.has(host) ? Promise.resolve(true) : isUnreachable(host, crosses))
   }
   const answers = await Promise.all(targets.map(({ host }) => behind.get(host)))
   return targets.filter((_target, index) => answers[index])
 }
 
-async function resolvesTo(host: string, crosses: (address: string) => boolean): Promise<boolean> {
-  const found = dns.lookup(host, { all: true, family: 4 }).catch(() => [])
+/** Without the proxy: for its addresses, of which a namespace has the way to public ones of IPv4. */
+async function isUnreachable(host: string, crosses: (address: string) => boolean): Promise<boolean> {
+  const found = dns.lookup(host, { all: true }).catch(() => [])
   const late = new AbortController()
   const addresses = await Promise.race([found, delay(LOOKUP_MS, [], { signal: late.signal }).catch(() => [])])
   late.abort()
-  return addresses.some(({ address }) => crosses(address))
+  if (addresses.some(({ address }) => crosses(address))) return true
+  return addresses.length > 0 && addresses.every(({ family }) => family !== 4)
 }

@@ -1,7 +1,8 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { readdir, writeFile } from 'node:fs/promises'
+import { chown, readdir, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect } from 'vitest'
 import { networkTest as test } from './outside.ts'
@@ -82,27 +83,37 @@ describe('nothing of the network is left', () => {
     }
   }
 
-  test('after kill -9 of the server', async () => {
-    const [runDirectory, workTree, sleep] = [await directory(), await directory(), uniqueSleep()]
-    const program = [
-      '--import',
-      'tsx',
-      join(import.meta.dirname, 'parent.ts'),
-      runDirectory,
-      workTree,
-      sleep,
-      'bubblewrap',
-    ]
-    const parent = spawn(process.execPath, program, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] })
-    const exited = once(parent, 'exit')
-    await once(parent.stdout, 'data')
-    const made = networkOf(sleep)
-    expect([made.slirp().length, made.inside().length > 2]).toEqual([1, true])
-    parent.kill('SIGKILL')
-    await exited
-    const empty = async () =>
-      [...made.slirp(), ...made.inside(), ...controlGroups(parent.pid!).all, ...(await readdir(runDirectory))]
-        .length === 0
-    expect(await eventually(empty, 3000)).toBe(true)
-  })
+  /** A server that is not root gets the device as machines give it to all users: in a mount namespace of its own. */
+  const asUser = (id: string) => [
+    ...['unshare', '--mount', '--propagation', 'private', '--', '/bin/sh', '-c'],
+    'mount -t tmpfs -o mode=0755 berth /dev/net && mknod -m 0666 /dev/net/tun c 10 200 && exec "$@"',
+    ...['berth', 'setpriv', '--reuid', id, '--regid', id, '--clear-groups', 'env', `HOME=${tmpdir()}`],
+  ]
+
+  for (const user of ['root', '61050']) {
+    test(`after kill -9 of the server, as user ${user}`, async ({ skip }) => {
+      const [runDirectory, workTree, sleep] = [await directory(), await directory(), uniqueSleep()]
+      const become = user === 'root' ? [] : asUser(user)
+      const parentFile = join(import.meta.dirname, 'parent.ts')
+      if (user !== 'root') {
+        const [program, ...rest] = [...become, process.execPath, '-e', `require('fs').accessSync('${parentFile}')`]
+        if (spawnSync(program!, rest).status !== 0) return skip('another user cannot read this checkout')
+        for (const path of [runDirectory, workTree]) await chown(path, Number(user), Number(user))
+      }
+      const node = [process.execPath, '--import', 'tsx', parentFile, runDirectory, workTree, sleep, 'bubblewrap']
+      const [program, ...rest] = [...become, ...node]
+      const parent = spawn(program!, rest, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] })
+      const exited = once(parent, 'exit')
+      await once(parent.stdout, 'data')
+      const made = networkOf(sleep)
+      expect([made.slirp().length, made.inside().length > 2]).toEqual([1, true])
+      parent.kill('SIGKILL')
+      await exited
+      const left = async () => [
+        ...[...made.slirp(), ...made.inside()],
+        ...[...controlGroups(parent.pid!).all, ...(await readdir(runDirectory))],
+      ]
+      expect(await eventually(async () => (await left()).length === 0, 5000)).toBe(true)
+    })
+  }
 })
