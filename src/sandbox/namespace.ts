@@ -26,6 +26,8 @@ export type Namespace = {
   enter: string[]
   /** Settles when rules are in force and the way out is open; nothing untrusted may run before. */
   connected: Promise<void>
+  /** Resolves if the way out ends although nobody closed it. */
+  lost: Promise<void>
   close(): Promise<void>
 }
 
@@ -46,6 +48,7 @@ export async function openNamespace(options: NamespaceOptions): Promise<Namespac
   const children = [holder]
   const pid = holder.child.pid
   ;(holder.child.stdio[RULES_FD] as Writable | undefined)?.end(firewallRules(options.own))
+  const { promise: lost, resolve: lose } = Promise.withResolvers<void>()
   let closed = false
 
   async function connect(): Promise<void> {
@@ -54,6 +57,7 @@ export async function openNamespace(options: NamespaceOptions): Promise<Namespac
     const argv = slirpOf(tools.slirp4netns, pid!, drop, entrances)
     const slirp = follow('slirp4netns', spawnClean(argv, SLIRP_STDIO, inherited))
     children.push(slirp)
+    void slirp.exited.then(() => closed || lose())
     await said(slirp, READY_FD, signal)
   }
   const connected = connect()
@@ -74,7 +78,7 @@ export async function openNamespace(options: NamespaceOptions): Promise<Namespac
     user === null
       ? ['nsenter', '--target', `${pid}`, '--user', '--net', '--preserve-credentials', '--']
       : ['nsenter', `--net=/proc/${pid}/ns/net`, '--']
-  return { enter, connected, close }
+  return { enter, connected, lost, close }
 }
 
 const MADE_FD = 1

@@ -26,6 +26,8 @@ export type OpenNetwork = {
   enter: string[] | null
   /** Before it settles, nothing untrusted may run; when it rejects, never. */
   connected: Promise<void>
+  /** Resolves if it breaks later on. */
+  lost: Promise<void>
   /** Adds what programs must know, given what the command has already. */
   environment(given: Record<string, string>): Record<string, string>
   /** Sockets of the host, for the forwarder. */
@@ -74,8 +76,9 @@ async function open(host: NetworkHost, network: Network, run: Run, closers: Clos
 
   if (network.reach === 'registry' || host.namespaces === null) {
     const proxySocket = await openProxy()
-    const connected = Promise.resolve()
-    return { enter: null, connected, environment: () => proxyForAll(network), proxySocket, resolverSocket: null }
+    const environment = () => proxyForAll(network)
+    const lost = new Promise<void>(() => {})
+    return { enter: null, connected: Promise.resolve(), lost, environment, proxySocket, resolverSocket: null }
   }
   const [namespace, resolverSocket, proxy] = await all(
     makeNamespace(host, host.namespaces, boundary, run).then((made) => {
@@ -90,6 +93,7 @@ async function open(host: NetworkHost, network: Network, run: Run, closers: Clos
   return {
     enter: namespace.enter,
     connected: namespace.connected,
+    lost: namespace.lost,
     environment: (given) => proxyForHosts(proxy.hosts, given),
     proxySocket: proxy.path,
     resolverSocket,

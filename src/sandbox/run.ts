@@ -32,6 +32,7 @@ const RESOLVER_INSIDE = '/opt/berth/resolver.sock'
 const DEFAULT_PORT = 3000
 // What bubblewrap, slirp4netns and the forwarder need themselves, so that the command has all of its limits.
 const OWN = { processes: 6, forwarderProcesses: 24, forwarderMb: 64 }
+const LOSS_MS = 500
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 let lastRun = 0
@@ -150,11 +151,34 @@ async function execute(
     // Ours accepts no connection from here on: the sandbox alone holds the socket.
     listener?.server.close()
     tellAddress(listener && { socketPath: listener.socketPath })
+    const loss = network && watchLoss(network.lost, () => stop.abort('killed'))
+    if (loss) cleanup.push(async () => loss.stop())
     const exit = await outcome(launched, command, stop, group, mounts)
     if (!signal.aborted) await network?.connected
+    if (loss?.acted()) throw new SandboxError('The network of the sandbox was lost: slirp4netns ended.')
     return exit
   } finally {
     for (const clean of cleanup.reverse()) await clean()
+  }
+}
+
+/** A server without its network would go on for days. Out of memory, all of it ends at once, which is another reason. */
+function watchLoss(lost: Promise<void>, onLoss: () => void): { acted(): boolean; stop(): void } {
+  let timer: NodeJS.Timeout | undefined
+  let [acted, stopped] = [false, false]
+  void lost.then(() => {
+    if (stopped) return
+    timer = setTimeout(() => {
+      acted = true
+      onLoss()
+    }, LOSS_MS)
+  })
+  return {
+    acted: () => acted,
+    stop() {
+      stopped = true
+      clearTimeout(timer)
+    },
   }
 }
 

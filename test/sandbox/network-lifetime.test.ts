@@ -63,6 +63,13 @@ describe('nothing of the network is left', () => {
     expect([...ended.made.slirp(), ...ended.made.inside()]).toEqual([])
   })
 
+  test('when slirp4netns ends before the command: the run ends too, as a fault of the sandbox', async () => {
+    const { process: running, made } = await started(uniqueSleep())
+    process.kill(Number(made.slirp()[0]), 'SIGKILL')
+    await expect(running.exited).rejects.toThrow('network of the sandbox was lost')
+    expect(made.inside()).toEqual([])
+  })
+
   test('after a kill at any moment of the start', async () => {
     const children = () => pids().filter((pid) => parentOf(pid) === String(process.pid))
     const sandbox = await bubblewrap()
