@@ -31,7 +31,8 @@ export type Namespace = {
   close(): Promise<void>
 }
 
-const TIMEOUT_MS = 10_000
+// A machine with too much work takes seconds for what takes 20 ms; the run has its own deadline besides.
+const TIMEOUT_MS = 30_000
 /** Descriptors of slirp4netns: each connection of a sandbox takes one, and a port of the host. */
 const MAX_CONNECTIONS = 4096
 const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
