@@ -168,7 +168,11 @@ export async function start(config: Config, wanted: readonly Role[]): Promise<Ru
 /** Where builds and servers run; production does without one only by not starting. */
 async function openSandbox(config: Config, log: Logger): Promise<Sandbox> {
   const mode = config.production && config.build.sandbox === 'auto' ? 'bubblewrap' : config.build.sandbox
-  const sandbox = await createSandbox(mode, { searchPath: config.searchPath })
+  const sandbox = await createSandbox(mode, {
+    searchPath: config.searchPath,
+    ownAddresses: config.edge.addresses,
+    resolvers: config.dnsResolvers,
+  })
   if (sandbox.warning) log.warn({ driver: sandbox.driver }, sandbox.warning)
   return sandbox
 }

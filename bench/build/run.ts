@@ -1,4 +1,4 @@
-// `npm run bench -- build`: from POST to READY against the same steps by hand, side by side and in turns.
+// `npm run bench -- build`: from POST to READY against the same steps by hand, in turns, and what a network costs.
 import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,6 +8,7 @@ import { startGitHost } from '../../test/helpers/git-host.ts'
 import { createRepository } from '../../test/helpers/repository.ts'
 import { median, table, verdict } from '../figures.ts'
 import { type Bare, openBare } from './bare.ts'
+import { measureNetwork } from './network.ts'
 import { type Platform, startPlatform } from './platform.ts'
 import { type Files, staticSite, viteSite } from './sites.ts'
 
@@ -31,6 +32,7 @@ export async function run(args: string[]): Promise<void> {
       only: { type: 'string', default: '' },
       static: { type: 'string', default: '9' },
       vite: { type: 'string', default: '5' },
+      network: { type: 'string', default: '15' },
     },
   })
   const [loadBefore] = loadavg()
@@ -39,6 +41,8 @@ export async function run(args: string[]): Promise<void> {
   await chmod(directory, 0o711)
   const closers: (() => unknown)[] = [() => rm(directory, { recursive: true, force: true })]
   try {
+    if (values.only === '' || values.only === 'network') await measureNetwork(directory, Number(values.network))
+    if (values.only === 'network') return
     const repositories = join(directory, 'repositories')
     await mkdir(repositories)
     const git = await startGitHost(repositories)

@@ -1,25 +1,30 @@
 // Decides which hosts a sandboxed command may reach, and which of their addresses never.
 import { promises as dns, type LookupAddress } from 'node:dns'
 import { BlockList, isIP } from 'node:net'
-import type { Egress } from './command.ts'
+import { networkInterfaces } from 'node:os'
+import type { Network } from './command.ts'
 
-// Everything that leads to this machine, its network or its cloud's metadata service. Ranges for documentation are not
-// here: nothing of ours listens there, and closed test networks use them for their registry mirror.
-const inward = new BlockList()
-for (const [network, prefix] of [
+/**
+ * Everything that leads to this machine, its network or its cloud's metadata service: for the proxy, the resolver and
+ * the rules of a namespace. Ranges for documentation are not here: nothing of ours listens there, and closed test
+ * networks use them for their registry mirror.
+ */
+export const INWARD_IPV4 = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
   ['100.64.0.0', 10],
   ['127.0.0.0', 8],
+  // Where Azure's machines find the one they run on, although the address looks public.
+  ['168.63.129.16', 32],
   ['169.254.0.0', 16],
   ['172.16.0.0', 12],
   ['192.0.0.0', 24],
   ['192.168.0.0', 16],
   ['198.18.0.0', 15],
   ['224.0.0.0', 3],
-] as const)
-  inward.addSubnet(network, prefix, 'ipv4')
-for (const [network, prefix] of [
+] as const
+
+const INWARD_IPV6 = [
   ['::', 96],
   ['64:ff9b::', 96],
   ['64:ff9b:1::', 48],
@@ -28,13 +33,34 @@ for (const [network, prefix] of [
   ['fe80::', 10],
   ['fec0::', 10],
   ['ff00::', 8],
-] as const)
-  inward.addSubnet(network, prefix, 'ipv6')
+] as const
+
+const inward = new BlockList()
+for (const [network, prefix] of INWARD_IPV4) inward.addSubnet(network, prefix, 'ipv4')
+for (const [network, prefix] of INWARD_IPV6) inward.addSubnet(network, prefix, 'ipv6')
+
+const familyOf = (address: string) => (isIP(address) === 4 ? 'ipv4' : 'ipv6')
 
 /** Private, loopback, link-local, multicast or a disguise of such an address; BlockList unwraps ::ffff:a.b.c.d. */
 export function leadsInward(address: string): boolean {
-  const family = isIP(address)
-  return family === 0 || inward.check(address, family === 4 ? 'ipv4' : 'ipv6')
+  return isIP(address) === 0 || inward.check(address, familyOf(address))
+}
+
+/** What a sandbox may not reach: the ranges above and every address of the platform, public as these may be. */
+export type Boundary = {
+  /** Addresses of the platform that are in none of the ranges. */
+  own: string[]
+  crosses(address: string): boolean
+}
+
+/** Reads the machine's interfaces anew, for addresses come and go. */
+export function readBoundary(configured: readonly string[]): Boundary {
+  const interfaces = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
+  const all = [...interfaces.map(({ address }) => address), ...configured]
+  const own = [...new Set(all)].filter((address) => !leadsInward(address))
+  const platform = new BlockList()
+  for (const address of own) platform.addAddress(address, familyOf(address))
+  return { own, crosses: (address) => leadsInward(address) || platform.check(address, familyOf(address)) }
 }
 
 export type Target = { host: string; port: number }
@@ -50,34 +76,43 @@ export function readTarget(text: string, defaultPort?: number): Target | undefin
   return { host, port }
 }
 
-const isLoopback = (host: string) => host === 'localhost' || (isIP(host) !== 0 && leadsInward(host))
-
 const resolve = (host: string) => dns.lookup(host, { all: true })
 
-/** Answers where a connection goes: the caller connects to these addresses, for the name may change meanwhile. */
-export function egressRules(egress: Egress, lookup = resolve): (target: Target) => Promise<Destination> {
-  const rules = new Map<string, { inwardToo: boolean }>()
-  const add = (text: string, inwardToo: boolean) => {
+/** The `host:port` of a list; one without a port stands for 80 and 443. */
+export function readList(texts: readonly string[]): Target[] {
+  return texts.flatMap((text) => {
     const ports = /\]$|^[^:]*$/.test(text) ? [80, 443] : [undefined]
-    for (const port of ports) {
+    return ports.map((port) => {
       const target = readTarget(text, port)
       if (target === undefined) throw new TypeError(`${text} is no host:port.`)
-      rules.set(`${target.host} ${target.port}`, { inwardToo: inwardToo || isLoopback(target.host) })
-    }
-  }
-  for (const text of egress.allow) add(text, false)
-  for (const text of egress.allowPrivate ?? []) add(text, true)
-  return async ({ host, port }) => {
-    const rule = rules.get(`${host} ${port}`)
-    if (rule === undefined) return { refused: `${host}:${port} is not on the list of hosts this sandbox may reach.` }
-    const found = await lookup(host)
-    const addresses = rule.inwardToo ? found : found.filter(({ address }) => !leadsInward(address))
-    if (addresses.length === 0) return { refused: `${host} has a private address, which this sandbox may not reach.` }
-    return { addresses }
-  }
+      return target
+    })
+  })
 }
 
-/** Whether the command must use the proxy for loopback names too, because one is listed. */
-export function reachesLoopback(egress: Egress): boolean {
-  return [...egress.allow, ...(egress.allowPrivate ?? [])].some((text) => isLoopback(readTarget(text, 80)?.host ?? ''))
+export type Lookups = {
+  /** For listed hosts, which whoever runs Berth chose. */
+  listed?: (host: string) => Promise<LookupAddress[]>
+  /** For all others. */
+  others: (host: string) => Promise<LookupAddress[]>
+}
+
+/** Answers where a connection goes: the caller connects to these addresses, for the name may change meanwhile. */
+export function egressRules(
+  network: Network,
+  { crosses }: Boundary,
+  { listed = resolve, others }: Lookups,
+): (target: Target) => Promise<Destination> {
+  const list = new Set(readList(network.private).map(({ host, port }) => `${host} ${port}`))
+  return async ({ host, port }) => {
+    if (list.has(`${host} ${port}`)) return { addresses: await listed(host) }
+    if (network.reach === 'registry') {
+      return { refused: `${host}:${port} is not on the list of hosts this sandbox may reach.` }
+    }
+    const family = isIP(host)
+    const found = family === 0 ? await others(host) : [{ address: host, family }]
+    const addresses = found.filter(({ address }) => !crosses(address))
+    if (addresses.length === 0) return { refused: `${host} has no public address, and this sandbox reaches no other.` }
+    return { addresses }
+  }
 }

@@ -3,20 +3,21 @@ import { randomBytes } from 'node:crypto'
 import { access, chmod, chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Exit, type Sandbox, SandboxError, type SandboxedProcess } from './command.ts'
+import { type Network, type Sandbox, SandboxError, type SandboxedCommand, type SandboxedProcess } from './command.ts'
 import { openControlGroups } from './control-groups.ts'
 import { inheritedDescriptors } from './descriptors.ts'
-import { DU_SCRIPT, type Du, startDu } from './disk.ts'
+import { duIn } from './disk.ts'
 import { FORWARDER } from './forwarder.ts'
 import { startJanitor } from './janitor.ts'
 import { ETC, systemMounts } from './mounts.ts'
 import { type Host, runInBubblewrap } from './run.ts'
 import type { SandboxOptions } from './sandbox.ts'
 import { seccompFilter } from './seccomp.ts'
-import { find, findTools } from './tools.ts'
+import { find, findNamespaceTools, findTools } from './tools.ts'
 
 // Not root, so that whoever breaks out is nobody; not `nobody`, whose processes and files are others'. Debian and
-// systemd leave the number unused, and it is below 65536, where the ids of most containers end.
+// systemd leave the number unused, and it is below 65536, where the ids of most containers end. What serves a sandbox's
+// network has the next one: whoever breaks out must not get hold of that either.
 const UNUSED_ID = 61_000
 
 export async function openBubblewrap(options: SandboxOptions): Promise<Sandbox> {
@@ -29,11 +30,17 @@ export async function openBubblewrap(options: SandboxOptions): Promise<Sandbox> 
   const groups = options.controlGroups === false ? undefined : await openControlGroups(name)
   const janitor = startJanitor(runDirectory, groups?.directories ?? [])
   const system = await systemMounts()
+  const user = root ? (options.user ?? { uid: UNUSED_ID, gid: UNUSED_ID }) : null
+  const network = await findNamespaceTools(options.searchPath)
   const host: Host = {
     bwrap,
     runDirectory,
     groups,
-    user: root ? (options.user ?? { uid: UNUSED_ID, gid: UNUSED_ID }) : null,
+    user,
+    helper: user && { uid: user.uid + 1, gid: user.gid + 1 },
+    namespaces: 'missing' in network ? null : network,
+    ownAddresses: options.ownAddresses ?? [],
+    resolvers: options.resolvers ?? [],
     tools: await findTools(options.searchPath),
     system,
     du: duIn(bwrap, system, root),
@@ -41,29 +48,32 @@ export async function openBubblewrap(options: SandboxOptions): Promise<Sandbox> 
     seccomp: await writeFilter(runDirectory),
   }
   const running = new Set<SandboxedProcess>()
-  const sandbox: Sandbox = {
-    driver: 'bubblewrap',
-    warning: warningOf(host),
-    run(command) {
-      const started = runInBubblewrap(host, command)
-      running.add(started)
-      void started.exited.catch(() => {}).then(() => running.delete(started))
-      return started
-    },
-    async makeDirectory(path) {
-      await mkdir(path, { mode: 0o755 })
-      if (host.user) await chown(path, host.user.uid, host.user.gid)
-    },
-    async close() {
-      await Promise.all([...running].map((one) => one.kill()))
-      await janitor.finish()
-    },
+  const run = (command: SandboxedCommand) => {
+    const started = runInBubblewrap(host, command)
+    running.add(started)
+    void started.exited.catch(() => {}).then(() => running.delete(started))
+    return started
   }
-  await probe(sandbox, runDirectory).catch(async (error) => {
-    await sandbox.close()
+  const makeDirectory = async (path: string) => {
+    await mkdir(path, { mode: 0o755 })
+    if (user) await chown(path, user.uid, user.gid)
+  }
+  const close = async () => {
+    await Promise.all([...running].map((one) => one.kill()))
+    await janitor.finish()
+  }
+  try {
+    await makeDirectory(join(runDirectory, 'probe'))
+    const [, networkFault] = await Promise.all([probe(run, runDirectory), probeNetwork(run, host)])
+    if (networkFault !== null) host.namespaces = null
+    const fault = 'missing' in network ? network.missing : networkFault
+    return { driver: 'bubblewrap', warning: warningOf(host, fault), run, makeDirectory, close }
+  } catch (error) {
+    await close()
     throw error
-  })
-  return sandbox
+  } finally {
+    await rm(join(runDirectory, 'probe'), { recursive: true, force: true })
+  }
 }
 
 /** Everybody may pass through: bubblewrap, as another user, looks for its mounts here. Nobody may list it. */
@@ -84,7 +94,7 @@ async function writeFilter(runDirectory: string): Promise<string | null> {
   return path
 }
 
-function warningOf({ groups, user, seccomp }: Host): string | null {
+function warningOf({ groups, user, seccomp }: Host, networkFault: string | null): string | null {
   const missing: string[] = []
   if (groups === undefined) {
     missing.push(
@@ -93,38 +103,48 @@ function warningOf({ groups, user, seccomp }: Host): string | null {
   }
   if (user === null) missing.push('Berth is not root, so sandboxed commands have its own user outside the sandbox.')
   if (seccomp === null) missing.push(`No system call is refused on ${process.arch}, for which there is no filter.`)
+  if (networkFault !== null) {
+    missing.push(
+      `${networkFault} So sandboxed commands reach the internet by an HTTP proxy only, not over TCP and UDP.`,
+    )
+  }
   return missing.length === 0 ? null : missing.join(' ')
 }
 
-/** The walk over what a command wrote sees nothing of the host but that, and can change none of it. */
-function duIn(bwrap: string, system: string[], root: boolean): Du {
-  const apart = ['--unshare-ipc', '--unshare-pid', '--unshare-net', '--unshare-uts', '--unshare-cgroup-try']
-  // Root stays root, or a directory that a command closed to others would be closed to the walk too.
-  const user = root ? ['--cap-drop', 'ALL', '--cap-add', 'CAP_DAC_READ_SEARCH'] : ['--unshare-user']
-  const isolation = [...apart, ...user, '--die-with-parent', '--new-session', ...system]
-  return (directories) => {
-    const inside = directories.map((_, index) => `/${index}`)
-    const mounts = directories.flatMap((directory, index) => ['--ro-bind', directory, inside[index]!])
-    return startDu(bwrap, [...isolation, ...mounts, '--', '/bin/sh', '-c', DU_SCRIPT, 'du', ...inside])
-  }
-}
+type Run = Sandbox['run']
 
 /** Whether it works is a matter of kernel settings, seccomp filters and security modules: only trying tells. */
-async function probe(sandbox: Sandbox, runDirectory: string): Promise<void> {
+async function probe(run: Run, runDirectory: string): Promise<void> {
   await access('/usr/bin/setpriv').catch(() => {
     throw new SandboxError('setpriv is not installed (Debian: apt install util-linux).')
   })
+  const { exit, output } = await attempt(run, runDirectory, null)
+  if (exit.code !== 0) throw new SandboxError(`bubblewrap does not work here: ${output.trim() || JSON.stringify(exit)}`)
+}
+
+/** What keeps sandboxes from a network of their own, or null; it never fails the sandbox. */
+async function probeNetwork(run: Run, { namespaces, runDirectory }: Host): Promise<string | null> {
+  if (namespaces === null) return null
+  const { exit, output } = await attempt(run, runDirectory, { reach: 'public', private: [] }).catch((error: Error) => ({
+    exit: { code: null },
+    output: error.message,
+  }))
+  return exit.code === 0
+    ? null
+    : `slirp4netns and nft do not work here (${output.trim().replace(/\s+/g, ' ') || JSON.stringify(exit)}).`
+}
+
+async function attempt(run: Run, runDirectory: string, network: Network | null) {
   let output = ''
-  await sandbox.makeDirectory(join(runDirectory, 'probe'))
-  const exit: Exit = await sandbox.run({
+  const exit = await run({
     argv: ['node', '--version'],
     workTree: join(runDirectory, 'probe'),
     environment: {},
     limits: { memoryMb: 512, processes: 64, timeoutMs: 20_000 },
+    network,
     onOutput: (_stream, chunk) => {
       output += chunk
     },
   }).exited
-  await rm(join(runDirectory, 'probe'), { recursive: true, force: true })
-  if (exit.code !== 0) throw new SandboxError(`bubblewrap does not work here: ${output.trim() || JSON.stringify(exit)}`)
+  return { exit, output }
 }

@@ -24,15 +24,15 @@ export type SandboxedCommand = {
   writable?: boolean
   /** Relative to the work tree. */
   cwd?: string
-  /** All of it: only PATH and HOME where they are absent, PWD, and with egress or listen what these need are added. */
+  /** All of it: only PATH and HOME where they are absent, PWD, and with network or listen what these need are added. */
   environment: Record<string, string>
   /** Further host paths, never writable. */
   readOnly?: { host: string; inside: string }[]
   /** Further writable mounts, made by `makeDirectory`; they lie in no tree that sandboxed commands can write. */
   caches?: { host: string; inside: string }[]
   limits: Limits
-  /** What is reachable, through an HTTP proxy; null or absent: no network at all. */
-  egress?: Egress | null
+  /** What is reachable; null or absent: no network at all. */
+  network?: Network | null
   /** For servers: the command is told PORT, listens there, and `address` says how the host reaches it. */
   listen?: { port?: number } | null
   onOutput(stream: 'stdout' | 'stderr', chunk: Buffer): void
@@ -51,19 +51,18 @@ export type Limits = {
   timeoutMs: number
 }
 
-export type Egress = {
+export type Network = {
   /**
-   * `host:port`; without a port 80 and 443. A name that resolves to a private, loopback or link-local address is
-   * refused; such an address itself, or localhost, may be listed.
+   * `public`: the internet over TCP and UDP by name, and nothing inward; where this machine cannot make such a network,
+   * what an HTTP proxy reaches of it. `registry`: the listed hosts alone, by an HTTP proxy that npm, git and curl take;
+   * Node's own fetch takes it with NODE_USE_ENV_PROXY=1, which costs every Node process 60 ms at its start.
    */
-  allow: string[]
-  /** Like `allow`, for names that may resolve to private addresses: a registry mirror within the company. */
-  allowPrivate?: string[]
+  reach: 'public' | 'registry'
   /**
-   * Whether Node's own fetch and https take the proxy too, as npm, git and curl do; true unless told otherwise. It costs
-   * every Node process 60 ms at its start.
+   * `host:port`, without a port 80 and 443, that may have private addresses: the package registry and the repository
+   * host of this installation. With `public`, npm and git reach such a one by the proxy.
    */
-  nodeFetch?: boolean
+  private: string[]
 }
 
 export type Address = { socketPath: string } | { host: string; port: number }

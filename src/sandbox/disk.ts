@@ -79,10 +79,10 @@ async function takenOf(path: string): Promise<number> {
 export type Du = (directories: string[]) => Promise<{ stdout: string; stderr: string }>
 
 // One shell for both counts. It follows no link, and stays on the file system it begins on.
-export const DU_SCRIPT = 'nice du -s -x -k "$@"; nice du -s -x --inodes "$@"'
+const DU_SCRIPT = 'nice du -s -x -k "$@"; nice du -s -x --inodes "$@"'
 
 /** By du, in a process of its own: the walk would hold up the event loop and its thread pool. */
-export function startDu(program: string, argv: string[]): ReturnType<Du> {
+function startDu(program: string, argv: string[]): ReturnType<Du> {
   const options = { env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' }, maxBuffer: 64 * 1024 * 1024 }
   return new Promise((resolve) => {
     // Files vanish during the walk, so its exit code says nothing.
@@ -91,6 +91,19 @@ export function startDu(program: string, argv: string[]): ReturnType<Du> {
 }
 
 const runDu: Du = (directories) => startDu('/bin/sh', ['-c', DU_SCRIPT, 'du', ...directories])
+
+/** By bubblewrap: the walk over what a command wrote sees nothing of the host but that, and can change none of it. */
+export function duIn(bwrap: string, system: string[], root: boolean): Du {
+  const apart = ['--unshare-ipc', '--unshare-pid', '--unshare-net', '--unshare-uts', '--unshare-cgroup-try']
+  // Root stays root, or a directory that a command closed to others would be closed to the walk too.
+  const user = root ? ['--cap-drop', 'ALL', '--cap-add', 'CAP_DAC_READ_SEARCH'] : ['--unshare-user']
+  const isolation = [...apart, ...user, '--die-with-parent', '--new-session', ...system]
+  return (directories) => {
+    const inside = directories.map((_, index) => `/${index}`)
+    const mounts = directories.flatMap((directory, index) => ['--ro-bind', directory, inside[index]!])
+    return startDu(bwrap, [...isolation, ...mounts, '--', '/bin/sh', '-c', DU_SCRIPT, 'du', ...inside])
+  }
+}
 
 async function measure(du: Du, paths: string[]): Promise<{ kb: number[]; hidden: boolean }> {
   const { stdout, stderr } = await du(paths)

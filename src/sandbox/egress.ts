@@ -1,11 +1,10 @@
-// The only way out of a sandbox: an HTTP proxy behind a unix socket, one per run, with a list of allowed hosts.
-import { existsSync } from 'node:fs'
+// A way out of a sandbox: an HTTP proxy behind a unix socket, one per run, with a list of hosts or for every public one.
+import type { LookupAddress } from 'node:dns'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { connect, type LookupFunction, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { egressRules, reachesLoopback, readTarget, type Target } from './addresses.ts'
-import type { Egress } from './command.ts'
-import { PROXY_PORT } from './forwarder.ts'
+import { type Boundary, egressRules, readTarget, type Target } from './addresses.ts'
+import type { Network } from './command.ts'
 
 export type EgressProxy = { close(): Promise<void> }
 
@@ -27,8 +26,13 @@ const HOP_BY_HOP = [
 type Refusal = { status: 400 | 403 | 502; text: string }
 type Route = { to: Target; lookup: LookupFunction }
 
-export async function openEgress(socketPath: string, egress: Egress): Promise<EgressProxy> {
-  const decide = egressRules(egress)
+export async function openEgress(
+  socketPath: string,
+  network: Network,
+  boundary: Boundary,
+  lookup: (host: string) => Promise<LookupAddress[]>,
+): Promise<EgressProxy> {
+  const decide = egressRules(network, boundary, { others: lookup })
   const sockets = new Set<Duplex>()
   const track = (socket: Duplex) => {
     sockets.add(socket)
@@ -119,27 +123,4 @@ function refuse(socket: Duplex, { status, text }: Refusal): void {
 
 function withoutHops<Headers extends NodeJS.Dict<string | string[]>>(headers: Headers): Headers {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.includes(name))) as Headers
-}
-
-const CERTIFICATES = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs/ca-bundle.crt']
-
-/** Node trusts only the authorities it brings along; a registry mirror may be signed by one that the host trusts. */
-export function certificateEnvironment(): Record<string, string> {
-  const bundle = CERTIFICATES.find((path) => existsSync(path))
-  return bundle === undefined ? {} : { NODE_EXTRA_CA_CERTS: bundle }
-}
-
-/** What tells npm, Node, curl and others about the proxy. */
-export function proxyEnvironment(egress: Egress): Record<string, string> {
-  const proxy = `http://127.0.0.1:${PROXY_PORT}`
-  const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy', 'npm_config_proxy', 'npm_config_https_proxy']
-  const direct = reachesLoopback(egress) ? '' : 'localhost,127.0.0.1,::1'
-  return {
-    ...Object.fromEntries(names.map((name) => [name, proxy])),
-    // A server that a build starts for its own tests is not behind the proxy.
-    NO_PROXY: direct,
-    no_proxy: direct,
-    npm_config_noproxy: direct,
-    ...(egress.nodeFetch === false ? {} : { NODE_USE_ENV_PROXY: '1' }),
-  }
 }

@@ -1,7 +1,7 @@
 // Starts bubblewrap so that limits, user and mounts are in place before anything untrusted runs.
-import { type ChildProcess, type IOType, spawn } from 'node:child_process'
-import { closeSync, openSync } from 'node:fs'
+import type { ChildProcess } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
+import { type Stdio, spawnClean } from './descriptors.ts'
 import { PLAN_FD } from './forwarder.ts'
 import type { MountPlan } from './mounts.ts'
 
@@ -13,12 +13,17 @@ export type Launch = {
   mounts: MountPlan
   /** Set when this process is root. */
   drop: { uid: number; gid: number; stage: string } | null
+  /** A command that starts another in the network it is to have; empty: bubblewrap makes that. */
+  enter: string[]
   /** Control groups to enter. */
   entrances: string[]
   /** Settings of prlimit for all of it, bubblewrap included. */
   resourceLimits: string[]
-  /** For the forwarder; a listener only with a plan, whose descriptor is the one before. */
-  plan: string | null
+  /**
+   * For the forwarder, which waits for it and ends if it is rejected; a listener only with a plan, whose descriptor is
+   * the one before.
+   */
+  plan: Promise<string> | null
   listener: number | null
   /** Descriptors to cover. */
   inherited: number[]
@@ -73,29 +78,16 @@ export type Launched = {
 export function launch(launch: Launch): Launched {
   const shell = ['/bin/sh', '-c', script(launch), 'berth', ...launch.argv]
   const argv = launch.drop === null ? shell : ['unshare', '--mount', '--propagation', 'private', '--', ...shell]
-  const stdio: (IOType | number)[] = ['ignore', 'pipe', 'pipe', 'pipe', 'pipe']
+  const stdio: Stdio = ['ignore', 'pipe', 'pipe', 'pipe', 'pipe']
   if (launch.plan !== null) stdio.push('pipe')
   if (launch.listener !== null) stdio.push(launch.listener)
-  const covered = launch.inherited.filter((fd) => fd >= stdio.length)
-  const nothing = covered.length === 0 ? undefined : openSync('/dev/null', 'r')
-  // What is ignored beyond the first three is left alone, so only the covered ones are there at all.
-  for (const fd of covered) {
-    while (stdio.length < fd) stdio.push('ignore')
-    stdio[fd] = nothing!
-  }
-  const child = spawn(argv[0]!, argv.slice(1), {
-    // Ctrl-C in the terminal is for Berth, which then ends its sandboxes in order.
-    detached: true,
-    cwd: '/',
-    env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
-    stdio,
-  }) as Launched['child']
-  if (nothing !== undefined) closeSync(nothing)
+  // Ctrl-C in the terminal is for Berth, which then ends its sandboxes in order.
+  const child = spawnClean([...launch.enter, ...argv], stdio, launch.inherited, { detached: true }) as Launched['child']
   let status = ''
   ;(child.stdio[STATUS_FD] as Readable).setEncoding('utf8').on('data', (text: string) => {
     status += text
   })
-  feed(child.stdio[OPTIONS_FD] as Writable, launch.options.join('\0'))
+  feed(child.stdio[OPTIONS_FD] as Writable, Promise.resolve(launch.options.join('\0')))
   if (launch.plan !== null) feed((child.stdio as unknown[])[PLAN_FD] as Writable, launch.plan)
   const read = (name: string) => {
     const digits = new RegExp(`"${name}": (\\d+)`).exec(status)?.[1]
@@ -104,8 +96,11 @@ export function launch(launch: Launch): Launched {
   return { child, init: () => read('child-pid'), exitCode: () => read('exit-code') }
 }
 
-function feed(pipe: Writable, text: string): void {
+function feed(pipe: Writable, text: Promise<string>): void {
   // It breaks when the launcher fails early, which its exit tells.
   pipe.on('error', () => {})
-  pipe.end(text)
+  text.then(
+    (text) => pipe.end(text),
+    () => pipe.end(),
+  )
 }

@@ -26,6 +26,16 @@ export const ETC = {
   group: `root:x:0:\nbuild:x:${UID}:\n`,
   hosts: '127.0.0.1 localhost\n::1 localhost\n',
   'nsswitch.conf': 'passwd: files\ngroup: files\nhosts: files\n',
+  // For a sandbox with a network of its own, where the forwarder answers for names.
+  'nsswitch-dns.conf': 'passwd: files\ngroup: files\nhosts: files dns\n',
+  'resolv.conf': 'nameserver 127.0.0.1\n',
+}
+
+/** Their names in /etc, and the files above that they are. */
+export function etcFiles(names: boolean): Record<string, keyof typeof ETC> {
+  const always = { passwd: 'passwd', group: 'group', hosts: 'hosts' } as const
+  if (!names) return { ...always, 'nsswitch.conf': 'nsswitch.conf' }
+  return { ...always, 'nsswitch.conf': 'nsswitch-dns.conf', 'resolv.conf': 'resolv.conf' }
 }
 
 /** The same for every run: the system, read-only, as far as it exists on this host. */

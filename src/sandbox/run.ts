@@ -1,42 +1,43 @@
 // One run in bubblewrap from its mounts to its last process, and everything it needed removed.
-import { chmod, chown, mkdir, rm } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { clearTimeout, setTimeout } from 'node:timers'
 import { type Address, type Exit, SandboxError, type SandboxedCommand, type SandboxedProcess } from './command.ts'
 import type { ControlGroups } from './control-groups.ts'
 import { type Du, watchDisk } from './disk.ts'
-import { certificateEnvironment, openEgress, proxyEnvironment } from './egress.ts'
 import { type ForwarderPlan, PROXY_PORT } from './forwarder.ts'
 import { launch } from './launcher.ts'
 import { openListener } from './listener.ts'
-import { ETC, HOME, planMounts, UID } from './mounts.ts'
+import { etcFiles, HOME, planMounts, UID } from './mounts.ts'
+import { type NetworkHost, startNetwork } from './network.ts'
 import { outcome } from './outcome.ts'
+import { certificateEnvironment } from './proxy-environment.ts'
 import type { Tools } from './tools.ts'
 
-export type Host = {
+export type Host = NetworkHost & {
   bwrap: string
   runDirectory: string
   groups: ControlGroups | undefined
-  /** Whom commands are outside, when Berth is root; null: whoever Berth is. */
-  user: { uid: number; gid: number } | null
   tools: Tools
   system: string[]
   /** Measures directories from inside a sandbox. */
   du: Du
-  inherited: number[]
   /** File with the filter of system calls; null where there is none for this architecture. */
   seccomp: string | null
 }
 
+const UNSHARE = ['--unshare-all', '--unshare-user']
 const ISOLATION = [
-  ...['--unshare-all', '--unshare-user', '--disable-userns', '--die-with-parent', '--new-session', '--clearenv'],
+  ...['--disable-userns', '--die-with-parent', '--new-session', '--clearenv'],
   ...['--cap-drop', 'ALL', '--uid', String(UID), '--gid', String(UID), '--hostname', 'berth'],
 ]
 const FORWARDER_INSIDE = '/opt/berth/forwarder.cjs'
 const EGRESS_INSIDE = '/opt/berth/egress.sock'
+const RESOLVER_INSIDE = '/opt/berth/resolver.sock'
 const DEFAULT_PORT = 3000
-// What bubblewrap and the forwarder need themselves, so that the command has all of its limits.
-const OWN = { processes: 4, forwarderProcesses: 24, forwarderMb: 64 }
+// What bubblewrap, slirp4netns and the forwarder need themselves, so that the command has all of its limits.
+const OWN = { processes: 6, forwarderProcesses: 24, forwarderMb: 64 }
+const LOSS_MS = 500
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 let lastRun = 0
@@ -70,57 +71,67 @@ async function execute(
   const directory = join(host.runDirectory, name)
   const cleanup: (() => Promise<unknown>)[] = []
   try {
-    const mounts = await planMounts(command, host.tools, host.user && join(host.runDirectory, 'stage'))
     await mkdir(directory, { mode: 0o711 })
     cleanup.push(() => rm(directory, { recursive: true, force: true }))
-    const options = [...ISOLATION, ...host.system]
-    for (const file of Object.keys(ETC)) options.push('--ro-bind', join(host.runDirectory, 'etc', file), `/etc/${file}`)
+    const { limits } = command
+    const forwarded = Boolean(command.network || command.listen)
+    // Group, network and mounts are prepared side by side.
+    const grouping = Promise.resolve(
+      host.groups?.create(name, {
+        ...limits,
+        memoryMb: limits.memoryMb + (forwarded ? OWN.forwarderMb : 0),
+        processes: limits.processes + OWN.processes + (forwarded ? OWN.forwarderProcesses : 0),
+      }),
+    )
+    cleanup.push(() =>
+      grouping.then(
+        (group) => group?.remove(),
+        () => {},
+      ),
+    )
+    grouping.catch(() => {})
+    const { signal } = stop
+    const networking = command.network ? startNetwork(host, command.network, { directory, grouping, signal }) : null
+    if (networking) cleanup.push(() => networking.close())
+    const mounts = await planMounts(command, host.tools, host.user && join(host.runDirectory, 'stage'))
+    const listenPort = command.listen ? (command.listen.port ?? DEFAULT_PORT) : null
+    const listener = listenPort === null ? null : await openListener(directory)
+    if (listener) cleanup.push(async () => listener.server.close())
+    const group = await grouping
+    const network = await networking?.opened.catch((error) => {
+      if (signal.aborted) return undefined
+      throw error
+    })
+    if (signal.aborted) return { code: null, signal: null, reason: signal.reason }
+
     const environment: Record<string, string> = {
-      ...(command.egress ? certificateEnvironment() : {}),
+      ...(network ? certificateEnvironment() : {}),
       PATH: host.tools.path,
       HOME,
       ...command.environment,
     }
-
-    if (command.egress) {
-      const socketPath = join(directory, 'egress.sock')
-      const proxy = await openEgress(socketPath, command.egress)
-      cleanup.push(() => proxy.close())
-      await chmod(socketPath, 0o600)
-      if (host.user) await chown(socketPath, host.user.uid, host.user.gid)
-      options.push('--ro-bind', socketPath, EGRESS_INSIDE)
-      Object.assign(environment, proxyEnvironment(command.egress))
-    }
-    const listenPort = command.listen ? (command.listen.port ?? DEFAULT_PORT) : null
-    const listener = listenPort === null ? null : await openListener(directory)
-    if (listener) {
-      cleanup.push(async () => listener.server.close())
-      environment.PORT = String(listenPort)
-    }
-
-    const forwarded = command.egress || listener
+    Object.assign(environment, network?.environment(environment))
+    if (listenPort !== null) environment.PORT = String(listenPort)
     const plan: ForwarderPlan | null = forwarded
       ? {
           argv: command.argv,
           environment,
-          egress: command.egress ? EGRESS_INSIDE : null,
+          egress: network?.proxySocket ? EGRESS_INSIDE : null,
           proxyPort: PROXY_PORT,
+          resolver: network?.resolverSocket ? RESOLVER_INSIDE : null,
           listenPort,
         }
       : null
+    const options = [...UNSHARE, ...(network?.enter ? ['--share-net'] : []), ...ISOLATION, ...host.system]
+    for (const [name, file] of Object.entries(etcFiles(network?.enter != null))) {
+      options.push('--ro-bind', join(host.runDirectory, 'etc', file), `/etc/${name}`)
+    }
+    if (network?.proxySocket) options.push('--ro-bind', network.proxySocket, EGRESS_INSIDE)
+    if (network?.resolverSocket) options.push('--ro-bind', network.resolverSocket, RESOLVER_INSIDE)
     if (plan) options.push('--ro-bind', join(host.runDirectory, 'forwarder.cjs'), FORWARDER_INSIDE)
     else for (const [key, value] of Object.entries(environment)) options.push('--setenv', key, value)
     options.push(...mounts.arguments)
     refuseNul(options, command.argv)
-
-    const { limits } = command
-    const group = await host.groups?.create(name, {
-      ...limits,
-      memoryMb: limits.memoryMb + (plan ? OWN.forwarderMb : 0),
-      processes: limits.processes + OWN.processes + (plan ? OWN.forwarderProcesses : 0),
-    })
-    if (group) cleanup.push(() => group.remove())
-    if (stop.signal.aborted) return { code: null, signal: null, reason: stop.signal.reason }
 
     const inner = plan ? [host.tools.node, FORWARDER_INSIDE] : command.argv
     const launched = launch({
@@ -129,10 +140,12 @@ async function execute(
       argv: group ? inner : ['prlimit', `--nproc=${limits.processes + OWN.forwarderProcesses}`, '--', ...inner],
       options,
       mounts,
+      enter: network?.enter ?? [],
       drop: host.user && { ...host.user, stage: join(host.runDirectory, 'stage') },
       entrances: group?.entrances ?? [],
       resourceLimits: ['--core=0', ...(limits.diskMb ? [`--fsize=${Math.ceil(limits.diskMb * 1024 * 1024)}`] : [])],
-      plan: plan && JSON.stringify(plan),
+      // The forwarder starts meanwhile; it has nothing to run before it has the plan.
+      plan: plan && Promise.resolve(network?.connected).then(() => JSON.stringify(plan)),
       listener: listener?.descriptor ?? null,
       inherited: host.inherited,
       seccomp: host.seccomp,
@@ -140,12 +153,37 @@ async function execute(
     // Ours accepts no connection from here on: the sandbox alone holds the socket.
     listener?.server.close()
     tellAddress(listener && { socketPath: listener.socketPath })
+    const loss = network && watchLoss(network.lost, () => stop.abort('killed'))
+    if (loss) cleanup.push(async () => loss.stop())
     const disk = limits.diskMb
       ? watchDisk({ tree: mounts.workTree, caches: mounts.caches }, limits.diskMb, () => stop.abort('disk'), host.du)
       : undefined
-    return await outcome(launched, command, stop, group, disk)
+    const exit = await outcome(launched, command, stop, group, disk)
+    if (!signal.aborted) await network?.connected
+    if (loss?.acted()) throw new SandboxError('The network of the sandbox was lost: slirp4netns ended.')
+    return exit
   } finally {
     for (const clean of cleanup.reverse()) await clean()
+  }
+}
+
+/** A server without its network would go on for days. Out of memory, all of it ends at once, which is another reason. */
+function watchLoss(lost: Promise<void>, onLoss: () => void): { acted(): boolean; stop(): void } {
+  let timer: NodeJS.Timeout | undefined
+  let [acted, stopped] = [false, false]
+  void lost.then(() => {
+    if (stopped) return
+    timer = setTimeout(() => {
+      acted = true
+      onLoss()
+    }, LOSS_MS)
+  })
+  return {
+    acted: () => acted,
+    stop() {
+      stopped = true
+      clearTimeout(timer)
+    },
   }
 }
 

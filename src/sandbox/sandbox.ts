@@ -6,7 +6,7 @@ import { openUnprotected } from './unprotected.ts'
 export * from './command.ts'
 
 export type SandboxOptions = {
-  /** Directories in which bwrap, npm and other package managers are looked for, as in PATH. */
+  /** Directories in which bwrap, slirp4netns, nft, npm and other package managers are looked for, as in PATH. */
   searchPath: string
   /** Whom commands run as on the host, where Berth itself is root. */
   user?: { uid: number; gid: number }
@@ -16,6 +16,10 @@ export type SandboxOptions = {
   controlGroups?: boolean
   /** For tests: how processes are held together without bubblewrap, in place of the best way that works here. */
   containment?: 'pid-namespace' | 'marker'
+  /** Addresses of the platform besides those of this machine's interfaces; sandboxes do not reach them. */
+  ownAddresses?: string[]
+  /** Name servers that sandboxes' questions go to, each `address[:port]`; none: those of the system. */
+  resolvers?: string[]
 }
 
 /** `auto` takes bubblewrap if a command runs in it here and now; otherwise none, with the cause as a warning. */

@@ -1,6 +1,7 @@
 // Finds what commands need besides the system: the Node that runs Berth, and package managers installed elsewhere.
 import { access, readFile, realpath } from 'node:fs/promises'
 import { basename, delimiter, dirname, join } from 'node:path'
+import type { NamespaceTools } from './namespace.ts'
 
 /** Read-only mounts and links that bring a tool into a sandbox, and the directories for PATH. */
 export type Tools = {
@@ -59,6 +60,17 @@ export async function find(name: string, searchPath: string): Promise<string | u
     if (found !== undefined) return found
   }
   return undefined
+}
+
+/** What makes the network of a sandbox, or a sentence on what to install. */
+export async function findNamespaceTools(searchPath: string): Promise<NamespaceTools | { missing: string }> {
+  const slirp4netns = await find('slirp4netns', searchPath)
+  // Debian puts it where only root's PATH leads.
+  const nft = await find('nft', [searchPath, '/usr/sbin', '/sbin'].join(delimiter))
+  if (slirp4netns && nft) return { slirp4netns, nft }
+  const packages = [...(slirp4netns ? [] : ['slirp4netns']), ...(nft ? [] : ['nftables'])]
+  const verb = packages.length === 1 ? 'is' : 'are'
+  return { missing: `${packages.join(' and ')} ${verb} not installed (Debian: apt install ${packages.join(' ')}).` }
 }
 
 /** The directory of the npm package that a script belongs to. */

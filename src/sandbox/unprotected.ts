@@ -17,9 +17,9 @@ import {
 } from './command.ts'
 import { type Containment, openContainment } from './containment.ts'
 import { watchDisk } from './disk.ts'
-import { certificateEnvironment } from './egress.ts'
 import { BUILD, relative } from './mounts.ts'
 import { exit } from './outcome.ts'
+import { certificateEnvironment } from './proxy-environment.ts'
 import type { SandboxOptions } from './sandbox.ts'
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1
@@ -78,7 +78,7 @@ async function execute(
   const workTree = resolve(command.workTree)
   const mounts = [{ host: workTree, inside: BUILD }, ...(command.caches ?? []), ...(command.readOnly ?? [])]
   const environment: Record<string, string> = {
-    ...(command.egress ? certificateEnvironment() : {}),
+    ...(command.network ? certificateEnvironment() : {}),
     PATH: `${dirname(process.execPath)}:${options.searchPath}`,
     HOME: tmpdir(),
     ...mapPaths(command.environment, mounts),

@@ -2,8 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { egressRules, leadsInward, readTarget } from '../../src/sandbox/addresses.ts'
-import type { Egress } from '../../src/sandbox/sandbox.ts'
+import { egressRules, leadsInward, readBoundary, readTarget } from '../../src/sandbox/addresses.ts'
 import { bubblewrap, bubblewrapTest, cleanUp, limits, run } from './sandboxes.ts'
 
 let server: Server
@@ -53,9 +52,13 @@ const connector = (authority: string) => [
   })`,
 ]
 
+/** Node's own fetch takes the proxy when it is told to. */
+const nodeFetch = { environment: { NODE_USE_ENV_PROXY: '1' } }
+const listed = (...hosts: string[]) => ({ ...nodeFetch, network: { reach: 'registry' as const, private: hosts } })
+
 describe('with a list of allowed hosts', () => {
   bubblewrapTest('a listed host answers, by http and through CONNECT', async () => {
-    const more = { egress: { allow: [`127.0.0.1:${port}`] } }
+    const more = listed(`127.0.0.1:${port}`)
     const sandbox = await bubblewrap()
     expect((await run(sandbox, fetcher(`http://127.0.0.1:${port}/a?b=1`), more)).stdout).toBe(
       `200 GET /a?b=1 127.0.0.1:${port} \n`,
@@ -71,7 +74,7 @@ describe('with a list of allowed hosts', () => {
   })
 
   bubblewrapTest('every other host is refused, and the answer says so', async () => {
-    const more = { egress: { allow: ['registry.example:443', `localhost:${port + 1}`] } }
+    const more = listed('registry.example:443', `localhost:${port + 1}`)
     const sandbox = await bubblewrap()
     const { stdout } = await run(sandbox, getter(`http://127.0.0.1:${port}/`), more)
     expect(stdout).toMatch(/^403 127\.0\.0\.1:\d+ is not on the list/)
@@ -86,12 +89,12 @@ describe('with a list of allowed hosts', () => {
       for (const host of ['127.0.0.1', '192.0.2.1', '169.254.169.254', 'example.com'])
         connect({ host, port: ${port} }).on('connect', () => console.log('connected'))
           .on('error', (error) => console.log(error.code))`
-    const { stdout } = await run(await bubblewrap(), ['node', '-e', program], { egress: { allow: [] } })
+    const { stdout } = await run(await bubblewrap(), ['node', '-e', program], listed())
     expect(stdout).toMatch(/^((ECONNREFUSED|ENETUNREACH|EAI_AGAIN|ENOTFOUND)\n){4}$/)
   })
 
   bubblewrapTest('options of the command for Node do not reach the forwarder', async () => {
-    const more = { environment: { NODE_OPTIONS: '--require /build/absent.cjs' }, egress: { allow: [] } }
+    const more = { ...listed(), environment: { NODE_OPTIONS: '--require /build/absent.cjs' } }
     expect(await run(await bubblewrap(), 'echo $NODE_OPTIONS', more)).toMatchObject({
       stdout: '--require /build/absent.cjs\n',
       code: 0,
@@ -108,7 +111,7 @@ describe('with a list of allowed hosts', () => {
     const { hostname, port, protocol } = new URL(registry)
     const result = await run(await bubblewrap(), 'npm install is-number@7.0.0 && ls node_modules', {
       environment: { npm_config_registry: registry, npm_config_audit: 'false', npm_config_fund: 'false' },
-      egress: { allow: [], allowPrivate: [`${hostname}:${port || (protocol === 'http:' ? 80 : 443)}`] },
+      network: { reach: 'registry', private: [`${hostname}:${port || (protocol === 'http:' ? 80 : 443)}`] },
       limits: { ...limits, diskMb: 100, timeoutMs: 20_000 },
     })
     expect(result, result.stderr).toMatchObject({ code: 0, reason: 'exit' })
@@ -142,19 +145,24 @@ describe('addresses', () => {
     expect(['1.1.1.1', '203.0.113.80', '2606:4700::1111', '172.32.0.1'].filter(leadsInward)).toEqual([])
   })
 
-  test('are refused behind a listed name, unless the list names them', async () => {
-    const addresses = [
-      { address: '10.0.0.5', family: 4 },
-      { address: '203.0.113.80', family: 4 },
-    ]
-    const rules = (egress: Egress, count: number) => egressRules(egress, async () => addresses.slice(0, count))
+  test('are refused behind every name but a listed one', async () => {
+    const inward = { address: '10.0.0.5', family: 4 }
+    const outward = { address: '203.0.113.80', family: 4 }
+    const own = { address: '198.51.100.7', family: 4 }
+    const lookup = async () => [inward, outward, own]
+    const rules = (reach: 'public' | 'registry', list: string[], others = lookup) =>
+      egressRules({ reach, private: list }, readBoundary([own.address]), { listed: lookup, others })
     const target = { host: 'mirror.example', port: 443 }
-    expect(await rules({ allow: ['mirror.example:443'] }, 1)(target)).toHaveProperty('refused')
-    expect(await rules({ allow: ['mirror.example:443'] }, 2)(target)).toEqual({ addresses: addresses.slice(1) })
-    expect(await rules({ allow: [], allowPrivate: ['mirror.example'] }, 2)(target)).toEqual({ addresses })
-    expect(await egressRules({ allow: ['localhost:80'] })({ host: 'localhost', port: 80 })).toHaveProperty('addresses')
-    expect(await egressRules({ allow: ['127.0.0.1'] })({ host: '127.0.0.1', port: 443 })).toHaveProperty('addresses')
-    expect(await egressRules({ allow: ['127.0.0.1'] })({ host: '127.0.0.1', port: 22 })).toHaveProperty('refused')
+    expect(await rules('public', [])(target)).toEqual({ addresses: [outward] })
+    expect(await rules('public', [], async () => [inward, own])(target)).toHaveProperty('refused')
+    expect(await rules('registry', [])(target)).toHaveProperty('refused')
+    for (const reach of ['public', 'registry'] as const) {
+      expect(await rules(reach, ['mirror.example'])(target)).toEqual({ addresses: [inward, outward, own] })
+      expect(await rules(reach, ['127.0.0.1'])({ host: '127.0.0.1', port: 22 })).toHaveProperty('refused')
+    }
+    for (const host of ['127.0.0.1', '10.0.0.5', '::1', '::ffff:10.0.0.5', '::ffff:c633:6407', own.address])
+      expect(await rules('public', [])({ host, port: 443 }), host).toHaveProperty('refused')
+    expect(await rules('public', [])({ host: outward.address, port: 25 })).toEqual({ addresses: [outward] })
   })
 
   test('are read as host and port, or not at all', () => {
@@ -163,6 +171,9 @@ describe('addresses', () => {
     expect(readTarget('[::1]:80')).toEqual({ host: '::1', port: 80 })
     for (const text of ['', ':80', 'a:0', 'a:65536', 'a b:80', 'user@a:80', 'a/b:80', '::1:80', 'a'])
       expect(readTarget(text)).toBeUndefined()
-    expect(() => egressRules({ allow: ['https://a'] })).toThrow('no host:port')
+    const { crosses, own } = readBoundary([])
+    const rules = () =>
+      egressRules({ reach: 'public', private: ['https://a'] }, { crosses, own }, { others: async () => [] })
+    expect(rules).toThrow('no host:port')
   })
 })

@@ -12,6 +12,7 @@ import {
   directory,
   eventually,
   give,
+  internet,
   limits,
   processesWith,
   run,
@@ -212,7 +213,7 @@ describe('a command cannot', () => {
     const asked = await command('sleep 20', {
       environment: { SECRET: 'tell-nobody-4711' },
       limits,
-      egress: { allow: [] },
+      network: internet,
     })
     const running = (await bubblewrap()).run(asked)
     await new Promise((resolve) => setTimeout(resolve, 500))

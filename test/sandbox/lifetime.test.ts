@@ -13,6 +13,7 @@ import {
   controlGroups,
   directory,
   eventually,
+  internet,
   openSandbox,
   processesWith,
   run,
@@ -78,7 +79,7 @@ describe('nothing is left behind', () => {
     const before = await readdir(join(runDirectory, own!))
     const groups = controlGroups(process.pid)
     for (let index = 0; index < 20; index++) {
-      const forwarded = index % 5 === 0 ? { egress: { allow: [] }, listen: {} } : {}
+      const forwarded = index % 5 === 0 ? { network: internet, listen: {} } : {}
       expect((await run(sandbox, 'true', forwarded)).code).toBe(0)
     }
     expect(await readdir(join(runDirectory, own!))).toEqual(before)

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect } from 'vitest'
-import { bubblewrap, cleanUp, limits, openSandbox, run, bubblewrapTest as test } from './sandboxes.ts'
+import { bubblewrap, cleanUp, internet, limits, openSandbox, run, bubblewrapTest as test } from './sandboxes.ts'
 
 afterAll(cleanUp)
 
@@ -14,7 +14,7 @@ describe('a command cannot use more than its', () => {
 
   test('memory, by a child whose death the shell survives, with the forwarder beside it', async () => {
     const script = `node -e "const all = []; for (;;) all.push(Buffer.alloc(1e7, 1))"; exit 1`
-    const more = { limits: { ...limits, memoryMb: 128 }, egress: { allow: [] } }
+    const more = { limits: { ...limits, memoryMb: 128 }, network: internet }
     expect(await run(await bubblewrap(), script, more)).toMatchObject({ reason: 'memory' })
   })
 
@@ -93,7 +93,7 @@ describe('without control groups', () => {
     const program = 'const all = []; setInterval(() => all.push(Buffer.alloc(1e7, 1)), 20)'
     const script = `node -e "${program}" & wait`
     const bounded = { ...limits, memoryMb: 200 }
-    expect((await run(sandbox, script, { limits: bounded, egress: { allow: [] } })).reason).toBe('memory')
+    expect((await run(sandbox, script, { limits: bounded, network: internet })).reason).toBe('memory')
     const forks = 'i=0; while [ $i -lt 300 ]; do sleep 20 & i=$((i+1)); done'
     const result = await run(sandbox, forks, { limits: { ...limits, processes: 50 } })
     expect(result).toMatchObject({ code: 2, stderr: expect.stringMatching(/fork/i) })

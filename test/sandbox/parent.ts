@@ -9,7 +9,7 @@ sandbox.run({
   workTree,
   environment: {},
   limits: { memoryMb: 256, processes: 64, timeoutMs: Number.POSITIVE_INFINITY },
-  egress: { allow: ['localhost:1'] },
+  network: { reach: 'public', private: ['localhost:1'] },
   listen: {},
   onOutput: (_stream, chunk) => process.stdout.write(chunk),
 })

@@ -8,6 +8,7 @@ import { test } from 'vitest'
 import {
   createSandbox,
   type Exit,
+  type Network,
   type Sandbox,
   type SandboxedCommand,
   type SandboxOptions,
@@ -69,6 +70,8 @@ export async function cleanUp(): Promise<void> {
 }
 
 export type Result = Exit & { stdout: string; stderr: string }
+
+export const internet: Network = { reach: 'public', private: [] }
 
 export const limits = { memoryMb: 512, processes: 128, timeoutMs: 15_000 }
 

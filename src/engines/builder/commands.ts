@@ -42,7 +42,6 @@ export async function runCommands(options: CommandsOptions, commands: Command[])
   const allowPrivate = [registryHost, git].map(
     ({ hostname, port, protocol }) => `${hostname}:${port || (protocol === 'http:' ? 80 : 443)}`,
   )
-  let lostNames = false
   const steps = stepsOf(
     commands.map(({ text }) => text),
     (index) => {
@@ -76,10 +75,8 @@ export async function runCommands(options: CommandsOptions, commands: Command[])
       diskMb: maxDiskMb,
       timeoutMs: Math.max(1, options.deadline - Date.now()),
     },
-    // A build starts Node a dozen times, and only the registry and the repository host could be fetched from.
-    egress: { allow: [], allowPrivate, nodeFetch: variables.NODE_USE_ENV_PROXY === '1' },
+    network: { reach: 'public', private: allowPrivate },
     onOutput(stream, chunk) {
-      lostNames ||= chunk.includes('ENOTFOUND') || chunk.includes('EAI_AGAIN')
       if (stream === 'stdout') steps.heard(chunk)
       else log.output(stream, chunk)
     },
@@ -101,7 +98,6 @@ export async function runCommands(options: CommandsOptions, commands: Command[])
     throw new BuildFailure('build_out_of_disk', `${command.text} wrote more than ${maxDiskMb} MB.`)
   }
   if (exit.code !== 0) {
-    if (lostNames) log.system(`Builds reach ${registryHost.hostname} and ${git.hostname} alone, by HTTPS_PROXY.`)
     const how = exit.signal ? `was ended by ${exit.signal}` : `exited with ${exit.code}`
     throw new BuildFailure(command.failure, `${command.text} ${how}.`)
   }

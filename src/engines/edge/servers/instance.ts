@@ -1,7 +1,7 @@
 // One run of a deployment's server: from its start to its last process, and the exchanges it is busy with.
 import { access } from 'node:fs/promises'
 import { Agent } from 'node:http'
-import type { Address, Egress, Exit, Sandbox } from '../../../sandbox/sandbox.ts'
+import type { Address, Exit, Network, Sandbox } from '../../../sandbox/sandbox.ts'
 import { ServerUnavailable } from './failures.ts'
 import { becomesHealthy } from './health.ts'
 import type { ServerLimits } from './limits.ts'
@@ -33,7 +33,7 @@ export type LaunchOptions = {
   root: string
   command: string
   environment: Record<string, string>
-  egress: Egress | null
+  network: Network | null
   limits: ServerLimits
   output: Output
   signal: AbortSignal
@@ -61,7 +61,7 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
       ...environment,
     },
     limits: { memoryMb, processes, cpus, diskMb, timeoutMs: Number.POSITIVE_INFINITY },
-    egress: options.egress,
+    network: options.network,
     listen: {},
     onOutput: output.print,
   })

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
 import type { Artifacts } from '../../../artifacts.ts'
-import type { Egress, Sandbox } from '../../../sandbox/sandbox.ts'
+import type { Network, Sandbox } from '../../../sandbox/sandbox.ts'
 import type { NewLogLine } from '../../../services/deployment-logs.ts'
 import type { Target } from '../hosts.ts'
 import { createEnvironments } from './environments.ts'
@@ -44,10 +44,10 @@ export type ServersOptions = {
   /** Removes the oldest lines of step `run`; without it a server's output is cut for good at `limits.log.bytes`. */
   trimLog?(deploymentId: string, keepBytes: number): Promise<void>
   /**
-   * What servers may reach, by the HTTP proxy of the sandbox that the variables HTTP_PROXY and HTTPS_PROXY name.
+   * What servers may reach.
    * Default null, no network at all: whoever runs Berth decides what customers' code may reach from their machine.
    */
-  egress?: Egress | null
+  network?: Network | null
   log: Logger
   limits?: Partial<ServerLimits>
 }
@@ -55,7 +55,7 @@ export type ServersOptions = {
 const sweepMs = 10_000
 
 export function createServers(options: ServersOptions): Servers {
-  const { sandbox, artifacts, log, egress = null } = options
+  const { sandbox, artifacts, log, network = null } = options
   const command = options.start?.command ?? 'npm start'
   const limits = { ...defaultLimits, ...options.limits }
   const environments = createEnvironments(options.environmentOf)
@@ -83,7 +83,7 @@ export function createServers(options: ServersOptions): Servers {
         output.system(`$ ${command}`)
         const workTree = artifacts.serverDirectory(deploymentId)
         const root = (await artifacts.read(deploymentId))?.root ?? ''
-        return launch({ sandbox, workTree, root, command, environment, egress, limits, output, signal })
+        return launch({ sandbox, workTree, root, command, environment, network, limits, output, signal })
       },
     })
     supervisors.set(deploymentId, supervisor)
