@@ -10,13 +10,14 @@ const target = (deploymentId: string) => ({ deploymentId, projectId: 'prj' })
 test('a server that is not healthy does not take over, and is tried again at the next reading', async () => {
   let healthy = false
   const retired: string[] = []
-  const servers: Pick<Servers, 'ready' | 'retire'> = {
+  const servers: Pick<Servers, 'keep' | 'ready' | 'retire'> = {
+    keep() {},
     ready: async (id) => {
       if (id === 'new' && !healthy) throw new Error('it does not listen')
     },
     retire: async (id) => void retired.push(id),
   }
-  const takeovers = createTakeovers(servers as Servers, pino({ level: 'silent' }))
+  const takeovers = createTakeovers(servers, pino({ level: 'silent' }))
   const host: Host = { projectId: 'prj', target: null, hsts: false }
   takeovers.move(host, target('old'), true)
   takeovers.move(host, target('new'), true)

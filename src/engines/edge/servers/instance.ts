@@ -2,7 +2,7 @@
 import { access } from 'node:fs/promises'
 import { Agent } from 'node:http'
 import type { Address, Egress, Exit, Sandbox } from '../../../sandbox/sandbox.ts'
-import { ServerUnavailable } from './failures.ts'
+import { ServerUnavailable, ServerUnhealthy } from './failures.ts'
 import { becomesHealthy } from './health.ts'
 import type { ServerLimits } from './limits.ts'
 import type { Output } from './output.ts'
@@ -17,6 +17,8 @@ export type Instance = {
   freshAgent: Agent
   readonly exchanges: number
   readonly lastUsedMs: number
+  /** Its time without a request begins now. */
+  touch(): void
   /** An exchange begins; `cut` ends it by force. Returns what to call when it is over, once or more. */
   begin(kind: ExchangeKind, cut: () => void): () => void
   /** Ends those that began before a moment of `performance.now()`. */
@@ -61,10 +63,18 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
     onOutput: output.print,
   })
   const over = new AbortController()
+  // Whether an end was the server's own doing, or ours.
+  let ours = false
   const ended = run.exited
     .then(
-      (exit) => endOf(exit, limits),
-      (error: Error) => `could not be started: ${error.message}`,
+      (exit) => {
+        ours = exit.reason === 'killed'
+        return endOf(exit, limits)
+      },
+      (error: Error) => {
+        ours = true
+        return `could not be started: ${error.message}`
+      },
     )
     .finally(() => {
       over.abort()
@@ -79,9 +89,10 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
     ])
     signal.throwIfAborted()
     if (reason !== null) {
+      const Unavailable = ours ? ServerUnavailable : ServerUnhealthy
       await run.kill()
       await ended
-      throw new ServerUnavailable(withOutput(reason, output.latest()))
+      throw new Unavailable(withOutput(reason, output.latest()))
     }
     return await instanceOf((await run.address)!, run.kill, ended)
   } catch (error) {
@@ -107,8 +118,14 @@ async function healthOf(
   return reason && `The server was not healthy within ${startMs / 1000} s: ${reason}`
 }
 
+// It becomes part of a deployment and of its events; the log has all of it.
+const longestOutput = 2_000
+
 function withOutput(reason: string, lines: string[]): string {
-  return lines.length === 0 ? `${reason}. It printed nothing.` : `${reason}. Its last output:\n${lines.join('\n')}`
+  if (lines.length === 0) return `${reason}. It printed nothing.`
+  const text = lines.join('\n')
+  const end = text.length > longestOutput ? `…${text.slice(-longestOutput)}` : text
+  return `${reason}. Its last output:\n${end}`
 }
 
 function endOf({ code, signal, reason }: Exit, { memoryMb, diskMb }: ServerLimits): string {
@@ -142,6 +159,9 @@ function instanceOf(address: Address, stop: () => Promise<void>, ended: Promise<
     },
     get lastUsedMs() {
       return lastUsedMs
+    },
+    touch() {
+      lastUsedMs = performance.now()
     },
     begin(kind, cut) {
       lastUsedMs = performance.now()

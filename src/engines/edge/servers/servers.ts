@@ -7,7 +7,7 @@ import type { Egress, Sandbox } from '../../../sandbox/sandbox.ts'
 import type { NewLogLine } from '../../../services/deployment-logs.ts'
 import type { Target } from '../hosts.ts'
 import { createEnvironments } from './environments.ts'
-import { ServerUnavailable, sendFailure, sendFailureTo } from './failures.ts'
+import { ServerUnavailable, ServerUnhealthy, sendFailure, sendFailureTo } from './failures.ts'
 import { launch } from './instance.ts'
 import { defaultLimits, type ServerLimits } from './limits.ts'
 import { createOutput } from './output.ts'
@@ -21,6 +21,13 @@ export type Servers = {
    * Rejects with ServerUnavailable, whose message is for the deployment's owner; it may be called again.
    */
   ready(deploymentId: string): Promise<void>
+  /** What visitors of production get: started again however often it fails, and not counted among those on demand. */
+  keep(deploymentId: string): void
+  /**
+   * Starts a deployment that nobody can visit yet, to see whether it answers. One that does stays up until it is
+   * released or stopped; of others nothing is left. What is not the server's own fault is a rejection.
+   */
+  prove(deploymentId: string, signal: AbortSignal): Promise<Proof>
   /** A server that does not run is started, as for previews, and the request waits for it. */
   proxy(request: IncomingMessage, response: ServerResponse, target: Target): void
   /** For the event `upgrade` of an HTTP server. */
@@ -32,6 +39,16 @@ export type Servers = {
   retire(deploymentId: string): Promise<void>
   close(): Promise<void>
 }
+
+export type Proof =
+  | { healthy: false; reason: string }
+  | {
+      healthy: true
+      /** It is READY: the server is on demand from now on, or stopped where nobody can visit it. */
+      release(): Promise<void>
+      /** It will not be READY after all. */
+      stop(): Promise<void>
+    }
 
 export type ServersOptions = {
   sandbox: Sandbox
@@ -50,6 +67,8 @@ export type ServersOptions = {
   egress?: Egress | null
   log: Logger
   limits?: Partial<ServerLimits>
+  /** Visitors come to another process: here servers are proved and no more. */
+  proofsOnly?: boolean
 }
 
 const sweepMs = 10_000
@@ -104,6 +123,8 @@ export function createServers(options: ServersOptions): Servers {
     for (const [deploymentId, supervisor] of supervisors) {
       void supervisor.stopIfIdle(limits.idleMs)
       if (!supervisor.forgettable) continue
+      // Of a deployment that is deleted the log takes nothing more, and would be tried for ever.
+      void supervisor.output.flush()
       supervisors.delete(deploymentId)
       environments.forget(deploymentId)
     }
@@ -115,10 +136,43 @@ export function createServers(options: ServersOptions): Servers {
     log.warn({ deploymentId, reason: err.message }, 'a request found no server')
   }
 
+  async function prove(deploymentId: string, signal: AbortSignal): Promise<Proof> {
+    signal.throwIfAborted()
+    if (closed) throw new ServerUnavailable('The edge is stopping.')
+    const supervisor = supervisorOf(deploymentId)
+    const stop = () => supervisor.abandon('The build was ended')
+    // A run of an earlier attempt has the files of that one.
+    await stop()
+    signal.addEventListener('abort', stop)
+    try {
+      await supervisor.hold()
+      signal.throwIfAborted()
+    } catch (error) {
+      await stop()
+      if (error instanceof ServerUnhealthy && !signal.aborted) return { healthy: false, reason: error.message }
+      throw error
+    } finally {
+      signal.removeEventListener('abort', stop)
+      // Whoever is told of the end finds its output in the log.
+      await supervisor.output.flush()
+    }
+    return { healthy: true, stop, release: () => release(supervisor) }
+  }
+
+  async function release(supervisor: Supervisor): Promise<void> {
+    if (options.proofsOnly) return supervisor.abandon('It answers and is started where visitors come')
+    supervisor.release()
+    await makeRoom(supervisor).catch(() => {})
+  }
+
   return {
+    prove,
     async ready(deploymentId) {
       if (closed) throw new ServerUnavailable('The edge is stopping.')
       await supervisorOf(deploymentId).ready()
+    },
+    keep(deploymentId) {
+      if (!closed) supervisorOf(deploymentId).keep()
     },
     proxy(request, response, { deploymentId }) {
       if (closed) return sendFailure(response, 503)
