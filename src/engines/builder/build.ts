@@ -30,7 +30,7 @@ const maxDiskMb = 4096
 
 /**
  * Builds and publishes; calls `ready` when the manifest is in place, before the work tree is cleared away, which nobody
- * need wait for. The commit is known.
+ * need wait for, and tells whether it is a server. The commit is known.
  */
 export async function runBuild(
   tools: BuildTools,
@@ -38,7 +38,7 @@ export async function runBuild(
   variables: Record<string, string>,
   log: BuildLog,
   signal: AbortSignal,
-  ready: () => Promise<void>,
+  ready: (server: boolean) => Promise<void>,
 ): Promise<void> {
   const { config } = tools
   const workTree = join(config.dataDir, 'builds', build.id)
@@ -64,7 +64,7 @@ export async function runBuild(
     signal.throwIfAborted()
     log.step('publish')
     await (recipe.server ? publishServer(tools, build, root) : publishSite(tools, build, root, recipe, log))
-    await ready()
+    await ready(recipe.server)
   } finally {
     await rm(workTree, { recursive: true, force: true })
   }

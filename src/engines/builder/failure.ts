@@ -12,6 +12,7 @@ export type FailureCode =
   | 'output_missing'
   | 'output_unsafe'
   | 'output_too_large'
+  | 'server_unhealthy'
   | 'worker_lost'
   | 'internal_error'
 

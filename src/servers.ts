@@ -1,0 +1,34 @@
+// The servers of this process, with what each of them is told from the database: for the edge, and for proofs of builds.
+import type { Logger } from 'pino'
+import type { Artifacts } from './artifacts.ts'
+import type { Config } from './config.ts'
+import type { Database } from './db.ts'
+import type { ServerLimits } from './engines/edge/servers/limits.ts'
+import { createServers, type Servers } from './engines/edge/servers/servers.ts'
+import type { Sandbox } from './sandbox/sandbox.ts'
+import type { Vault } from './secrets.ts'
+import { factsOf, findBuild, openVariables } from './services/builds.ts'
+import { appendLines, trimRunLines } from './services/deployment-logs.ts'
+
+export type ServersDeps = {
+  config: Config
+  db: Database
+  vault: Vault
+  artifacts: Artifacts
+  sandbox: Sandbox
+  log: Logger
+  proofsOnly: boolean
+  limits?: Partial<ServerLimits>
+}
+
+export function openServers({ config, db, vault, ...options }: ServersDeps): Servers {
+  return createServers({
+    ...options,
+    environmentOf: async (deploymentId) => {
+      const build = await findBuild(db, deploymentId)
+      return build ? { ...(await openVariables(db, vault, build)), ...factsOf(config, build) } : {}
+    },
+    writeLog: (deploymentId, lines) => appendLines(db, deploymentId, lines),
+    trimLog: (deploymentId, keepBytes) => trimRunLines(db, deploymentId, keepBytes),
+  })
+}
