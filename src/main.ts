@@ -22,6 +22,7 @@ import { serveMetrics } from './metrics-server.ts'
 import { listen } from './notifications.ts'
 import { createRepositories } from './repositories.ts'
 import { createSandbox, type Sandbox } from './sandbox/sandbox.ts'
+import { askPackageRegistry } from './sandbox-hosts.ts'
 import { createVault } from './secrets.ts'
 import { openServers } from './servers.ts'
 import { forgetOldKeys } from './services/idempotency-keys.ts'
@@ -96,9 +97,11 @@ export async function start(config: Config, wanted: readonly Role[]): Promise<Ru
     collectDefaultMetrics({ register: registry })
     const shared = { config, db, notifications, vault, repositories, artifacts, log, registry }
     const needsSandbox = wanted.includes('edge') || wanted.includes('worker')
-    const sandbox = needsSandbox ? await openSandbox(config, log) : null
-    if (sandbox) closers.push(() => sandbox.close())
-    const servers = sandbox && openServers({ ...shared, sandbox, proofsOnly: !wanted.includes('edge') })
+    const hosting = needsSandbox
+      ? { sandbox: await openSandbox(config, log), packageRegistry: askPackageRegistry(log) }
+      : null
+    if (hosting) closers.push(() => hosting.sandbox.close())
+    const servers = hosting && openServers({ ...shared, ...hosting, proofsOnly: !wanted.includes('edge') })
     if (servers && wanted.includes('edge')) {
       const edge = createEdge({ ...shared, servers })
       await edge.listen()
@@ -119,8 +122,8 @@ export async function start(config: Config, wanted: readonly Role[]): Promise<Ru
       await nameserver.listen()
       closers.push(() => nameserver.close())
     }
-    if (sandbox && servers && wanted.includes('worker')) {
-      const worker = await startWorkerRole({ ...shared, sandbox, servers })
+    if (hosting && servers && wanted.includes('worker')) {
+      const worker = await startWorkerRole({ ...shared, ...hosting, servers })
       closers.push(() => worker.stop())
     }
     if (wanted.includes('api')) {

@@ -25,6 +25,8 @@ export type WorkerDeps = {
   repositories: Repositories
   artifacts: Artifacts
   sandbox: Sandbox
+  /** Its address. */
+  packageRegistry: Promise<string>
   /** Those of the edge where it is in this process. */
   servers: ServerProofs
   log: Logger

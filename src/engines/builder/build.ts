@@ -5,6 +5,7 @@ import type { Artifacts } from '../../artifacts.ts'
 import type { Config } from '../../config.ts'
 import type { Repositories } from '../../repositories.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
+import { privateHosts } from '../../sandbox-hosts.ts'
 import { type Build, factsOf } from '../../services/builds.ts'
 import { openCache } from './cache.ts'
 import { BuildFailure, type FailureCode } from './failure.ts'
@@ -121,12 +122,7 @@ async function runInSandbox(
     log.system(`$ ${next.text}`)
   }
   begin(command)
-  const registryHost = new URL(registry)
-  const git = new URL(config.gitUrlTemplate.replace('{repo}', 'a/b'))
-  // A mirror within the company, or one on this machine, is as good a registry as a public one.
-  const allowPrivate = [registryHost, git].map(
-    ({ hostname, port, protocol }) => `${hostname}:${port || (protocol === 'http:' ? 80 : 443)}`,
-  )
+  const allowPrivate = privateHosts(registry, config.gitUrlTemplate)
   let lostNames = false
   const steps = stepsOf(
     task.commands.map(({ text }) => text),
@@ -161,7 +157,10 @@ async function runInSandbox(
       timeoutMs: Math.max(1, task.deadline - Date.now()),
     },
     // A build starts Node a dozen times, and only the registry and the repository host could be fetched from.
-    egress: { allow: [], allowPrivate, nodeFetch: variables.NODE_USE_ENV_PROXY === '1' },
+    egress:
+      build.buildNetwork === 'none'
+        ? null
+        : { allow: [], allowPrivate, nodeFetch: variables.NODE_USE_ENV_PROXY === '1' },
     onOutput(stream, chunk) {
       lostNames ||= chunk.includes('ENOTFOUND') || chunk.includes('EAI_AGAIN')
       if (stream === 'stdout') steps.heard(chunk)
@@ -185,7 +184,7 @@ async function runInSandbox(
     throw new BuildFailure('build_out_of_disk', `${command.text} wrote more than ${maxDiskMb} MB.`)
   }
   if (exit.code !== 0) {
-    if (lostNames) log.system(`Builds reach ${registryHost.hostname} and ${git.hostname} alone, by HTTPS_PROXY.`)
+    if (lostNames) log.system(`Builds reach ${allowPrivate.join(' and ')} alone, by HTTPS_PROXY.`)
     const how = exit.signal ? `was ended by ${exit.signal}` : `exited with ${exit.code}`
     throw new BuildFailure(command.failure, `${command.text} ${how}.`)
   }

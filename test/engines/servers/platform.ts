@@ -6,6 +6,7 @@ import type { ServerLimits } from '../../../src/engines/edge/servers/limits.ts'
 import { startWorker } from '../../../src/jobs/worker.ts'
 import { listen } from '../../../src/notifications.ts'
 import { createSandbox } from '../../../src/sandbox/sandbox.ts'
+import { askPackageRegistry } from '../../../src/sandbox-hosts.ts'
 import { openServers } from '../../../src/servers.ts'
 import { type Platform, startPlatform } from '../builder/host.ts'
 
@@ -52,7 +53,8 @@ export async function startServedPlatform(
   const { api, artifacts } = platform
   const { log } = api.deps
   const sandbox = await createSandbox('auto', { searchPath: process.env.PATH! })
-  const shared = { ...api.deps, artifacts, sandbox, limits }
+  const packageRegistry = askPackageRegistry(log)
+  const shared = { ...api.deps, artifacts, sandbox, packageRegistry, limits }
   const agent = new Agent({ keepAlive: true })
   const heard = apart ? await listen(api.databaseUrl, log) : api.deps.notifications
   const openEdge = async () => {
@@ -63,7 +65,7 @@ export async function startServedPlatform(
   let current = await openEdge()
   const proofs = apart ? openServers({ ...shared, proofsOnly: true }) : null
   const servers = { prove: (id: string, signal: AbortSignal) => (proofs ?? current.servers).prove(id, signal) }
-  const handlers = buildHandlers({ ...api.deps, artifacts, sandbox, servers })
+  const handlers = buildHandlers({ ...api.deps, artifacts, sandbox, packageRegistry, servers })
   const worker = startWorker(api.db, api.deps.notifications, log, handlers)
 
   const served: ServedPlatform = {

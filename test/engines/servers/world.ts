@@ -56,7 +56,10 @@ export async function startWorld(
     sandbox,
     artifacts,
     start: { command: 'exec node server.mjs' },
-    environmentOf: async (id) => ({ VERSION: id, API_KEY: `key-of-${id}`, BERTH_URL: `https://${id}.berth.test` }),
+    settingsOf: async (id) => ({
+      environment: { VERSION: id, API_KEY: `key-of-${id}`, BERTH_URL: `https://${id}.berth.test` },
+      network: 'none',
+    }),
     writeLog: async (id, lines) => void logged.set(id, [...(logged.get(id) ?? []), ...lines]),
     log: pino({ level: 'silent' }),
     limits: { ...defaultLimits, startMs: 10_000, ...limits },

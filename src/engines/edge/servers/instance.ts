@@ -1,7 +1,8 @@
 // One run of a deployment's server: from its start to its last process, and the exchanges it is busy with.
 import { access } from 'node:fs/promises'
 import { Agent } from 'node:http'
-import type { Address, Egress, Exit, Sandbox } from '../../../sandbox/sandbox.ts'
+import type { Address, Exit, Sandbox } from '../../../sandbox/sandbox.ts'
+import type { Network } from '../../../services/builds.ts'
 import { ServerUnavailable, ServerUnhealthy } from './failures.ts'
 import { becomesHealthy } from './health.ts'
 import type { ServerLimits } from './limits.ts'
@@ -33,7 +34,8 @@ export type LaunchOptions = {
   workTree: string
   command: string
   environment: Record<string, string>
-  egress: Egress | null
+  network: Network
+  privateHosts: string[]
   limits: ServerLimits
   output: Output
   signal: AbortSignal
@@ -41,7 +43,7 @@ export type LaunchOptions = {
 
 /** Resolves when the server is healthy; whatever else becomes of it is a rejection, and nothing is left running. */
 export async function launch(options: LaunchOptions): Promise<Instance> {
-  const { sandbox, workTree, command, environment, limits, output, signal } = options
+  const { sandbox, workTree, command, environment, network, privateHosts, limits, output, signal } = options
   await access(workTree).catch(() => {
     throw new ServerUnavailable('The files of this server are not on this machine.')
   })
@@ -58,7 +60,7 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
       ...environment,
     },
     limits: { memoryMb, processes, cpus, diskMb, timeoutMs: Number.POSITIVE_INFINITY },
-    egress: options.egress,
+    egress: network === 'none' ? null : { allow: [], allowPrivate: privateHosts },
     listen: {},
     onOutput: output.print,
   })

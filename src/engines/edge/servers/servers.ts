@@ -3,10 +3,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
 import type { Artifacts } from '../../../artifacts.ts'
-import type { Egress, Sandbox } from '../../../sandbox/sandbox.ts'
+import type { Sandbox } from '../../../sandbox/sandbox.ts'
 import type { NewLogLine } from '../../../services/deployment-logs.ts'
 import type { Target } from '../hosts.ts'
-import { createEnvironments } from './environments.ts'
+import { createEnvironments, type ServerSettings } from './environments.ts'
 import { ServerUnavailable, ServerUnhealthy, sendFailure, sendFailureTo } from './failures.ts'
 import { launch } from './instance.ts'
 import { defaultLimits, type ServerLimits } from './limits.ts'
@@ -55,16 +55,12 @@ export type ServersOptions = {
   artifacts: Pick<Artifacts, 'serverDirectory'>
   /** Default `npm start`; run by a shell in the deployment's tree. */
   start?: { command: string }
-  /** The project's variables, masked in logs, and those of the platform (BERTH_URL …), which are not. */
-  environmentOf(deploymentId: string): Promise<Record<string, string>>
+  settingsOf(deploymentId: string): Promise<ServerSettings>
   writeLog(deploymentId: string, lines: NewLogLine[]): Promise<void>
   /** Removes the oldest lines of step `run`; without it a server's output is cut for good at `limits.log.bytes`. */
   trimLog?(deploymentId: string, keepBytes: number): Promise<void>
-  /**
-   * What servers may reach, by the HTTP proxy of the sandbox that the variables HTTP_PROXY and HTTPS_PROXY name.
-   * Default null, no network at all: whoever runs Berth decides what customers' code may reach from their machine.
-   */
-  egress?: Egress | null
+  /** `host:port` of what servers may reach though its address is private, unless they have no network. */
+  privateHosts?(): Promise<string[]>
   log: Logger
   limits?: Partial<ServerLimits>
   /** Visitors come to another process: here servers are proved and no more. */
@@ -74,10 +70,10 @@ export type ServersOptions = {
 const sweepMs = 10_000
 
 export function createServers(options: ServersOptions): Servers {
-  const { sandbox, artifacts, log, egress = null } = options
+  const { sandbox, artifacts, log } = options
   const command = options.start?.command ?? 'npm start'
   const limits = { ...defaultLimits, ...options.limits }
-  const environments = createEnvironments(options.environmentOf)
+  const environments = createEnvironments(options.settingsOf)
   const supervisors = new Map<string, Supervisor>()
   let closed = false
 
@@ -97,11 +93,12 @@ export function createServers(options: ServersOptions): Servers {
       output,
       admit: () => makeRoom(supervisor),
       async launch(signal) {
-        const { environment, secrets } = await environments.read(deploymentId)
+        const { environment, network, secrets } = await environments.read(deploymentId)
+        const privateHosts = (await options.privateHosts?.()) ?? []
         output.beginRun(secrets)
         output.system(`$ ${command}`)
         const workTree = artifacts.serverDirectory(deploymentId)
-        return launch({ sandbox, workTree, command, environment, egress, limits, output, signal })
+        return launch({ sandbox, workTree, command, environment, network, privateHosts, limits, output, signal })
       },
     })
     supervisors.set(deploymentId, supervisor)
