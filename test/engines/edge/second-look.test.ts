@@ -1,5 +1,7 @@
+import type { Duplex } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createSecondLook } from '../../../src/engines/edge/second-look.ts'
+import type { Servers } from '../../../src/engines/edge/servers/servers.ts'
 import { startWorld, type World } from './world.ts'
 
 describe('a second look', () => {
@@ -31,30 +33,47 @@ describe('a second look', () => {
 
 describe('whoever hears of a deployment', () => {
   let world: World
+  const servers = {
+    keep() {},
+    ready: async () => {},
+    retire: async () => {},
+    close: async () => {},
+    upgrade: (_request: unknown, socket: Duplex) => void socket.end('HTTP/1.1 200 OK\r\n\r\nthe server'),
+  }
   beforeAll(async () => {
-    world = await startWorld()
+    world = await startWorld({ servers: servers as unknown as Servers })
   })
   afterAll(() => world.stop())
+
+  /** Does something in the very moment in which the deployment's READY is heard of. */
+  async function whenHeard<T>(id: string, act: () => Promise<T>): Promise<T> {
+    const done = new Promise<T>((resolve, reject) => {
+      const off = world.notifications.on('event', ({ type, subject }) => {
+        if (type !== 'deployment.ready' || subject !== id) return
+        off()
+        act().then(resolve, reject)
+      })
+    })
+    await world.ready(id)
+    return done
+  }
 
   test('finds it, at its own address and in production', async () => {
     for (let n = 0; n < 10; n++) {
       await world.newProject(`heard-${n}`)
-      const { id, host } = await world.deploy(
-        `heard-${n}`,
-        { 'index.html': 'here' },
-        { production: true, ready: false },
-      )
-      const answers = new Promise<string[]>((resolve, reject) => {
-        const off = world.notifications.on('event', ({ type, subject }) => {
-          if (type !== 'deployment.ready' || subject !== id) return
-          off()
-          const hosts = [host, `heard-${n}.localhost`]
-          Promise.all(hosts.map(async (name) => (await world.get(name, '/')).text)).then(resolve, reject)
-        })
-      })
-      await world.ready(id)
-      expect(await answers).toEqual(['here', 'here'])
+      const files = { 'index.html': 'here' }
+      const { id, host } = await world.deploy(`heard-${n}`, files, { production: true, ready: false })
+      const hosts = [host, `heard-${n}.localhost`]
+      const answers = await whenHeard(id, () => Promise.all(hosts.map((name) => world.get(name, '/'))))
+      expect(answers.map(({ text }) => text)).toEqual(['here', 'here'])
     }
+  })
+
+  test('opens a WebSocket there', async () => {
+    await world.newProject('socket')
+    const { id, host } = await world.deploy('socket', {}, { kind: 'node', production: true, ready: false })
+    const upgrade = `GET / HTTP/1.1\r\nhost: ${host}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n`
+    expect(await whenHeard(id, () => world.raw(upgrade))).toContain('the server')
   })
 
   test('is told of an unknown host at once when nothing is being read', async () => {

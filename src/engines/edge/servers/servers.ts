@@ -25,7 +25,8 @@ export type Servers = {
   keep(deploymentId: string): void
   /**
    * Starts a deployment that nobody can visit yet, to see whether it answers. One that does stays up until it is
-   * released or stopped; of others nothing is left. What is not the server's own fault is a rejection.
+   * released or stopped, where visitors come to this process; of others nothing is left. What is not the server's own
+   * fault is a rejection.
    */
   prove(deploymentId: string, signal: AbortSignal): Promise<Proof>
   /** A server that does not run is started, as for previews, and the request waits for it. */
@@ -44,7 +45,7 @@ export type Proof =
   | { healthy: false; reason: string }
   | {
       healthy: true
-      /** It is READY: the server is on demand from now on, or stopped where nobody can visit it. */
+      /** It is READY: the server is on demand from now on. */
       release(): Promise<void>
       /** It will not be READY after all. */
       stop(): Promise<void>
@@ -144,6 +145,8 @@ export function createServers(options: ServersOptions): Servers {
     try {
       await supervisor.hold()
       signal.throwIfAborted()
+      // Before it is READY: two processes in one tree would spoil each other's files.
+      if (options.proofsOnly) await supervisor.abandon('It answers and is started where visitors come')
     } catch (error) {
       await stop()
       if (error instanceof ServerUnhealthy && !signal.aborted) return { healthy: false, reason: error.message }
@@ -157,7 +160,6 @@ export function createServers(options: ServersOptions): Servers {
   }
 
   async function release(supervisor: Supervisor): Promise<void> {
-    if (options.proofsOnly) return supervisor.abandon('It answers and is started where visitors come')
     supervisor.release()
     await makeRoom(supervisor).catch(() => {})
   }
