@@ -27,10 +27,10 @@ function visitors(platform: ServedPlatform, address: string): { count(): number;
   }
 }
 
-describe('a server deployment', () => {
+describe('a server deployment that does not answer', () => {
   let platform: ServedPlatform
   beforeAll(async () => {
-    platform = await startServedPlatform({ startMs: 8_000, idleMs: 400 })
+    platform = await startServedPlatform({ startMs: 10_000 })
   })
   afterAll(() => platform.stop())
 
@@ -38,7 +38,7 @@ describe('a server deployment', () => {
     { version: 'deaf', reason: 'nothing listens at the port', printed: 'I listen to nobody' },
     { version: 'ending', reason: 'The server exited with 7', printed: 'no database to be found' },
     { version: 'sick', reason: 'it answers GET / with 500', printed: 'exec node server.js' },
-  ] as const)('that is $version ends in ERROR, and production goes on', async ({ version, reason, printed }) => {
+  ] as const)('because it is $version ends in ERROR, and production goes on', async ({ version, reason, printed }) => {
     const { productionUrl } = await platform.newProject(`app-${version}`)
     const first = await platform.deployed(`app-${version}`, 'v1')
     expect(first).toMatchObject({ state: 'READY', current: true })
@@ -59,6 +59,14 @@ describe('a server deployment', () => {
     expect(await current(platform, first.id)).toBe(true)
     expect(await platform.visit(failed.url)).toMatch(/^404 /)
   })
+})
+
+describe('a server deployment', () => {
+  let platform: ServedPlatform
+  beforeAll(async () => {
+    platform = await startServedPlatform({ idleMs: 400 })
+  })
+  afterAll(() => platform.stop())
 
   test('that starts slowly is READY when it has answered, and the first request after that is', async () => {
     const { productionUrl } = await platform.newProject('slow')

@@ -117,7 +117,7 @@ export async function startWorld(
   }
 }
 
-export async function until(holds: () => unknown, withinMs = 5_000): Promise<void> {
+export async function until(holds: () => unknown, withinMs = 15_000): Promise<void> {
   const endMs = performance.now() + withinMs
   while (!(await holds())) {
     if (performance.now() > endMs) throw new Error(`not within ${withinMs} ms`)
