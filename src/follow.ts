@@ -24,12 +24,14 @@ const retryDelaysMs = [100, 250, 500, 1_000, 2_000]
 const compareMs = 5 * 60_000
 const defaultNamesAtOnce = 500
 
+export type Following = {
+  /** What is being read at the moment, settled when memory is as the database has it; null where nothing is. */
+  settled(): Promise<void> | null
+  close(): Promise<void>
+}
+
 /** Resolves when everything is read; a database that is away then is an error, later it is waited for. */
-export async function follow(
-  source: Source,
-  notifications: Notifications,
-  log: Logger,
-): Promise<{ close(): Promise<void> }> {
+export async function follow(source: Source, notifications: Notifications, log: Logger): Promise<Following> {
   const { what, compare, read, namesAtOnce = defaultNamesAtOnce } = source
   const pending = new Set<string>()
   let closed = false
@@ -124,5 +126,5 @@ export async function follow(
   running = null
   source.onCurrent?.()
   start()
-  return { close }
+  return { settled: () => running, close }
 }

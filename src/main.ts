@@ -15,7 +15,6 @@ import { closeDatabase, type Database, openDatabase } from './db.ts'
 import type { Deps } from './deps.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 import { createEdge } from './engines/edge/server.ts'
-import { createServers } from './engines/edge/servers/servers.ts'
 import { createNameserver } from './engines/nameserver/server.ts'
 import { createTransfers } from './engines/nameserver/transfer/transfers.ts'
 import { makeDataDirectory, makeDemo, readSecretsKey } from './first-start.ts'
@@ -23,9 +22,9 @@ import { serveMetrics } from './metrics-server.ts'
 import { listen } from './notifications.ts'
 import { createRepositories } from './repositories.ts'
 import { createSandbox, type Sandbox } from './sandbox/sandbox.ts'
+import { askPackageRegistry } from './sandbox-hosts.ts'
 import { createVault } from './secrets.ts'
-import { factsOf, findBuild, openVariables } from './services/builds.ts'
-import { appendLines, trimRunLines } from './services/deployment-logs.ts'
+import { openServers } from './servers.ts'
 import { forgetOldKeys } from './services/idempotency-keys.ts'
 import { forgetOldPushes } from './services/pushes.ts'
 import { createTokenDirectory } from './services/token-directory.ts'
@@ -98,24 +97,16 @@ export async function start(config: Config, wanted: readonly Role[]): Promise<Ru
     collectDefaultMetrics({ register: registry })
     const shared = { config, db, notifications, vault, repositories, artifacts, log, registry }
     const needsSandbox = wanted.includes('edge') || wanted.includes('worker')
-    const sandbox = needsSandbox ? await openSandbox(config, log) : null
-    if (sandbox) closers.push(() => sandbox.close())
-    if (sandbox && wanted.includes('edge')) {
-      const servers = createServers({
-        sandbox,
-        artifacts,
-        log,
-        environmentOf: async (deploymentId) => {
-          const build = await findBuild(db, deploymentId)
-          return build ? { ...(await openVariables(db, vault, build)), ...factsOf(config, build) } : {}
-        },
-        writeLog: (deploymentId, lines) => appendLines(db, deploymentId, lines),
-        trimLog: (deploymentId, keepBytes) => trimRunLines(db, deploymentId, keepBytes),
-      })
+    const hosting = needsSandbox
+      ? { sandbox: await openSandbox(config, log), packageRegistry: askPackageRegistry(log) }
+      : null
+    if (hosting) closers.push(() => hosting.sandbox.close())
+    const servers = hosting && openServers({ ...shared, ...hosting, proofsOnly: !wanted.includes('edge') })
+    if (servers && wanted.includes('edge')) {
       const edge = createEdge({ ...shared, servers })
       await edge.listen()
       closers.push(() => edge.close())
-    }
+    } else if (servers) closers.push(() => servers.close())
     if (wanted.includes('nameserver')) {
       const { nameserverTsig: key, nameserverSecondaries: secondaries } = config
       const nameserver = createNameserver({
@@ -131,8 +122,8 @@ export async function start(config: Config, wanted: readonly Role[]): Promise<Ru
       await nameserver.listen()
       closers.push(() => nameserver.close())
     }
-    if (sandbox && wanted.includes('worker')) {
-      const worker = await startWorkerRole({ ...shared, sandbox })
+    if (hosting && servers && wanted.includes('worker')) {
+      const worker = await startWorkerRole({ ...shared, ...hosting, servers })
       closers.push(() => worker.stop())
     }
     if (wanted.includes('api')) {

@@ -4,6 +4,7 @@ import type { Registry } from 'prom-client'
 import type { Artifacts } from './artifacts.ts'
 import type { Config } from './config.ts'
 import type { Database } from './db.ts'
+import type { ServerProofs } from './engines/builder/proof.ts'
 import { buildHandlers } from './engines/builder/start.ts'
 import { createIssuer } from './engines/certificates/issuer.ts'
 import { startDeliveries } from './engines/delivery/start.ts'
@@ -24,6 +25,10 @@ export type WorkerDeps = {
   repositories: Repositories
   artifacts: Artifacts
   sandbox: Sandbox
+  /** Its address. */
+  packageRegistry: Promise<string>
+  /** Those of the edge where it is in this process. */
+  servers: ServerProofs
   log: Logger
   registry: Registry
 }

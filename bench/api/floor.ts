@@ -203,6 +203,8 @@ app.get('/api/projects', async (request, reply) => {
       cleanUrls: row.cleanUrls,
       autoDeploy: row.autoDeploy,
       hsts: row.hsts,
+      buildNetwork: row.buildNetwork,
+      serverNetwork: row.serverNetwork,
     },
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),

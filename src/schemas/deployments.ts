@@ -6,7 +6,13 @@ export const deploymentStates = ['BUILDING', 'READY', 'ERROR', 'CANCELED'] as co
 export const deploymentSources = ['api', 'push', 'promote'] as const
 
 export const DeploymentError = Type.Object(
-  { code: Type.String({ description: 'Stable, for programs' }), message: Type.String() },
+  {
+    code: Type.String({
+      description:
+        'Stable, for programs: clone_failed, ref_not_found, repository_unreachable, install_failed, build_failed, build_timeout, build_out_of_memory, build_out_of_disk, output_missing, output_unsafe, output_too_large, server_unhealthy, worker_lost or internal_error',
+    }),
+    message: Type.String({ description: 'For server_unhealthy with the last lines that the server printed' }),
+  },
   { $id: 'DeploymentError', description: 'Why a deployment ended in ERROR' },
 )
 
@@ -14,7 +20,7 @@ export const Deployment = Type.Object(
   {
     id: Type.String({ description: 'dpl_…' }),
     project: Type.String(),
-    state: Choice(deploymentStates),
+    state: Choice(deploymentStates, { description: 'READY means served: the server of a project has answered once' }),
     ref: Type.String(),
     commit: Type.String({ description: 'Short hash; empty until the repository has told it' }),
     production: Type.Boolean(),
@@ -93,7 +99,7 @@ export const DeploymentStates = Type.Object(
     examples: [
       {
         initial: 'BUILDING',
-        transitions: [{ from: 'BUILDING', to: 'READY', when: 'the build is published' }],
+        transitions: [{ from: 'BUILDING', to: 'READY', when: 'the build is published, and a server has answered' }],
         terminal: ['READY', 'ERROR', 'CANCELED'],
       },
     ],

@@ -21,6 +21,11 @@ export const frameworks = [
   'other',
 ] as const
 
+export const networks = ['public', 'registry', 'none'] as const
+
+const networkMeaning =
+  'public: the public internet and nothing private; registry: only the package registry and the repository host of this installation, by proxy; none: no network'
+
 const example = {
   id: 'prj_01jcqk5v8w0gk3xq4t7zc9me',
   name: 'hello',
@@ -38,6 +43,8 @@ const example = {
     cleanUrls: true,
     autoDeploy: true,
     hsts: false,
+    buildNetwork: 'public',
+    serverNetwork: 'public',
   },
   createdAt: '2026-11-14T09:30:00.000Z',
   updatedAt: '2026-11-14T09:30:00.000Z',
@@ -56,6 +63,8 @@ export const ProjectSettings = Type.Object(
     hsts: Type.Boolean({
       description: 'Browsers are told to use only HTTPS at the attached domains for a year from each visit on',
     }),
+    buildNetwork: Choice(networks, { description: `What builds reach. ${networkMeaning}` }),
+    serverNetwork: Choice(networks, { description: `What servers reach, from their next start on. ${networkMeaning}` }),
   },
   { $id: 'ProjectSettings', description: 'How a project is built and served' },
 )
@@ -101,6 +110,8 @@ const settingsFields = {
   cleanUrls: Type.Optional(Type.Boolean()),
   autoDeploy: Type.Optional(Type.Boolean()),
   hsts: Type.Optional(Type.Boolean()),
+  buildNetwork: Type.Optional(Choice(networks)),
+  serverNetwork: Type.Optional(Choice(networks)),
 }
 
 const Repo = Type.String({

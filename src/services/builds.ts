@@ -23,7 +23,12 @@ export type Build = {
   outputDirectory: string | null
   spaFallback: boolean
   cleanUrls: boolean
+  buildNetwork: Network
+  serverNetwork: Network
 }
+
+/** What a sandboxed command may reach. */
+export type Network = ProjectView['settings']['buildNetwork']
 
 export async function findBuild(db: Db, deploymentId: string): Promise<Build | null> {
   const [build] = await rows<Build>(
@@ -31,7 +36,8 @@ export async function findBuild(db: Db, deploymentId: string): Promise<Build | n
     sql`SELECT d.id, d.account_id AS "accountId", d.project_id AS "projectId", p.name AS project, d.state, d.ref, d.commit,
           d.production, d.label, p.repo, p.framework, p.root_directory AS "rootDirectory",
           p.install_command AS "installCommand", p.build_command AS "buildCommand",
-          p.output_directory AS "outputDirectory", p.spa_fallback AS "spaFallback", p.clean_urls AS "cleanUrls"
+          p.output_directory AS "outputDirectory", p.spa_fallback AS "spaFallback", p.clean_urls AS "cleanUrls",
+          p.build_network AS "buildNetwork", p.server_network AS "serverNetwork"
         FROM deployment d JOIN project p ON p.id = d.project_id WHERE d.id = ${deploymentId}`,
   )
   return build ?? null

@@ -18,11 +18,16 @@ type State = DeploymentView['state']
 export const initialState: State = 'BUILDING'
 
 export const transitions: { from: State; to: State; when: string; event: EventType }[] = [
-  { from: 'BUILDING', to: 'READY', when: 'the build is published', event: 'deployment.ready' },
+  {
+    from: 'BUILDING',
+    to: 'READY',
+    when: 'the build is published, and a server has answered',
+    event: 'deployment.ready',
+  },
   {
     from: 'BUILDING',
     to: 'ERROR',
-    when: 'the build failed, ran out of time or lost its worker',
+    when: 'the build failed, ran out of time or lost its worker, or its server did not answer',
     event: 'deployment.error',
   },
   {

@@ -30,6 +30,8 @@ export type ProjectRow = {
   cleanUrls: boolean
   autoDeploy: boolean
   hsts: boolean
+  buildNetwork: ProjectView['settings']['buildNetwork']
+  serverNetwork: ProjectView['settings']['serverNetwork']
   currentDeploymentId: string | null
   createdAt: Date
   updatedAt: Date
@@ -39,23 +41,12 @@ const columns = sql`p.id, p.account_id AS "accountId", p.name, p.framework, p.re
   p.production_branch AS "productionBranch", p.root_directory AS "rootDirectory",
   p.install_command AS "installCommand", p.build_command AS "buildCommand",
   p.output_directory AS "outputDirectory", p.spa_fallback AS "spaFallback", p.clean_urls AS "cleanUrls",
-  p.auto_deploy AS "autoDeploy", p.hsts, p.current_deployment_id AS "currentDeploymentId",
+  p.auto_deploy AS "autoDeploy", p.hsts, p.build_network AS "buildNetwork", p.server_network AS "serverNetwork",
+  p.current_deployment_id AS "currentDeploymentId",
   p.created_at AS "createdAt", p.updated_at AS "updatedAt"`
 
 // Labels that visitors take for the platform's own; a project of that name gets one with a suffix.
-const reservedLabels = new Set([
-  'www',
-  'api',
-  'app',
-  'admin',
-  'dashboard',
-  'docs',
-  'mail',
-  'ns1',
-  'ns2',
-  'status',
-  'support',
-])
+const reservedLabels = new Set('www api app admin dashboard docs mail ns1 ns2 status support'.split(' '))
 
 /** The condition that a row's project belongs to the actor; `project` is the alias of the joined project. */
 export function ownedBy(actor: Actor, account: Sql, project: Sql): Sql {
@@ -86,6 +77,8 @@ export function viewProject(config: Config, row: ProjectRow): ProjectView {
       cleanUrls: row.cleanUrls,
       autoDeploy: row.autoDeploy,
       hsts: row.hsts,
+      buildNetwork: row.buildNetwork,
+      serverNetwork: row.serverNetwork,
     },
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
@@ -158,6 +151,8 @@ export async function createProject(
     cleanUrls: true,
     autoDeploy: true,
     hsts: false,
+    buildNetwork: 'public',
+    serverNetwork: 'public',
     ...input.settings,
     id: newId('prj'),
     accountId: actor.accountId,
@@ -178,12 +173,12 @@ export async function createProject(
       db,
       sql`WITH made AS (
             INSERT INTO project (id, account_id, name, framework, repo, region, label, production_branch, root_directory,
-              install_command, build_command, output_directory, spa_fallback, clean_urls, auto_deploy, hsts, created_at,
-              updated_at)
+              install_command, build_command, output_directory, spa_fallback, clean_urls, auto_deploy, hsts,
+              build_network, server_network, created_at, updated_at)
             SELECT ${row.id}, ${row.accountId}, ${row.name}, ${row.framework}, ${row.repo}, ${row.region}, ${row.label},
               ${row.productionBranch}, ${row.rootDirectory}, ${row.installCommand}, ${row.buildCommand},
               ${row.outputDirectory}, ${row.spaFallback}::boolean, ${row.cleanUrls}::boolean, ${row.autoDeploy}::boolean,
-              ${row.hsts}::boolean, ${now}::timestamptz, ${now}::timestamptz
+              ${row.hsts}::boolean, ${row.buildNetwork}, ${row.serverNetwork}, ${now}::timestamptz, ${now}::timestamptz
             WHERE NOT EXISTS (SELECT 1 FROM deployment d WHERE d.label = ${row.label})
             ON CONFLICT DO NOTHING RETURNING id),
           logged AS (${eventSql(eventOf(actor, 'project.created', row.id, row.id, view), sql`made`)})

@@ -29,6 +29,8 @@ describe('creating a project', () => {
       cleanUrls: true,
       autoDeploy: true,
       hsts: false,
+      buildNetwork: 'public',
+      serverNetwork: 'public',
     })
   })
 
@@ -73,6 +75,8 @@ describe('creating a project', () => {
     ['a repository that climbs', { name: 'a', repo: '../b' }],
     ['a repository that looks like an option', { name: 'a', repo: '-u/b' }],
     ['a directory outside the repository', { name: 'a', repo: 'a/b', settings: { rootDirectory: '../x' } }],
+    ['a network of builds that there is not', { name: 'a', repo: 'a/b', settings: { buildNetwork: 'host' } }],
+    ['a network of servers that there is not', { name: 'a', repo: 'a/b', settings: { serverNetwork: null } }],
     ['a branch that git forbids', { name: 'a', repo: 'a/b', settings: { productionBranch: 'a..b' } }],
   ])('refuses %s', async (_what, body) => {
     expect((await api.call('POST', '/projects', { body })).status).toBe(422)
@@ -99,6 +103,23 @@ describe('reading and changing a project', () => {
     })
     const { body: reset } = await api.call('PATCH', '/projects/site', { body: { settings: { buildCommand: null } } })
     expect(reset.settings.buildCommand).toBeNull()
+  })
+
+  test('sets what builds and servers may reach, apart from each other', async () => {
+    const settings = { buildNetwork: 'registry', serverNetwork: 'none' }
+    const { body: made } = await api.call('POST', '/projects', {
+      body: { name: 'closed', repo: 'acme/site', settings },
+    })
+    expect(made.settings).toMatchObject(settings)
+    const change = { settings: { serverNetwork: 'registry' } }
+    const { body: changed } = await api.call('PATCH', '/projects/closed', { body: change })
+    expect(changed.settings).toEqual({ ...made.settings, serverNetwork: 'registry' })
+    expect((await api.call('GET', '/projects/closed')).body.settings).toEqual(changed.settings)
+    for (const value of ['host', '', null, true]) {
+      const refused = await api.call('PATCH', '/projects/closed', { body: { settings: { buildNetwork: value } } })
+      expect(refused.status).toBe(422)
+      expect(refused.body.errors[0].pointer).toBe('#/settings/buildNetwork')
+    }
   })
 
   test('never changes the name or the address', async () => {

@@ -43,7 +43,7 @@ type Task = {
 
 /**
  * Builds and publishes; calls `ready` when the manifest is in place, before the cache is kept and the directory cleared
- * away, which nobody need wait for. The commit is known.
+ * away, which nobody need wait for, and tells whether it is a server. The commit is known.
  */
 export async function runBuild(
   tools: BuildTools,
@@ -51,7 +51,7 @@ export async function runBuild(
   variables: Record<string, string>,
   log: BuildLog,
   signal: AbortSignal,
-  ready: () => Promise<void>,
+  ready: (server: boolean) => Promise<void>,
 ): Promise<void> {
   const { config } = tools
   const directory = join(config.dataDir, 'builds', build.id)
@@ -70,7 +70,7 @@ export async function runBuild(
       // What needs no command is read from git's objects: there is no tree, so there is nothing to open.
       if (!recipe.install && !recipe.build && !recipe.server && !source.usesLfs) {
         await publishSource(task, source, recipe)
-        await ready()
+        await ready(false)
       } else await buildInSandbox(task, source, recipe, ready)
     } finally {
       source.close()
@@ -99,7 +99,12 @@ async function fetchSource({ tools, build, directory, deadline, log, signal }: T
   })
 }
 
-async function buildInSandbox(task: Task, source: Source, recipe: Recipe, ready: () => Promise<void>): Promise<void> {
+async function buildInSandbox(
+  task: Task,
+  source: Source,
+  recipe: Recipe,
+  ready: (server: boolean) => Promise<void>,
+): Promise<void> {
   const { tools, build, variables, root, directory, deadline, log, signal } = task
   const { config, sandbox, caches } = tools
   const limits = {
@@ -124,7 +129,7 @@ async function buildInSandbox(task: Task, source: Source, recipe: Recipe, ready:
     log.step('publish')
     await (recipe.server ? publishServer(task, workspace) : publishSite(task, workspace, recipe))
     key = recipe.dependenciesKey
-    await ready()
+    await ready(recipe.server)
   } finally {
     // A canceled build leaves nothing; a failed one its downloads, which the next try has use for.
     if (!signal.aborted) await workspace.saveCache(key).catch(() => {})

@@ -1,6 +1,7 @@
 // The customer's own commands: install and build, in one sandbox, each with its part of the log.
 import type { Config } from '../../config.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
+import { privateHosts } from '../../sandbox-hosts.ts'
 import { type Build, factsOf } from '../../services/builds.ts'
 import { BuildFailure, type FailureCode } from './failure.ts'
 import type { BuildLog } from './log.ts'
@@ -36,12 +37,6 @@ export async function runCommands(options: CommandsOptions, commands: Command[])
     log.system(`$ ${next.text}`)
   }
   begin(command)
-  const registryHost = new URL(registry)
-  const git = new URL(config.gitUrlTemplate.replace('{repo}', 'a/b'))
-  // A mirror within the company, or one on this machine, is as good a registry as a public one.
-  const allowPrivate = [registryHost, git].map(
-    ({ hostname, port, protocol }) => `${hostname}:${port || (protocol === 'http:' ? 80 : 443)}`,
-  )
   const steps = stepsOf(
     commands.map(({ text }) => text),
     (index) => {
@@ -75,7 +70,10 @@ export async function runCommands(options: CommandsOptions, commands: Command[])
       diskMb: maxDiskMb,
       timeoutMs: Math.max(1, options.deadline - Date.now()),
     },
-    network: { reach: 'public', private: allowPrivate },
+    network:
+      build.buildNetwork === 'none'
+        ? null
+        : { reach: build.buildNetwork, private: privateHosts(registry, config.gitUrlTemplate) },
     onOutput(stream, chunk) {
       if (stream === 'stdout') steps.heard(chunk)
       else log.output(stream, chunk)

@@ -9,16 +9,29 @@ import { finishDeployment, type Outcome } from '../../services/deployment-states
 import { type BuildTools, runBuild } from './build.ts'
 import { BuildFailure } from './failure.ts'
 import { createBuildLog } from './log.ts'
+import { proveServer, type ServerProofs } from './proof.ts'
 import { resolveCommit } from './source.ts'
 
 // A worker that dies in the middle is replaced once; an error of our own gets the same second chance.
 const retryDelaysMs = [1_000] as const
 
-export type BuilderDeps = BuildTools & { db: Database; vault: Vault; notifications: Notifications; log: Logger }
+export type BuilderDeps = BuildTools & {
+  db: Database
+  vault: Vault
+  notifications: Notifications
+  servers: ServerProofs
+  log: Logger
+}
 
 export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
-  const { db, config, vault, notifications, repositories } = deps
+  const { db, config, vault, notifications, repositories, artifacts } = deps
   const finish = (id: string, outcome: Outcome) => finishDeployment(db, config, id, 'system', outcome)
+
+  /** What was published of a deployment that ended otherwise. Asked of the database: another worker may have it READY. */
+  async function clear(deploymentId: string): Promise<void> {
+    const state = (await findBuild(db, deploymentId))?.state
+    if (state !== 'READY' && state !== 'BUILDING') await artifacts.remove(deploymentId)
+  }
 
   async function build(build: Build, signal: AbortSignal): Promise<void> {
     const variables = await openVariables(db, vault, build)
@@ -28,15 +41,19 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         build.commit = await resolveCommit(repositories, build.repo, build.ref, signal)
         await setCommit(db, build.id, build.commit)
       }
-      await runBuild(deps, build, variables, log, signal, async () => {
+      await runBuild(deps, build, variables, log, signal, async (server) => {
+        // The server writes to the same log, and a log has one writer at a time.
         await log.close()
-        await finish(build.id, { to: 'READY' })
+        const ready = async () => (await finish(build.id, { to: 'READY' })) !== null
+        if (!(server ? await proveServer(deps.servers, build.id, signal, ready) : await ready())) await clear(build.id)
       })
     } catch (error) {
       if (!(error instanceof BuildFailure) || signal.aborted) throw error
-      log.system(error.message)
+      // What a server printed is in the log already.
+      log.system(error.message.split('\n', 1)[0]!)
       await log.close()
       await finish(build.id, { to: 'ERROR', code: error.code, message: error.message })
+      await clear(build.id)
     } finally {
       await log.close()
     }
@@ -59,8 +76,8 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         if ((await findBuild(db, deploymentId))?.state !== 'BUILDING') return
         await build(found, AbortSignal.any([signal, canceled.signal]))
       } catch (error) {
-        if (canceled.signal.aborted) return
-        throw error
+        if (!canceled.signal.aborted) throw error
+        await clear(deploymentId)
       } finally {
         off()
       }

@@ -10,6 +10,7 @@ import type { EdgeMetrics } from './metrics.ts'
 import { sendUnknownHost } from './pages.ts'
 import { resolve } from './resolve.ts'
 import type { Responder } from './respond.ts'
+import type { SecondLook } from './second-look.ts'
 import type { Servers } from './servers/servers.ts'
 import type { Site, Sites } from './sites.ts'
 import type { Snapshot } from './snapshot.ts'
@@ -21,6 +22,7 @@ export type HandlerOptions = {
   respond: Responder
   metrics: EdgeMetrics
   servers: Servers | undefined
+  lookAgain: SecondLook
   log: Logger
 }
 
@@ -30,17 +32,25 @@ export type Handler = {
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
 }
 
-export function createHandler({ state, sites, respond, metrics, servers, log }: HandlerOptions): Handler {
+export function createHandler(options: HandlerOptions): Handler {
+  const { state, sites, respond, metrics, servers, lookAgain, log } = options
+
   function handle(request: IncomingMessage, response: ServerResponse): void {
     if (log.isLevelEnabled('debug')) logWhenDone(request, response)
+    attempt(request, response, false)
+  }
+
+  function attempt(request: IncomingMessage, response: ServerResponse, looked: boolean): void {
+    // Gone while the table was read.
+    if (looked && (response.destroyed || response.closed)) return
     try {
-      route(request, response)
+      route(request, response, looked)
     } catch (err) {
       fail(request, response, err)
     }
   }
 
-  function route(request: IncomingMessage, response: ServerResponse): void {
+  function route(request: IncomingMessage, response: ServerResponse, looked: boolean): void {
     const { host, url } = destinationOf(request)
     // Two Host headers are a way to be one site to a proxy in front and another one here.
     if (host === null || !hasOneHost(request)) return void respond.page(response, 'badHost')
@@ -49,13 +59,17 @@ export function createHandler({ state, sites, respond, metrics, servers, log }: 
     const challenge = encryption?.challengeAt(url)
     if (challenge !== undefined) return void metrics.count(response, sendChallenge(request, response, challenge))
     const found = snapshot?.find(host)
+    // Read once: whatever becomes of production meanwhile, this request is answered by this deployment alone.
+    const target = found?.target
+    if (!target && !looked) {
+      const look = lookAgain()
+      if (look) return void look.then(() => attempt(request, response, true))
+    }
     if (!found) return void metrics.count(response, sendUnknownHost(response, host))
     if (!isEncrypted(request)) {
       const location = encryption?.locationOf(host, url)
       if (location) return void metrics.count(response, sendToHttps(request, response, location))
     } else if (encryption?.isStrict(found, host)) response.setHeader('strict-transport-security', strictTransport)
-    // Read once: whatever becomes of production meanwhile, this request is answered by this deployment alone.
-    const { target } = found
     if (!target) return void respond.page(response, 'nothingDeployed')
     handleRequest(request, response, target, url)
   }
@@ -125,7 +139,12 @@ export function createHandler({ state, sites, respond, metrics, servers, log }: 
     const { host } = destinationOf(request)
     if (host === null || !hasOneHost(request)) return void refuse(socket, '400 Bad Request')
     if (isMisdirected(request, host)) return void refuse(socket, '421 Misdirected Request')
-    const target = state.snapshot?.find(host)?.target
+    const find = () => state.snapshot?.find(host)?.target
+    let target = find()
+    if (!target) {
+      await lookAgain()
+      target = find()
+    }
     const site = target && (sites.get(target.deploymentId) ?? (await sites.load(target.deploymentId).catch(() => null)))
     if (servers && target && site?.kind === 'node') return servers.upgrade(request, socket, head, target)
     refuse(socket, '404 Not Found')

@@ -59,6 +59,8 @@ export class HostTable {
       if (present.has(subject)) continue
       if (this.#projects.has(subject)) this.#dropProject(subject)
       else if (this.#deployments.has(subject)) this.#dropDeployment(subject)
+      // It came and went between two readings, and its server may run since its proof.
+      else this.#takeovers.gone(subject)
     }
     for (const row of rows) if (row.kind === 'project') this.#putProject(row, domains.get(row.projectId) ?? [])
     for (const row of rows) if (row.kind === 'deployment') this.#putDeployment(row)

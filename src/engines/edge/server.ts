@@ -17,6 +17,7 @@ import { createEdgeMetrics, type EdgeMetrics } from './metrics.ts'
 import { createPlainAnswers } from './plain-answer.ts'
 import { answerPlainRequests } from './plain-connections.ts'
 import { createResponder } from './respond.ts'
+import { createSecondLook } from './second-look.ts'
 import type { Servers } from './servers/servers.ts'
 import { createSites } from './sites.ts'
 import { createSnapshot, type Snapshot } from './snapshot.ts'
@@ -57,10 +58,12 @@ export function createEdge(options: EdgeOptions): Edge {
     hosts: () => state.snapshot?.size ?? 0,
     certificates: () => state.encryption?.certificates.size ?? 0,
   })
+  const takeovers = createTakeovers(servers, log)
   const sites = createSites(artifacts, log)
   const bodies = createBodies(artifacts)
   const respond = createResponder(bodies, metrics, log)
-  const { handle, upgrade } = createHandler({ state, sites, respond, metrics, servers, log })
+  const lookAgain = createSecondLook(() => state.snapshot)
+  const { handle, upgrade } = createHandler({ state, sites, respond, metrics, servers, lookAgain, log })
 
   const http1 = {
     headersTimeout: headersTimeoutMs,
@@ -97,7 +100,7 @@ export function createEdge(options: EdgeOptions): Edge {
   }
 
   async function open(): Promise<{ port: number; httpsPort: number | null }> {
-    state.snapshot = await createSnapshot(db, notifications, config.edge.domain, log, createTakeovers(servers, log))
+    state.snapshot = await createSnapshot(db, notifications, config.edge.domain, log, takeovers)
     if (vault) {
       state.encryption = await openEncryption({ ...options, vault, http1, plain: encryptedPlain, handle, upgrade })
     }
@@ -109,6 +112,7 @@ export function createEdge(options: EdgeOptions): Edge {
   }
 
   async function close(): Promise<void> {
+    takeovers.close()
     await state.snapshot?.close()
     // Side by side: open WebSockets would keep the server waiting, and requests under way need their process.
     const others = Promise.all([servers?.close(), state.encryption?.close(drainMs)])

@@ -10,6 +10,8 @@ import type { Takeovers } from './takeovers.ts'
 export type Snapshot = {
   find(host: string): Host | undefined
   readonly size: number
+  /** A refresh that is under way; null where there is none. */
+  settled(): Promise<void> | null
   close(): Promise<void>
 }
 
@@ -63,13 +65,14 @@ export async function createSnapshot(
     read,
     namesAtOnce: subjectsAtOnce,
   }
-  const { close } = await follow(source, notifications, log)
+  const { settled, close } = await follow(source, notifications, log)
 
   return {
     find: (host) => table.find(host),
     get size() {
       return table.size
     },
+    settled,
     close,
   }
 }

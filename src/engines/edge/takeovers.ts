@@ -9,17 +9,26 @@ export type Takeovers = {
   /** The deployment is deleted. */
   gone(deploymentId: string): void
   dropProject(projectId: string): void
+  /** Nothing moves from here on. */
+  close(): void
 }
 
-type Production = { host: Host; wanted: string | null }
+type Production = { host: Host; wanted: string | null; retry?: NodeJS.Timeout }
 
 // Servers that are warmed up side by side when the edge starts.
 const startsAtOnce = 4
+// It answered where it was proved, so what keeps it from starting here will most likely pass; each start costs a core.
+const defaultRetryMs = 5_000
 
-export function createTakeovers(servers: Servers | undefined, log: Logger): Takeovers {
+export function createTakeovers(
+  servers: Pick<Servers, 'keep' | 'ready' | 'retire'> | undefined,
+  log: Logger,
+  retryMs = defaultRetryMs,
+): Takeovers {
   const productions = new Map<string, Production>()
-  const coldStarts: string[] = []
+  const coldStarts: { production: Production; deploymentId: string }[] = []
   let starting = 0
+  let closed = false
 
   function assign(host: Host, next: Target | null): void {
     const before = host.target
@@ -31,14 +40,29 @@ export function createTakeovers(servers: Servers | undefined, log: Logger): Take
     servers?.retire(deploymentId).catch((err) => log.warn({ err, deploymentId }, 'a server could not be retired'))
   }
 
-  /** The edge starts with everything switched already: its servers are called up so that the first visitor need not wait. */
+  const shows = ({ host }: Production, deploymentId: string) => host.target?.deploymentId === deploymentId
+
+  /** Nothing is shown yet, so there is nothing to keep: requests wait for the start instead of being told of nothing. */
+  function showCold(production: Production, next: Target): void {
+    production.host.target = next
+    servers!.keep(next.deploymentId)
+    coldStarts.push({ production, deploymentId: next.deploymentId })
+    warmUp()
+  }
+
+  /** Called up before the first visitor comes, a few at a time; one that a visitor asks for first is started for them. */
   function warmUp(): void {
-    while (starting < startsAtOnce && coldStarts.length > 0) {
-      const deploymentId = coldStarts.shift()!
+    while (!closed && starting < startsAtOnce && coldStarts.length > 0) {
+      const { production, deploymentId } = coldStarts.shift()!
+      // Replaced or deleted while it waited for its turn.
+      if (!shows(production, deploymentId)) continue
       starting++
       servers!
         .ready(deploymentId)
-        .catch((err) => log.warn({ err, deploymentId }, 'a server did not start'))
+        .then(
+          () => void (shows(production, deploymentId) || retire(deploymentId)),
+          (err) => log.warn({ err, deploymentId }, 'a server did not start'),
+        )
         .finally(() => {
           starting--
           warmUp()
@@ -50,24 +74,33 @@ export function createTakeovers(servers: Servers | undefined, log: Logger): Take
     try {
       await servers!.ready(next.deploymentId)
     } catch (err) {
-      // The old one goes on; where there is none, the visitor is told why.
       log.warn({ err, deploymentId: next.deploymentId }, 'a server is not healthy and does not take over')
-      if (production.host.target) {
-        // What is wanted is forgotten, so that the next reading of the table tries again.
-        if (production.wanted === next.deploymentId) production.wanted = production.host.target.deploymentId
-        return
-      }
+      if (production.wanted === next.deploymentId) tryLater(production, next)
+      return
     }
     if (production.wanted === next.deploymentId) assign(production.host, next)
     else retire(next.deploymentId)
+  }
+
+  /** The old one goes on meanwhile. */
+  function tryLater(production: Production, next: Target): void {
+    // What is wanted is forgotten, so that the next reading of the table tries again too.
+    production.wanted = production.host.target?.deploymentId ?? null
+    if (closed) return
+    production.retry = setTimeout(() => {
+      production.wanted = next.deploymentId
+      void moveWhenReady(production, next)
+    }, retryMs)
+    production.retry.unref()
   }
 
   return {
     move(host, next, server) {
       const wanted = next?.deploymentId ?? null
       const known = productions.get(host.projectId)
-      const production = known ?? { host, wanted: null }
+      const production: Production = known ?? { host, wanted: null }
       if (!known) productions.set(host.projectId, production)
+      clearTimeout(production.retry)
       // A table that was read anew begins with what is served now, not with what the database wants.
       if (production.host !== host) host.target = production.host.target
       production.host = host
@@ -75,19 +108,21 @@ export function createTakeovers(servers: Servers | undefined, log: Logger): Take
       production.wanted = wanted
       if ((host.target?.deploymentId ?? null) === wanted) return
       if (!servers || !next || !server) return assign(host, next)
-      if (known) {
-        if (!pending || host.target === null) void moveWhenReady(production, next)
-        return
-      }
-      host.target = next
-      coldStarts.push(next.deploymentId)
-      warmUp()
+      if (host.target === null) showCold(production, next)
+      else if (!pending) void moveWhenReady(production, next)
     },
     gone: retire,
     dropProject(projectId) {
-      const target = productions.get(projectId)?.host.target
-      if (target) retire(target.deploymentId)
+      const production = productions.get(projectId)
+      if (!production) return
       productions.delete(projectId)
+      clearTimeout(production.retry)
+      production.wanted = null
+      assign(production.host, null)
+    },
+    close() {
+      closed = true
+      for (const { retry } of productions.values()) clearTimeout(retry)
     },
   }
 }

@@ -35,7 +35,8 @@ export function statusOf(config: Config, due: DueStatus): CommitStatus {
     case 'ERROR':
       return say(
         notTheCommits.has(due.errorCode ?? '') ? 'error' : 'failure',
-        due.errorMessage || 'The deployment failed',
+        // The first line: below it is what a server printed, and commits may be public.
+        due.errorMessage?.split('\n', 1)[0] || 'The deployment failed',
       )
     case 'CANCELED':
       return say('error', 'Canceled, or superseded by a newer push')

@@ -6,6 +6,8 @@ import { type Artifacts, createArtifacts } from '../../../src/artifacts.ts'
 import { buildHandlers } from '../../../src/engines/builder/start.ts'
 import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
 import { createSandbox } from '../../../src/sandbox/sandbox.ts'
+import { askPackageRegistry } from '../../../src/sandbox-hosts.ts'
+import { openServers } from '../../../src/servers.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { type GitHost, startGitHost } from '../../helpers/git-host.ts'
 import { createRepository, type Link } from '../../helpers/repository.ts'
@@ -35,8 +37,10 @@ export async function startPlatform(environment: Record<string, string> = {}, wi
   const artifacts = createArtifacts(join(api.config.dataDir, 'artifacts'))
   const sandbox = await createSandbox('auto', { searchPath: process.env.PATH! })
   const { db, notifications, log } = api.deps
+  const packageRegistry = askPackageRegistry(log)
+  const servers = openServers({ ...api.deps, artifacts, sandbox, packageRegistry, proofsOnly: true })
   const worker: Worker | null = withWorker
-    ? startWorker(db, notifications, log, buildHandlers({ ...api.deps, artifacts, sandbox }))
+    ? startWorker(db, notifications, log, buildHandlers({ ...api.deps, artifacts, sandbox, packageRegistry, servers }))
     : null
   return {
     api,
@@ -71,6 +75,7 @@ export async function startPlatform(environment: Record<string, string> = {}, wi
     },
     async stop() {
       await worker?.stop()
+      await servers.close()
       await sandbox.close()
       await api.stop()
       host.close()

@@ -32,7 +32,7 @@ beforeAll(async () => {
     artifacts,
     log: pino({ level: 'silent' }),
     start: { command: 'exec node server.mjs' },
-    environmentOf: async () => ({ VERSION: 'http2' }),
+    settingsOf: async () => ({ environment: { VERSION: 'http2' }, network: 'none' }),
     writeLog: async () => {},
   })
   // The edge reads what is deployed from where the servers have it.

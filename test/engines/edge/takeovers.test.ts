@@ -2,29 +2,84 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import type { Host } from '../../../src/engines/edge/hosts.ts'
-import type { Servers } from '../../../src/engines/edge/servers/servers.ts'
-import { createTakeovers } from '../../../src/engines/edge/takeovers.ts'
+import { createTakeovers, type Takeovers } from '../../../src/engines/edge/takeovers.ts'
+import { until } from './world.ts'
 
 const target = (deploymentId: string) => ({ deploymentId, projectId: 'prj' })
 
-test('a server that is not healthy does not take over, and is tried again at the next reading', async () => {
-  let healthy = false
-  const retired: string[] = []
-  const servers: Pick<Servers, 'ready' | 'retire'> = {
-    ready: async (id) => {
-      if (id === 'new' && !healthy) throw new Error('it does not listen')
+/** Servers that are healthy when the test says so. */
+function start(retryMs?: number) {
+  const unhealthy = new Set<string>()
+  const calls: string[] = []
+  const servers = {
+    keep: (id: string) => void calls.push(`keep ${id}`),
+    ready: async (id: string) => {
+      calls.push(`ready ${id}`)
+      if (unhealthy.has(id)) throw new Error('it does not listen')
     },
-    retire: async (id) => void retired.push(id),
+    retire: async (id: string) => void calls.push(`retire ${id}`),
   }
-  const takeovers = createTakeovers(servers as Servers, pino({ level: 'silent' }))
+  const takeovers: Takeovers = createTakeovers(servers, pino({ level: 'silent' }), retryMs)
   const host: Host = { projectId: 'prj', target: null, hsts: false }
+  return { takeovers, host, calls, unhealthy }
+}
+
+test('a server that is not healthy does not take over, and is tried again at the next reading', async () => {
+  const { takeovers, host, calls, unhealthy } = start()
   takeovers.move(host, target('old'), true)
+  unhealthy.add('new')
   takeovers.move(host, target('new'), true)
   await turn()
   expect(host.target?.deploymentId).toBe('old')
-  healthy = true
+  unhealthy.clear()
   takeovers.move(host, target('new'), true)
   await turn()
   expect(host.target?.deploymentId).toBe('new')
-  expect(retired).toEqual(['old'])
+  expect(calls.filter((call) => call.startsWith('retire'))).toEqual(['retire old'])
+  takeovers.close()
+})
+
+test('it is tried again without a reading too, until another one is wanted', async () => {
+  const { takeovers, host, calls, unhealthy } = start(1)
+  takeovers.move(host, target('old'), true)
+  unhealthy.add('new')
+  takeovers.move(host, target('new'), true)
+  const tries = () => calls.filter((call) => call === 'ready new').length
+  await until(() => tries() > 2)
+  expect(host.target?.deploymentId).toBe('old')
+  unhealthy.clear()
+  await until(() => host.target?.deploymentId === 'new')
+  unhealthy.add('newer')
+  takeovers.move(host, target('newer'), true)
+  await turn()
+  takeovers.move(host, target('new'), true)
+  expect(host.target?.deploymentId).toBe('new')
+  takeovers.close()
+})
+
+test("a project's first server is shown at once, and kept whether it starts or not", async () => {
+  const { takeovers, host, calls, unhealthy } = start()
+  takeovers.move(host, null, true)
+  unhealthy.add('first')
+  takeovers.move(host, target('first'), true)
+  expect(host.target?.deploymentId).toBe('first')
+  await turn()
+  expect(calls).toEqual(['keep first', 'ready first'])
+  takeovers.dropProject('prj')
+  expect(calls.at(-1)).toBe('retire first')
+  expect(host.target).toBeNull()
+  takeovers.close()
+})
+
+test('one that was replaced before its turn to start is not started', async () => {
+  const { takeovers, calls } = start()
+  const host = (projectId: string): Host => ({ projectId, target: null, hsts: false })
+  const hosts = Array.from({ length: 6 }, (_, n) => host(`prj-${n}`))
+  for (const { projectId } of hosts.slice(0, 5)) takeovers.move(host(projectId), target(`of-${projectId}`), true)
+  takeovers.move(hosts[5]!, target('last'), true)
+  takeovers.dropProject('prj-5')
+  await turn()
+  expect(calls).toContain('ready of-prj-4')
+  expect(calls).not.toContain('ready last')
+  takeovers.close()
 })

@@ -38,11 +38,11 @@ withEachDriver('a server', (driver) => {
 
   test('comes back with the variables it had while they cannot be read', async () => {
     let calls = 0
-    const environmentOf = async (id: string) => {
+    const settingsOf = async (id: string) => {
       if (++calls > 1) throw new Error('the database is away')
-      return { VERSION: id }
+      return { environment: { VERSION: id }, network: 'none' as const }
     }
-    world = await startWorld(driver, { restartDelaysMs: [50] }, { environmentOf })
+    world = await startWorld(driver, { restartDelaysMs: [50] }, { settingsOf })
     await world.deploy('site')
     world.show('site')
     await world.servers.ready('site')

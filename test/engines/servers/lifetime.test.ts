@@ -1,19 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, expect, test } from 'vitest'
-import { ServerUnavailable } from '../../../src/engines/edge/servers/failures.ts'
-import { startWorld, until, type World, withEachDriver } from './world.ts'
-
-/** Processes of this machine with the text in their environment or command line. */
-function processesWith(text: string): string[] {
-  return readdirSync('/proc').filter((name) => {
-    try {
-      if (!/^\d+$/.test(name) || Number(name) === process.pid) return false
-      return ['environ', 'cmdline'].some((file) => readFileSync(`/proc/${name}/${file}`, 'latin1').includes(text))
-    } catch {
-      return false
-    }
-  })
-}
+import { ServerUnavailable, ServerUnhealthy } from '../../../src/engines/edge/servers/failures.ts'
+import { type Sandbox, SandboxError } from '../../../src/sandbox/sandbox.ts'
+import { processesWith, startWorld, until, type World, withEachDriver } from './world.ts'
 
 withEachDriver('a server', (driver) => {
   let world: World
@@ -124,4 +112,90 @@ withEachDriver('a server', (driver) => {
     expect((await world.get('/')).status).toBe(503)
     await expect(world.servers.ready('busy')).rejects.toThrow('stopping')
   })
+})
+
+withEachDriver('a server of production', (driver) => {
+  let world: World
+  afterEach(() => world.stop())
+
+  test('whose start fails is started again without a request', async () => {
+    world = await startWorld(driver, { restartDelaysMs: [10] })
+    await world.deploy('site', `throw new Error('not yet')`)
+    world.servers.keep('site')
+    await expect(world.servers.ready('site')).rejects.toThrow('not yet')
+    await world.deploy('site')
+    await until(() => world.lines('site').some((line) => line.includes('answers after')))
+    world.show('site')
+    expect((await world.get('/')).status).toBe(200)
+  })
+
+  test('is not counted among those on demand, whoever asks first', async () => {
+    world = await startWorld(driver, { onDemand: 0 })
+    await world.deploy('site')
+    world.show('site')
+    expect((await world.get('/')).status).toBe(503)
+    world.servers.keep('site')
+    expect((await world.get('/')).status).toBe(200)
+  })
+})
+
+withEachDriver('a proof', (driver) => {
+  let world: World
+  const never = new AbortController().signal
+  afterEach(() => world.stop())
+
+  test('of a server that answers holds it up until it is released', async () => {
+    world = await startWorld(driver, { idleMs: 50 })
+    await world.deploy('site')
+    const proof = await world.servers.prove('site', never)
+    if (!proof.healthy) throw new Error(proof.reason)
+    expect(processesWith('key-of-site')).not.toEqual([])
+    await proof.release()
+    await until(() => processesWith('key-of-site').length === 0)
+  })
+
+  test('that is ended leaves nothing running, at any moment', async () => {
+    world = await startWorld(driver)
+    await world.deploy('deaf', 'setInterval(() => {}, 1000)')
+    await world.deploy('site')
+    const ended = new AbortController()
+    const proving = world.servers.prove('deaf', ended.signal).catch((error) => error)
+    await until(() => processesWith('key-of-deaf').length > 0)
+    ended.abort()
+    expect(await proving).toBeInstanceOf(Error)
+    const proof = await world.servers.prove('site', never)
+    if (proof.healthy) await proof.stop()
+    for (const id of ['deaf', 'site']) expect(processesWith(`key-of-${id}`)).toEqual([])
+    await expect(world.servers.prove('site', ended.signal)).rejects.toThrow()
+  })
+
+  test('does not stop what became production meanwhile', async () => {
+    world = await startWorld(driver)
+    await world.deploy('site')
+    const proof = await world.servers.prove('site', never)
+    await world.servers.ready('site')
+    if (proof.healthy) await proof.stop()
+    expect(processesWith('key-of-site')).not.toEqual([])
+  })
+})
+
+test('a sandbox that does not work is no fault of the server', async () => {
+  const broken: Sandbox = {
+    driver: 'none',
+    warning: null,
+    run: () => ({
+      exited: Promise.reject(new SandboxError('no namespaces')),
+      address: Promise.reject(new SandboxError('no namespaces')),
+      kill: async () => {},
+    }),
+    makeDirectory: async () => {},
+    close: async () => {},
+  }
+  const world = await startWorld('none', {}, { sandbox: broken })
+  await world.deploy('site')
+  const error = await world.servers.prove('site', new AbortController().signal).catch((error) => error)
+  expect(error).toBeInstanceOf(ServerUnavailable)
+  expect(error).not.toBeInstanceOf(ServerUnhealthy)
+  expect(error.message).toContain('no namespaces')
+  await world.stop()
 })

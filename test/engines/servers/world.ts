@@ -1,4 +1,5 @@
 // Servers in a real sandbox behind a real port, with a table of hosts that the test changes as the edge does.
+import { readdirSync, readFileSync } from 'node:fs'
 import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { Agent, createServer, type IncomingHttpHeaders, type RequestOptions, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -55,7 +56,10 @@ export async function startWorld(
     sandbox,
     artifacts,
     start: { command: 'exec node server.mjs' },
-    environmentOf: async (id) => ({ VERSION: id, API_KEY: `key-of-${id}`, BERTH_URL: `https://${id}.berth.test` }),
+    settingsOf: async (id) => ({
+      environment: { VERSION: id, API_KEY: `key-of-${id}`, BERTH_URL: `https://${id}.berth.test` },
+      network: 'none',
+    }),
     writeLog: async (id, lines) => void logged.set(id, [...(logged.get(id) ?? []), ...lines]),
     log: pino({ level: 'silent' }),
     limits: { ...defaultLimits, startMs: 10_000, ...limits },
@@ -113,10 +117,22 @@ export async function startWorld(
   }
 }
 
-export async function until(holds: () => unknown, withinMs = 5_000): Promise<void> {
+export async function until(holds: () => unknown, withinMs = 15_000): Promise<void> {
   const endMs = performance.now() + withinMs
   while (!(await holds())) {
     if (performance.now() > endMs) throw new Error(`not within ${withinMs} ms`)
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
+}
+
+/** Processes of this machine with the text in their environment or command line. */
+export function processesWith(text: string): string[] {
+  return readdirSync('/proc').filter((name) => {
+    try {
+      if (!/^\d+$/.test(name) || Number(name) === process.pid) return false
+      return ['environ', 'cmdline'].some((file) => readFileSync(`/proc/${name}/${file}`, 'latin1').includes(text))
+    } catch {
+      return false
+    }
+  })
 }

@@ -97,6 +97,11 @@ describe('a commit gets the status of its deployment:', () => {
       { to: 'ERROR', code: 'build_failed', message: `npm run ${'x'.repeat(200)} exited with 1.` },
       { to: 'ERROR', code: 'worker_lost', message: 'The worker was lost.' },
       { to: 'CANCELED' },
+      {
+        to: 'ERROR',
+        code: 'server_unhealthy',
+        message: 'The server exited with 1. Its last output:\nnot for everybody',
+      },
     ]
     for (const [index, end] of ends.entries()) {
       const { id } = await deploy(name, sha(), false)
@@ -104,7 +109,8 @@ describe('a commit gets the status of its deployment:', () => {
       await finish(id, end)
       await told(2 * index + 2)
     }
-    expect(states()).toEqual(['pending', 'failure', 'pending', 'error', 'pending', 'error'])
+    expect(states()).toEqual(['pending', 'failure', 'pending', 'error', 'pending', 'error', 'pending', 'failure'])
+    expect(posted[7]!.body.description).toBe('The server exited with 1. Its last output:')
     expect(posted[1]!.body.context).toBe(`berth/${name}/preview`)
     expect(String(posted[1]!.body.description)).toMatch(/^npm run x+…$/)
     expect(String(posted[1]!.body.description)).toHaveLength(140)

@@ -1,6 +1,10 @@
-// The environment of each deployment's server, remembered so that a server comes back while the database is away.
+// What each deployment's server is told and may reach, remembered so that it comes back while the database is away.
+import type { Network } from '../../../services/builds.ts'
 
-export type ServerEnvironment = { environment: Record<string, string>; secrets: string[] }
+/** The project's variables, masked in logs, with those of the platform (BERTH_URL …), which are not. */
+export type ServerSettings = { environment: Record<string, string>; network: Network }
+
+export type ServerEnvironment = ServerSettings & { secrets: string[] }
 
 export type Environments = {
   read(deploymentId: string): Promise<ServerEnvironment>
@@ -13,16 +17,14 @@ const platformNames = new Set(
 )
 const readMs = 5_000
 
-export function createEnvironments(
-  environmentOf: (deploymentId: string) => Promise<Record<string, string>>,
-): Environments {
-  const known = new Map<string, Record<string, string>>()
+export function createEnvironments(settingsOf: (deploymentId: string) => Promise<ServerSettings>): Environments {
+  const known = new Map<string, ServerSettings>()
 
-  async function fresh(deploymentId: string): Promise<Record<string, string>> {
+  async function fresh(deploymentId: string): Promise<ServerSettings> {
     const late = Promise.withResolvers<never>()
     const timer = setTimeout(() => late.reject(new Error('The variables of the project could not be read.')), readMs)
     try {
-      return await Promise.race([environmentOf(deploymentId), late.promise])
+      return await Promise.race([settingsOf(deploymentId), late.promise])
     } finally {
       clearTimeout(timer)
     }
@@ -30,14 +32,16 @@ export function createEnvironments(
 
   return {
     async read(deploymentId) {
-      const environment = await fresh(deploymentId).catch((error) => {
+      const settings = await fresh(deploymentId).catch((error) => {
         const old = known.get(deploymentId)
         if (old) return old
         throw error
       })
-      known.set(deploymentId, environment)
-      const secrets = Object.entries(environment).flatMap(([name, value]) => (platformNames.has(name) ? [] : [value]))
-      return { environment, secrets }
+      known.set(deploymentId, settings)
+      const secrets = Object.entries(settings.environment).flatMap(([name, value]) =>
+        platformNames.has(name) ? [] : [value],
+      )
+      return { ...settings, secrets }
     },
     forget(deploymentId) {
       known.delete(deploymentId)

@@ -7,6 +7,11 @@ export class ServerUnavailable extends Error {
   override name = 'ServerUnavailable'
 }
 
+/** It was started and ended or did not answer: its own fault, and not that of the machine it ran on. */
+export class ServerUnhealthy extends ServerUnavailable {
+  override name = 'ServerUnhealthy'
+}
+
 const failures = {
   502: ['The server does not answer', 'The server behind this site failed or cannot be reached.'],
   503: ['The server is not running', 'The server behind this site does not start at the moment. Try again soon.'],

@@ -10,6 +10,8 @@ const goneMs = 250
 
 // In a sandbox the forwarder accepts before the server listens, so a broken connection means the same as none.
 const nobodyThere = 'nothing listens at the port of the variable PORT'
+const noAnswer = 'it accepts connections but gives no answer'
+const untried = 'nothing was tried'
 const silentCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE'])
 
 /** Status of the answer, or what went wrong. */
@@ -21,7 +23,7 @@ function probe(address: Address, host: string, timeoutMs: number): Promise<numbe
       resolve(answer.statusCode!)
       answer.destroy()
     })
-    const timer = setTimeout(() => asked.destroy(new Error('it accepts connections but gives no answer')), timeoutMs)
+    const timer = setTimeout(() => asked.destroy(new Error(noAnswer)), timeoutMs)
     asked.on('error', (error: NodeJS.ErrnoException) => {
       clearTimeout(timer)
       resolve(silentCodes.has(error.code ?? '') ? nobodyThere : error.message)
@@ -38,14 +40,15 @@ export async function becomesHealthy(
   signal: AbortSignal,
 ): Promise<string | null> {
   const endMs = performance.now() + withinMs
-  let last: number | string = 'nothing was tried'
+  let last: number | string = untried
   while (!signal.aborted) {
     const leftMs = endMs - performance.now()
     if (leftMs <= 0) break
     const found = await probe(address, host, Math.min(probeMs, leftMs))
     if (typeof found === 'number' && found < 500) return null
     // The last one has too little time left to say more than those before.
-    if (typeof found === 'number' || typeof last === 'string') last = found
+    const cutShort = found === noAnswer && leftMs < probeMs && last !== untried
+    if (typeof found === 'number' || (typeof last === 'string' && !cutShort)) last = found
     await delay(Math.min(pollMs, Math.max(1, endMs - performance.now())))
   }
   return typeof last === 'number' ? `it answers GET / with ${last}` : last

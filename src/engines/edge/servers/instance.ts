@@ -1,8 +1,9 @@
 // One run of a deployment's server: from its start to its last process, and the exchanges it is busy with.
 import { access } from 'node:fs/promises'
 import { Agent } from 'node:http'
-import type { Address, Exit, Network, Sandbox } from '../../../sandbox/sandbox.ts'
-import { ServerUnavailable } from './failures.ts'
+import type { Address, Exit, Sandbox } from '../../../sandbox/sandbox.ts'
+import type { Network } from '../../../services/builds.ts'
+import { ServerUnavailable, ServerUnhealthy } from './failures.ts'
 import { becomesHealthy } from './health.ts'
 import type { ServerLimits } from './limits.ts'
 import type { Output } from './output.ts'
@@ -17,6 +18,8 @@ export type Instance = {
   freshAgent: Agent
   readonly exchanges: number
   readonly lastUsedMs: number
+  /** Its time without a request begins now. */
+  touch(): void
   /** An exchange begins; `cut` ends it by force. Returns what to call when it is over, once or more. */
   begin(kind: ExchangeKind, cut: () => void): () => void
   /** Ends those that began before a moment of `performance.now()`. */
@@ -33,7 +36,8 @@ export type LaunchOptions = {
   root: string
   command: string
   environment: Record<string, string>
-  network: Network | null
+  network: Network
+  privateHosts: string[]
   limits: ServerLimits
   output: Output
   signal: AbortSignal
@@ -41,7 +45,7 @@ export type LaunchOptions = {
 
 /** Resolves when the server is healthy; whatever else becomes of it is a rejection, and nothing is left running. */
 export async function launch(options: LaunchOptions): Promise<Instance> {
-  const { sandbox, workTree, root, command, environment, limits, output, signal } = options
+  const { sandbox, workTree, root, command, environment, network, privateHosts, limits, output, signal } = options
   await access(workTree).catch(() => {
     throw new ServerUnavailable('The files of this server are not on this machine.')
   })
@@ -61,15 +65,23 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
       ...environment,
     },
     limits: { memoryMb, processes, cpus, diskMb, timeoutMs: Number.POSITIVE_INFINITY },
-    network: options.network,
+    network: network === 'none' ? null : { reach: network, private: privateHosts },
     listen: {},
     onOutput: output.print,
   })
   const over = new AbortController()
+  // Whether an end was the server's own doing, or ours.
+  let ours = false
   const ended = run.exited
     .then(
-      (exit) => endOf(exit, limits),
-      (error: Error) => `could not be started: ${error.message}`,
+      (exit) => {
+        ours = exit.reason === 'killed'
+        return endOf(exit, limits)
+      },
+      (error: Error) => {
+        ours = true
+        return `could not be started: ${error.message}`
+      },
     )
     .finally(() => {
       over.abort()
@@ -84,9 +96,10 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
     ])
     signal.throwIfAborted()
     if (reason !== null) {
+      const Unavailable = ours ? ServerUnavailable : ServerUnhealthy
       await run.kill()
       await ended
-      throw new ServerUnavailable(withOutput(reason, output.latest()))
+      throw new Unavailable(withOutput(reason, output.latest()))
     }
     return await instanceOf((await run.address)!, run.kill, ended)
   } catch (error) {
@@ -112,8 +125,14 @@ async function healthOf(
   return reason && `The server was not healthy within ${startMs / 1000} s: ${reason}`
 }
 
+// It becomes part of a deployment and of its events; the log has all of it.
+const longestOutput = 2_000
+
 function withOutput(reason: string, lines: string[]): string {
-  return lines.length === 0 ? `${reason}. It printed nothing.` : `${reason}. Its last output:\n${lines.join('\n')}`
+  if (lines.length === 0) return `${reason}. It printed nothing.`
+  const text = lines.join('\n')
+  const end = text.length > longestOutput ? `…${text.slice(-longestOutput)}` : text
+  return `${reason}. Its last output:\n${end}`
 }
 
 function endOf({ code, signal, reason }: Exit, { memoryMb, diskMb }: ServerLimits): string {
@@ -147,6 +166,9 @@ function instanceOf(address: Address, stop: () => Promise<void>, ended: Promise<
     },
     get lastUsedMs() {
       return lastUsedMs
+    },
+    touch() {
+      lastUsedMs = performance.now()
     },
     begin(kind, cut) {
       lastUsedMs = performance.now()

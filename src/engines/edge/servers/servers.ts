@@ -3,11 +3,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
 import type { Artifacts } from '../../../artifacts.ts'
-import type { Network, Sandbox } from '../../../sandbox/sandbox.ts'
+import type { Sandbox } from '../../../sandbox/sandbox.ts'
 import type { NewLogLine } from '../../../services/deployment-logs.ts'
 import type { Target } from '../hosts.ts'
-import { createEnvironments } from './environments.ts'
-import { ServerUnavailable, sendFailure, sendFailureTo } from './failures.ts'
+import { createEnvironments, type ServerSettings } from './environments.ts'
+import { ServerUnavailable, ServerUnhealthy, sendFailure, sendFailureTo } from './failures.ts'
 import { launch } from './instance.ts'
 import { defaultLimits, type ServerLimits } from './limits.ts'
 import { createOutput } from './output.ts'
@@ -21,6 +21,14 @@ export type Servers = {
    * Rejects with ServerUnavailable, whose message is for the deployment's owner; it may be called again.
    */
   ready(deploymentId: string): Promise<void>
+  /** What visitors of production get: started again however often it fails, and not counted among those on demand. */
+  keep(deploymentId: string): void
+  /**
+   * Starts a deployment that nobody can visit yet, to see whether it answers. One that does stays up until it is
+   * released or stopped, where visitors come to this process; of others nothing is left. What is not the server's own
+   * fault is a rejection.
+   */
+  prove(deploymentId: string, signal: AbortSignal): Promise<Proof>
   /** A server that does not run is started, as for previews, and the request waits for it. */
   proxy(request: IncomingMessage, response: ServerResponse, target: Target): void
   /** For the event `upgrade` of an HTTP server. */
@@ -33,32 +41,40 @@ export type Servers = {
   close(): Promise<void>
 }
 
+export type Proof =
+  | { healthy: false; reason: string }
+  | {
+      healthy: true
+      /** It is READY: the server is on demand from now on. */
+      release(): Promise<void>
+      /** It will not be READY after all. */
+      stop(): Promise<void>
+    }
+
 export type ServersOptions = {
   sandbox: Sandbox
   artifacts: Pick<Artifacts, 'serverDirectory' | 'read'>
   /** Default `npm start`; run by a shell in the deployment's tree. */
   start?: { command: string }
-  /** The project's variables, masked in logs, and those of the platform (BERTH_URL …), which are not. */
-  environmentOf(deploymentId: string): Promise<Record<string, string>>
+  settingsOf(deploymentId: string): Promise<ServerSettings>
   writeLog(deploymentId: string, lines: NewLogLine[]): Promise<void>
   /** Removes the oldest lines of step `run`; without it a server's output is cut for good at `limits.log.bytes`. */
   trimLog?(deploymentId: string, keepBytes: number): Promise<void>
-  /**
-   * What servers may reach.
-   * Default null, no network at all: whoever runs Berth decides what customers' code may reach from their machine.
-   */
-  network?: Network | null
+  /** `host:port` of what servers may reach though its address is private, unless they have no network. */
+  privateHosts?(): Promise<string[]>
   log: Logger
   limits?: Partial<ServerLimits>
+  /** Visitors come to another process: here servers are proved and no more. */
+  proofsOnly?: boolean
 }
 
 const sweepMs = 10_000
 
 export function createServers(options: ServersOptions): Servers {
-  const { sandbox, artifacts, log, network = null } = options
+  const { sandbox, artifacts, log } = options
   const command = options.start?.command ?? 'npm start'
   const limits = { ...defaultLimits, ...options.limits }
-  const environments = createEnvironments(options.environmentOf)
+  const environments = createEnvironments(options.settingsOf)
   const supervisors = new Map<string, Supervisor>()
   let closed = false
 
@@ -78,12 +94,14 @@ export function createServers(options: ServersOptions): Servers {
       output,
       admit: () => makeRoom(supervisor),
       async launch(signal) {
-        const { environment, secrets } = await environments.read(deploymentId)
+        const { environment, network, secrets } = await environments.read(deploymentId)
+        const privateHosts = (await options.privateHosts?.()) ?? []
         output.beginRun(secrets)
         output.system(`$ ${command}`)
         const workTree = artifacts.serverDirectory(deploymentId)
         const root = (await artifacts.read(deploymentId))?.root ?? ''
-        return launch({ sandbox, workTree, root, command, environment, network, limits, output, signal })
+        const rights = { environment, network, privateHosts, limits }
+        return launch({ sandbox, workTree, root, command, ...rights, output, signal })
       },
     })
     supervisors.set(deploymentId, supervisor)
@@ -105,6 +123,8 @@ export function createServers(options: ServersOptions): Servers {
     for (const [deploymentId, supervisor] of supervisors) {
       void supervisor.stopIfIdle(limits.idleMs)
       if (!supervisor.forgettable) continue
+      // Of a deployment that is deleted the log takes nothing more, and would be tried for ever.
+      void supervisor.output.flush()
       supervisors.delete(deploymentId)
       environments.forget(deploymentId)
     }
@@ -116,10 +136,44 @@ export function createServers(options: ServersOptions): Servers {
     log.warn({ deploymentId, reason: err.message }, 'a request found no server')
   }
 
+  async function prove(deploymentId: string, signal: AbortSignal): Promise<Proof> {
+    signal.throwIfAborted()
+    if (closed) throw new ServerUnavailable('The edge is stopping.')
+    const supervisor = supervisorOf(deploymentId)
+    const stop = () => supervisor.abandon('The build was ended')
+    // A run of an earlier attempt has the files of that one.
+    await stop()
+    signal.addEventListener('abort', stop)
+    try {
+      await supervisor.hold()
+      signal.throwIfAborted()
+      // Before it is READY: two processes in one tree would spoil each other's files.
+      if (options.proofsOnly) await supervisor.abandon('It answers and is started where visitors come')
+    } catch (error) {
+      await stop()
+      if (error instanceof ServerUnhealthy && !signal.aborted) return { healthy: false, reason: error.message }
+      throw error
+    } finally {
+      signal.removeEventListener('abort', stop)
+      // Whoever is told of the end finds its output in the log.
+      await supervisor.output.flush()
+    }
+    return { healthy: true, stop, release: () => release(supervisor) }
+  }
+
+  async function release(supervisor: Supervisor): Promise<void> {
+    supervisor.release()
+    await makeRoom(supervisor).catch(() => {})
+  }
+
   return {
+    prove,
     async ready(deploymentId) {
       if (closed) throw new ServerUnavailable('The edge is stopping.')
       await supervisorOf(deploymentId).ready()
+    },
+    keep(deploymentId) {
+      if (!closed) supervisorOf(deploymentId).keep()
     },
     proxy(request, response, { deploymentId }) {
       if (closed) return sendFailure(response, 503)

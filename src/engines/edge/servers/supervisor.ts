@@ -1,21 +1,30 @@
 // Keeps one deployment's server as it is wanted: started once, restarted after a crash, stopped when nobody needs it.
 import { setTimeout as delay } from 'node:timers/promises'
 import { ServerUnavailable } from './failures.ts'
-import { isGone } from './health.ts'
 import type { Instance } from './instance.ts'
 import type { ServerLimits } from './limits.ts'
 import type { Output } from './output.ts'
+import { createSuspicion } from './suspicion.ts'
 
 export type Supervisor = {
   readonly output: Output
   /** Starts it if it does not run, and keeps it up from then on until `retire`. */
   ready(): Promise<void>
+  /** Keeps it up until `retire`, however often it fails; what starts it first is `ready` or a request. */
+  keep(): void
+  /** Starts it and holds it up until `release`: one that fails is not started again. */
+  hold(): Promise<void>
+  /** From here on it runs for requests alone, unless it is kept. */
+  release(): void
+  /** Ends the hold and the start or run that it was for, unless that is kept. */
+  abandon(why: string): Promise<void>
   /** Hands over the healthy run, at once or when there is one; the run is not stopped before `act` has returned. */
   use(act: (instance: Instance) => void, fail: (error: Error) => void): void
   isRunning(instance: Instance): boolean
   /** A connection broke. If that was a crash, its end is noticed a moment later: until then nobody is sent there. */
   suspect(instance: Instance): void
-  retire(): Promise<void>
+  /** Stops it when its requests are done; `why` is for its log. */
+  retire(why?: string): Promise<void>
   /** Stops it if it is on demand only and was not asked for as long. */
   stopIfIdle(idleMs: number): Promise<void> | null
   /** Runs or is starting, for requests alone. */
@@ -36,11 +45,6 @@ export type SupervisorOptions = {
 }
 
 const drainPollMs = 25
-// Longer than the way from a crash to its notice on a busy machine.
-const noticeMs = 2_000
-// Seldom, so that servers that break connections on purpose are not asked for nothing.
-const suspectEveryMs = 1_000
-
 export function createSupervisor({ limits, output, launch, admit }: SupervisorOptions): Supervisor {
   let running: Instance | null = null
   let attempt: { promise: Promise<Instance>; cancel: AbortController } | null = null
@@ -51,9 +55,10 @@ export function createSupervisor({ limits, output, launch, admit }: SupervisorOp
   let healthySinceMs = 0
   let readying = 0
   let kept = false
+  let holds = 0
   let waiting = 0
   let closed = false
-  let suspicion: { instance: Instance; sinceMs: number; pending: boolean; over: Promise<unknown> } | null = null
+  const suspicion = createSuspicion((instance) => running === instance)
 
   function acquire(): Promise<Instance> {
     if (closed) return Promise.reject(new ServerUnavailable('The edge is stopping.'))
@@ -112,25 +117,22 @@ export function createSupervisor({ limits, output, launch, admit }: SupervisorOp
     if (performance.now() - healthySinceMs >= limits.soundMs) failures = 0
     const recentlyUsed = performance.now() - instance.lastUsedMs < limits.idleMs
     output.system(`The server ${end}; it is started again in ${backOff() / 1000} s`)
-    if (kept || recentlyUsed) restart()
+    if (kept || holds > 0 || recentlyUsed) restart()
   }
 
   const busy = (instance: Instance) => instance.exchanges > 0 || waiting > 0
 
   function stop(): Promise<void> {
-    const instance = running
+    const killed = running?.kill().finally(() => {
+      if (ending === killed) ending = null
+    })
     running = null
-    if (instance) {
-      const killed = instance.kill().finally(() => {
-        if (ending === killed) ending = null
-      })
-      ending = killed
-    }
+    ending = killed ?? ending
     return ending ?? Promise.resolve()
   }
 
   function use(act: (instance: Instance) => void, fail: (error: Error) => void): void {
-    if (running && !suspicion?.pending) return void act(running)
+    if (running && !suspicion.pending) return void act(running)
     if (waiting >= limits.waiting) return void fail(new ServerUnavailable('Too many requests wait for this server.'))
     waiting++
     let over = false
@@ -152,72 +154,81 @@ export function createSupervisor({ limits, output, launch, admit }: SupervisorOp
         (error) => finish(() => fail(error)),
       )
     }
-    if (suspicion?.pending) void suspicion.over.then(next)
+    if (suspicion.pending) void suspicion.pending.then(next)
     else next()
   }
 
-  function suspect(instance: Instance): void {
-    const nowMs = performance.now()
-    const known = suspicion?.instance === instance && nowMs - suspicion.sinceMs < suspectEveryMs
-    if (running !== instance || known) return
-    const gone = isGone(instance.address).then(async (gone) => {
-      if (gone) await delay(noticeMs, undefined, { ref: false })
-    })
-    const over = Promise.race([instance.ended, gone])
-    const current = { instance, sinceMs: nowMs, pending: true, over }
-    suspicion = current
-    void over.then(() => {
-      current.pending = false
-    })
+  async function readied(): Promise<void> {
+    readying++
+    try {
+      await acquire()
+    } finally {
+      readying--
+    }
+  }
+
+  async function retire(why = 'Another deployment has taken over'): Promise<void> {
+    kept = false
+    holds = 0
+    const retiredMs = performance.now()
+    if (attempt) {
+      const { promise, cancel } = attempt
+      if (waiting === 0) cancel.abort()
+      await promise.catch(() => {})
+    }
+    const instance = running
+    if (!instance) return void (await ending)
+    const endMs = retiredMs + limits.drainMs
+    while (running === instance && busy(instance) && performance.now() < endMs) await delay(drainPollMs)
+    // Wanted again meanwhile, as by a promotion back.
+    if (kept || running !== instance) return void (await ending)
+    instance.cut(['request', 'tunnel'], retiredMs)
+    // Requests that came since are for the deployment's own address: it goes on for them, until it is idle.
+    if (busy(instance)) return
+    output.system(`${why}; the server is stopped`)
+    await stop()
   }
 
   return {
     output,
     use,
-    suspect,
+    suspect: suspicion.suspect,
     isRunning: (instance) => running === instance,
     async ready() {
-      readying++
-      try {
-        await acquire()
-        kept = true
-      } finally {
-        readying--
-      }
+      await readied()
+      kept = true
     },
-    async retire() {
-      kept = false
-      const retiredMs = performance.now()
-      if (attempt) {
-        const { promise, cancel } = attempt
-        if (waiting === 0) cancel.abort()
-        await promise.catch(() => {})
-      }
-      const instance = running
-      if (!instance) return void (await ending)
-      const endMs = retiredMs + limits.drainMs
-      while (running === instance && busy(instance) && performance.now() < endMs) await delay(drainPollMs)
-      // Wanted again meanwhile, as by a promotion back.
-      if (kept || running !== instance) return void (await ending)
-      instance.cut(['request', 'tunnel'], retiredMs)
-      // Requests that came since are for the deployment's own address: it goes on for them, until it is idle.
-      if (busy(instance)) return
-      output.system('Another deployment has taken over; the server is stopped')
-      await stop()
+    keep() {
+      kept = true
+    },
+    async hold() {
+      await readied()
+      holds++
+    },
+    release() {
+      holds = Math.max(0, holds - 1)
+      running?.touch()
+    },
+    retire,
+    async abandon(why) {
+      holds = 0
+      if (!kept) await retire(why)
     },
     stopIfIdle(idleMs) {
-      if (!running || kept || busy(running) || performance.now() - running.lastUsedMs < idleMs) return null
+      if (!running || kept || holds > 0 || busy(running) || performance.now() - running.lastUsedMs < idleMs) return null
       output.system('The server is stopped for want of requests; the next one starts it again')
       return stop()
     },
     get onDemand() {
-      return !kept && readying === 0 && (running !== null || attempt !== null)
+      return !kept && holds === 0 && readying === 0 && (running !== null || attempt !== null)
     },
     get idleSinceMs() {
-      return running && !kept && !busy(running) ? running.lastUsedMs : undefined
+      return running && !kept && holds === 0 && !busy(running) ? running.lastUsedMs : undefined
     },
     get forgettable() {
-      return !running && !attempt && !ending && waiting === 0 && performance.now() > notBeforeMs + limits.soundMs
+      return (
+        !kept && !running && !attempt && !ending && waiting === 0 && performance.now() > notBeforeMs + limits.soundMs
+      )
     },
     async close() {
       closed = true

@@ -1,0 +1,116 @@
+// An API, a worker and an edge with small limits, on one repository whose folders are the versions of a server.
+import { Agent, get } from 'node:http'
+import { buildHandlers } from '../../../src/engines/builder/start.ts'
+import { createEdge, type Edge } from '../../../src/engines/edge/server.ts'
+import type { ServerLimits } from '../../../src/engines/edge/servers/limits.ts'
+import { startWorker } from '../../../src/jobs/worker.ts'
+import { listen } from '../../../src/notifications.ts'
+import { createSandbox } from '../../../src/sandbox/sandbox.ts'
+import { askPackageRegistry } from '../../../src/sandbox-hosts.ts'
+import { openServers } from '../../../src/servers.ts'
+import { type Platform, startPlatform } from '../builder/host.ts'
+
+const answering = (version: string, afterMs = 0) => `
+  const server = require('node:http').createServer((request, response) => {
+    response.write('${version} ')
+    setTimeout(() => response.end('${version}'), 3)
+  })
+  setTimeout(() => server.listen(process.env.PORT), ${afterMs})`
+
+const programs = {
+  v1: answering('v1'),
+  v2: answering('v2'),
+  slow: answering('slow', 2_000),
+  deaf: `console.log('I listen to nobody'); setInterval(() => {}, 1000)`,
+  ending: `console.error('no database to be found'); process.exit(7)`,
+  sick: `require('node:http').createServer(({ url }, response) => {
+    response.writeHead(url === '/' ? 500 : 200).end('x')
+  }).listen(process.env.PORT)`,
+}
+
+export type Version = keyof typeof programs
+
+export type ServedPlatform = Platform & {
+  readonly edge: Edge
+  /** A server project. */
+  newProject(name: string): Promise<{ productionUrl: string }>
+  /** Asks for a deployment of a version; returns its id and its address. */
+  begin(project: string, version: Version, production?: boolean): Promise<{ id: string; url: string; label: string }>
+  /** The same, and the deployment when it has left BUILDING. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look at what came.
+  deployed(project: string, version: Version, production?: boolean): Promise<any>
+  /** Status and body, as a line. */
+  visit(address: string): Promise<string>
+  restartEdge(): Promise<void>
+}
+
+/** `apart` gives the edge its own servers and its own notifications, as in a process of its own. */
+export async function startServedPlatform(
+  limits: Partial<ServerLimits>,
+  { apart = false } = {},
+): Promise<ServedPlatform> {
+  const platform = await startPlatform({ EDGE_HTTP_PORT: '0' }, false)
+  const { api, artifacts } = platform
+  const { log } = api.deps
+  const sandbox = await createSandbox('auto', { searchPath: process.env.PATH! })
+  const packageRegistry = askPackageRegistry(log)
+  const shared = { ...api.deps, artifacts, sandbox, packageRegistry, limits }
+  const agent = new Agent({ keepAlive: true })
+  const heard = apart ? await listen(api.databaseUrl, log) : api.deps.notifications
+  const openEdge = async () => {
+    const servers = openServers({ ...shared, proofsOnly: false })
+    const edge = createEdge({ ...api.deps, vault: undefined, notifications: heard, artifacts, servers })
+    return { servers, edge, port: (await edge.listen()).port }
+  }
+  let current = await openEdge()
+  const proofs = apart ? openServers({ ...shared, proofsOnly: true }) : null
+  const servers = { prove: (id: string, signal: AbortSignal) => (proofs ?? current.servers).prove(id, signal) }
+  const handlers = buildHandlers({ ...api.deps, artifacts, sandbox, packageRegistry, servers })
+  const worker = startWorker(api.db, api.deps.notifications, log, handlers)
+
+  const served: ServedPlatform = {
+    ...platform,
+    get edge() {
+      return current.edge
+    },
+    async newProject(name) {
+      const start = JSON.stringify({ name, private: true, scripts: { start: 'exec node server.js' } })
+      const files = Object.entries(programs).flatMap(([version, program]) => [
+        [`${version}/server.js`, program],
+        [`${version}/package.json`, start],
+      ])
+      await platform.project(name, Object.fromEntries(files), { framework: 'node' })
+      return (await api.call('GET', `/projects/${name}`)).body
+    },
+    async begin(project, version, production = true) {
+      await api.call('PATCH', `/projects/${project}`, { body: { settings: { rootDirectory: version } } })
+      const { body } = await api.call('POST', '/deployments', { body: { project, production } })
+      return { id: body.id, url: body.url, label: new URL(body.url).hostname.split('.')[0]! }
+    },
+    async deployed(project, version, production) {
+      return platform.settled((await served.begin(project, version, production)).id)
+    },
+    visit: (address) =>
+      new Promise((resolve, reject) => {
+        const headers = { host: new URL(address).host }
+        const sent = get({ host: '127.0.0.1', port: current.port, agent, headers }, async (response) => {
+          resolve(`${response.statusCode} ${Buffer.concat(await response.toArray())}`)
+        })
+        sent.on('error', reject)
+      }),
+    async restartEdge() {
+      await current.edge.close()
+      current = await openEdge()
+    },
+    async stop() {
+      agent.destroy()
+      await worker.stop()
+      await proofs?.close()
+      await current.edge.close()
+      if (apart) await heard.close()
+      await sandbox.close()
+      await platform.stop()
+    },
+  }
+  return served
+}
