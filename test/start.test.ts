@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 120_000 })
 
 let dataDir: string
 let ports: Record<string, string>
@@ -62,7 +62,8 @@ function berth(args = ['serve'], environment: Record<string, string> = {}) {
     exited,
     output: () => output,
     async ready() {
-      for (let i = 0; i < 300 && !output.includes('\nTry '); i++) {
+      // On a busy machine a first start has taken 20 s.
+      for (let i = 0; i < 900 && !output.includes('\nTry '); i++) {
         if (child.exitCode !== null) throw new Error(`ended before it was ready: ${output}`)
         await sleep(50)
       }

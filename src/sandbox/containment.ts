@@ -1,13 +1,11 @@
-// How a command without a sandbox is held together, so that all of its processes end: the best way that works here.
+// What holds the processes of a command together where no sandbox does, so that all of them end.
 import type { ChildProcess } from 'node:child_process'
 import type { Readable } from 'node:stream'
-import { openMarkers } from './marker.ts'
-import { openPidNamespaces } from './pid-namespace.ts'
 
 export type Containment = {
   way: 'pid-namespace' | 'marker'
-  /** What it cannot end; null when nothing escapes. */
-  gap: string | null
+  /** How processes are held and which escape, for the log. */
+  note: string
   start(argv: string[], place: { cwd: string; environment: Record<string, string> }): Contained
 }
 
@@ -21,12 +19,6 @@ export type Contained = {
   gone(): Promise<void>
   /** False when the child ended before the command was started. */
   started(): boolean
-}
-
-export async function openContainment(searchPath: string, way?: Containment['way']): Promise<Containment> {
-  const namespaces = way === 'marker' ? undefined : await openPidNamespaces(searchPath)
-  if (way === 'pid-namespace' && namespaces === undefined) throw new Error('No PID namespace can be made here.')
-  return namespaces ?? openMarkers()
 }
 
 export function signal(pid: number, name: NodeJS.Signals): boolean {

@@ -50,7 +50,7 @@ done
 export function openMarkers(): Containment {
   return {
     way: 'marker',
-    gap: 'Without PID namespaces a process escapes that clears its environment, leaves its group and loses its parent.',
+    note: `No PID namespace can be made here: processes are found by ${NAME}, and those escape that clear their environment, leave their group and lose their parent.`,
     start,
   }
 }

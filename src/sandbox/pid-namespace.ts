@@ -1,7 +1,7 @@
 // Holds a command in a PID namespace by util-linux: whatever it starts dies with the first process, and that with Berth.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdir, readFile } from 'node:fs/promises'
+import { readdirSync, readFileSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Contained, type Containment, signal } from './containment.ts'
@@ -10,6 +10,7 @@ import { find } from './tools.ts'
 const SYSTEM_PATH = '/usr/sbin:/usr/bin:/sbin:/bin'
 const STARTED_FD = 3
 const PROBE_TIMEOUT_MS = 5000
+const LOOK_TIMEOUT_MS = 2000
 
 // The parent may have died before its death was subscribed to.
 const GUARD = `[ "$PPID" = "$0" ] || exit 1; exec "$@"`
@@ -33,7 +34,7 @@ export async function openPidNamespaces(searchPath: string): Promise<Containment
     ]
     const containment: Containment = {
       way: 'pid-namespace',
-      gap: null,
+      note: 'Processes are held in a PID namespace, so none outlives its command.',
       start: (argv, { cwd, environment }) => start(wrap(argv), cwd, environment),
     }
     if (await works(containment)) return containment
@@ -78,10 +79,12 @@ function start([program, ...rest]: string[], cwd: string, environment: Record<st
     .on('data', () => {
       started = true
     })
-  /** The outer number of the first process; unshare has no other child. Undefined when it has ended. */
+  /** The outer number of the first process; unshare has no other child. Undefined when it has ended, or is hidden. */
   const first = async () => {
+    const endMs = performance.now() + LOOK_TIMEOUT_MS
     while (child.pid !== undefined && child.exitCode === null && child.signalCode === null) {
-      const pid = await childOf(child.pid)
+      if (performance.now() > endMs) break
+      const pid = childOf(child.pid)
       if (pid !== undefined) return pid
       await delay(2)
     }
@@ -91,6 +94,7 @@ function start([program, ...rest]: string[], cwd: string, environment: Record<st
     const pid = await first()
     // Not unshare: the kernel lets the first process go only when all others are gone, and unshare waits for it.
     if (pid !== undefined) signal(pid, 'SIGKILL')
+    else child.kill('SIGKILL')
   }
   return {
     child,
@@ -98,21 +102,23 @@ function start([program, ...rest]: string[], cwd: string, environment: Record<st
     async terminate() {
       const pid = await first()
       // Without a group of its own it has not come to the command yet.
-      if (pid !== undefined && !signal(-pid, 'SIGTERM')) signal(pid, 'SIGKILL')
+      if (pid === undefined || !signal(-pid, 'SIGTERM')) await kill()
     },
     gone: async () => {},
     started: () => started,
   }
 }
 
-/** Not every kernel keeps a list of children, so this looks at all processes. */
-async function childOf(parent: number): Promise<number | undefined> {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
-  const found = await Promise.all(
-    pids.map(async (pid) => {
-      const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
-      return Number(/.*\) \S (\d+)/s.exec(stat)?.[1]) === parent ? Number(pid) : undefined
-    }),
-  )
-  return found.find((pid) => pid !== undefined)
+/** Not every kernel keeps a list of children, so this looks at all processes; in one piece, for the grace is short. */
+function childOf(parent: number): number | undefined {
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, 'utf8')
+      if (Number(/.*\) \S (\d+)/s.exec(stat)?.[1]) === parent) return Number(name)
+    } catch {
+      // It ended meanwhile.
+    }
+  }
+  return undefined
 }

@@ -15,10 +15,12 @@ import {
   type SandboxedCommand,
   type SandboxedProcess,
 } from './command.ts'
-import { type Containment, openContainment } from './containment.ts'
+import type { Containment } from './containment.ts'
 import { watchDisk } from './disk.ts'
+import { openMarkers } from './marker.ts'
 import { BUILD, relative } from './mounts.ts'
 import { exit } from './outcome.ts'
+import { openPidNamespaces } from './pid-namespace.ts'
 import { certificateEnvironment } from './proxy-environment.ts'
 import type { SandboxOptions } from './sandbox.ts'
 
@@ -28,14 +30,10 @@ const OUTPUT_TIMEOUT_MS = 500
 
 export async function openUnprotected(options: SandboxOptions, cause: string): Promise<Sandbox> {
   const running = new Set<SandboxedProcess>()
-  const containment = await openContainment(options.searchPath, options.containment)
-  const sentences = [
-    `Commands run without a sandbox, with all rights of this server; for development only. ${cause}`,
-    ...(containment.gap === null ? [] : [containment.gap]),
-  ]
+  const containment = await openContainment(options)
   return {
     driver: 'none',
-    warning: sentences.join(' '),
+    warning: `Commands run without a sandbox, with all rights of this server; for development only. ${cause} ${containment.note}`,
     run(command) {
       const started = start(options, containment, command)
       running.add(started)
@@ -47,6 +45,13 @@ export async function openUnprotected(options: SandboxOptions, cause: string): P
       await Promise.all([...running].map((one) => one.kill()))
     },
   }
+}
+
+/** The best way that works here, unless a test wants the other. */
+async function openContainment({ searchPath, containment: way }: SandboxOptions): Promise<Containment> {
+  const namespaces = way === 'marker' ? undefined : await openPidNamespaces(searchPath)
+  if (way === 'pid-namespace' && namespaces === undefined) throw new SandboxError('No PID namespace can be made here.')
+  return namespaces ?? openMarkers()
 }
 
 function start(options: SandboxOptions, containment: Containment, command: SandboxedCommand): SandboxedProcess {
@@ -103,18 +108,22 @@ async function execute(
   const disk = diskMb ? watchDisk({ tree: workTree, caches }, diskMb, () => stop.abort('disk')) : undefined
   let grace: NodeJS.Timeout | undefined
   let forced = false
+  let ended = false
   const kill = () => {
     forced = true
     void contained.kill()
   }
   const end = () => {
     if (stop.signal.reason !== 'killed') return kill()
-    void contained.terminate()
-    grace = setTimeout(kill, GRACE_MS)
+    // The time counts from the signal, which waits for a command that is being started.
+    void contained.terminate().then(() => {
+      if (!ended) grace = setTimeout(kill, GRACE_MS)
+    })
   }
   stop.signal.addEventListener('abort', end)
   try {
     const [code, signalName] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
+    ended = true
     clearTimeout(grace)
     await contained.gone()
     // A reader of its own takes what is left at its own pace.

@@ -45,10 +45,10 @@ type Way = 'pid-namespace' | 'marker'
 const canUnshare = (await openPidNamespaces(searchPath)) !== undefined || process.env.BERTH_REQUIRE_PEERS === '1'
 const ways: Way[] = canUnshare ? ['pid-namespace', 'marker'] : ['marker']
 
-test('the warning says what the way cannot end', async () => {
+test('the warning says how processes are held', async () => {
   for (const way of ways) {
     const { sandbox } = await openSandbox('none', { containment: way })
-    expect(sandbox.warning).toMatch(way === 'marker' ? /a process escapes that/ : /^(?!.*escapes)/)
+    expect(sandbox.warning).toMatch(way === 'marker' ? /those escape that/ : /none outlives its command/)
   }
 })
 
@@ -115,8 +115,8 @@ describe.each(ways)('the driver none with a %s', (containment) => {
       containment === 'marker' ? `(env -i sh -c '${sleep} & exit' &)` : `(env -i setsid sh -c '${sleep} & exit' &)`,
   }
   /** The command itself runs until it is ended. */
-  async function started(script: string, sleep: string, more = {}) {
-    const asked = await command(`${script}\necho ready; exec ${sleep}`, more)
+  async function started(script: string, sleep: string) {
+    const asked = await command(`${script}\necho ready; exec ${sleep}`)
     const running = sandbox.run(asked)
     expect(await eventually(() => processesWith(sleep).length >= 2 && asked.output.stdout === 'ready\n', 5000)).toBe(
       true,
@@ -124,13 +124,14 @@ describe.each(ways)('the driver none with a %s', (containment) => {
     return running
   }
 
+  /** A question for the shell: whether the process runs that was left behind. */
+  const isThere = (sleep: string) => `grep -lzsx '${sleep.split(' ')[1]}' /proc/[0-9]*/cmdline > /dev/null`
   async function atTheEnd(script: string, sleep: string) {
     // It waits until the other is there; the output, which that one holds open, does not delay the end.
-    const there = `grep -lzsx '${sleep.split(' ')[1]}' /proc/[0-9]*/cmdline > /dev/null`
     const before = Date.now()
-    const ended = await run(sandbox, `${script}\nuntil ${there}; do sleep 0.02; done; exit 3`)
+    const ended = await run(sandbox, `${script}\nuntil ${isThere(sleep)}; do sleep 0.02; done; exit 3`)
     expect(ended).toMatchObject({ code: 3, reason: 'exit' })
-    expect(Date.now() - before).toBeLessThan(5000)
+    expect(Date.now() - before).toBeLessThan(10_000)
   }
   async function byKill(script: string, sleep: string) {
     const canceled = await started(script, sleep)
@@ -138,8 +139,13 @@ describe.each(ways)('the driver none with a %s', (containment) => {
     expect(await canceled.exited).toMatchObject({ code: 143, signal: 'SIGTERM', reason: 'killed' })
   }
   async function atTheDeadline(script: string, sleep: string) {
-    const late = await started(script, sleep, { limits: { ...limits, timeoutMs: 2000 } })
-    expect(await late.exited).toMatchObject({ code: null, signal: 'SIGKILL', reason: 'timeout' })
+    // A busy machine may not come that far at first; only a run that did says something.
+    for (let timeoutMs = 1000; ; timeoutMs *= 3) {
+      const asked = `${script}\nuntil ${isThere(sleep)}; do sleep 0.02; done; echo ready; exec ${sleep}`
+      const late = await run(sandbox, asked, { limits: { ...limits, timeoutMs } })
+      expect(late).toMatchObject({ code: null, signal: 'SIGKILL', reason: 'timeout' })
+      if (late.stdout === 'ready\n') return
+    }
   }
 
   for (const [name, script] of Object.entries(leave)) {
