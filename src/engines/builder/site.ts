@@ -49,7 +49,7 @@ export async function storeSite(
   }
   await Promise.all(running)
   if (failure) throw failure
-  const published = followLinks({ files, links, folders, root: inside }, siteLimits.entries)
+  const published = followLinks({ files, links, folders, root: inside }, siteLimits)
   if (published.size === 0) throw new BuildFailure('output_missing', 'The output directory is empty.')
   return Object.fromEntries([...published].sort(([a], [b]) => (a < b ? -1 : 1)))
 }
