@@ -14,6 +14,8 @@ export type Platform = {
   api: TestApi
   artifacts: Artifacts
   host: GitHost
+  /** Where the host keeps its repositories. */
+  root: string
   /** A project with a repository of these files. */
   project(name: string, files: Record<string, string>, body?: object): Promise<void>
   deploy(name: string, body?: object): Promise<string>
@@ -40,6 +42,7 @@ export async function startPlatform(environment: Record<string, string> = {}, wi
     api,
     artifacts,
     host,
+    root,
     async project(name, files, body = {}) {
       await createRepository(root, `acme/${name}`, files)
       const made = await api.call('POST', '/projects', { body: { name, repo: `acme/${name}`, ...body } })
