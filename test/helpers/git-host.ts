@@ -1,16 +1,24 @@
 // A repository host: `git http-backend`, served over real HTTP by owner/repository.
 import { execFileSync, spawn } from 'node:child_process'
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createGunzip } from 'node:zlib'
 
-export type GitHost = { template: string; hits: string[]; close(): void }
+export type GitHost = {
+  template: string
+  hits: string[]
+  /** Asked first; whoever returns true has answered. */
+  handlers: ((request: IncomingMessage, response: ServerResponse) => boolean)[]
+  close(): void
+}
 
 export async function startGitHost(root: string): Promise<GitHost> {
   const program = `${execFileSync('git', ['--exec-path'], { encoding: 'utf8' }).trim()}/git-http-backend`
   const hits: string[] = []
+  const handlers: GitHost['handlers'] = []
   const server = createServer((request, response) => {
     const url = new URL(request.url!, 'http://host')
     hits.push(url.pathname)
+    if (handlers.some((handle) => handle(request, response))) return
     const backend = spawn(program, {
       env: {
         GIT_PROJECT_ROOT: root,
@@ -48,5 +56,5 @@ export async function startGitHost(root: string): Promise<GitHost> {
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as { port: number }
-  return { template: `http://127.0.0.1:${port}/{repo}.git`, hits, close: () => void server.close() }
+  return { template: `http://127.0.0.1:${port}/{repo}.git`, hits, handlers, close: () => void server.close() }
 }

@@ -18,7 +18,14 @@ export async function createRepository(
   root: string,
   repo: string,
   files: Record<string, string | Link> = { 'index.html': '<h1>hello</h1>\n' },
-  prepare: (tree: string) => Promise<unknown> = async () => {},
+  {
+    submodules = {},
+    prepare = async () => {},
+  }: {
+    /** Path → commit of another repository. */
+    submodules?: Record<string, string>
+    prepare?: (tree: string) => Promise<unknown>
+  } = {},
 ): Promise<string> {
   const bare = join(root, `${repo}.git`)
   const tree = await mkdtemp(join(tmpdir(), 'berth-tree-'))
@@ -33,10 +40,37 @@ export async function createRepository(
     }
     await prepare(tree)
     await git('add', '-A')
+    for (const [path, commit] of Object.entries(submodules)) {
+      await git('update-index', '--add', '--cacheinfo', `160000,${commit},${path}`)
+    }
     await git('-c', 'user.name=t', '-c', 'user.email=t@example.com', 'commit', '-qm', 'first')
     await mkdir(dirname(bare), { recursive: true })
     await git('clone', '-q', '--bare', tree, bare)
     return (await git('rev-parse', 'HEAD')).stdout.trim()
+  } finally {
+    await rm(tree, { recursive: true, force: true })
+  }
+}
+
+/** A commit on a branch, which begins at `main` where it is not there yet. */
+export async function commitTo(
+  root: string,
+  repo: string,
+  branch: string,
+  files: Record<string, string>,
+): Promise<void> {
+  const tree = await mkdtemp(join(tmpdir(), 'berth-tree-'))
+  const git = (...args: string[]) => run('git', args, { cwd: tree })
+  try {
+    await git('clone', '-q', join(root, `${repo}.git`), '.')
+    await git('checkout', '-q', branch).catch(() => git('checkout', '-q', '-b', branch))
+    for (const [path, text] of Object.entries(files)) {
+      await mkdir(dirname(join(tree, path)), { recursive: true })
+      await writeFile(join(tree, path), text)
+    }
+    await git('add', '-A')
+    await git('-c', 'user.name=t', '-c', 'user.email=t@example.com', 'commit', '-qm', 'next')
+    await git('push', '-q', 'origin', branch)
   } finally {
     await rm(tree, { recursive: true, force: true })
   }

@@ -1,6 +1,6 @@
 // One build from commit to manifest: fetch, install, build, publish. Every end of it is a reason.
 import { mkdir } from 'node:fs/promises'
-import { join, posix } from 'node:path'
+import { join } from 'node:path'
 import type { Artifacts } from '../../artifacts.ts'
 import type { Config } from '../../config.ts'
 import { removeTree } from '../../remove-tree.ts'
@@ -11,7 +11,7 @@ import type { Caches } from './cache.ts'
 import { type Command, maxDiskMb, outOfTime, runCommands } from './commands.ts'
 import { BuildFailure } from './failure.ts'
 import type { BuildLog } from './log.ts'
-import { outputMissing } from './output.ts'
+import { outputMissing, plainDirectory } from './output.ts'
 import { pack } from './pack.ts'
 import { type Recipe, readRecipe } from './recipe.ts'
 import { layOut, serverLimits } from './server-tree.ts'
@@ -56,7 +56,7 @@ export async function runBuild(
   const { config } = tools
   const directory = join(config.dataDir, 'builds', build.id)
   const deadline = Date.now() + config.build.timeoutMs
-  const root = build.rootDirectory === null ? '' : posix.normalize(build.rootDirectory).replace(/^\.$|\/$/g, '')
+  const root = plainDirectory(build.rootDirectory ?? '.').replace(/^\.$/, '')
   const task: Task = { tools, build, variables, root, directory, deadline, log, signal }
   await removeTree(directory)
   await mkdir(join(directory, 'git'), { recursive: true, mode: 0o755 })

@@ -44,6 +44,7 @@ export class ByteReader {
   async until(end: number, mostBytes: number): Promise<Buffer | undefined> {
     for (let from = 0; ; ) {
       const at = this.#held.indexOf(end, from)
+      if (at > mostBytes) throw new CutShort('A piece of the stream is too long.')
       if (at >= 0) {
         const piece = this.#cut(at)
         this.#cut(1)

@@ -1,5 +1,5 @@
 // What a project keeps from one build to the next, apart by trust: production's own, and one for each branch.
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { removeTree } from '../../remove-tree.ts'
@@ -42,23 +42,34 @@ export type Caches = {
 }
 
 const noteFile = 'note.json'
+const removed = '.removed-'
 
 export function openCaches(root: string, mostMb: number): Caches {
   const ownSlot = ({ production, ref }: Build) =>
     production ? 'production' : `branch-${createHash('sha256').update(ref).digest('hex').slice(0, 16)}`
   const slotOf = (build: Build, slot = ownSlot(build)) => join(root, build.projectId, slot)
 
-  const readNote = async (directory: string): Promise<CacheNote | null> =>
-    readFile(join(directory, noteFile), 'utf8').then(
-      (text) => JSON.parse(text) as CacheNote,
-      () => null,
-    )
+  /** Null also for one that is torn: a machine that loses power may leave an empty file under the whole one's name. */
+  async function readNote(directory: string): Promise<CacheNote | null> {
+    try {
+      const note = JSON.parse(await readFile(join(directory, noteFile), 'utf8')) as Partial<CacheNote> | null
+      return typeof note?.kb === 'number' && typeof note.usedAt === 'string' ? (note as CacheNote) : null
+    } catch {
+      return null
+    }
+  }
 
   async function move(from: string, to: string): Promise<boolean> {
     return rename(from, to).then(
       () => true,
       () => false,
     )
+  }
+
+  /** Under another name first: nobody must take one of which half is gone already, while its note is still there. */
+  async function clear(slot: string): Promise<void> {
+    const aside = `${slot}${removed}${randomBytes(6).toString('hex')}`
+    if (await move(slot, aside)) await removeTree(aside)
   }
 
   /** One that has no note, as after a crash in the middle, is never taken for whole. */
@@ -73,7 +84,7 @@ export function openCaches(root: string, mostMb: number): Caches {
     await writeFile(join(from, noteFile), JSON.stringify(note))
     await mkdir(dirname(slot), { recursive: true, mode: 0o700 })
     // Another build may have given its own meanwhile; the later one stays.
-    await removeTree(slot)
+    await clear(slot)
     await move(from, slot)
   }
 
@@ -82,8 +93,13 @@ export function openCaches(root: string, mostMb: number): Caches {
     for (const projectId of await readdir(root).catch(() => [])) {
       for (const name of await readdir(join(root, projectId)).catch(() => [])) {
         const slot = join(root, projectId, name)
+        if (name.includes(removed)) {
+          await removeTree(slot)
+          continue
+        }
         const note = await readNote(slot)
         if (note) found.push({ slot, note })
+        else await clear(slot)
       }
     }
     found.sort((a, b) => (a.note.usedAt < b.note.usedAt ? -1 : 1))
@@ -91,7 +107,7 @@ export function openCaches(root: string, mostMb: number): Caches {
     for (const { slot, note } of found) {
       if (kb <= mostMb * 1024) return
       kb -= note.kb
-      await removeTree(slot)
+      await clear(slot)
     }
   }
 

@@ -22,6 +22,8 @@ export type Packed = {
 
 const longestText = 10_000
 const longestName = 255
+// As Linux has it.
+export const longestTarget = 4095
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 export async function readPacked(stream: Readable, limits: Limits): Promise<Packed> {
@@ -31,7 +33,7 @@ export async function readPacked(stream: Readable, limits: Limits): Promise<Pack
   if (first.kind === entryKinds.missing) {
     return { output: { missing: (await text()).split('\0').filter(Boolean) }, entries: async function* () {} }
   }
-  if (first.kind === entryKinds.refused) throw refusal(first.name.toString(), await text())
+  if (first.kind === entryKinds.refused) throw refusal(readable(first.name), await text())
   if (first.kind !== entryKinds.output) throw new CutShort('The packer began with something else.')
   const output = { path: first.name.toString(), inside: await text() }
   return { output, entries: () => readEntries(reader, limits) }
@@ -50,9 +52,7 @@ async function* readEntries(reader: ByteReader, limits: Limits): AsyncGenerator<
     const path = checkPath(name, limits)
     if (kind === entryKinds.directory) yield { kind: 'directory', path }
     else if (kind === entryKinds.link) {
-      const target = decode(await reader.take(bounded(size, 4096)))
-      if (target === null) throw refusal(path, 'is a link whose target is not UTF-8')
-      yield { kind: 'link', path, target }
+      yield { kind: 'link', path, target: checkTarget(path, await reader.take(bounded(size, longestTarget))) }
     } else if (kind === entryKinds.file || kind === entryKinds.executable) {
       bytes += size
       if (bytes > limits.bytes) throw tooLarge(`larger than ${Math.floor(limits.bytes / 1024 ** 2)} MiB`)
@@ -85,7 +85,7 @@ function bounded(bytes: number, most: number): number {
 const tooLarge = (how: string) => new BuildFailure('output_too_large', `The output is ${how}.`)
 
 function refusal(path: string, why: string): BuildFailure {
-  return new BuildFailure('output_unsafe', `${path} ${why}, so it cannot be published.`)
+  return new BuildFailure('output_unsafe', `${path} ${printable(why)}, so it cannot be published.`)
 }
 
 function decode(bytes: Buffer): string | null {
@@ -98,8 +98,12 @@ function decode(bytes: Buffer): string | null {
 
 /** For messages: what is no text is shown by its numbers. */
 function readable(name: Buffer): string {
-  const text = decode(name) ?? name.toString('latin1').replace(/[\x80-\xff]/g, byteOf)
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: exactly these would spoil a line of the log.
+  return printable(decode(name) ?? name.toString('latin1').replace(/[\x80-\xff]/g, byteOf))
+}
+
+/** Control characters would spoil a line of the log, and the database takes no NUL. */
+export function printable(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
   return text.replace(/[\x00-\x1f\x7f]/g, byteOf).slice(0, 300)
 }
 
@@ -120,4 +124,14 @@ export function checkPath(name: Buffer, { pathBytes, depth }: Pick<Limits, 'path
     if (Buffer.byteLength(part) > longestName) throw refusal(shown, `has a name of more than ${longestName} bytes`)
   }
   return path
+}
+
+/** The target of a link; no system has one that is empty, has a NUL or is longer, but a stream or a commit may. */
+export function checkTarget(path: string, bytes: Buffer): string {
+  const target = decode(bytes)
+  if (target === null) throw refusal(path, 'is a link whose target is not UTF-8')
+  if (target === '' || target.includes('\0') || bytes.length > longestTarget) {
+    throw refusal(path, 'is a link whose target is no path')
+  }
+  return target
 }

@@ -3,7 +3,7 @@ import { find } from '../../sandbox/tools.ts'
 import { BuildFailure } from './failure.ts'
 import { type GitOptions, runGit } from './git.ts'
 import type { BuildLog } from './log.ts'
-import type { Source } from './source.ts'
+import { asText, type Source } from './source.ts'
 
 const longestAttributes = 256 << 10
 const mostAttributeFiles = 100
@@ -12,7 +12,7 @@ const mostAttributeFiles = 100
 export async function fetchLfs(source: Source, git: GitOptions, url: string, log: BuildLog): Promise<boolean> {
   const path = await attributesWithLfs(source)
   if (path === null) return false
-  const fail = (why: string) => new BuildFailure('lfs_unavailable', `${path} keeps files in Git LFS, ${why}.`)
+  const fail = (why: string) => new BuildFailure('lfs_unavailable', `${asText(path)} keeps files in Git LFS, ${why}.`)
   if (source.submodules.some((module) => path.startsWith(`${module.path}/`))) {
     throw fail('which is not fetched for submodules')
   }

@@ -1,4 +1,5 @@
 // Follows symbolic links of an output in memory: the disk is never asked where a link leads.
+import { checkPath, type Limits, printable } from './entries.ts'
 import { BuildFailure } from './failure.ts'
 
 export type LinkedTree<File> = {
@@ -13,17 +14,17 @@ export type LinkedTree<File> = {
 
 const mostHops = 40
 
-type Place = { path: string; is: 'file' | 'folder' } | 'outside' | 'absent'
+export type Place = { path: string; is: 'file' | 'folder' } | 'outside' | 'absent'
 
 /**
  * The files, and once more those that links lead to. A link to a folder is followed once: where it leads back into
  * itself, it ends.
  */
-export function followLinks<File>(tree: LinkedTree<File>, mostFiles: number): Map<string, File> {
+export function followLinks<File>(tree: LinkedTree<File>, limits: Omit<Limits, 'bytes'>): Map<string, File> {
   const found = new Map(tree.files)
   if (tree.links.size === 0) return found
-  const children = childrenOf([...tree.files.keys(), ...tree.links.keys()])
-  for (const folder of tree.folders ?? []) if (!children.has(folder)) children.set(folder, new Set())
+  const children = childrenOf(tree)
+  const mostFiles = limits.entries
   let steps = 0
 
   function put(path: string, file: File): void {
@@ -43,6 +44,8 @@ export function followLinks<File>(tree: LinkedTree<File>, mostFiles: number): Ma
     for (const name of children.get(folder) ?? []) {
       const from = join(folder, name)
       const to = join(below, name)
+      // Links through links could make paths of any length of it, and the walk as deep.
+      checkPath(Buffer.from(to), limits)
       const file = tree.files.get(from)
       if (file !== undefined) put(to, file)
       else if (tree.links.has(from)) follow(from, to, within)
@@ -51,9 +54,9 @@ export function followLinks<File>(tree: LinkedTree<File>, mostFiles: number): Ma
   }
 
   function follow(link: string, to: string, within: readonly string[]): void {
-    const place = resolve(tree, children, link)
+    const place = placeOf(tree, children, link)
     if (place === 'outside') throw refused(link, 'is a link that leaves the output directory')
-    if (place === 'absent') throw refused(link, `is a link to ${tree.links.get(link)}, which is not there`)
+    if (place === 'absent') throw refused(link, `is a link to ${printable(tree.links.get(link)!)}, which is not there`)
     if (place.is === 'file') return void put(to, tree.files.get(place.path)!)
     // It holds the link itself, or one that is being followed.
     if (within.some((open) => open === place.path)) return
@@ -70,9 +73,9 @@ const refused = (link: string, why: string) =>
   new BuildFailure('output_unsafe', `${link} ${why}, so it cannot be published.`)
 
 /** The names in each folder. */
-function childrenOf(paths: string[]): Map<string, Set<string>> {
+export function childrenOf<File>({ files, links, folders }: LinkedTree<File>): Map<string, Set<string>> {
   const children = new Map<string, Set<string>>([['', new Set()]])
-  for (const path of paths) {
+  for (const path of [...files.keys(), ...links.keys()]) {
     const parts = path.split('/')
     for (let depth = 0; depth < parts.length; depth++) {
       const folder = parts.slice(0, depth).join('/')
@@ -81,11 +84,12 @@ function childrenOf(paths: string[]): Map<string, Set<string>> {
       else children.set(folder, new Set([parts[depth]!]))
     }
   }
+  for (const folder of folders ?? []) if (!children.has(folder)) children.set(folder, new Set())
   return children
 }
 
 /** Where a link ends, name by name as the kernel would go, but never above the root. */
-function resolve<File>(tree: LinkedTree<File>, children: Map<string, Set<string>>, link: string): Place {
+export function placeOf<File>(tree: LinkedTree<File>, children: Map<string, Set<string>>, link: string): Place {
   const at: string[] = []
   const ahead = link.split('/').reverse()
   let hops = 0

@@ -1,5 +1,7 @@
 // Which directory a build publishes, and what to tell its owner when there is none.
+import { posix } from 'node:path'
 import type { Build } from '../../services/builds.ts'
+import { printable } from './entries.ts'
 import { BuildFailure } from './failure.ts'
 import type { PackerPlan } from './packer.ts'
 
@@ -31,9 +33,12 @@ const usualOutputs = [
   { path: 'public', needsIndex: true },
 ]
 
+/** A directory of the settings as git would name it: `./dist/` is dist, and `.` the directory itself. */
+export const plainDirectory = (path: string) => posix.normalize(path).replace(/(?<=.)\/$/, '')
+
 /** Never the whole tree after a build: it holds the sources, and whatever they hold. */
 export function outputsOf(build: Build, isBuilt: boolean): Candidate[] {
-  if (build.outputDirectory !== null) return [{ path: build.outputDirectory, needsIndex: false }]
+  if (build.outputDirectory !== null) return [{ path: plainDirectory(build.outputDirectory), needsIndex: false }]
   const own = frameworkOutputs[build.framework]
   if (own) return own.map((path, index) => ({ path, needsIndex: index > 0 }))
   if (isBuilt) return usualOutputs
@@ -60,7 +65,10 @@ export function outputMissing(
   recipe: { build: string | null },
   build: Pick<Build, 'framework' | 'outputDirectory'>,
 ): BuildFailure {
-  const names = [...new Set(seen)].filter((name) => name !== '.git').sort()
+  const names = [...new Set(seen)]
+    .filter((name) => name !== '.git')
+    .sort()
+    .map(printable)
   const folders = candidates.map(({ path, needsIndex }) => {
     if (path === '.') return 'an index.html at the root'
     return needsIndex ? `${path} with an index.html` : path

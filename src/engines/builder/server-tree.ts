@@ -20,6 +20,17 @@ export async function layOut(entries: AsyncIterable<Entry>, directory: string): 
   const aside = `${directory}.new`
   await removeTree(aside)
   await mkdir(aside, { recursive: true, mode: 0o755 })
+  try {
+    await writeTree(entries, aside)
+  } catch (error) {
+    await removeTree(aside)
+    throw error
+  }
+  await removeTree(directory)
+  await rename(aside, directory)
+}
+
+async function writeTree(entries: AsyncIterable<Entry>, aside: string): Promise<void> {
   const made = new Set(['.'])
   const links: { path: string; target: string }[] = []
   const running = new Set<Promise<void>>()
@@ -32,19 +43,15 @@ export async function layOut(entries: AsyncIterable<Entry>, directory: string): 
     made.add(path)
   }
 
-  for await (const entry of entries) {
-    if (entry.kind === 'link') {
-      links.push(entry)
-      continue
-    }
+  async function add(entry: Entry): Promise<void> {
+    if (entry.kind === 'link') return void links.push(entry)
     await makeFolder(entry.kind === 'directory' ? entry.path : dirname(entry.path))
-    if (entry.kind === 'directory') continue
+    if (entry.kind === 'directory') return
     const { path } = entry
     const place = join(aside, path)
     const mode = entry.executable ? 0o755 : 0o644
     if (entry.size > largeBytes) {
-      await pipeline(entry.content.stream(), createWriteStream(place, { flags: 'wx', mode })).catch(refuse(path))
-      continue
+      return pipeline(entry.content.stream(), createWriteStream(place, { flags: 'wx', mode })).catch(refuse(path))
     }
     const content = await entry.content.whole()
     const writing: Promise<void> = write(place, content, mode)
@@ -55,16 +62,22 @@ export async function layOut(entries: AsyncIterable<Entry>, directory: string): 
       .finally(() => running.delete(writing))
     running.add(writing)
     if (running.size >= writesAtOnce) await Promise.race(running)
-    if (failure) break
   }
-  await Promise.all(running)
+
+  try {
+    for await (const entry of entries) {
+      await add(entry)
+      if (failure) break
+    }
+  } finally {
+    // Whoever removes what was written must not meet a write that is still under way.
+    await Promise.all(running)
+  }
   if (failure) throw failure
   for (const { path, target } of links) {
     await makeFolder(dirname(path))
     await symlink(target, join(aside, path)).catch(refuse(path))
   }
-  await removeTree(directory)
-  await rename(aside, directory)
 }
 
 async function write(place: string, content: Buffer, mode: number): Promise<void> {

@@ -1,6 +1,6 @@
 // The end of a static build: what is published goes into the store by its content, and its names into the manifest.
 import type { Artifacts, Manifest, StoredFile } from '../../artifacts.ts'
-import { checkPath, type Entry, type FileContent, type Limits } from './entries.ts'
+import { checkPath, checkTarget, type Entry, type FileContent, type Limits, longestTarget } from './entries.ts'
 import { BuildFailure } from './failure.ts'
 import { followLinks } from './links.ts'
 import type { Candidate } from './output.ts'
@@ -49,7 +49,7 @@ export async function storeSite(
   }
   await Promise.all(running)
   if (failure) throw failure
-  const published = followLinks({ files, links, folders, root: inside }, siteLimits.entries)
+  const published = followLinks({ files, links, folders, root: inside }, siteLimits)
   if (published.size === 0) throw new BuildFailure('output_missing', 'The output directory is empty.')
   return Object.fromEntries([...published].sort(([a], [b]) => (a < b ? -1 : 1)))
 }
@@ -79,7 +79,7 @@ export function outputInSource(
     if (found.length > 0) return { path: prefix, entries: found.map(([, entry]) => entry) }
   }
   const names = below(root).map(([path]) => path.slice(root.length).split('/', 1)[0]!)
-  return { missing: [...new Set(names)].slice(0, 200) }
+  return { missing: [...new Set(names)].slice(0, 200).map((name) => Buffer.from(name, 'latin1').toString()) }
 }
 
 /** Files of a commit in the form in which the packer's come, held to the same limits. */
@@ -98,7 +98,10 @@ export async function* entriesOfSource(
   let next = 0
   for await (const content of source.read(wanted)) {
     const { path, size, kind } = wanted[next++]!
-    if (kind === 'link') yield { kind, path, target: (await content.whole()).toString() }
+    // A blob of any size may be called a link.
+    if (kind === 'link' && size > longestTarget)
+      throw new BuildFailure('output_unsafe', `${path} is a link whose target is no path, so it cannot be published.`)
+    if (kind === 'link') yield { kind, path, target: checkTarget(path, await content.whole()) }
     else yield { kind, path, executable: false, size, content: content as FileContent }
   }
 }

@@ -22,6 +22,7 @@ export type Source = {
   commit: string
   /** By path, every byte a character. */
   entries: ReadonlyMap<string, TreeEntry>
+  /** By path, as in `entries`. */
   submodules: { path: string; commit: string }[]
   /** Files whose content is kept outside of git; it was fetched. */
   usesLfs: boolean
@@ -76,17 +77,21 @@ export async function openSource(options: SourceOptions, log: BuildLog): Promise
   const waiting = [{ url, commit, path: '' }]
   for (let module = waiting.shift(); module; module = waiting.shift()) {
     const prefix = module.path === '' ? '' : `${module.path}/`
-    const links = await listTree(git, module.commit, prefix, entries)
+    const links = await listTree(git, module, entries)
     if (links.length === 0) continue
     const urls = await submoduleUrls(git, module.commit)
-    for (const link of links) {
-      const found = { ...link, url: submoduleUrl(urls.get(link.path), link.path, module.url, options.urlTemplate) }
+    for (const { path: linkPath, commit } of links) {
+      const path = prefix + linkPath
+      const shown = asText(path)
+      if (Buffer.from(shown).toString('latin1') !== path) {
+        throw new BuildFailure('clone_failed', `The submodule ${shown} cannot be cloned: its path is not UTF-8.`)
+      }
+      const found = submoduleUrl(urls.get(linkPath), shown, module.url, options.urlTemplate)
       if (submodules.length >= mostSubmodules) throw tooMany(`${mostSubmodules} submodules`)
-      const path = prefix + link.path
-      log.system(`Cloning submodule ${path} at ${link.commit.slice(0, 7)}`)
-      await fetchCommit({ ...git, local: false }, found.url, link.commit, log, `submodule ${path}`)
-      submodules.push({ path, commit: link.commit })
-      waiting.push({ url: found.url, commit: link.commit, path })
+      log.system(`Cloning submodule ${shown} at ${commit.slice(0, 7)}`)
+      await fetchCommit({ ...git, local: false }, found, commit, log, `submodule ${shown}`)
+      submodules.push({ path, commit })
+      waiting.push({ url: found, commit, path })
     }
   }
   const objects = openObjects(git)
@@ -125,17 +130,19 @@ async function fetchCommit(git: GitOptions, url: string, commit: string, log: Bu
   if (!fetched) throw new BuildFailure('clone_failed', `The ${what} could not be cloned; the log tells why.`)
 }
 
+/** A path of `entries` as it is written. */
+export const asText = (path: string) => Buffer.from(path, 'latin1').toString()
+
 const tooMany = (what: string) => new BuildFailure('clone_failed', `The repository has more than ${what}.`)
 
 /** Adds the files of a commit to `entries`; returns its submodules. */
 async function listTree(
   git: GitOptions,
-  commit: string,
-  prefix: string,
+  { path, commit }: { path: string; commit: string },
   entries: Map<string, TreeEntry>,
 ): Promise<{ path: string; commit: string }[]> {
   const submodules: { path: string; commit: string }[] = []
-  const start = Buffer.from(prefix, 'latin1')
+  const start = Buffer.from(path === '' ? '' : `${path}/`, 'latin1')
   try {
     for await (const record of readRecords(['ls-tree', '-r', '-z', '--long', commit], git, longestRecord)) {
       const tab = record.indexOf(0x09)
@@ -154,7 +161,8 @@ async function listTree(
   } catch (error) {
     git.signal.throwIfAborted()
     if (error instanceof BuildFailure) throw error
-    throw new BuildFailure('clone_failed', `The commit ${commit.slice(0, 7)} is not in the repository.`)
+    const where = path === '' ? 'repository' : `repository of the submodule ${asText(path)}`
+    throw new BuildFailure('clone_failed', `The commit ${commit.slice(0, 7)} is not in the ${where}.`)
   }
   return submodules
 }

@@ -36,9 +36,11 @@ export function submoduleUrl(url: string | undefined, path: string, parent: stri
   const host = new URL(urlTemplate.replace('{repo}', 'owner/repository'))
   const asked = addressOf(url, parent, host)
   if (asked === null) throw refuse(`${url} is no address of a repository`)
-  if (asked.origin !== host.origin || asked.username || asked.password) {
-    throw refuse(`it is at ${asked.host || url}, and submodules are cloned from ${host.host} only`)
+  if (asked.origin !== host.origin) {
+    const [there, here] = asked.host === host.host ? [asked.origin, host.origin] : [asked.host, host.host]
+    throw refuse(`it is at ${there}, and submodules are cloned from ${here} only`)
   }
+  if (asked.username || asked.password) throw refuse('its address has a user name or password in it')
   return asked.href
 }
 
@@ -46,6 +48,6 @@ function addressOf(url: string, parent: string, host: URL): URL | null {
   if (/^\.\.?\//.test(url)) return URL.canParse(parent) ? new URL(url, `${parent.replace(/\/+$/, '')}/`) : null
   // The form of SSH, as in git@example.com:owner/repository.git: the same repository is asked for over HTTP.
   const [, sshHost, sshPath] = /^(?:ssh:\/\/)?git@([a-z0-9.-]+)(?::\d+\/|[:/])(.+)$/i.exec(url) ?? []
-  if (sshHost?.toLowerCase() === host.hostname) return new URL(`/${sshPath}`, host.origin)
+  if (sshHost?.toLowerCase() === host.hostname) return new URL(`/${sshPath!.replace(/^\/+/, '')}`, host.origin)
   return /^https?:\/\//i.test(url) && URL.canParse(url) ? new URL(url) : null
 }

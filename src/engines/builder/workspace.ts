@@ -6,7 +6,7 @@ import type { Build } from '../../services/builds.ts'
 import { type CacheNote, type Caches, cachedFolders } from './cache.ts'
 import { BuildFailure } from './failure.ts'
 import type { BuildLog } from './log.ts'
-import type { Source } from './source.ts'
+import { asText, type Source } from './source.ts'
 
 /**
  * The host makes these directories, mounts them and removes them. It opens nothing that sandboxes made in them.
@@ -170,7 +170,7 @@ export async function openWorkspace(options: WorkspaceOptions): Promise<Workspac
           BRING: borrows ? 'cp -a' : 'mv',
         },
       }
-      const modules = source.submodules.flatMap(({ path, commit }) => [path, commit])
+      const modules = source.submodules.flatMap(({ path, commit }) => [asText(path), commit])
       const [exit, printed] = await run(FILL, more, modules).finally(() => borrows && caches.giveBack(build, borrowed))
       signal.throwIfAborted()
       if (exit.reason === 'timeout') throw new BuildFailure('build_timeout', 'The checkout took too long.')

@@ -68,6 +68,13 @@ describe('a repository', () => {
     expect(await platform.file(id, 'index.html')).toBe('mono')
   })
 
+  test('takes directories of the settings however they are written', async () => {
+    const settings = { rootDirectory: './', outputDirectory: './public//' }
+    const { id, deployment } = await deployed('written', { 'public/a.html': 'a', 'secret.txt': '' }, { settings })
+    expect(deployment).toMatchObject({ state: 'READY', error: null })
+    expect(Object.keys((await platform.artifacts.read(id))!.files)).toEqual(['a.html'])
+  })
+
   test('deployed twice stores the same files once', async () => {
     const first = await platform.deploy('plain')
     await platform.settled(first)

@@ -110,7 +110,7 @@ describe('a repository that needs no build, with', () => {
     prepare: (tree: string) => Promise<unknown>,
     files: Record<string, string> = { 'index.html': 'x' },
   ) => {
-    await createRepository(attack.platform.repositories, `acme/${name}`, files, prepare)
+    await createRepository(attack.platform.repositories, `acme/${name}`, files, { prepare })
     await attack.platform.api.call('POST', '/projects', { body: { name, repo: `acme/${name}` } })
     return attack.deploy(name)
   }

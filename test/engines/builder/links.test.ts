@@ -1,0 +1,234 @@
+import { mkdirSync, realpathSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { BuildFailure } from '../../../src/engines/builder/failure.ts'
+import { childrenOf, followLinks, placeOf } from '../../../src/engines/builder/links.ts'
+
+const limits = { entries: 1000, pathBytes: 1024, depth: 64 }
+
+/** What is published: path → path of the file that it is. */
+function follow(files: string[], links: Record<string, string>, more: { folders?: string[]; root?: string } = {}) {
+  const tree = {
+    files: new Map(files.map((path) => [path, path])),
+    links: new Map(Object.entries(links)),
+    folders: more.folders ?? [],
+    root: more.root ?? '/build/dist',
+  }
+  return Object.fromEntries([...followLinks(tree, limits)].sort())
+}
+
+const refusedAs = (code: string) => expect.objectContaining({ code })
+
+describe('a link', () => {
+  test.each<[string, string, string]>([
+    ['a name beside it', 'b/link', 'file'],
+    ['a relative path', 'b/link', '../a/file'],
+    ['a path that goes up within the output', 'b/link', '../b/../a/file'],
+    ['an absolute path within the output', 'b/link', '/build/dist/a/file'],
+    ['a path with empty and dot parts', 'b/link', './/.././/a/./file'],
+  ])('to %s is published as the file it leads to', (_what, path, target) => {
+    const files = ['a/file', 'b/file']
+    const expected = target === 'file' ? 'b/file' : 'a/file'
+    expect(follow(files, { [path]: target })).toEqual({ 'a/file': 'a/file', 'b/file': 'b/file', [path]: expected })
+  })
+
+  test('to a link is followed to its end, and through links to folders', () => {
+    const links = { one: 'two', two: 'three', three: 'short/file', short: 'a/b', long: 'short/../b/file' }
+    expect(follow(['a/b/file'], links)).toEqual({
+      'a/b/file': 'a/b/file',
+      one: 'a/b/file',
+      two: 'a/b/file',
+      three: 'a/b/file',
+      'short/file': 'a/b/file',
+      long: 'a/b/file',
+    })
+  })
+
+  test('goes up from where a link to a folder leads, as the kernel does, not from its own name', () => {
+    const found = follow(['x/y/z/file', 'x/y/right', 'wrong'], { go: 'x/y/z', up: 'go/../right' })
+    expect(found.up).toBe('x/y/right')
+    expect(() => follow(['x/y/z/file', 'wrong'], { go: 'x/y/z', up: 'go/../wrong' })).toThrow(
+      refusedAs('output_unsafe'),
+    )
+  })
+
+  test.each<[string, Record<string, string>]>([
+    ['itself', { a: 'a' }],
+    ['a loop', { a: 'b', b: 'c', c: 'a' }],
+    ['a loop of folders', { a: 'b/x', b: 'a/x' }],
+    ['nothing', { a: 'nowhere' }],
+    ['a name within a file', { a: 'file/below' }],
+    ['a file as a folder', { a: 'file/' }],
+    ['the parent of a file', { a: 'file/..' }],
+    ['the parent of nothing', { a: 'nowhere/../file' }],
+  ])('to %s is refused as not there', (_what, links) => {
+    expect(() => follow(['file'], links)).toThrow(refusedAs('output_unsafe'))
+    expect(() => follow(['file'], links)).toThrow(/which is not there/)
+  })
+
+  test.each([
+    ['an absolute path', '/etc/passwd'],
+    ['the root', '/'],
+    ['the parent of the output', '..'],
+    ['a file above the output', '../secret'],
+    ['a file above by way of a folder', 'a/../../secret'],
+    ['the parent by an absolute path', '/build/dist/..'],
+    ['the output out of itself and back', '../dist/file'],
+    ['a sibling whose name begins alike', '/build/dist-secret/file'],
+    ['a parent within the link of another', 'out/x'],
+  ])('to %s is refused as leaving the output', (_what, target) => {
+    expect(() => follow(['file', 'a/file'], { link: target, out: '..' })).toThrow(/leaves the output directory/)
+  })
+
+  test('is told of by its name and target, without control characters and at a bearable length', () => {
+    const target = `x\0\n\x1b[2J${'y'.repeat(3000)}`
+    const attempt = () => follow(['file'], { link: target })
+    expect(attempt).toThrow(/^link is a link to x\\x00\\x0a\\x1b/)
+    try {
+      attempt()
+    } catch (error) {
+      expect((error as Error).message.length).toBeLessThan(1000)
+    }
+  })
+
+  test('to a folder brings its files, and an empty folder none', () => {
+    expect(follow(['a/x', 'a/b/y'], { c: 'a', e: 'empty' }, { folders: ['empty', 'a', 'a/b'] })).toEqual({
+      'a/x': 'a/x',
+      'a/b/y': 'a/b/y',
+      'c/x': 'a/x',
+      'c/b/y': 'a/b/y',
+    })
+  })
+
+  test('to a folder that holds it ends after one round', () => {
+    expect(follow(['a/x'], { 'a/self': '.', all: '.' })).toMatchObject({
+      'a/x': 'a/x',
+      'a/self/x': 'a/x',
+      'all/a/x': 'a/x',
+      'all/a/self/x': 'a/x',
+    })
+    expect(Object.keys(follow(['a/x'], { 'a/self': '.' }))).toEqual(['a/self/x', 'a/x'])
+  })
+
+  test('is counted where 40 in a row are, as the kernel counts, and refused beyond', () => {
+    const chain = (length: number) =>
+      Object.fromEntries(Array.from({ length }, (_, at) => [`l${at}`, at + 1 < length ? `l${at + 1}` : 'file']))
+    expect(follow(['file'], chain(40)).l0).toBe('file')
+    expect(() => follow(['file'], chain(41))).toThrow(/which is not there/)
+  })
+})
+
+describe('links that multiply', () => {
+  test('folders that link to each other end in output_too_large', () => {
+    const names = Array.from({ length: 12 }, (_, at) => `d${at}`)
+    const links = Object.fromEntries(names.flatMap((from) => names.map((to) => [`${from}/${to}`, `../${to}`])))
+    for (const files of [[], names.map((name) => `${name}/file`)]) {
+      expect(() => follow(files, links)).toThrow(refusedAs('output_too_large'))
+    }
+  })
+
+  test('folders that double at each step end in output_too_large', () => {
+    const steps = Array.from({ length: 30 }, (_, at) => at)
+    const links = Object.fromEntries(
+      steps.flatMap((at) => ['a', 'b'].map((side) => [`d${at}/${side}`, `../d${at + 1}`])),
+    )
+    expect(() => follow(['d30/file'], links)).toThrow(BuildFailure)
+  })
+
+  test('a chain of folders, each linked from the one before, is refused and neither fills the stack nor the memory', () => {
+    const length = 20_000
+    const tree = {
+      files: new Map([[`d${length}/file`, 'file']]),
+      links: new Map(Array.from({ length }, (_, at) => [`d${at}/next`, `../d${at + 1}`])),
+      root: '/build/dist',
+    }
+    expect(() => followLinks(tree, { ...limits, entries: 50_000 })).toThrow(BuildFailure)
+  })
+
+  test('never make a longer or deeper path than a file may have', () => {
+    const deep = Array(40).fill('d').join('/')
+    expect(() => follow([`${deep}/file`], { [`${deep}/again`]: '/build/dist' })).toThrow(/more than 64 folders deep/)
+    const long = Array(3).fill('n'.repeat(200)).join('/')
+    expect(() => follow([`${long}/file`], { [`${long}/again`]: '/build/dist' })).toThrow(/more than 1024 bytes/)
+  })
+})
+
+describe('compared with the kernel', () => {
+  let directory: string
+  beforeAll(async () => {
+    directory = realpathSync(await mkdtemp(join(tmpdir(), 'berth-links-')))
+  })
+  afterAll(() => rm(directory, { recursive: true, force: true }))
+
+  const name = fc.constantFrom('a', 'b', 'c', 'd')
+  const path = fc.array(name, { minLength: 1, maxLength: 3 }).map((parts) => parts.join('/'))
+  const part = fc.oneof({ weight: 4, arbitrary: name }, fc.constantFrom('..', '.', ''))
+  const target = fc
+    .tuple(fc.boolean(), fc.array(part, { minLength: 1, maxLength: 5 }))
+    .map(([absolute, parts]) => ({ absolute, text: parts.join('/') }))
+    // A relative one must not begin with a slash, nor be empty.
+    .map(({ absolute, text }) => ({ absolute, text: absolute ? text : `./${text}` }))
+
+  let runs = 0
+
+  /** Makes what can be made; returns what was. */
+  function makeTree(root: string, wanted: { path: string; target: { absolute: boolean; text: string } | null }[]) {
+    const files = new Map<string, string>()
+    const links = new Map<string, string>()
+    const folders = new Set<string>()
+    const taken = (at: string) => files.has(at) || links.has(at)
+    for (const { path, target } of wanted) {
+      const parts = path.split('/')
+      const above = parts.slice(1).map((_, depth) => parts.slice(0, depth + 1).join('/'))
+      if (taken(path) || folders.has(path) || above.some(taken)) continue
+      mkdirSync(join(root, dirname(path)), { recursive: true })
+      for (const folder of above) folders.add(folder)
+      if (target === null) {
+        writeFileSync(join(root, path), path)
+        files.set(path, path)
+      } else {
+        const text = target.absolute ? `${root}/${target.text}` : target.text
+        symlinkSync(text, join(root, path))
+        links.set(path, text)
+      }
+    }
+    return { files, links, folders, root }
+  }
+
+  function kernel(root: string, link: string): { file: string } | 'folder' | 'outside' | 'absent' {
+    try {
+      const real = realpathSync.native(join(root, link))
+      if (real !== root && !real.startsWith(`${root}/`)) return 'outside'
+      return statSync(real).isFile() ? { file: real.slice(root.length + 1) } : 'folder'
+    } catch {
+      return 'absent'
+    }
+  }
+
+  function ours(tree: ReturnType<typeof makeTree>, link: string): ReturnType<typeof kernel> {
+    const place = placeOf(tree, childrenOf(tree), link)
+    if (typeof place === 'string') return place
+    return place.is === 'file' ? { file: place.path } : 'folder'
+  }
+
+  test('every link leads where the kernel says, and never out of the output', () => {
+    const one = fc.record({ path, target: fc.option(target, { nil: null }) })
+    fc.assert(
+      fc.property(fc.array(one, { minLength: 1, maxLength: 14 }), (wanted) => {
+        const root = join(directory, String(++runs))
+        mkdirSync(root)
+        const tree = makeTree(root, wanted)
+        for (const link of tree.links.keys()) {
+          const [said, real] = [ours(tree, link), kernel(root, link)]
+          // Above the output nothing has the names that are generated, so the kernel finds nothing there.
+          if (said === 'outside') expect(['outside', 'absent'], link).toContain(real)
+          else expect(said, `${link} -> ${tree.links.get(link)}`).toEqual(real)
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+})

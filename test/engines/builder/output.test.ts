@@ -1,0 +1,87 @@
+import { describe, expect, test } from 'vitest'
+import { outputMissing, outputsOf } from '../../../src/engines/builder/output.ts'
+import type { Build } from '../../../src/services/builds.ts'
+
+const build = (more: Partial<Build> = {}) => ({ framework: 'static', outputDirectory: null, ...more }) as Build
+
+describe('where the output is looked for', () => {
+  test.each([
+    ['dist', 'dist'],
+    ['./dist', 'dist'],
+    ['dist/', 'dist'],
+    ['a//b/./c/', 'a/b/c'],
+    ['.', '.'],
+    ['./', '.'],
+  ])('an outputDirectory %s is the folder %s, whatever it holds', (outputDirectory, path) => {
+    for (const isBuilt of [true, false]) {
+      expect(outputsOf(build({ outputDirectory }), isBuilt)).toEqual([{ path, needsIndex: false }])
+    }
+  })
+
+  test('the whole tree is an output only where nothing is built, and with an index.html', () => {
+    expect(outputsOf(build(), false)).toEqual([{ path: '.', needsIndex: true }])
+    expect(outputsOf(build(), true).map(({ path }) => path)).not.toContain('.')
+    expect(outputsOf(build({ framework: 'vite' }), true)).toEqual([{ path: 'dist', needsIndex: false }])
+  })
+})
+
+describe('an output that is missing is told with what was looked for, what was seen, and what helps', () => {
+  function told(seen: string[], buildCommand: string | null, more: Partial<Build> = {}): string {
+    const project = build(more)
+    const failure = outputMissing(outputsOf(project, buildCommand !== null), seen, { build: buildCommand }, project)
+    expect(failure.code).toBe('output_missing')
+    return failure.message
+  }
+
+  test('a Python project', () => {
+    const message = told(['app.py', 'requirements.txt'], null)
+    expect(message).toContain('looked for an index.html at the root')
+    expect(message).toContain('requirements.txt: a Python project.')
+    expect(message).toContain('Set buildCommand and outputDirectory if it makes a site')
+  })
+
+  test('a container image', () => {
+    expect(told(['Dockerfile', 'main.c'], null)).toContain('Dockerfile: a container image.')
+  })
+
+  test('a package.json without a build', () => {
+    const message = told(['package.json', 'server.js'], null)
+    expect(message).toContain('There is package.json, server.js.')
+    expect(message).toContain('framework to node if it is a server')
+  })
+
+  test('a framework without a build script', () => {
+    expect(told(['package.json', 'src'], null, { framework: 'vite' })).toContain(
+      'The framework is vite, but there is no build: add a build script to package.json or set buildCommand.',
+    )
+  })
+
+  test('a build that writes elsewhere', () => {
+    const message = told(['package.json', 'www'], 'npm run build')
+    expect(message).toContain('Nothing to publish was found after npm run build: looked for dist, build with an index')
+    expect(message).toContain('Set outputDirectory to the folder that the build writes.')
+  })
+
+  test('a wrong outputDirectory', () => {
+    const message = told(['package.json', 'dist'], 'npm run build', { outputDirectory: 'public' })
+    expect(message).toContain('looked for public. There is dist, package.json.')
+    expect(message).toContain('Set outputDirectory to the folder that the build writes.')
+  })
+
+  test('a folder of pages without a first one', () => {
+    expect(told(['.git', 'a.html'], null)).toContain(
+      'There is a.html. Set outputDirectory to the folder that holds the site, or rootDirectory',
+    )
+  })
+
+  test('an empty folder, and one with very many names', () => {
+    expect(told([], null)).toContain('The folder is empty.')
+    const many = Array.from({ length: 200 }, (_, at) => `f${at}`)
+    expect(told(many, null)).toMatch(/There is f0, (f\d+, ){10}f\d+ and more\./)
+  })
+
+  test('names that would spoil a line of the log are shown by their numbers', () => {
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+    expect(told(['a\nb\x1b[2J', 'c'], null)).not.toMatch(/[\x00-\x1f\x7f]/)
+  })
+})
