@@ -12,7 +12,7 @@ import { measureNetwork } from './network.ts'
 import { type Platform, startPlatform } from './platform.ts'
 import { type Files, staticSite, viteSite } from './sites.ts'
 
-const wanted = { staticAboveMs: 300, vite: 1.1, second: 0.7 }
+const wanted = { staticAboveMs: 160, vite: 1.1, second: 0.4 }
 // What a round leaves behind for the disk and the processor is not charged to the next one.
 const settleMs = 150
 

@@ -1,5 +1,7 @@
 // Git as the builder runs it on the host: bare repositories only, without prompts, hooks or foreign protocols.
 import { spawn } from 'node:child_process'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { ByteReader } from './byte-reader.ts'
 import type { FileContent } from './entries.ts'
 import type { BuildLog } from './log.ts'
@@ -28,6 +30,13 @@ const settings = {
   // The repository lives for one build.
   'gc.auto': '0',
   'maintenance.auto': 'false',
+}
+
+/** What `git init --bare` makes, without the process that it takes, and without sample hooks. */
+export async function makeBareRepository(directory: string): Promise<void> {
+  await Promise.all(['objects', 'refs'].map((name) => mkdir(join(directory, name))))
+  await writeFile(join(directory, 'config'), '[core]\n\trepositoryformatversion = 0\n\tbare = true\n')
+  await writeFile(join(directory, 'HEAD'), 'ref: refs/heads/main\n')
 }
 
 export function startGit(args: string[], options: GitOptions, more: Record<string, string> = {}) {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isRefName, type Repositories } from '../../repositories.ts'
 import type { FileContent } from './entries.ts'
 import { BuildFailure } from './failure.ts'
-import { type GitOptions, openObjects, readRecords, runGit } from './git.ts'
+import { type GitOptions, makeBareRepository, openObjects, readRecords, runGit } from './git.ts'
 import { fetchLfs } from './lfs.ts'
 import type { BuildLog } from './log.ts'
 import { submoduleUrl, submoduleUrls } from './submodules.ts'
@@ -69,10 +69,44 @@ export async function resolveCommit(
 export async function openSource(options: SourceOptions, log: BuildLog): Promise<Source> {
   const { url, commit, directory, searchPath, signal } = options
   const git: GitOptions = { directory, searchPath, signal, local: url.startsWith('/') }
-  // Without the sample hooks, which would be written and removed for every build.
-  await runGit(['init', '-q', '--bare', '--template=', '.'], git, log)
+  await makeBareRepository(directory)
   await fetchCommit(git, url, commit, log)
+  // Started while the tree is listed.
+  const objects = openObjects(git)
   const entries = new Map<string, TreeEntry>()
+  const source: Source = {
+    directory,
+    commit,
+    entries,
+    submodules: [],
+    usesLfs: false,
+    async text(path, mostBytes) {
+      const entry = entries.get(path)
+      if (entry?.kind !== 'file' || entry.size > mostBytes) return null
+      let text: string | null = null
+      for await (const content of objects.read([entry])) text = (await content.whole()).toString()
+      return text
+    },
+    read: (wanted) => objects.read(wanted),
+    close: () => objects.close(),
+  }
+  try {
+    source.submodules = await listAll(options, git, entries, log)
+    source.usesLfs = await fetchLfs(source, git, url, log)
+    return source
+  } catch (error) {
+    source.close()
+    throw error
+  }
+}
+
+/** Adds the files of the commit and of its submodules, which it fetches, and theirs. */
+async function listAll(
+  { url, commit, urlTemplate }: SourceOptions,
+  git: GitOptions,
+  entries: Map<string, TreeEntry>,
+  log: BuildLog,
+): Promise<Source['submodules']> {
   const submodules: Source['submodules'] = []
   const waiting = [{ url, commit, path: '' }]
   for (let module = waiting.shift(); module; module = waiting.shift()) {
@@ -86,7 +120,7 @@ export async function openSource(options: SourceOptions, log: BuildLog): Promise
       if (Buffer.from(shown).toString('latin1') !== path) {
         throw new BuildFailure('clone_failed', `The submodule ${shown} cannot be cloned: its path is not UTF-8.`)
       }
-      const found = submoduleUrl(urls.get(linkPath), shown, module.url, options.urlTemplate)
+      const found = submoduleUrl(urls.get(linkPath), shown, module.url, urlTemplate)
       if (submodules.length >= mostSubmodules) throw tooMany(`${mostSubmodules} submodules`)
       log.system(`Cloning submodule ${shown} at ${commit.slice(0, 7)}`)
       await fetchCommit({ ...git, local: false }, found, commit, log, `submodule ${shown}`)
@@ -94,30 +128,7 @@ export async function openSource(options: SourceOptions, log: BuildLog): Promise
       waiting.push({ url: found, commit, path })
     }
   }
-  const objects = openObjects(git)
-  const source: Source = {
-    directory,
-    commit,
-    entries,
-    submodules,
-    usesLfs: false,
-    async text(path, mostBytes) {
-      const entry = entries.get(path)
-      if (entry?.kind !== 'file' || entry.size > mostBytes) return null
-      let text: string | null = null
-      for await (const content of objects.read([entry])) text = (await content.whole()).toString()
-      return text
-    },
-    read: (wanted) => objects.read(wanted),
-    close: () => objects.close(),
-  }
-  try {
-    source.usesLfs = await fetchLfs(source, git, url, log)
-    return source
-  } catch (error) {
-    source.close()
-    throw error
-  }
+  return submodules
 }
 
 async function fetchCommit(git: GitOptions, url: string, commit: string, log: BuildLog, what = 'repository') {
