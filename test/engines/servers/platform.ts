@@ -5,7 +5,7 @@ import { createEdge, type Edge } from '../../../src/engines/edge/server.ts'
 import type { ServerLimits } from '../../../src/engines/edge/servers/limits.ts'
 import { startWorker } from '../../../src/jobs/worker.ts'
 import { listen } from '../../../src/notifications.ts'
-import { createSandbox } from '../../../src/sandbox/sandbox.ts'
+import { createSandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts'
 import { askPackageRegistry } from '../../../src/sandbox-hosts.ts'
 import { openServers } from '../../../src/servers.ts'
 import { type Platform, startPlatform } from '../builder/host.ts'
@@ -47,12 +47,12 @@ export type ServedPlatform = Platform & {
 /** `apart` gives the edge its own servers and its own notifications, as in a process of its own. */
 export async function startServedPlatform(
   limits: Partial<ServerLimits>,
-  { apart = false } = {},
+  { apart = false, options = {} }: { apart?: boolean; options?: Partial<SandboxOptions> } = {},
 ): Promise<ServedPlatform> {
   const platform = await startPlatform({ EDGE_HTTP_PORT: '0' }, false)
   const { api, artifacts } = platform
   const { log } = api.deps
-  const sandbox = await createSandbox('auto', { searchPath: process.env.PATH! })
+  const sandbox = await createSandbox('auto', { searchPath: process.env.PATH!, ...options })
   const packageRegistry = askPackageRegistry(log)
   const shared = { ...api.deps, artifacts, sandbox, packageRegistry, limits }
   const agent = new Agent({ keepAlive: true })

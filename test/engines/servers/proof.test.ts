@@ -34,7 +34,8 @@ describe('a server deployment that does not answer', () => {
   })
   afterAll(() => platform.stop())
 
-  test.each([
+  // Side by side: two of them take the whole time that a server has to start.
+  test.concurrent.each([
     { version: 'deaf', reason: 'nothing listens at the port', printed: 'I listen to nobody' },
     { version: 'ending', reason: 'The server exited with 7', printed: 'no database to be found' },
     { version: 'sick', reason: 'it answers GET / with 500', printed: 'exec node server.js' },

@@ -1,11 +1,10 @@
 // A platform under attack by builds, with files outside that no build may read, change or remove.
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { readFile } from 'node:fs/promises'
 import { expect } from 'vitest'
 import { createSandbox } from '../../../src/sandbox/sandbox.ts'
 import { type Platform, sandboxRequired, startPlatform } from '../../engines/builder/host.ts'
 import type { Link } from '../../helpers/repository.ts'
+import { plantCanary } from './canary.ts'
 
 const sandbox = await createSandbox('auto', { searchPath: process.env.PATH! })
 /** Without a sandbox there is no protection to attack; where peers are required its absence is a failure. */
@@ -34,31 +33,9 @@ export type Attack = {
   stop(): Promise<void>
 }
 
-const longAgo = new Date('2001-01-01T00:00:00Z')
-const recent = new Date('2002-02-02T00:00:00Z')
-
 export async function startAttack(environment: Record<string, string> = {}): Promise<Attack> {
   const platform = await startPlatform({ BUILD_TIMEOUT_MS: '60000', ...environment })
-  const canary = await mkdtemp(join(tmpdir(), 'berth-canary-'))
-  const secret = `secret-${canary.slice(-6)}`
-  // Folders that builds and caches know by these names.
-  const paths = [
-    'secret.txt',
-    'index.html',
-    'cache/secret.txt',
-    '.git/config',
-    'node_modules/ms/index.js',
-    'dist/index.html',
-  ]
-  for (const path of paths) {
-    await mkdir(join(canary, path, '..'), { recursive: true })
-    await writeFile(join(canary, path), secret, { mode: 0o600 })
-    // Read, it would have a newer time of access than of change, also where times of access are kept sparingly.
-    await utimes(join(canary, path), longAgo, recent)
-  }
-  await chmod(canary, 0o700)
-  const listing = async () => (await readdir(canary, { recursive: true })).sort()
-  const before = await listing()
+  const { directory: canary, secret, expectUntouched, remove } = await plantCanary()
   const everything: Result[] = []
 
   async function deploy(name: string, body: object = {}): Promise<Result> {
@@ -76,17 +53,13 @@ export async function startAttack(environment: Record<string, string> = {}): Pro
     secret,
     deploy,
     async build(name, script, { files = {}, body = {} } = {}) {
-      // As a setting, which spares every one of these builds the start of npm.
-      const settings = { buildCommand: `export CANARY='${canary}'; ${script}` }
+      // As a setting, which spares every one of these builds the start of npm; and none of them needs a network.
+      const settings = { buildCommand: `export CANARY='${canary}'; ${script}`, buildNetwork: 'none' }
       await platform.project(name, { 'readme.txt': '', ...files }, { framework: 'vite', settings, ...body })
       return deploy(name)
     },
     async expectUntouched(...results) {
-      expect(await listing()).toEqual(before)
-      for (const path of paths) {
-        const { atime, mtime } = await stat(join(canary, path))
-        expect({ path, atime, mtime }).toEqual({ path, atime: longAgo, mtime: recent })
-      }
+      await expectUntouched()
       for (const { id, log } of results.length > 0 ? results : everything) {
         expect(log).not.toContain(secret)
         for (const stored of Object.values((await platform.artifacts.read(id))?.files ?? {})) {
@@ -96,7 +69,7 @@ export async function startAttack(environment: Record<string, string> = {}): Pro
     },
     async stop() {
       await platform.stop()
-      await rm(canary, { recursive: true, force: true })
+      await remove()
     },
   }
 }

@@ -22,10 +22,8 @@ describe.runIf(isProtected)('links that a build leaves', () => {
 
   test.each([
     ['output', `ln -s $CANARY dist`],
-    ['output-by-way', `ln -s $CANARY way && ln -s way dist`],
     ['output-parent', `ln -s $CANARY/.. up && ln -s up/$(basename $CANARY) dist`],
     ['output-proc', 'ln -s /proc/1/root/etc dist'],
-    ['output-dots', `ln -s ../../../../../..$CANARY dist`],
   ])('as output directory are refused (%s)', async (name, script) => {
     const result = await attack.build(name, script)
     expect(result.state).toBe('ERROR')
@@ -41,11 +39,9 @@ describe.runIf(isProtected)('links that a build leaves', () => {
 
   test.each([
     ['file', 'ln -s $CANARY/secret.txt dist/a.txt', 'a.txt'],
-    ['folder', 'ln -s $CANARY dist/a', 'a'],
     ['deep', 'mkdir -p dist/b/c && ln -s $CANARY dist/b/c/d', 'b/c/d'],
     ['chain', 'ln -s $CANARY dist/z && ln -s z/secret.txt dist/a.txt', ''],
     ['above', 'ln -s ../readme.txt dist/a.txt', 'a.txt'],
-    ['dots', 'ln -s ../../../../../etc/passwd dist/a.txt', 'a.txt'],
   ])('inside the output are refused by name (%s)', async (name, script, path) => {
     const result = await attack.build(`inside-${name}`, `${page} && ${script}`)
     expect(result).toMatchObject({ state: 'ERROR', error: { code: 'output_unsafe' } })
