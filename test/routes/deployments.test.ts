@@ -107,13 +107,12 @@ describe('reading deployments', () => {
 
   test('?wait= answers as soon as the state changes, and at the latest when the seconds are over', async () => {
     const { id } = await deploy()
-    const started = performance.now()
-    const waiting = api.call('GET', `/deployments/${id}?wait=20`)
+    // Longer than this test may take: it is over because the state changed.
+    const waiting = api.call('GET', `/deployments/${id}?wait=60`)
     await sleep(150)
     await finish(id, { to: 'ERROR', code: 'build_failed', message: 'exit 1' })
     const { body } = await waiting
     expect(body).toMatchObject({ state: 'ERROR', error: { code: 'build_failed', message: 'exit 1' } })
-    expect(performance.now() - started).toBeLessThan(5_000)
     const { id: idle } = await deploy()
     expect((await api.call('GET', `/deployments/${idle}?wait=1`)).body.state).toBe('BUILDING')
     expect((await api.call('GET', `/deployments/${idle}?wait=61`)).status).toBe(422)
