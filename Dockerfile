@@ -16,7 +16,7 @@ RUN npm install --omit=dev --omit=optional --ignore-scripts
 
 FROM node:24-bookworm-slim
 RUN apt-get update \
-  && apt-get install -y --no-install-recommends git ca-certificates bubblewrap nftables slirp4netns \
+  && apt-get install -y --no-install-recommends git git-lfs ca-certificates bubblewrap nftables slirp4netns \
   && rm -rf /var/lib/apt/lists/*
 WORKDIR /berth
 ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/var/lib/berth
