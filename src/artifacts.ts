@@ -152,7 +152,9 @@ export function createArtifacts(root: string): Artifacts {
     },
     async remove(deploymentId) {
       await rm(manifestPath(deploymentId), { force: true })
-      await removeTree(join(root, 'servers', deploymentId))
+      const directory = join(root, 'servers', deploymentId)
+      // The second is what a worker was laying out when it died.
+      await Promise.all([removeTree(directory), removeTree(`${directory}.new`)])
     },
     serverDirectory: (deploymentId) => join(root, 'servers', deploymentId),
   }
