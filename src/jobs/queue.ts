@@ -6,7 +6,8 @@ import type { JobKind, JobKinds } from './kinds.ts'
 
 /**
  * The insert of a job, as one more part of the statement that makes the change: written if `source` has a row.
- * A key makes two waiting jobs one, run at the earlier time; one that is running already is run once more.
+ * A key makes two waiting jobs one, run at the earlier time; one that is running already is run once more, also at the
+ * earliest of the times that were asked for while it ran.
  */
 export function jobSql<K extends JobKind>(
   kind: K,
@@ -18,7 +19,8 @@ export function jobSql<K extends JobKind>(
   return sql`INSERT INTO job (kind, key, payload, run_at)
     SELECT ${kind}, ${key}, ${JSON.stringify(payload)}::jsonb, COALESCE(${runAt}::timestamptz, now()) FROM ${source}
     ON CONFLICT (kind, key) WHERE failed_at IS NULL
-    DO UPDATE SET run_at = CASE WHEN job.locked_by IS NULL THEN LEAST(job.run_at, excluded.run_at) ELSE excluded.run_at END`
+    DO UPDATE SET run_at = CASE WHEN job.locked_by IS NOT NULL AND job.run_at = job.taken_run_at THEN excluded.run_at
+      ELSE LEAST(job.run_at, excluded.run_at) END`
 }
 
 /** Enqueues a job beside changes that take more than one statement; `db` is the handle of their transaction. */

@@ -39,7 +39,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   async function take(kind: JobKind): Promise<Taken | undefined> {
     const [job] = await rows<Taken>(
       db,
-      sql`UPDATE job SET locked_by = ${name}, attempts = attempts + 1, locked_until = now() + ${leaseSeconds}::int * interval '1 second'
+      sql`UPDATE job SET locked_by = ${name}, attempts = attempts + 1, taken_run_at = run_at, locked_until = now() + ${leaseSeconds}::int * interval '1 second'
           WHERE id = (SELECT id FROM job WHERE kind = ${kind} AND failed_at IS NULL AND run_at <= now()
                         AND (locked_until IS NULL OR locked_until < now())
                       ORDER BY run_at LIMIT 1 FOR UPDATE SKIP LOCKED)

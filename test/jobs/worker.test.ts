@@ -84,6 +84,18 @@ describe('a job', () => {
     await until(async () => (await jobs()).length === 0)
   })
 
+  test('asked for again while it runs is run at once, although the run itself asks for a later time', async () => {
+    let runs = 0
+    work(async () => {
+      if (++runs > 1) return
+      await add('a')
+      const later = new Date(Date.now() + 3_600_000)
+      await enqueue(api.db, 'reap', 'a', { deploymentIds: [] }, later)
+    })
+    await add('a')
+    await until(() => runs === 2)
+  })
+
   test('asked for again is run once more, even when that happens while it ends', async () => {
     let wanted = 0
     let seen = 0
