@@ -1,8 +1,8 @@
 // Source repositories as the API sees them: where `<owner>/<repository>` lives, and which commit a ref names.
-import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { spawnGit } from './git-process.ts'
 
 export type Resolution = { found: string } | 'not_found' | 'unreachable'
 
@@ -28,24 +28,29 @@ export function isRefName(ref: string): boolean {
 
 type Git = (args: string[], timeoutMs: number) => Promise<{ ok: boolean; stdout: string }>
 
-/** Git as the server calls it: without the server's environment, so no prompt, no helper, no configuration of a user. */
+const mostOutputBytes = 16 << 20
+
 function createGit(searchPath: string): Git {
-  const env = {
-    PATH: searchPath,
-    GIT_TERMINAL_PROMPT: '0',
-    GIT_CONFIG_NOSYSTEM: '1',
-    GIT_CONFIG_GLOBAL: '/dev/null',
-    GIT_ALLOW_PROTOCOL: 'file:http:https',
-    // A bare repository of the data directory may belong to another system user.
-    GIT_CONFIG_COUNT: '1',
-    GIT_CONFIG_KEY_0: 'safe.directory',
-    GIT_CONFIG_VALUE_0: '*',
-  }
-  return (args, timeoutMs) =>
-    new Promise((resolve) => {
-      const options = { env, timeout: timeoutMs, killSignal: 'SIGKILL', maxBuffer: 16 << 20 } as const
-      execFile('git', args, options, (error, stdout) => resolve({ ok: !error, stdout }))
+  return async (args, timeoutMs) => {
+    const ending = new AbortController()
+    const timer = setTimeout(() => ending.abort(), timeoutMs)
+    const child = spawnGit({ args, searchPath, protocols: 'file:http:https', signal: ending.signal })
+    child.stdin.end()
+    child.stderr.resume()
+    const chunks: Buffer[] = []
+    let bytes = 0
+    child.stdout.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes > mostOutputBytes) ending.abort()
+      else chunks.push(chunk)
     })
+    const code = await new Promise<number | null>((resolve) => {
+      child.on('error', () => resolve(null))
+      child.on('close', resolve)
+    })
+    clearTimeout(timer)
+    return { ok: code === 0 && !ending.signal.aborted, stdout: Buffer.concat(chunks).toString() }
+  }
 }
 
 /** `localRoot` is null in production, where only the template counts. */

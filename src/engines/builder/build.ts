@@ -1,4 +1,5 @@
 // One build from commit to manifest: fetch, install, build, publish. Every end of it is a reason.
+import { execFile } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Artifacts } from '../../artifacts.ts'
@@ -28,6 +29,8 @@ export type BuildTools = {
   /** Address of the package registry, as npm of this machine names it. */
   packageRegistry: Promise<string>
 }
+
+const sizeEveryMs = 500
 
 type Task = {
   tools: BuildTools
@@ -84,7 +87,9 @@ async function fetchSource({ tools, build, directory, deadline, log, signal }: T
   const { config, repositories } = tools
   log.step('clone')
   log.system(`Cloning ${build.repo} at ${build.commit.slice(0, 7)} (${build.ref})`)
-  const fetching = AbortSignal.any([signal, AbortSignal.timeout(Math.max(1, deadline - Date.now()))])
+  const full = new AbortController()
+  const timeout = AbortSignal.timeout(Math.max(1, deadline - Date.now()))
+  const fetching = AbortSignal.any([signal, timeout, full.signal])
   const options = {
     url: repositories.urlOf(build.repo),
     urlTemplate: config.gitUrlTemplate,
@@ -93,10 +98,26 @@ async function fetchSource({ tools, build, directory, deadline, log, signal }: T
     searchPath: config.searchPath,
     signal: fetching,
   }
-  return openSource(options, log).catch((error) => {
-    if (!signal.aborted && fetching.aborted) throw outOfTime(config)
-    throw error
-  })
+  const watch = watchSize(options.directory, maxDiskMb, () => full.abort())
+  return openSource(options, log)
+    .catch((error) => {
+      if (signal.aborted) throw error
+      if (full.signal.aborted)
+        throw new BuildFailure('build_out_of_disk', `The repository is larger than ${maxDiskMb} MB.`)
+      if (timeout.aborted) throw outOfTime(config)
+      throw error
+    })
+    .finally(() => watch.stop())
+}
+
+/** A limit of each file does not bound many packs, submodules and files of Git LFS together. */
+function watchSize(directory: string, mostMb: number, onExceeded: () => void): { stop(): void } {
+  const timer = setInterval(() => {
+    execFile('du', ['-s', '-k', '--', directory], (_error, stdout) => {
+      if (Number.parseInt(stdout, 10) > mostMb * 1024) onExceeded()
+    })
+  }, sizeEveryMs)
+  return { stop: () => clearInterval(timer) }
 }
 
 async function buildInSandbox(

@@ -1,7 +1,7 @@
 // Git as the builder runs it on the host: bare repositories only, without prompts, hooks or foreign protocols.
-import { spawn } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { killGroup, spawnGit } from '../../git-process.ts'
 import { ByteReader } from './byte-reader.ts'
 import type { FileContent } from './entries.ts'
 import type { BuildLog } from './log.ts'
@@ -15,23 +15,6 @@ export type GitOptions = {
   local: boolean
 }
 
-// One file of a repository may be as large as the largest build; what is larger ends the command that writes it.
-const mostFileBytes = 4 * 1024 ** 3
-
-const settings = {
-  'core.hooksPath': '/dev/null',
-  'core.fsmonitor': 'false',
-  'submodule.recurse': 'false',
-  'fetch.recurseSubmodules': 'false',
-  'protocol.version': '2',
-  'safe.directory': '*',
-  'http.followRedirects': 'initial',
-  'transfer.fsckObjects': 'true',
-  // The repository lives for one build.
-  'gc.auto': '0',
-  'maintenance.auto': 'false',
-}
-
 /** What `git init --bare` makes, without the process that it takes, and without sample hooks. */
 export async function makeBareRepository(directory: string): Promise<void> {
   await Promise.all(['objects', 'refs'].map((name) => mkdir(join(directory, name))))
@@ -39,26 +22,15 @@ export async function makeBareRepository(directory: string): Promise<void> {
   await writeFile(join(directory, 'HEAD'), 'ref: refs/heads/main\n')
 }
 
-export function startGit(args: string[], options: GitOptions, more: Record<string, string> = {}) {
-  const entries = Object.entries({ ...settings, ...more })
-  const script = `ulimit -f ${mostFileBytes / 512}; exec git "$@"`
-  const child = spawn('/bin/sh', ['-c', script, 'git', '-C', options.directory, ...args], {
-    stdio: ['pipe', 'pipe', 'pipe'],
-    env: {
-      PATH: options.searchPath,
-      GIT_TERMINAL_PROMPT: '0',
-      GIT_CONFIG_NOSYSTEM: '1',
-      GIT_CONFIG_GLOBAL: '/dev/null',
-      GIT_ALLOW_PROTOCOL: options.local ? 'file' : 'http:https',
-      GIT_LFS_SKIP_SMUDGE: '1',
-      GIT_CONFIG_COUNT: String(entries.length),
-      ...Object.fromEntries(entries.map(([key], index) => [`GIT_CONFIG_KEY_${index}`, key])),
-      ...Object.fromEntries(entries.map(([, value], index) => [`GIT_CONFIG_VALUE_${index}`, value])),
-    },
-    signal: options.signal,
-    killSignal: 'SIGKILL',
+export function startGit(args: string[], { directory, searchPath, signal, local }: GitOptions, more = {}) {
+  const child = spawnGit({
+    args: ['-C', directory, ...args],
+    searchPath,
+    protocols: local ? 'file' : 'http:https',
+    // The repository lives for one build.
+    settings: { 'gc.auto': '0', 'maintenance.auto': 'false', ...more },
+    signal,
   })
-  child.stdin.on('error', () => {})
   const succeeded = new Promise<boolean>((resolve) => {
     child.on('error', () => resolve(false))
     child.on('close', (code) => resolve(code === 0))
@@ -93,7 +65,7 @@ export async function* readRecords(args: string[], options: GitOptions, mostByte
     options.signal.throwIfAborted()
     if (!(await succeeded)) throw new Error(`git ${args[0]} failed`)
   } finally {
-    child.kill('SIGKILL')
+    killGroup(child.pid)
   }
 }
 
@@ -131,6 +103,6 @@ export function openObjects(options: GitOptions): ObjectReader {
         await reader.take(1)
       }
     },
-    close: () => void child.kill('SIGKILL'),
+    close: () => killGroup(child.pid),
   }
 }

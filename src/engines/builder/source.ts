@@ -48,6 +48,8 @@ const resolveDelaysMs = [1_000, 3_000, 8_000, 15_000]
 const resolveTimeoutMs = 10_000
 const mostEntries = 200_000
 const longestRecord = 8_192
+// A few small objects make a tree of any size.
+const mostNameBytes = 64 << 20
 const mostSubmodules = 50
 
 export async function resolveCommit(
@@ -153,12 +155,15 @@ async function listTree(
   entries: Map<string, TreeEntry>,
 ): Promise<{ path: string; commit: string }[]> {
   const submodules: { path: string; commit: string }[] = []
+  let nameBytes = 0
   const start = Buffer.from(path === '' ? '' : `${path}/`, 'latin1')
   try {
     for await (const record of readRecords(['ls-tree', '-r', '-z', '--long', commit], git, longestRecord)) {
       const tab = record.indexOf(0x09)
       const [mode, , hash = '', size] = record.toString('latin1', 0, tab).split(/ +/)
       const name = Buffer.concat([start, record.subarray(tab + 1)])
+      nameBytes += name.length
+      if (nameBytes > mostNameBytes) throw tooMany(`${mostNameBytes >> 20} MB of names`)
       if (mode === '160000') submodules.push({ path: record.toString('latin1', tab + 1), commit: hash })
       else
         entries.set(name.toString('latin1'), {
@@ -168,6 +173,7 @@ async function listTree(
           size: Number(size),
         })
       if (entries.size > mostEntries) throw tooMany(`${mostEntries} files`)
+      if (submodules.length > mostSubmodules) throw tooMany(`${mostSubmodules} submodules`)
     }
   } catch (error) {
     git.signal.throwIfAborted()
