@@ -13,6 +13,8 @@ export type LinkedTree<File> = {
 }
 
 const mostHops = 40
+// About a second of a core; 50,000 links with ten names each need half of it.
+const mostNames = 1_000_000
 
 export type Place = { path: string; is: 'file' | 'folder' } | 'outside' | 'absent'
 
@@ -26,6 +28,7 @@ export function followLinks<File>(tree: LinkedTree<File>, limits: Omit<Limits, '
   const children = childrenOf(tree)
   const mostFiles = limits.entries
   let steps = 0
+  let walked = 0
 
   function put(path: string, file: File): void {
     found.set(path, file)
@@ -36,6 +39,11 @@ export function followLinks<File>(tree: LinkedTree<File>, limits: Omit<Limits, '
   function count(): void {
     if (++steps > mostFiles)
       throw new BuildFailure('output_too_large', `Links make more than ${mostFiles} files of it.`)
+  }
+
+  /** Links of 4 KB that lead through each other: each name of their targets is a step. */
+  function walk(): void {
+    if (++walked > mostNames) throw new BuildFailure('output_too_large', 'The output has too many links to follow.')
   }
 
   /** Puts what a folder holds below another path; `within` are the folders that are being followed. */
@@ -54,7 +62,7 @@ export function followLinks<File>(tree: LinkedTree<File>, limits: Omit<Limits, '
   }
 
   function follow(link: string, to: string, within: readonly string[]): void {
-    const place = placeOf(tree, children, link)
+    const place = placeOf(tree, children, link, walk)
     if (place === 'outside') throw refused(link, 'is a link that leaves the output directory')
     if (place === 'absent') throw refused(link, `is a link to ${printable(tree.links.get(link)!)}, which is not there`)
     if (place.is === 'file') return void put(to, tree.files.get(place.path)!)
@@ -75,26 +83,36 @@ const refused = (link: string, why: string) =>
 /** The names in each folder. */
 export function childrenOf<File>({ files, links, folders }: LinkedTree<File>): Map<string, Set<string>> {
   const children = new Map<string, Set<string>>([['', new Set()]])
-  for (const path of [...files.keys(), ...links.keys()]) {
-    const parts = path.split('/')
-    for (let depth = 0; depth < parts.length; depth++) {
-      const folder = parts.slice(0, depth).join('/')
+  const add = (path: string) => {
+    // Up from the name until a folder is known: deep trees share their upper part.
+    for (let rest = path; rest !== ''; ) {
+      const slash = rest.lastIndexOf('/')
+      const folder = slash < 0 ? '' : rest.slice(0, slash)
       const names = children.get(folder)
-      if (names) names.add(parts[depth]!)
-      else children.set(folder, new Set([parts[depth]!]))
+      if (names) return void names.add(rest.slice(slash + 1))
+      children.set(folder, new Set([rest.slice(slash + 1)]))
+      rest = folder
     }
   }
+  for (const path of files.keys()) add(path)
+  for (const path of links.keys()) add(path)
   for (const folder of folders ?? []) if (!children.has(folder)) children.set(folder, new Set())
   return children
 }
 
 /** Where a link ends, name by name as the kernel would go, but never above the root. */
-export function placeOf<File>(tree: LinkedTree<File>, children: Map<string, Set<string>>, link: string): Place {
+export function placeOf<File>(
+  tree: LinkedTree<File>,
+  children: Map<string, Set<string>>,
+  link: string,
+  walk: () => void = () => {},
+): Place {
   const at: string[] = []
   const ahead = link.split('/').reverse()
   let hops = 0
   while (ahead.length > 0) {
     const name = ahead.pop()!
+    walk()
     if (name === '' || name === '.') continue
     if (name === '..') {
       if (at.pop() === undefined) return 'outside'

@@ -232,3 +232,14 @@ describe('compared with the kernel', () => {
     )
   })
 })
+
+describe('links that lead through each other by long ways', () => {
+  test('are refused before they hold up the others of this process', () => {
+    const deep = Array.from({ length: 50 }, (_, index) => `d${index}`).join('/')
+    const way = 'a/../'.repeat(800)
+    const links: Record<string, string> = { l0: `${way}${deep}` }
+    for (let index = 1; index < 39; index++) links[`l${index}`] = `${way}l${index - 1}`
+    for (let index = 0; index < 1000; index++) links[`x${index}`] = `${way}l38`
+    expect(() => follow(['a/file', `${deep}/file`], links)).toThrow(refusedAs('output_too_large'))
+  })
+})
