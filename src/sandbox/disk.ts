@@ -14,6 +14,8 @@ const TICK_MS = 200
 // rarely: a server that writes nothing runs for months.
 const WALK_EVERY_MS = { first: 5000, last: 300_000 }
 const REST_PER_WALK = 5
+// A tree that cannot be walked in this time is measured by the file system's own count alone.
+const WALK_TIMEOUT_MS = 120_000
 // An empty file is no bytes for du, but an inode and an entry in its directory.
 const INODE_KB = 1
 
@@ -83,7 +85,12 @@ const DU_SCRIPT = 'nice du -s -x -k "$@"; nice du -s -x --inodes "$@"'
 
 /** By du, in a process of its own: the walk would hold up the event loop and its thread pool. */
 function startDu(program: string, argv: string[]): ReturnType<Du> {
-  const options = { env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' }, maxBuffer: 64 * 1024 * 1024 }
+  const options = {
+    env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' },
+    maxBuffer: 1024 * 1024,
+    timeout: WALK_TIMEOUT_MS,
+    killSignal: 'SIGKILL',
+  } as const
   return new Promise((resolve) => {
     // Files vanish during the walk, so its exit code says nothing.
     execFile(program, argv, options, (_error, stdout, stderr) => resolve({ stdout, stderr }))

@@ -87,7 +87,13 @@ export async function openEgress(
     })
     upstream.on('socket', track)
     upstream.on('response', (response) => {
-      outgoing.writeHead(response.statusCode!, withoutHops(response.headers))
+      try {
+        outgoing.writeHead(response.statusCode!, withoutHops(response.headers))
+      } catch {
+        // Node reads a status such as 099 and does not write it.
+        response.destroy()
+        return answer({ status: 502, text: `${url!.host} gave an answer that is not HTTP.` })
+      }
       response.pipe(outgoing)
       response.on('error', () => outgoing.destroy())
     })
@@ -96,12 +102,15 @@ export async function openEgress(
     incoming.pipe(upstream)
   }
 
-  const server = createServer((incoming, outgoing) => void forward(incoming, outgoing))
+  const server = createServer((incoming, outgoing) => void forward(incoming, outgoing).catch(() => outgoing.destroy()))
   server.maxConnections = MAX_CONNECTIONS
   // Uploads and slow registries take their time; the run's own deadline bounds them.
   server.requestTimeout = 0
   server.on('connection', (socket: Socket) => track(socket))
-  server.on('connect', (incoming, socket, head) => void tunnel(socket, head, incoming.url ?? ''))
+  server.on(
+    'connect',
+    (incoming, socket, head) => void tunnel(socket, head, incoming.url ?? '').catch(() => socket.destroy()),
+  )
   await new Promise<void>((resolve, reject) => server.once('error', reject).listen(socketPath, resolve))
   return {
     close: () =>

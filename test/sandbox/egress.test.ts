@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { egressRules, leadsInward, readBoundary, readTarget } from '../../src/sandbox/addresses.ts'
 import { bubblewrap, bubblewrapTest, cleanUp, limits, run } from './sandboxes.ts'
@@ -57,6 +58,22 @@ const nodeFetch = { environment: { NODE_USE_ENV_PROXY: '1' } }
 const listed = (...hosts: string[]) => ({ ...nodeFetch, network: { reach: 'registry' as const, private: hosts } })
 
 describe('with a list of allowed hosts', () => {
+  bubblewrapTest('an answer that is not HTTP is a 502, and not the end of the server', async () => {
+    const odd = createTcpServer((socket) => {
+      socket.on('error', () => {})
+      socket.once('data', () => socket.end('HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n'))
+    }).listen(0, '127.0.0.1')
+    await once(odd, 'listening')
+    const { port: oddPort } = odd.address() as AddressInfo
+    const { stdout } = await run(
+      await bubblewrap(),
+      getter(`http://127.0.0.1:${oddPort}/`),
+      listed(`127.0.0.1:${oddPort}`),
+    )
+    expect(stdout).toMatch(/^502 .*not HTTP/)
+    odd.close()
+  })
+
   bubblewrapTest('a listed host answers, by http and through CONNECT', async () => {
     const more = listed(`127.0.0.1:${port}`)
     const sandbox = await bubblewrap()

@@ -2,7 +2,7 @@
 import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { ABSENT, CHECKED, REFUSED, seccompFilter } from '../../src/sandbox/seccomp.ts'
+import { ABSENT, CHECKED, REFUSED, seccompFilter, UNSUPPORTED } from '../../src/sandbox/seccomp.ts'
 import { bubblewrap, bubblewrapTest, cleanUp, directory, run } from './sandboxes.ts'
 
 afterAll(cleanUp)
@@ -10,7 +10,7 @@ afterAll(cleanUp)
 type Call = { architecture: number; number: number; arguments: bigint[] }
 const ALLOWED = 0x7fff0000
 const KILLED = 0x80000000
-const [EPERM, ENOSYS, EAFNOSUPPORT] = [1, 38, 97]
+const [EPERM, ENOSYS, EOPNOTSUPP, EAFNOSUPPORT] = [1, 38, 95, 97]
 const errno = (value: number) => 0x50000 | value
 
 /** What the kernel does with a filter, for the instructions that it uses; any other fails. */
@@ -52,8 +52,9 @@ describe.each(['x64', 'arm64'] as const)('the filter of %s', (arch) => {
     const known = new Map([
       ...numbers(ABSENT).map((number) => [number, errno(ENOSYS)] as const),
       ...numbers(REFUSED).map((number) => [number, errno(EPERM)] as const),
+      ...numbers(UNSUPPORTED).map((number) => [number, errno(EOPNOTSUPP)] as const),
     ])
-    expect(known.size).toBe(numbers(ABSENT).length + numbers(REFUSED).length)
+    expect(known.size).toBe(numbers(ABSENT).length + numbers(REFUSED).length + numbers(UNSUPPORTED).length)
     const checked = numbers(CHECKED)
     const word = 2n ** 64n - 1n
     const wrong: number[] = []
@@ -128,6 +129,7 @@ describe('a command in the sandbox', () => {
   for (const [table, wanted] of [
     [ABSENT, ENOSYS],
     [REFUSED, EPERM],
+    [UNSUPPORTED, EOPNOTSUPP],
   ] as const) {
     const known = Object.entries(table).filter(([, numbers]) => numbers[arch] !== null)
     bubblewrapTest(`gets errno ${wanted} from ${known.map(([name]) => name).join(', ')}`, async () => {
