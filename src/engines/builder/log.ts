@@ -17,6 +17,8 @@ export type BuildLog = {
 const flushMs = 200
 const linesAtOnce = 5_000
 const maxBytes = 10 << 20
+// Each is a row of the database, also where it is empty.
+const maxLines = 100_000
 const maxLineLength = 8_000
 // Shorter values would mask half of every log, and hide nothing worth hiding.
 const leastSecretLength = 4
@@ -30,6 +32,7 @@ export function createBuildLog(db: Database, deploymentId: string, secrets: stri
   let step = 'clone'
   let waiting: NewLogLine[] = []
   let bytes = 0
+  let lines = 0
   let cut = false
   let flushing = Promise.resolve()
   const decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
@@ -45,9 +48,15 @@ export function createBuildLog(db: Database, deploymentId: string, secrets: stri
   function push(stream: NewLogLine['stream'], text: string): void {
     if (cut) return
     bytes += text.length
-    if (bytes > maxBytes) {
+    if (bytes > maxBytes || ++lines > maxLines) {
       cut = true
-      waiting.push({ stream: 'system', step, text: 'The log is longer than 10 MB; the rest is cut.', at: new Date() })
+      const limit = bytes > maxBytes ? '10 MB' : `${maxLines} lines`
+      waiting.push({
+        stream: 'system',
+        step,
+        text: `The log is longer than ${limit}; the rest is cut.`,
+        at: new Date(),
+      })
       return
     }
     waiting.push({ stream, step, text: clean(text), at: new Date() })

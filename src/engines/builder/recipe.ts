@@ -17,7 +17,8 @@ export type Recipe = {
   server: boolean
 }
 
-type PackageJson = { scripts?: Record<string, string>; dependencies?: object; devDependencies?: object }
+/** Whatever a repository says: nothing of it has the type it should have. */
+type PackageJson = { scripts?: { build?: unknown }; dependencies?: unknown; devDependencies?: unknown }
 
 const lockfiles = {
   'pnpm-lock.yaml': 'npx --yes pnpm@10 install --frozen-lockfile',
@@ -34,10 +35,9 @@ export async function readRecipe(source: Source, root: string, build: Build): Pr
   const text = await source.text(`${root}package.json`, longestManifest)
   const manifest = text === null ? null : parseManifest(text)
   const lockfile = manifest && lockfileOf(source, root)
-  const scripts = manifest?.scripts ?? {}
-  const hasDependencies = Object.keys({ ...manifest?.dependencies, ...manifest?.devDependencies }).length > 0
+  const hasDependencies = [manifest?.dependencies, manifest?.devDependencies].some(isFilled)
   const install = lockfile ? lockfile.command : hasDependencies ? 'npm install --no-audit --no-fund' : null
-  const script = scripts.build ? 'npm run build' : null
+  const script = manifest?.scripts?.build ? 'npm run build' : null
   const buildCommand = build.buildCommand ?? script ?? (build.framework === 'hugo' ? 'hugo' : null)
   const installCommand = build.installCommand ?? install
   const server = build.framework === 'node'
@@ -48,6 +48,12 @@ export async function readRecipe(source: Source, root: string, build: Build): Pr
     dependenciesKey: lockfile && installCommand ? keyOf(lockfile.hash, installCommand) : null,
     server,
   }
+}
+
+function isFilled(dependencies: unknown): boolean {
+  if (dependencies === null || typeof dependencies !== 'object') return false
+  for (const _ in dependencies) return true
+  return false
 }
 
 function parseManifest(text: string): PackageJson {

@@ -184,6 +184,17 @@ describe('the log', () => {
     const last = await platform.api.db.logLine.findMany({ where: { deploymentId: id, text: { contains: '10 MB' } } })
     expect(last).toHaveLength(1)
   })
+
+  test('of blank lines is cut at 100,000 and says so', async () => {
+    const settings = { buildCommand: "yes '' | head -n 150000; mkdir dist; touch dist/x", buildNetwork: 'none' }
+    const { id, deployment } = await deployed('blank', { x: '' }, { settings })
+    expect(deployment.state).toBe('READY')
+    expect(await platform.api.db.logLine.count({ where: { deploymentId: id } })).toBeLessThanOrEqual(100_001)
+    const last = await platform.api.db.logLine.findMany({
+      where: { deploymentId: id, text: { contains: '100000 lines' } },
+    })
+    expect(last).toHaveLength(1)
+  })
 })
 
 function running(args: string): boolean {
