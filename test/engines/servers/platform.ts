@@ -23,6 +23,13 @@ const programs = {
   slow: answering('slow', 2_000),
   deaf: `console.log('I listen to nobody'); setInterval(() => {}, 1000)`,
   ending: `console.error('no database to be found'); process.exit(7)`,
+  brief: `require('node:http').createServer((request, response) => {
+    console.log('this was all')
+    response.end('x', () => process.exit(1))
+  }).listen(process.env.PORT)`,
+  headOnly: `require('node:http').createServer((request, response) => {
+    response.writeHead(200, { 'content-length': 10 }).flushHeaders()
+  }).listen(process.env.PORT, () => console.log('only a head'))`,
   sick: `require('node:http').createServer(({ url }, response) => {
     response.writeHead(url === '/' ? 500 : 200).end('x')
   }).listen(process.env.PORT)`,

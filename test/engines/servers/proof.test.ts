@@ -38,13 +38,15 @@ describe('a server deployment that does not answer', () => {
   test.concurrent.each([
     { version: 'deaf', reason: 'nothing listens at the port', printed: 'I listen to nobody' },
     { version: 'ending', reason: 'The server exited with 7', printed: 'no database to be found' },
+    { version: 'brief', reason: 'The server exited with 1 just after its first answer', printed: 'this was all' },
+    { version: 'headOnly', reason: 'it sends the head of an answer and nothing more', printed: 'only a head' },
     { version: 'sick', reason: 'it answers GET / with 500', printed: 'exec node server.js' },
   ] as const)('because it is $version ends in ERROR, and production goes on', async ({ version, reason, printed }) => {
-    const { productionUrl } = await platform.newProject(`app-${version}`)
-    const first = await platform.deployed(`app-${version}`, 'v1')
+    const { productionUrl } = await platform.newProject(`app-${version.toLowerCase()}`)
+    const first = await platform.deployed(`app-${version.toLowerCase()}`, 'v1')
     expect(first).toMatchObject({ state: 'READY', current: true })
     const load = visitors(platform, productionUrl)
-    const { id, label } = await platform.begin(`app-${version}`, version)
+    const { id, label } = await platform.begin(`app-${version.toLowerCase()}`, version)
     const failed = await platform.settled(id)
     expect(failed).toMatchObject({ state: 'ERROR', current: false, error: { code: 'server_unhealthy' } })
     expect(failed.error.message).toContain(reason)

@@ -11,6 +11,7 @@ const goneMs = 250
 // In a sandbox the forwarder accepts before the server listens, so a broken connection means the same as none.
 const nobodyThere = 'nothing listens at the port of the variable PORT'
 const noAnswer = 'it accepts connections but gives no answer'
+const headOnly = 'it sends the head of an answer and nothing more'
 const untried = 'nothing was tried'
 const silentCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE'])
 
@@ -19,14 +20,26 @@ function probe(address: Address, host: string, timeoutMs: number): Promise<numbe
   return new Promise((resolve) => {
     const headers = { host, 'user-agent': 'Berth-Health-Check', 'x-forwarded-proto': 'https', accept: '*/*' }
     const asked = request({ ...address, agent: false, path: '/', headers }, (answer) => {
-      clearTimeout(timer)
-      resolve(answer.statusCode!)
-      answer.destroy()
+      // A head alone is no answer; a first page that streams for ever is one.
+      const done = () => {
+        clearTimeout(timer)
+        resolve(answer.statusCode!)
+        answer.destroy()
+      }
+      silence = headOnly
+      answer.once('data', done).once('end', done)
+      answer.on('error', () => {
+        clearTimeout(timer)
+        resolve(silence)
+      })
     })
-    const timer = setTimeout(() => asked.destroy(new Error(noAnswer)), timeoutMs)
+    let silence = noAnswer
+    const timer = setTimeout(() => asked.destroy(new Error(silence)), timeoutMs)
     asked.on('error', (error: NodeJS.ErrnoException) => {
       clearTimeout(timer)
-      resolve(silentCodes.has(error.code ?? '') ? nobodyThere : error.message)
+      // With a head it was there.
+      const gone = silence === noAnswer && silentCodes.has(error.code ?? '')
+      resolve(gone ? nobodyThere : error.message)
     })
     asked.end()
   })
@@ -45,7 +58,7 @@ export async function becomesHealthy(
     const leftMs = endMs - performance.now()
     if (leftMs <= 0) break
     const found = await probe(address, host, Math.min(probeMs, leftMs))
-    if (typeof found === 'number' && found < 500) return null
+    if (typeof found === 'number' && found >= 200 && found < 500) return null
     // The last one has too little time left to say more than those before.
     const cutShort = found === noAnswer && leftMs < probeMs && last !== untried
     if (typeof found === 'number' || (typeof last === 'string' && !cutShort)) last = found

@@ -128,7 +128,7 @@ async function healthOf(
 // It becomes part of a deployment and of its events; the log has all of it.
 const longestOutput = 2_000
 
-function withOutput(reason: string, lines: string[]): string {
+export function withOutput(reason: string, lines: string[]): string {
   if (lines.length === 0) return `${reason}. It printed nothing.`
   const text = lines.join('\n')
   const end = text.length > longestOutput ? `…${text.slice(-longestOutput)}` : text

@@ -8,6 +8,8 @@ export type ServerLimits = {
   diskMb: number
   /** From the start of the process to its first answer. */
   startMs: number
+  /** How long a server that is proved must go on after its first answer. */
+  settleMs: number
   /** How long a request waits for a server that does not run yet, its backoff included. */
   waitMs: number
   /** Requests that wait at once for one server. */
@@ -39,6 +41,7 @@ export const defaultLimits: ServerLimits = {
   processes: 256,
   diskMb: 4096,
   startMs: 60_000,
+  settleMs: 500,
   waitMs: 60_000,
   waiting: 1000,
   stallMs: 60_000,

@@ -1,6 +1,7 @@
 // The server projects of an edge: who runs, who answers a request, and who makes room.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Artifacts } from '../../../artifacts.ts'
 import type { Sandbox } from '../../../sandbox/sandbox.ts'
@@ -8,7 +9,7 @@ import type { NewLogLine } from '../../../services/deployment-logs.ts'
 import type { Target } from '../hosts.ts'
 import { createEnvironments, type ServerSettings } from './environments.ts'
 import { ServerUnavailable, ServerUnhealthy, sendFailure, sendFailureTo } from './failures.ts'
-import { launch } from './instance.ts'
+import { launch, withOutput } from './instance.ts'
 import { defaultLimits, type ServerLimits } from './limits.ts'
 import { createOutput } from './output.ts'
 import { forward } from './proxy.ts'
@@ -145,8 +146,13 @@ export function createServers(options: ServersOptions): Servers {
     await stop()
     signal.addEventListener('abort', stop)
     try {
-      await supervisor.hold()
+      const instance = await supervisor.hold()
+      await Promise.race([instance.ended, delay(limits.settleMs)])
       signal.throwIfAborted()
+      if (!supervisor.isRunning(instance)) {
+        const end = `The server ${await instance.ended} just after its first answer`
+        throw new ServerUnhealthy(withOutput(end, supervisor.output.latest()))
+      }
       // Before it is READY: two processes in one tree would spoil each other's files.
       if (options.proofsOnly) await supervisor.abandon('It answers and is started where visitors come')
     } catch (error) {

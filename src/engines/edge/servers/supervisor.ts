@@ -13,7 +13,7 @@ export type Supervisor = {
   /** Keeps it up until `retire`, however often it fails; what starts it first is `ready` or a request. */
   keep(): void
   /** Starts it and holds it up until `release`: one that fails is not started again. */
-  hold(): Promise<void>
+  hold(): Promise<Instance>
   /** From here on it runs for requests alone, unless it is kept. */
   release(): void
   /** Ends the hold and the start or run that it was for, unless that is kept. */
@@ -158,10 +158,10 @@ export function createSupervisor({ limits, output, launch, admit }: SupervisorOp
     else next()
   }
 
-  async function readied(): Promise<void> {
+  async function readied(): Promise<Instance> {
     readying++
     try {
-      await acquire()
+      return await acquire()
     } finally {
       readying--
     }
@@ -202,8 +202,9 @@ export function createSupervisor({ limits, output, launch, admit }: SupervisorOp
       kept = true
     },
     async hold() {
-      await readied()
+      const instance = await readied()
       holds++
+      return instance
     },
     release() {
       holds = Math.max(0, holds - 1)
