@@ -6,6 +6,8 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
+// Whatever this machine has configured, such as the filter of a git-lfs that is not in the PATH.
+const plainGit = { ...process.env, GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null' }
 
 /** A symbolic link in place of a file. */
 export type Link = { link: string }
@@ -29,7 +31,7 @@ export async function createRepository(
 ): Promise<string> {
   const bare = join(root, `${repo}.git`)
   const tree = await mkdtemp(join(tmpdir(), 'berth-tree-'))
-  const git = (...args: string[]) => run('git', args, { cwd: tree })
+  const git = (...args: string[]) => run('git', args, { cwd: tree, env: plainGit })
   try {
     await git('init', '-q', '-b', 'main')
     for (const [path, content] of Object.entries(files)) {
@@ -60,7 +62,7 @@ export async function commitTo(
   files: Record<string, string>,
 ): Promise<void> {
   const tree = await mkdtemp(join(tmpdir(), 'berth-tree-'))
-  const git = (...args: string[]) => run('git', args, { cwd: tree })
+  const git = (...args: string[]) => run('git', args, { cwd: tree, env: plainGit })
   try {
     await git('clone', '-q', join(root, `${repo}.git`), '.')
     await git('checkout', '-q', branch).catch(() => git('checkout', '-q', '-b', branch))
