@@ -153,7 +153,7 @@ export function createServers(options: ServersOptions): Servers {
         const end = `The server ${await instance.ended} just after its first answer`
         throw new ServerUnhealthy(withOutput(end, supervisor.output.latest()))
       }
-      // Before it is READY: two processes in one tree would spoil each other's files.
+      // Before it is READY: the edge starts its own then, and two of them would take twice the memory.
       if (options.proofsOnly) await supervisor.abandon('It answers and is started where visitors come')
     } catch (error) {
       await stop()

@@ -48,7 +48,7 @@ const drainPollMs = 25
 export function createSupervisor({ limits, output, launch, admit }: SupervisorOptions): Supervisor {
   let running: Instance | null = null
   let attempt: { promise: Promise<Instance>; cancel: AbortController } | null = null
-  // Two processes in one tree would spoil each other's files, so a start waits for the last end.
+  // A deployment has one process at a time, and one server's memory, so a start waits for the last end.
   let ending: Promise<void> | null = null
   let failures = 0
   let notBeforeMs = 0
