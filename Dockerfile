@@ -29,6 +29,6 @@ USER node
 VOLUME /var/lib/berth
 EXPOSE 3000 8080 8443 9090
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
-  CMD ["node", "dist/src/health.js"]
+  CMD ["node", "dist/src/roles/health.js"]
 ENTRYPOINT ["node", "dist/src/cli.js"]
 CMD ["serve"]

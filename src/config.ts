@@ -152,7 +152,7 @@ export function loadConfig(source: Record<string, string | undefined>) {
     port: env.PORT,
     baseUrl,
     tls,
-    /** The API's host where its certificate is got and renewed as a domain's is; the listener then speaks TLS with it. */
+    /** The API's host, if its certificate is managed like a domain's; the listener then uses TLS with it. */
     managedTlsHost,
     trustedProxies: list(env.TRUSTED_PROXIES),
     edge: {
@@ -168,7 +168,7 @@ export function loadConfig(source: Record<string, string | undefined>) {
     nameserverTsig: env.NAMESERVER_TSIG ? tsigKey(env.NAMESERVER_TSIG) : null,
     /** Threads that answer over UDP, 0 for none of their own; null: one per processor where there is no other role. */
     nameserverWorkers: env.NAMESERVER_WORKERS ?? null,
-    /** Asked about names that are not ours; empty: the system's. */
+    /** Resolvers for names outside the platform; empty: the system's. */
     dnsResolvers: list(env.DNS_RESOLVERS),
     /** Null: the internal development CA signs. */
     acme: env.ACME_DIRECTORY_URL
@@ -185,7 +185,7 @@ export function loadConfig(source: Record<string, string | undefined>) {
       concurrency: env.BUILD_CONCURRENCY,
       timeoutMs: env.BUILD_TIMEOUT_MS,
       memoryMb: env.BUILD_MEMORY_MB,
-      /** What all caches of builds on this machine may take together. */
+      /** Highest total size of all build caches on this machine. */
       cacheMb: env.BUILD_CACHE_MB,
       sandbox: env.BUILD_SANDBOX,
     },
@@ -201,15 +201,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
   }
 }
 
-/** The process's environment, with `.env` of the working directory beneath it. */
+/** The process's environment, with defaults from `.env` in the working directory. */
 export function readEnvironment(): Record<string, string | undefined> {
   if (existsSync('.env')) process.loadEnvFile('.env')
   return process.env
-}
-
-/** Address at which the edge serves a host of ours: https in production, the development port elsewhere. */
-export function edgeUrl(config: Pick<Config, 'production' | 'edge'>, label: string): string {
-  const host = `${label}.${config.edge.domain}`
-  if (config.production) return `https://${host}`
-  return config.edge.httpPort === 80 ? `http://${host}` : `http://${host}:${config.edge.httpPort}`
 }

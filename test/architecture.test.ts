@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
@@ -22,42 +22,64 @@ const imports: Import[] = files.flatMap((from) => {
 const offenders = (breaks: (one: Import) => boolean) => imports.filter(breaks).map(({ from, to }) => `${from} → ${to}`)
 const within = (path: string, folder: string) => path.startsWith(`src/${folder}/`)
 
+/** The top folders of `src`, and which of them each may import; what is listed nowhere may import nothing of ours. */
+const arrows: Record<string, string[]> = {
+  'cli.ts': ['commands'],
+  commands: ['config.ts', 'roles', 'api', 'schemas', 'services', 'platform'],
+  'config.ts': [],
+  roles: ['config.ts', 'api', 'engines', 'tls', 'jobs', 'services', 'sandbox', 'embedded-postgres', 'platform'],
+  api: ['config.ts', 'schemas', 'services', 'dns', 'platform'],
+  engines: ['config.ts', 'tls', 'jobs', 'schemas', 'services', 'dns', 'sandbox', 'platform'],
+  tls: ['config.ts', 'services', 'platform'],
+  jobs: ['platform'],
+  services: ['config.ts', 'generated', 'schemas', 'jobs', 'dns', 'platform'],
+  schemas: [],
+  dns: [],
+  sandbox: ['platform', 'dns'],
+  'embedded-postgres': [],
+  platform: ['generated', 'dns'],
+}
+
+const top = (path: string) => path.split('/')[1]!
+
 describe('arrows run one way', () => {
-  test('routes never import Prisma', () => {
-    expect(offenders(({ from, to }) => within(from, 'routes') && /prisma|generated/.test(to))).toEqual([])
-  })
-
-  test('services never import Fastify, http, routes or an engine', () => {
-    const forbidden = (to: string) =>
-      /^@?fastify/.test(to) || ['http', 'routes', 'engines'].some((room) => within(to, room))
-    expect(offenders(({ from, to }) => within(from, 'services') && forbidden(to))).toEqual([])
-  })
-
-  test('engines never import each other, routes or http', () => {
-    const room = (path: string) => path.split('/')[2]
+  test('between the top folders', () => {
     const breaks = ({ from, to }: Import) =>
-      within(from, 'engines') &&
-      (within(to, 'routes') || within(to, 'http') || (within(to, 'engines') && room(from) !== room(to)))
+      to.startsWith('src/') && top(from) !== top(to) && !arrows[top(from)]?.includes(top(to))
     expect(offenders(breaks)).toEqual([])
+    expect(Object.keys(arrows).sort()).toEqual([...new Set(files.map(top))].sort())
   })
 
-  test('schemas import nothing of ours but schemas', () => {
-    const breaks = ({ from, to }: Import) => within(from, 'schemas') && to.startsWith('src/') && !within(to, 'schemas')
+  test('only platform and services know Prisma, only the API knows Fastify', () => {
+    expect(offenders(({ from, to }) => /prisma/.test(to) && !/^src\/(platform|roles|commands)/.test(from))).toEqual([])
+    expect(offenders(({ from, to }) => /^@?fastify/.test(to) && !within(from, 'api'))).toEqual([])
+  })
+
+  test('SQL stands in the files of statements alone', () => {
+    const elsewhere = files.filter((file) => !/(^|[/-])statements\.ts$/.test(file))
+    const holds = (pattern: RegExp) => elsewhere.filter((file) => pattern.test(readFileSync(join(root, file), 'utf8')))
+    expect(holds(/[`'"]\s*(SELECT|INSERT INTO|UPDATE|DELETE FROM|WITH) /)).toEqual([])
+    expect(holds(/\bstatement\(\s*['`]|Prisma\.sql|\$(execute|query)Raw(?!Unsafe\(text)/)).toEqual([])
+    expect(holds(/\$queryRawUnsafe\(/)).toEqual(['src/platform/database.ts'])
+  })
+
+  test('engines never import each other, and are entered by their index.ts alone', () => {
+    const engine = (path: string) => (within(path, 'engines') ? path.split('/')[2] : undefined)
+    const breaks = ({ from, to }: Import) => {
+      const [own, other] = [engine(from), engine(to)]
+      if (other === undefined || own === other) return false
+      return own !== undefined || to !== `src/engines/${other}/index.ts`
+    }
     expect(offenders(breaks)).toEqual([])
-  })
-
-  test('the DNS text module imports nothing of ours', () => {
-    expect(offenders(({ from, to }) => within(from, 'dns') && to.startsWith('src/') && !within(to, 'dns'))).toEqual([])
-  })
-
-  test('the store of certificates imports no engine, route or http', () => {
-    const forbidden = (to: string) => ['http', 'routes', 'engines'].some((room) => within(to, room))
-    expect(offenders(({ from, to }) => within(from, 'certificates') && forbidden(to))).toEqual([])
   })
 
   test('config, errors and ids are leaves', () => {
-    const leaves = ['src/config.ts', 'src/errors.ts', 'src/ids.ts']
+    const leaves = ['src/config.ts', 'src/platform/errors.ts', 'src/platform/ids.ts']
     expect(offenders(({ from, to }) => leaves.includes(from) && to.startsWith('src/'))).toEqual([])
+  })
+
+  test('in no circle, not even of types', () => {
+    expect(circles()).toEqual([])
   })
 
   test('only config.ts reads the environment', () => {
@@ -66,7 +88,27 @@ describe('arrows run one way', () => {
   })
 })
 
+/** Files that import each other by any number of steps, as one such way each. */
+function circles(): string[] {
+  const targets = new Map<string, string[]>()
+  for (const { from, to } of imports) targets.set(from, [...(targets.get(from) ?? []), to])
+  const done = new Set<string>()
+  const found: string[] = []
+  const visit = (file: string, way: string[]): void => {
+    if (way.includes(file)) return void found.push([...way.slice(way.indexOf(file)), file].join(' → '))
+    if (done.has(file)) return
+    for (const next of targets.get(file) ?? []) visit(next, [...way, file])
+    done.add(file)
+  }
+  for (const file of files) visit(file, [])
+  return found
+}
+
 describe('the code', () => {
+  test('has two files at the root of src', () => {
+    expect(files.filter((file) => file.split('/').length === 2)).toEqual(['src/cli.ts', 'src/config.ts'])
+  })
+
   test('says in its first line what each file is for', () => {
     const silent = files.filter((file) => !/^(#!.*\n)?\/\/ \S/.test(readFileSync(join(root, file), 'utf8')))
     expect(silent).toEqual([])
@@ -75,14 +117,49 @@ describe('the code', () => {
   test('has the same noun in routes, schemas, services and tests', () => {
     const stems = (folder: string) =>
       new Set(readdirSync(join(root, folder)).map((name) => name.replace(/(\.test)?\.ts$/, '')))
-    const [routes, tests] = [stems('src/routes'), stems('test/routes')]
+    const [routes, tests] = [stems('src/api/routes'), stems('test/api/routes')]
     // Helpers and pages that are no resource, and what is tested with its parent.
-    for (const name of ['route', 'platform', 'deployment-logs', 'account']) routes.delete(name)
+    for (const name of ['route', 'platform', 'deployment-logs']) routes.delete(name)
     expect([...routes].filter((name) => !tests.has(name))).toEqual([])
   })
 
   test('keeps no secret and no generated file in git', () => {
     const tracked = execFileSync('git', ['ls-files'], { cwd: root, encoding: 'utf8' }).split('\n')
     expect(tracked.filter((path) => /^(dist|node_modules|\.berth|src\/generated)\/|\.env$/.test(path))).toEqual([])
+  })
+})
+
+describe('ARCHITECTURE.md', () => {
+  const page = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
+
+  test('names files that are there', () => {
+    const named = [...page.matchAll(/`((?:src|test|prisma)\/[\w./-]+)`/g)].map(([, path]) => path!)
+    expect(named.length).toBeGreaterThan(40)
+    expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])
+  })
+
+  test('names functions in the file that has them', () => {
+    const walks = page.slice(page.indexOf('## Walk 1'))
+    const named = [...walks.matchAll(/`(\w+)`\s+\(`(src\/[\w./-]+\.ts)`\)/g)]
+    const other = [...walks.matchAll(/\(`(\w+)`,\s+`(src\/[\w./-]+\.ts)`\)/g)]
+    expect(named.length + other.length).toBeGreaterThan(40)
+    const has = (name: string, file: string) =>
+      new RegExp(`^export (async )?(function\\*?|const|class) ${name}\\b`, 'm').test(
+        readFileSync(join(root, file), 'utf8'),
+      )
+    const missing = [...named, ...other].filter(([, name, file]) => !has(name!, file!))
+    expect(missing.map(([text]) => text)).toEqual([])
+  })
+
+  test('names every trigger of the migrations', () => {
+    const folder = join(root, 'prisma/migrations')
+    const migrations = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
+      name.endsWith('.sql'),
+    )
+    const made = migrations.flatMap((name) => [
+      ...readFileSync(join(folder, name), 'utf8').matchAll(/CREATE TRIGGER "(\w+)"/g),
+    ])
+    const names = made.map(([, name]) => name!.replace(/_delete$/, ''))
+    expect(names.filter((name) => !page.includes(`\`${name}\``))).toEqual([])
   })
 })

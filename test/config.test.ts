@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ConfigError, edgeUrl, loadConfig } from '../src/config.ts'
+import { ConfigError, loadConfig } from '../src/config.ts'
 
 const safe = {
   NODE_ENV: 'production',
@@ -64,10 +64,5 @@ describe('configuration', () => {
     expect(loadConfig({ ...own, TLS_CERT_FILE: 'c.pem', TLS_KEY_FILE: 'k.pem' }).managedTlsHost).toBeNull()
     expect(loadConfig({ ...own, TRUSTED_PROXIES: '10.0.0.1' }).managedTlsHost).toBeNull()
     expect(loadConfig({}).managedTlsHost).toBeNull()
-  })
-
-  test('serves deployments over https in production and at the edge’s port in development', () => {
-    expect(edgeUrl(loadConfig({ ...safe, DEPLOYMENT_DOMAIN: 'berth.app' }), 'hello')).toBe('https://hello.berth.app')
-    expect(edgeUrl(loadConfig({ EDGE_HTTP_PORT: '8081' }), 'hello')).toBe('http://hello.localhost:8081')
   })
 })

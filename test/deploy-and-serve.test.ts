@@ -6,12 +6,12 @@ import { Agent, get } from 'node:http'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startApi, type TestApi } from './helpers/api.ts'
 import { type GitHost, startGitHost } from './helpers/git-host.ts'
 import { createRepository } from './helpers/repository.ts'
+import { until } from './helpers/until.ts'
 
 vi.setConfig({ testTimeout: 90_000 })
 
@@ -80,23 +80,20 @@ async function push(repo: string, name: string, text: string): Promise<void> {
   await rm(tree, { recursive: true })
 }
 
-async function until(address: string, wanted: string): Promise<void> {
-  for (let i = 0; i < 300 && (await visit(address)).body !== wanted; i++) await sleep(50)
-  expect((await visit(address)).body).toBe(wanted)
-}
+const shows = (address: string, wanted: string) => until(async () => (await visit(address)).body === wanted)
 
 test('a static site is built, served at its own address and at production, and replaced by the next push', async () => {
   await createRepository(root, 'acme/site', { 'index.html': 'one' })
   const { body: project } = await api.call('POST', '/projects', { body: { name: 'site', repo: 'acme/site' } })
   const first = await deploy('site')
   expect(first.state).toBe('READY')
-  await until(first.url, 'one')
-  await until(project.productionUrl, 'one')
+  await shows(first.url, 'one')
+  await shows(project.productionUrl, 'one')
   await push('acme/site', 'index.html', 'two')
   const second = await deploy('site')
-  await until(project.productionUrl, 'two')
-  await until(first.url, 'one')
-  await until(second.url, 'two')
+  await shows(project.productionUrl, 'two')
+  await shows(first.url, 'one')
+  await shows(second.url, 'two')
 })
 
 test('a server project is run and proxied, and the next deployment takes over without a failed request', async () => {
@@ -114,7 +111,7 @@ test('a server project is run and proxied, and the next deployment takes over wi
   await api.call('PUT', '/projects/app/env/GREETING', { body: { value: 'hello' } })
   const first = await deploy('app')
   expect(first.state).toBe('READY')
-  await until(project.productionUrl, 'v1 hello/')
+  await shows(project.productionUrl, 'v1 hello/')
 
   const answers: string[] = []
   let loading = true
@@ -127,8 +124,9 @@ test('a server project is run and proxied, and the next deployment takes over wi
   await push('acme/app', 'server.js', server('v2'))
   const second = await deploy('app')
   expect(second.state).toBe('READY')
-  await until(project.productionUrl, 'v2 hello/')
-  await sleep(300)
+  await shows(project.productionUrl, 'v2 hello/')
+  const before = answers.length
+  await until(() => answers.length > before + 50)
   loading = false
   await Promise.all(visitors)
   expect([...new Set(answers)].sort()).toEqual(['200 v1 hello/x', '200 v2 hello/x'])

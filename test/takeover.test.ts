@@ -2,12 +2,12 @@
 import { request } from 'node:http'
 import { connect } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createArtifacts } from '../src/artifacts.ts'
 import { createIssuer, type Issuer } from '../src/engines/certificates/issuer.ts'
 import { createEdge, type Edge } from '../src/engines/edge/server.ts'
 import { startWorker, type Worker } from '../src/jobs/worker.ts'
-import { until } from './engines/nameserver/world.ts'
+import { createArtifacts } from '../src/platform/artifacts.ts'
 import { startVerificationWorld, type VerificationWorld } from './engines/verification/world.ts'
+import { until } from './helpers/until.ts'
 
 let world: VerificationWorld
 let issuer: Issuer
@@ -58,7 +58,7 @@ async function delegate(name: string): Promise<void> {
   world.internet.delegations.set(name, world.ours)
   await askForCheck(name, thief.token)
   await askForCheck(name, world.token)
-  await until(async () => (await world.read(name)).ssl === 'ACTIVE', 15_000)
+  await until(async () => (await world.read(name)).ssl === 'ACTIVE')
 }
 
 /** Asks for a check, and waits until it is made. */

@@ -5,8 +5,10 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/helpers/postgres.ts'],
-    testTimeout: 20_000,
-    hookTimeout: 60_000,
+    // Nothing here is measured by a clock: these only end what hangs, also on a machine that is busy with other work.
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 30_000 } },
     // Files run side by side on their own databases; two cores carry no more.
     maxWorkers: 2,
     pool: 'forks',

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { migrate } from '../../prisma/migrate.ts'
-import type { EmbeddedPostgres } from '../../src/embedded-postgres.ts'
-import { newId } from '../../src/ids.ts'
-import { hashToken, newToken } from '../../src/secrets.ts'
+import type { EmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
+import { newId } from '../../src/platform/ids.ts'
+import { hashToken, newToken } from '../../src/platform/secrets.ts'
 import { bigZone, type Endpoint } from './endpoints.ts'
 
 const run = promisify(execFile)

@@ -31,7 +31,7 @@ export async function run(args: string[]): Promise<void> {
     options: {
       only: { type: 'string', default: '' },
       static: { type: 'string', default: '9' },
-      vite: { type: 'string', default: '5' },
+      vite: { type: 'string', default: '9' },
       network: { type: 'string', default: '15' },
     },
   })

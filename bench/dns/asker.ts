@@ -1,6 +1,7 @@
 // Asks a nameserver over UDP from here: to see that it is up, that it answers rightly, and when an answer changes.
 import { createSocket } from 'node:dgram'
-import { classIn, rcodes, typeNumbers, wireName } from '../../src/engines/nameserver/wire.ts'
+import { classIn, rcodes, typeNumbers } from '../../src/dns/packet/numbers.ts'
+import { wireName } from '../../src/dns/packet/wire-names.ts'
 import type { Question } from './mix.ts'
 
 export type Answer = { rcode: number; answers: number; authoritative: boolean }

@@ -1,9 +1,9 @@
 // From the commit of a new record to its first answer, on every listener, while records are written at a steady rate.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Actor } from '../../src/actor.ts'
-import { closeDatabase, openDatabase } from '../../src/db.ts'
-import { rcodes } from '../../src/engines/nameserver/wire.ts'
-import { createRecord } from '../../src/services/dns-records.ts'
+import { rcodes } from '../../src/dns/packet/numbers.ts'
+import { closeDatabase, openDatabase } from '../../src/platform/database.ts'
+import { createRecord } from '../../src/services/dns/dns-records.ts'
+import type { Actor } from '../../src/services/tokens/actor.ts'
 import { type Asker, createAsker } from './asker.ts'
 import { randomNumbers } from './mix.ts'
 import type { Server } from './servers.ts'

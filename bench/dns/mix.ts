@@ -1,6 +1,6 @@
 // The questions: what resolvers ask of such zones, with what a right answer to each looks like.
 import { writeFile } from 'node:fs/promises'
-import { rcodes, type typeNumbers } from '../../src/engines/nameserver/wire.ts'
+import { rcodes, type typeNumbers } from '../../src/dns/packet/numbers.ts'
 import { zoneName } from './zones.ts'
 
 export type Question = {

@@ -6,8 +6,8 @@ import { migrate } from '../../prisma/migrate.ts'
 import { loadConfig } from '../../src/config.ts'
 import type { RecordType } from '../../src/dns/record-types.ts'
 import { writeZoneFile } from '../../src/dns/zone-file-writer.ts'
-import type { EmbeddedPostgres } from '../../src/embedded-postgres.ts'
-import { soaOf } from '../../src/services/zones.ts'
+import type { EmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
+import { soaOf } from '../../src/services/dns/zones.ts'
 
 export const accountId = 'acc_1'
 export const zoneName = (number: number) => `zone-${number}.test`

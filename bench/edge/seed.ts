@@ -4,8 +4,8 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import pg from 'pg'
 import { migrate } from '../../prisma/migrate.ts'
-import { createArtifacts, type Manifest } from '../../src/artifacts.ts'
-import type { EmbeddedPostgres } from '../../src/embedded-postgres.ts'
+import type { EmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
+import { createArtifacts, type Manifest } from '../../src/platform/artifacts.ts'
 
 export const filePath = '/data.json'
 export const fileBytes = 10 * 1024

@@ -1,9 +1,9 @@
 // A database with accounts that have a token, a subject of their own to write about, and one webhook each.
 import pg from 'pg'
 import { migrate } from '../../prisma/migrate.ts'
-import type { EmbeddedPostgres } from '../../src/embedded-postgres.ts'
-import { newId } from '../../src/ids.ts'
-import { createVault, hashToken, newToken } from '../../src/secrets.ts'
+import type { EmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
+import { newId } from '../../src/platform/ids.ts'
+import { createVault, hashToken, newToken } from '../../src/platform/secrets.ts'
 
 export type Seeded = { url: string; client: pg.Client; tokens: string[] }
 

@@ -1,7 +1,7 @@
 // One role of Berth in a process of its own: the composition root of production, with its queries counted.
 import pg from 'pg'
 import { loadConfig } from '../../src/config.ts'
-import { type Role, start } from '../../src/main.ts'
+import { type Role, run } from '../../src/roles/run.ts'
 import { answerParent, type Usage, usage } from '../children.ts'
 
 export type ServerUsage = Usage & { queries: number }
@@ -13,7 +13,7 @@ pg.Client.prototype.query = function counted(this: pg.Client, ...args: unknown[]
   return query.apply(this, args as never)
 } as typeof query
 
-const running = await start(loadConfig(process.env), [process.env.BENCH_ROLE as Role])
+const running = await run(loadConfig(process.env), [process.env.BENCH_ROLE as Role])
 answerParent((question: 'usage' | 'memory'): ServerUsage => {
   // What is garbage is not what a stream costs.
   if (question === 'memory') (globalThis as { gc?(): void }).gc?.()

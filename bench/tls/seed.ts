@@ -1,7 +1,7 @@
 // Certificates for every domain of an installation, as the platform keeps them: chain in PEM, key sealed.
 import pg from 'pg'
-import { createVault } from '../../src/secrets.ts'
-import { createAuthority, type Issued } from '../../test/certificates/authority.ts'
+import { createVault } from '../../src/platform/secrets.ts'
+import { createAuthority, type Issued } from '../../test/tls/authority.ts'
 import { domainHost } from '../edge/seed.ts'
 
 /** wrk asks for the certificate of the host in the address it visits, which has to resolve without a DNS. */

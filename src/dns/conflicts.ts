@@ -28,7 +28,7 @@ export function conflict<T extends PlacedRecord>(candidate: PlacedRecord, existi
   for (const record of existing) {
     if (record.name !== name || (id !== undefined && record.id === id)) continue
     if (record.type === type && record.value === value) {
-      // The most telling reason wins over whatever else stands in the way.
+      // A duplicate is the most specific reason, so it is reported before any other.
       return { kind: 'existing', code: 'duplicate', detail: `This ${type} record exists already at ${name}.`, record }
     }
     found ??= besideRefused(type, name, record)
@@ -65,7 +65,7 @@ function* namesUpwards(name: string): Generator<string> {
   }
 }
 
-// Resolvers that ask below a delegation are sent to its nameservers and never see these records.
+// Resolvers that query names below a delegation are referred to its nameservers and never see these records.
 export function hiddenBelow<T extends PlacedRecord>(records: readonly T[], zone: string): HiddenRecord<T>[] {
   const delegations = new Set<string>()
   const glueNames = new Set<string>()
@@ -79,7 +79,7 @@ export function hiddenBelow<T extends PlacedRecord>(records: readonly T[], zone:
   for (const record of records) {
     const { type, name } = record
     if (name === '@') continue
-    // The delegation nearest to the apex is the one that resolvers meet.
+    // Resolvers find the delegation nearest to the apex first.
     const delegation = [...namesUpwards(name)].findLast((ancestor) => delegations.has(ancestor))
     if (delegation === undefined) continue
     if (name === delegation && (type === 'NS' || type === 'DS')) continue
@@ -97,7 +97,7 @@ export function conflictsWithin<T extends PlacedRecord>(records: Iterable<T>): {
     const atName = kept.get(record.name) ?? { firstOfType: new Map<RecordType, T>(), same: new Map<string, T>() }
     kept.set(record.name, atName)
     const same = atName.same.get(`${record.type} ${record.value}`)
-    // One record of each type stands for all of it, which keeps a name with many records from taking quadratic time.
+    // One record represents its type, so that a name with many records does not take quadratic time.
     const found = conflict({ ...record, id: undefined }, same ? [same] : atName.firstOfType.values())
     if (found) {
       conflicts.push({ record, conflict: found })

@@ -121,7 +121,7 @@ export function hostTarget(input: string, zone: string): Parsed<string> {
   if (name.value.startsWith('*'))
     return refused(`The target ${shown(input)} is a wildcard, which no record can point at.`)
   const labels = name.value.split('.')
-  // Half of those who write "mail" mean mail.example.com and half a top-level name: asking beats guessing.
+  // "mail" may mean mail.example.com or a top-level name, so it is refused instead of guessed.
   if (labels.length === 1) {
     return refused(
       `The target ${shown(input)} is not a full host name; write all of it, for example ${name.value}.${zoneName(zone)}.`,

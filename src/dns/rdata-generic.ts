@@ -88,7 +88,7 @@ export function isGeneric(fields: Field[]): boolean {
   return fields[0]?.raw === '\\#' && !fields[0].quoted
 }
 
-// Not canonical yet: the result is one more value for parseRdata to judge.
+// Not canonical yet: the result must still go through parseRdata.
 export function genericPresentation(type: RecordType, fields: Field[]): Parsed<string> {
   const texts = plainTexts(fields.slice(1), 1, Number.POSITIVE_INFINITY)
   if (!texts.ok) return texts

@@ -140,7 +140,7 @@ const kinds: ReadonlyMap<number, ParamKind> = new Map<number, ParamKind>([
       toWire(text) {
         const base64 = text.toString('latin1')
         const wire = Buffer.from(base64, 'base64')
-        // The decoder skips what it does not know, so only the way back shows that nothing was skipped.
+        // The decoder skips invalid characters, so encoding again shows whether any were skipped.
         if (wire.toString('base64') !== base64) return refused('The ech parameter is not valid base64.')
         return parsed(wire)
       },

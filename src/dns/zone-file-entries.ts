@@ -15,7 +15,7 @@ export type ZoneEntry = {
   problem: { line: number; detail: string } | null
 }
 
-// Two characters that no one begins a comment with by chance, then a name.
+// Two characters that are unlikely at the start of a comment, then a name.
 export const ownLinePrefix = ';@berth '
 
 const shownCharacters = 200
@@ -86,7 +86,7 @@ export function* zoneEntries(source: string): Generator<ZoneEntry> {
         const unreadable = read.problem ?? unreadableText(read.raw)
         if (unreadable) {
           fail(read.problem ?? `The text ${unreadable}.`)
-          // Whatever was open is lost with the broken field; the next line starts afresh.
+          // Open parentheses are dropped with the broken field; the next line starts a new entry.
           if (read.problem) openedAt.length = 0
         }
         fields.push({ raw: read.raw, quoted: read.quoted, adjacent: at === previousEnd })

@@ -1,4 +1,4 @@
-// Reads a zone file (RFC 1035, with BIND's habits) into records, and reports every line that gave none.
+// Reads a zone file (RFC 1035, with BIND's extensions) into records, and reports every line without a record.
 import type { Field } from './fields.ts'
 import { canonicalName, hostTarget, nameWithinZone } from './names.ts'
 import { type Parsed, parsed, refused, shown } from './parsed.ts'
@@ -22,7 +22,7 @@ export type LineDetail = { line: number; detail: string }
 export type ZoneFile = {
   records: ZoneFileRecord[]
   skipped: SkippedLine[]
-  // Lines that were imported otherwise than written.
+  // Lines that were imported with a change.
   notes: LineDetail[]
   errors: LineDetail[]
 }

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 /** Passed to spawn as it is. */
 export type Account = { uid: number; gid: number }
 
-// Ours holds secrets that are none of PostgreSQL's business, and PG* variables would bend its behaviour.
+// Our environment holds secrets that PostgreSQL must not get, and PG* variables would change its behaviour.
 export const ENVIRONMENT = { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C' }
 
 export function isRoot(): boolean {

@@ -1,4 +1,4 @@
-// Decides where the cluster lives: in the data directory, or for root, where the unprivileged account can reach it.
+// Decides where the cluster is: in the data directory, or for root, where the unprivileged account can reach it.
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { chmod, chown, lstat, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
@@ -59,18 +59,18 @@ async function followPointer(directory: string): Promise<string | undefined> {
   return path !== undefined && (await isOurs(path)) ? path : undefined
 }
 
-// A link, or a directory of another user, was put there by somebody else, which anyone can do in /tmp.
+// In /tmp, anyone can create a link or a directory of this name, so the type and the owner are checked.
 async function isOurs(path: string): Promise<boolean> {
   const found = await lstat(path).catch(() => undefined)
   return found?.isDirectory() === true && found.uid === 0
 }
 
-/** Really tries, as the account, what PostgreSQL will do: permissions, mounts and squashed owners all show here. */
+/** Tries, as the account, what PostgreSQL will do: finds problems of permissions, mounts and squashed owners. */
 async function canLiveIn(home: string, account: Account): Promise<boolean> {
   let attempt: string | undefined
   try {
     if ((await stat(home)).uid === 0) {
-      // The account may pass through to its cluster but not replace what root writes beside it.
+      // The account may traverse to its cluster, but not replace what root writes beside it.
       await chown(home, 0, account.gid)
       await chmod(home, 0o710)
     }
@@ -85,7 +85,7 @@ async function canLiveIn(home: string, account: Account): Promise<boolean> {
   }
 }
 
-// The name is random, so nobody can prepare it, and a deleted data directory can never find its old cluster again.
+// The name is random, so nobody can predict it, and a recreated data directory never finds an old cluster.
 async function openShelter(base: string, directory: string, account: Account): Promise<string | undefined> {
   const path = join(base, `berth-postgres-${randomBytes(16).toString('hex')}`)
   try {
@@ -106,8 +106,8 @@ async function openShelter(base: string, directory: string, account: Account): P
   return path
 }
 
-// Only those of this data directory, since another one may be missing merely because its disk is not mounted; that
-// does not happen to temporary directories, which tests leave behind by the dozen.
+// Only clusters of this data directory: another one may be missing because its disk is not mounted. That does not
+// happen to temporary directories, of which tests leave dozens behind.
 async function wipeAbandoned(base: string, directory: string, current: string): Promise<void> {
   for (const name of await readdir(base)) {
     const path = join(base, name)
@@ -115,7 +115,7 @@ async function wipeAbandoned(base: string, directory: string, current: string): 
     const owner = await readFile(backlinkIn(path), 'utf8').catch(() => '')
     const deleted = owner.startsWith(join(tmpdir(), '/')) && !(await exists(owner))
     if (owner !== directory && !deleted) continue
-    // Refused while a Berth whose data directory was deleted under it still runs.
+    // Fails while a Berth whose data directory was deleted still runs.
     const release = await claim(path).catch(() => undefined)
     if (release === undefined) continue
     try {

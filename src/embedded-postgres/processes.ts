@@ -1,4 +1,4 @@
-// Tells PostgreSQL servers and Berth processes apart from strangers that got the same pid, and ends orphaned servers.
+// Tells PostgreSQL servers and Berth processes from other processes with the same pid, and ends orphaned servers.
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
@@ -41,14 +41,14 @@ async function isServer(pid: number, data: string): Promise<boolean> {
   return found !== undefined && basename(found.program) === 'postgres' && found.names(data)
 }
 
-/** Ends a server that nobody supervises any more: fast, then immediate. */
+/** Ends a server without a supervisor: by fast shutdown, then by immediate shutdown. */
 export async function endServer(pid: number, data: string): Promise<void> {
   const startedMs = Date.now()
   while (await isServer(pid, data)) {
     const elapsedMs = Date.now() - startedMs
     if (elapsedMs > FAST_SHUTDOWN_MS + IMMEDIATE_SHUTDOWN_MS) throw new Error(`PostgreSQL process ${pid} does not end.`)
     try {
-      // Repeated, since a server that is only just starting may not listen to signals yet.
+      // Repeated, because a starting server may not handle signals yet.
       process.kill(pid, elapsedMs > FAST_SHUTDOWN_MS ? 'SIGQUIT' : 'SIGINT')
     } catch {
       return
@@ -57,7 +57,7 @@ export async function endServer(pid: number, data: string): Promise<void> {
   }
 }
 
-/** Makes way in a data directory whose last owner is known to be dead. */
+/** Ends an orphaned server in a data directory whose last owner is known to be dead. */
 export async function endOrphan(data: string): Promise<void> {
   const file = join(data, 'postmaster.pid')
   const read = async () => {
@@ -66,14 +66,14 @@ export async function endOrphan(data: string): Promise<void> {
   }
   let lock = await read()
   if (lock.text !== undefined && !(lock.pid > 0)) {
-    // Empty after a power cut, or this very moment being written by a dying predecessor.
+    // Empty after a power loss, or just being written by a server that is about to end.
     await delay(200)
     lock = await read()
     if (!(lock.pid > 0)) await rm(file, { force: true })
   }
   if (lock.text === undefined || !(lock.pid > 0)) return
   if (await isServer(lock.pid, data)) return endServer(lock.pid, data)
-  // The pid may by now belong to a stranger, at which PostgreSQL would refuse to start. Only the pid is replaced: the
+  // The pid may now belong to another process, and PostgreSQL would refuse to start. Only the pid is replaced: the
   // shared memory key further down still protects against backends that outlive a killed postmaster.
   const handle = await open(file, constants.O_WRONLY | constants.O_TRUNC | constants.O_NOFOLLOW)
   await handle.writeFile(lock.text.replace(/^\d+/, String(NO_PID)))
@@ -84,7 +84,7 @@ export async function endOrphan(data: string): Promise<void> {
 export async function claim(directory: string): Promise<() => Promise<void>> {
   const file = join(directory, 'owner')
   const draft = `${file}.${randomUUID()}`
-  // A pid alone would not do: in a restarted container Berth gets the pid it had before.
+  // A pid alone is not enough: in a restarted container Berth gets the same pid as before.
   const identity = `${process.pid} ${(await describeProcess(process.pid))?.startedAt}`
   await writeFile(draft, identity, { mode: 0o644, flag: 'wx' }).catch((cause: Error) => {
     throw new Error(`The database directory cannot be used: ${cause.message}.`, { cause })
@@ -98,7 +98,7 @@ export async function claim(directory: string): Promise<() => Promise<void>> {
       }
       const taken = `${draft}.taken`
       await rename(file, taken).catch(() => undefined)
-      // Another starter may have replaced the dead claim between our look and our rename: give it back.
+      // Another process may have replaced the dead claim between our read and our rename: restore it.
       if ((await readFile(taken, 'utf8').catch(() => held)) !== held) await linkIfFree(taken, file)
       await rm(taken, { force: true })
     }

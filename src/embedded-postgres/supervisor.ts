@@ -1,4 +1,4 @@
-// Runs a PostgreSQL program out of the terminal's reach, and so that it never outlives this process.
+// Runs a PostgreSQL program detached from the terminal's signals, which never outlives this process.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
@@ -6,9 +6,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Account, ENVIRONMENT } from './account.ts'
 import { endServer } from './processes.ts'
 
-// The shell waits on a pipe that only this process holds open, so even kill -9 of us ends the server: fast, and after
-// 10 s immediate. The server alone keeps descriptor 3, whose end therefore means that its last process is gone. The
-// sleep is ended with its subshell, so that nothing is left behind.
+// The shell waits on a pipe that only this process holds open, so even kill -9 of this process ends the server: by fast
+// shutdown, and after 10 s by immediate shutdown. Only the server keeps descriptor 3, so its end means that the last
+// process is gone. The sleep is killed with its subshell, so that no process is left.
 const SCRIPT = `
 "$@" </dev/null &
 server=$!
@@ -67,9 +67,9 @@ export async function supervise(options: {
     const lifeOver = ended.then(() => leash.destroy())
     const [code] = await exit
     leash.destroy()
-    // Killed supervisors take nobody with them.
+    // A killed supervisor does not end its server.
     if (pid > 0) await endServer(pid, options.data)
-    // Not for ever: a backend that is busy computing does not see that its killed postmaster is gone.
+    // Bounded: a busy backend does not notice that its postmaster was killed.
     await Promise.race([lifeOver, delay(5_000, undefined, { ref: false })])
     life.destroy()
     return code ?? undefined

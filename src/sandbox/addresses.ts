@@ -1,29 +1,12 @@
-// Decides which hosts a sandboxed command may reach, and which of their addresses never.
+// Decides which hosts a sandboxed command may reach, and which addresses it must never reach.
 import { promises as dns, type LookupAddress } from 'node:dns'
 import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import { inwardIpv4 } from '../platform/public-address.ts'
 import type { Network } from './command.ts'
 
-/**
- * Everything that leads to this machine, its network or its cloud's metadata service: for the proxy, the resolver and
- * the rules of a namespace. Ranges for documentation are not here: nothing of ours listens there, and closed test
- * networks use them for their registry mirror.
- */
-export const INWARD_IPV4 = [
-  ['0.0.0.0', 8],
-  ['10.0.0.0', 8],
-  ['100.64.0.0', 10],
-  ['127.0.0.0', 8],
-  // Where Azure's machines find the one they run on, although the address looks public.
-  ['168.63.129.16', 32],
-  ['169.254.0.0', 16],
-  ['172.16.0.0', 12],
-  ['192.0.0.0', 24],
-  ['192.168.0.0', 16],
-  ['198.18.0.0', 15],
-  ['224.0.0.0', 3],
-] as const
-
+// Documentation ranges are not refused: nothing of the platform listens there, and closed networks use them for a
+// mirror of the package registry.
 const INWARD_IPV6 = [
   ['::', 96],
   ['64:ff9b::', 96],
@@ -36,24 +19,24 @@ const INWARD_IPV6 = [
 ] as const
 
 const inward = new BlockList()
-for (const [network, prefix] of INWARD_IPV4) inward.addSubnet(network, prefix, 'ipv4')
+for (const [network, prefix] of inwardIpv4) inward.addSubnet(network, prefix, 'ipv4')
 for (const [network, prefix] of INWARD_IPV6) inward.addSubnet(network, prefix, 'ipv6')
 
 const familyOf = (address: string) => (isIP(address) === 4 ? 'ipv4' : 'ipv6')
 
-/** Private, loopback, link-local, multicast or a disguise of such an address; BlockList unwraps ::ffff:a.b.c.d. */
+/** Private, loopback, link-local or multicast, or an address that embeds one; BlockList unwraps ::ffff:a.b.c.d. */
 export function leadsInward(address: string): boolean {
   return isIP(address) === 0 || inward.check(address, familyOf(address))
 }
 
-/** What a sandbox may not reach: the ranges above and every address of the platform, public as these may be. */
+/** What a sandbox may not reach: the ranges above and every address of the platform, even public ones. */
 export type Boundary = {
   /** Addresses of the platform that are in none of the ranges. */
   own: string[]
   crosses(address: string): boolean
 }
 
-/** Reads the machine's interfaces anew, for addresses come and go. */
+/** Reads the machine's interfaces each time, because their addresses change. */
 export function readBoundary(configured: readonly string[]): Boundary {
   const interfaces = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
   const all = [...interfaces.map(({ address }) => address), ...configured]
@@ -67,7 +50,7 @@ export type Target = { host: string; port: number }
 
 export type Destination = { addresses: LookupAddress[] } | { refused: string }
 
-/** The host of a `host:port`, lower case, without brackets or final dot; undefined when it is none. */
+/** Parses `host:port`; the host in lower case, without brackets or final dot. Undefined if invalid. */
 export function readTarget(text: string, defaultPort?: number): Target | undefined {
   const [, bracketed, plain, digits] = /^(?:\[([0-9a-f:.]+)\]|([^\s:/@[\]]+))(?::(\d{1,5}))?$/i.exec(text) ?? []
   const port = digits === undefined ? defaultPort : Number(digits)
@@ -91,13 +74,13 @@ export function readList(texts: readonly string[]): Target[] {
 }
 
 export type Lookups = {
-  /** For listed hosts, which whoever runs Berth chose. */
+  /** For listed hosts, which the operator chose. */
   listed?: (host: string) => Promise<LookupAddress[]>
   /** For all others. */
   others: (host: string) => Promise<LookupAddress[]>
 }
 
-/** Answers where a connection goes: the caller connects to these addresses, for the name may change meanwhile. */
+/** Resolves the target of a connection: the caller connects to these addresses, because the name may change. */
 export function egressRules(
   network: Network,
   { crosses }: Boundary,

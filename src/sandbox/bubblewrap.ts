@@ -1,23 +1,23 @@
-// The driver for production: every run in namespaces of its own, made by bubblewrap.
+// The driver for production: bubblewrap runs every command in its own namespaces.
 import { randomBytes } from 'node:crypto'
 import { access, chmod, chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { startCleanup } from './cleanup.ts'
 import { type Network, type Sandbox, SandboxError, type SandboxedCommand, type SandboxedProcess } from './command.ts'
 import { openControlGroups } from './control-groups.ts'
 import { inheritedDescriptors } from './descriptors.ts'
 import { duIn } from './disk.ts'
 import { FORWARDER } from './forwarder.ts'
-import { startJanitor } from './janitor.ts'
 import { ETC, systemMounts } from './mounts.ts'
+import type { SandboxOptions } from './options.ts'
 import { type Host, runInBubblewrap } from './run.ts'
-import type { SandboxOptions } from './sandbox.ts'
 import { seccompFilter } from './seccomp.ts'
 import { find, findNamespaceTools, findTools } from './tools.ts'
 
-// Not root, so that whoever breaks out is nobody; not `nobody`, whose processes and files are others'. Debian and
-// systemd leave the number unused, and it is below 65536, where the ids of most containers end. What serves a sandbox's
-// network has the next one: whoever breaks out must not get hold of that either.
+// Not root, so that a command that escapes has no rights; not `nobody`, which other programs use. Debian and systemd
+// leave this id unused, and it is below 65536, where the ids of most containers end. The helpers of a sandbox's
+// network have the next id, so that an escaped command cannot control them either.
 const UNUSED_ID = 61_000
 
 export async function openBubblewrap(options: SandboxOptions): Promise<Sandbox> {
@@ -28,7 +28,7 @@ export async function openBubblewrap(options: SandboxOptions): Promise<Sandbox> 
   const runDirectory = await makeRunDirectory(options.runDirectory ?? (root ? '/run' : tmpdir()))
   const name = `berth-${process.pid}-${randomBytes(4).toString('hex')}`
   const groups = options.controlGroups === false ? undefined : await openControlGroups(name)
-  const janitor = startJanitor(runDirectory, groups?.directories ?? [])
+  const cleanup = startCleanup(runDirectory, groups?.directories ?? [])
   const system = await systemMounts()
   const user = root ? (options.user ?? { uid: UNUSED_ID, gid: UNUSED_ID }) : null
   const network = await findNamespaceTools(options.searchPath)
@@ -60,7 +60,7 @@ export async function openBubblewrap(options: SandboxOptions): Promise<Sandbox> 
   }
   const close = async () => {
     await Promise.all([...running].map((one) => one.kill()))
-    await janitor.finish()
+    await cleanup.finish()
   }
   try {
     await makeDirectory(join(runDirectory, 'probe'))
@@ -76,7 +76,7 @@ export async function openBubblewrap(options: SandboxOptions): Promise<Sandbox> 
   }
 }
 
-/** Everybody may pass through: bubblewrap, as another user, looks for its mounts here. Nobody may list it. */
+/** Mode --x for others: bubblewrap, as another user, finds its mounts here, but cannot list them. */
 async function makeRunDirectory(parent: string): Promise<string> {
   const directory = await mkdtemp(join(parent, 'berth-'))
   await chmod(directory, 0o711)
@@ -113,7 +113,7 @@ function warningOf({ groups, user, seccomp }: Host, networkFault: string | null)
 
 type Run = Sandbox['run']
 
-/** Whether it works is a matter of kernel settings, seccomp filters and security modules: only trying tells. */
+/** Runs a command, because kernel settings, seccomp filters or security modules may all prevent it. */
 async function probe(run: Run, runDirectory: string): Promise<void> {
   await access('/usr/bin/setpriv').catch(() => {
     throw new SandboxError('setpriv is not installed (Debian: apt install util-linux).')
@@ -122,7 +122,7 @@ async function probe(run: Run, runDirectory: string): Promise<void> {
   if (exit.code !== 0) throw new SandboxError(`bubblewrap does not work here: ${output.trim() || JSON.stringify(exit)}`)
 }
 
-/** What keeps sandboxes from a network of their own, or null; it never fails the sandbox. */
+/** Why sandboxes cannot have their own network, or null; it never fails the sandbox. */
 async function probeNetwork(run: Run, { namespaces, runDirectory }: Host): Promise<string | null> {
   if (namespaces === null) return null
   const { exit, output } = await attempt(run, runDirectory, { reach: 'public', private: [] }).catch((error: Error) => ({

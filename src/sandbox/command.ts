@@ -1,4 +1,4 @@
-// What is asked of a sandbox and what comes back; the same for every driver.
+// The interface of a sandbox, the same for every driver.
 import type { Readable } from 'node:stream'
 
 export type Sandbox = {
@@ -16,36 +16,45 @@ export type SandboxedCommand = {
   /** The program and its arguments, e.g. ['/bin/sh', '-c', 'npm run build']. */
   argv: string[]
   /**
-   * Appears at /build. Whatever a command left in it is for sandboxes alone: the host opens no path below it. To be
-   * written to, it was made by `makeDirectory`.
+   * Mounted at /build. Only sandboxes read what a command left in it: the host opens no path below it. If it is
+   * writable, it must be made by `makeDirectory`.
    */
   workTree: string
-  /** Whether the command may write to the work tree; true unless told otherwise. */
+  /** Whether the command may write to the work tree; default true. */
   writable?: boolean
   /** Relative to the work tree. */
   cwd?: string
-  /** All of it: only PATH and HOME where they are absent, PWD, and with network or listen what these need are added. */
+  /** The whole environment. Added are only PATH and HOME if absent, PWD, and what network or listen need. */
   environment: Record<string, string>
   /** Further host paths, never writable. */
   readOnly?: { host: string; inside: string }[]
-  /** Further writable mounts, made by `makeDirectory`; they lie in no tree that sandboxed commands can write. */
-  caches?: { host: string; inside: string }[]
+  /** Further writable mounts, made by `makeDirectory`, outside of trees that sandboxed commands can write to. */
+  caches?: Cache[]
+  /** The whole standard input; empty without it. The sandbox opens before it is known. */
+  input?: Promise<string>
   limits: Limits
   /** What is reachable; null or absent: no network at all. */
   network?: Network | null
-  /** For servers: the command is told PORT, listens there, and `address` says how the host reaches it. */
+  /** For servers: the command gets PORT and listens there; `address` says how the host reaches it. */
   listen?: { port?: number } | null
   onOutput(stream: 'stdout' | 'stderr', chunk: Buffer): void
-  /** Takes standard output in place of `onOutput`, at the pace at which it is read. */
+  /** Receives standard output instead of `onOutput`, with backpressure. */
   readStdout?(stdout: Readable): void
+}
+
+export type Cache = {
+  host: string
+  inside: string
+  /** Nothing is in it yet, so its size need not be measured before the run. */
+  empty?: boolean
 }
 
 export type Limits = {
   memoryMb: number
-  /** Threads count too, as in Linux's own limits: Node alone has eleven. */
+  /** Threads count too, as in Linux's own limits: a Node process has eleven. */
   processes: number
   cpus?: number
-  /** Of the work tree as a whole and of what a run adds to its caches. */
+  /** Limit for the whole work tree plus what a run adds to its caches. */
   diskMb?: number
   /** Infinity for servers. */
   timeoutMs: number
@@ -53,14 +62,14 @@ export type Limits = {
 
 export type Network = {
   /**
-   * `public`: the internet over TCP and UDP by name, and nothing inward; where this machine cannot make such a network,
-   * what an HTTP proxy reaches of it. `registry`: the listed hosts alone, by an HTTP proxy that npm, git and curl take;
-   * Node's own fetch takes it with NODE_USE_ENV_PROXY=1, which costs every Node process 60 ms at its start.
+   * `public`: the internet over TCP and UDP, but no internal address; if this machine cannot make such a network, only
+   * by an HTTP proxy. `registry`: only the listed hosts, by an HTTP proxy that npm, git and curl use; Node's own fetch
+   * uses it with NODE_USE_ENV_PROXY=1, which costs every Node process 60 ms at its start.
    */
   reach: 'public' | 'registry'
   /**
-   * `host:port`, without a port 80 and 443, that may have private addresses: the package registry and the repository
-   * host of this installation. With `public`, npm and git reach such a one by the proxy.
+   * `host:port` (without a port: 80 and 443) that may have private addresses: the package registry and the repository
+   * host of this installation. With `public`, npm and git reach them by the proxy.
    */
   private: string[]
 }
@@ -69,13 +78,13 @@ export type Address = { socketPath: string } | { host: string; port: number }
 
 export type StopReason = 'timeout' | 'memory' | 'killed' | 'disk'
 
-/** A shell's 128 + n is told as code and as signal n; code is null when the command did not end by itself. */
+/** A shell's 128 + n is reported as code and as signal n; code is null if the command did not end by itself. */
 export type Exit = { code: number | null; signal: NodeJS.Signals | null; reason: 'exit' | StopReason }
 
 export type SandboxedProcess = {
   /** Settles when the last process is gone; rejects with SandboxError when the command could not be started. */
   exited: Promise<Exit>
-  /** Spread into http.request or net.connect; null without `listen`. Known before the command listens. */
+  /** To spread into http.request or net.connect; null without `listen`. Known before the command listens. */
   address: Promise<Address | null>
   /** SIGTERM to the command, SIGKILL to all of it after a second; resolves when the last process is gone. */
   kill(): Promise<void>

@@ -1,13 +1,15 @@
-// What holds the processes of a command together where no sandbox does, so that all of them end.
+// Tracks all processes of a command that runs without a sandbox, so that all of them can be ended.
 import type { ChildProcess } from 'node:child_process'
 import type { Readable } from 'node:stream'
 
 export type Containment = {
   way: 'pid-namespace' | 'marker'
-  /** How processes are held and which escape, for the log. */
+  /** How processes are tracked and which can escape, for the log. */
   note: string
-  start(argv: string[], place: { cwd: string; environment: Record<string, string> }): Contained
+  start(argv: string[], place: Place): Contained
 }
+
+export type Place = { cwd: string; environment: Record<string, string>; stdin: 'ignore' | 'pipe' }
 
 export type Contained = {
   child: ChildProcess & { stdout: Readable; stderr: Readable }
@@ -25,7 +27,7 @@ export function signal(pid: number, name: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, name)
   } catch {
-    // Nobody is there any more.
+    // The process has ended.
     return false
   }
 }

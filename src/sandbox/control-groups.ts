@@ -1,4 +1,4 @@
-// Limits of memory, processes and processor time by Linux control groups, version 2 or 1, whichever governs here.
+// Limits memory, processes and CPU time by Linux control groups, version 2 or 1, whichever is active.
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -6,16 +6,16 @@ import { type Limits, SandboxError } from './command.ts'
 
 export type ControlGroups = {
   version: 1 | 2
-  /** One for every hierarchy; the groups of the runs are in them. */
+  /** One for each hierarchy; the groups of the runs are below them. */
   directories: string[]
   create(name: string, limits: Limits): Promise<ControlGroup>
 }
 
 export type ControlGroup = {
-  /** A process that writes 0 into each of these is in the group, and so is all that it starts. */
+  /** A process that writes 0 into each of these joins the group, with all its later children. */
   entrances: string[]
   ranOutOfMemory(): Promise<boolean>
-  /** Kills whoever is still in it. */
+  /** Kills all processes in the group. */
   remove(): Promise<void>
 }
 
@@ -39,13 +39,13 @@ const VERSION_1: Record<string, Hierarchy['settings']> = {
 const version2 = ({ memoryMb, processes, cpus }: Limits): Setting[] => [
   ['memory.max', bytes(memoryMb)],
   ['memory.swap.max', '0', 'optional'],
-  // A build whose compiler was killed cannot succeed: all of it ends at once.
+  // A build whose compiler was killed cannot succeed, so the whole group is killed.
   ['memory.oom.group', '1', 'optional'],
   ['pids.max', String(processes)],
   ...(cpus ? [['cpu.max', `${quota(cpus)} ${PERIOD_US}`, 'optional'] satisfies Setting] : []),
 ]
 
-/** Undefined where no group can be made: not Linux, not delegated, or a read-only mount as in plain containers. */
+/** Undefined if no group can be made: not Linux, not delegated, or a read-only mount as in plain containers. */
 export async function openControlGroups(name: string, self = '/proc/self'): Promise<ControlGroups | undefined> {
   const mounts = await readMounts(self).catch(() => [])
   const version = mounts.some(({ type, controllers }) => type === 'cgroup2' && controllers.includes('memory')) ? 2 : 1
@@ -83,14 +83,14 @@ async function readMounts(self: string): Promise<Mount[]> {
             .some((controller) => controllers.includes(controller)),
     )
     const path = membership?.split(':').slice(2).join(':') ?? '/'
-    // A container may see only a part of the hierarchy, mounted as if it were the top.
+    // A container may see only a part of the hierarchy, mounted as its root.
     const below = path.startsWith(root === '/' ? '/' : `${root}/`) || path === root ? path.slice(root.length) : ''
     mounts.push({ type, controllers, top, own: join(top, root === '/' ? path : below) })
   }
   return mounts
 }
 
-/** Below the group this process is in, so that whatever limits Berth as a whole also holds for what it runs. */
+/** Below the group of this process, so that limits of Berth also apply to the commands it runs. */
 async function openVersion1(mounts: Mount[], name: string): Promise<Hierarchy[] | undefined> {
   const hierarchies: Hierarchy[] = []
   for (const [controller, settings] of Object.entries(VERSION_1)) {
@@ -112,8 +112,8 @@ async function openVersion1(mounts: Mount[], name: string): Promise<Hierarchy[] 
 }
 
 /**
- * A group of version 2 that has processes cannot limit groups below it, so after our own come its parent (what systemd
- * delegates with DelegateSubgroup=, or the slice of a service) and the top.
+ * A version 2 group with processes cannot limit groups below it, so after our own group its parent (what systemd
+ * delegates with DelegateSubgroup=, or the slice of a service) and the root are tried.
  */
 async function openVersion2(mounts: Mount[], name: string): Promise<Hierarchy[] | undefined> {
   const { own, top } = mounts.find(({ type }) => type === 'cgroup2')!
@@ -189,6 +189,6 @@ function killQuietly(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It ended meanwhile.
+    // The process ended meanwhile.
   }
 }

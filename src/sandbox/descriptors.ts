@@ -1,12 +1,13 @@
-// Finds descriptors that whoever started Berth left open, and keeps them from the programs that we start.
+// Finds descriptors that Berth inherited, and keeps them from the programs it starts.
 import { type ChildProcess, type IOType, type SpawnOptions, spawn } from 'node:child_process'
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
+import type { Writable } from 'node:stream'
 
 const CLOSE_ON_EXEC = 0o2000000
 
 export type Stdio = (IOType | number)[]
 
-/** Node opens its own so that they are closed, but does not look far for inherited ones. */
+/** Node opens its own descriptors close-on-exec, but does not find all inherited ones. */
 export function inheritedDescriptors(): number[] {
   return readdirSync('/proc/self/fd')
     .map(Number)
@@ -23,7 +24,17 @@ function isClosedOnExec(fd: number): boolean {
   }
 }
 
-/** Starts a program that gets no descriptor but those in `stdio`, and only what is safe of our environment. */
+/** Writes the text to the pipe and ends it; only ends it if the promise rejects. */
+export function feed(pipe: Writable, text: Promise<string>): void {
+  // The pipe breaks if the program fails early; its exit code reports that.
+  pipe.on('error', () => {})
+  text.then(
+    (text) => pipe.end(text),
+    () => pipe.end(),
+  )
+}
+
+/** Starts a program with only the descriptors in `stdio`, and with a minimal environment. */
 export function spawnClean(
   argv: string[],
   stdio: Stdio,
@@ -33,7 +44,7 @@ export function spawnClean(
   const all = [...stdio]
   const covered = inherited.filter((fd) => fd >= all.length)
   const nothing = covered.length === 0 ? undefined : openSync('/dev/null', 'r')
-  // What is ignored beyond the first three is left alone, so only the covered ones are there at all.
+  // Node does not open 'ignore' beyond the first three, so only the covered ones are opened.
   for (const fd of covered) {
     while (all.length < fd) all.push('ignore')
     all[fd] = nothing!

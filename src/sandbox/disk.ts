@@ -1,7 +1,8 @@
-// Watches how much a run writes, since plain directories have no quota of their own.
+// Watches how much a run writes, because plain directories have no quota.
 import { execFile } from 'node:child_process'
 import { statfs } from 'node:fs/promises'
 import { clearTimeout, setTimeout } from 'node:timers'
+import type { Cache } from './command.ts'
 
 export type DiskWatch = {
   /** Measures now. */
@@ -10,24 +11,25 @@ export type DiskWatch = {
 }
 
 const TICK_MS = 200
-// A walk of a large node_modules takes 0.1-0.3 s of a core, so it is made when it could matter, and otherwise ever more
-// rarely: a server that writes nothing runs for months.
+// A walk of a large node_modules takes 0.1-0.3 s of a core, so it is made only if the limit may be reached, and
+// otherwise less and less often: a server that writes nothing runs for months.
 const WALK_EVERY_MS = { first: 5000, last: 300_000 }
 const REST_PER_WALK = 5
-// A tree that cannot be walked in this time is measured by the file system's own count alone.
+// A tree that cannot be walked in this time is measured only by the file system's usage.
 const WALK_TIMEOUT_MS = 120_000
-// An empty file is no bytes for du, but an inode and an entry in its directory.
+// du counts no bytes for an empty file, but it takes an inode and a directory entry.
 const INODE_KB = 1
 
-/** The tree counts as a whole, the caches by what they grow: they are full already when a project builds again. */
+/** The tree counts in full, caches only by their growth: they are not empty when a project builds again. */
 export function watchDisk(
-  paths: { tree: string; caches: string[] },
+  { tree, caches }: { tree: string; caches: readonly Pick<Cache, 'host' | 'empty'>[] },
   limitMb: number,
   onExceeded: () => void,
   du: Du = runDu,
 ): DiskWatch {
   const limitKb = limitMb * 1024
-  let baseKb: number | undefined
+  const paths = [tree, ...caches.map(({ host }) => host)]
+  let baseKb = caches.every(({ empty }) => empty) ? 0 : undefined
   let usedKb = 0
   let hidden = false
   let timer: NodeJS.Timeout | undefined
@@ -39,12 +41,12 @@ export function watchDisk(
 
   async function walk(): Promise<boolean> {
     const started = Date.now()
-    takenKb = await takenOf(paths.tree)
-    const found = await measure(du, [paths.tree, ...paths.caches])
-    const caches = found.kb.slice(1).reduce((sum, kb) => sum + kb, 0)
-    baseKb ??= caches
+    takenKb = await takenOf(tree)
+    const found = await measure(du, paths)
+    const cachesKb = found.kb.slice(1).reduce((sum, kb) => sum + kb, 0)
+    baseKb ??= cachesKb
     const before = usedKb
-    usedKb = (found.kb[0] ?? 0) + caches - baseKb
+    usedKb = (found.kb[0] ?? 0) + cachesKb - baseKb
     everyMs = usedKb === before ? Math.min(2 * everyMs, WALK_EVERY_MS.last) : WALK_EVERY_MS.first
     hidden ||= found.hidden
     const now = Date.now()
@@ -53,16 +55,18 @@ export function watchDisk(
     return hidden || usedKb > limitKb
   }
 
-  /** The file system's own count costs nothing: while it has not grown by what is left, the limit is not reached. */
+  /** The file system's usage is cheap to read: until it grows by what is left, the limit cannot be reached. */
   async function tick(): Promise<void> {
-    const grownKb = (await takenOf(paths.tree)) - takenKb
+    const grownKb = (await takenOf(tree)) - takenKb
     const now = Date.now()
     const due = now >= dueAt || (now >= restUntil && grownKb > (limitKb - usedKb) / 2)
     if (due && (await walk()) && !stopped) return onExceeded()
     if (!stopped) timer = setTimeout(() => void tick().catch(() => {}), TICK_MS).unref()
   }
 
-  void tick().catch(() => {})
+  // Caches that are not empty are measured before the run adds to them. Otherwise this can wait: most runs are short.
+  if (baseKb === undefined) void tick().catch(() => {})
+  else timer = setTimeout(() => void tick().catch(() => {}), TICK_MS).unref()
   return {
     exceeded: () => walk().catch(() => false),
     stop() {
@@ -77,13 +81,13 @@ async function takenOf(path: string): Promise<number> {
   return ((blocks - bfree) * bsize) / 1024 + (files - ffree) * INODE_KB
 }
 
-/** Kilobytes, then inodes of each directory, a line each; what it complains of is in `stderr`. */
+/** Kilobytes, then inodes of each directory, a line each; errors are in `stderr`. */
 export type Du = (directories: string[]) => Promise<{ stdout: string; stderr: string }>
 
 // One shell for both counts. It follows no link, and stays on the file system it begins on.
 const DU_SCRIPT = 'nice du -s -x -k "$@"; nice du -s -x --inodes "$@"'
 
-/** By du, in a process of its own: the walk would hold up the event loop and its thread pool. */
+/** By du, in a separate process: the walk would block the event loop and its thread pool. */
 function startDu(program: string, argv: string[]): ReturnType<Du> {
   const options = {
     env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' },
@@ -92,17 +96,17 @@ function startDu(program: string, argv: string[]): ReturnType<Du> {
     killSignal: 'SIGKILL',
   } as const
   return new Promise((resolve) => {
-    // Files vanish during the walk, so its exit code says nothing.
+    // Files may vanish during the walk, so the exit code is ignored.
     execFile(program, argv, options, (_error, stdout, stderr) => resolve({ stdout, stderr }))
   })
 }
 
 const runDu: Du = (directories) => startDu('/bin/sh', ['-c', DU_SCRIPT, 'du', ...directories])
 
-/** By bubblewrap: the walk over what a command wrote sees nothing of the host but that, and can change none of it. */
+/** By du in bubblewrap: the walk sees only the measured directories of the host, and cannot change them. */
 export function duIn(bwrap: string, system: string[], root: boolean): Du {
   const apart = ['--unshare-ipc', '--unshare-pid', '--unshare-net', '--unshare-uts', '--unshare-cgroup-try']
-  // Root stays root, or a directory that a command closed to others would be closed to the walk too.
+  // Root stays root, because a command may have made a directory unreadable to others.
   const user = root ? ['--cap-drop', 'ALL', '--cap-add', 'CAP_DAC_READ_SEARCH'] : ['--unshare-user']
   const isolation = [...apart, ...user, '--die-with-parent', '--new-session', ...system]
   return (directories) => {
@@ -120,7 +124,7 @@ async function measure(du: Du, paths: string[]): Promise<{ kb: number[]; hidden:
     .map((line) => Number.parseInt(line, 10))
   return {
     kb: paths.map((_, index) => (numbers[index] ?? 0) + (numbers[paths.length + index] ?? 0) * INODE_KB),
-    // Without root, a directory that its owner closed to himself would hide what is in it.
+    // Without root, a command can hide files in a directory that it made unreadable.
     hidden: stderr.includes('Permission denied'),
   }
 }

@@ -1,4 +1,4 @@
-// A way out of a sandbox: an HTTP proxy behind a unix socket, one per run, with a list of hosts or for every public one.
+// Network access for a sandbox: an HTTP proxy on a unix socket, one per run, for listed or all public hosts.
 import type { LookupAddress } from 'node:dns'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { connect, type LookupFunction, type Socket } from 'node:net'
@@ -8,7 +8,7 @@ import type { Network } from './command.ts'
 
 export type EgressProxy = { close(): Promise<void> }
 
-// A build opens some dozens; more only costs the host its descriptors.
+// A build opens some dozens; the bound protects the descriptors of the host.
 const MAX_CONNECTIONS = 256
 const CONNECT_TIMEOUT_MS = 30_000
 const HOP_BY_HOP = [
@@ -90,7 +90,7 @@ export async function openEgress(
       try {
         outgoing.writeHead(response.statusCode!, withoutHops(response.headers))
       } catch {
-        // Node reads a status such as 099 and does not write it.
+        // Node parses a status such as 099, but refuses to write it.
         response.destroy()
         return answer({ status: 502, text: `${url!.host} gave an answer that is not HTTP.` })
       }
@@ -104,7 +104,7 @@ export async function openEgress(
 
   const server = createServer((incoming, outgoing) => void forward(incoming, outgoing).catch(() => outgoing.destroy()))
   server.maxConnections = MAX_CONNECTIONS
-  // Uploads and slow registries take their time; the run's own deadline bounds them.
+  // Uploads and slow registries may take long; the run's own deadline bounds them.
   server.requestTimeout = 0
   server.on('connection', (socket: Socket) => track(socket))
   server.on(
@@ -124,7 +124,7 @@ export async function openEgress(
 function refuse(socket: Duplex, { status, text }: Refusal): void {
   if (!socket.writable) return
   const body = `${text}\n`
-  // In the reason phrase too: npm and others show nothing else of a refused CONNECT.
+  // In the reason phrase too: npm and others show only that for a refused CONNECT.
   const phrase = text.replace(/[^\x20-\x7e]/g, '?')
   const headers = `Content-Type: text/plain\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close`
   socket.end(`HTTP/1.1 ${status} ${phrase}\r\n${headers}\r\n\r\n${body}`)

@@ -1,13 +1,13 @@
-// The rules of a sandbox's network namespace, in the language of nftables.
+// The nftables rules of a sandbox's network namespace.
 import { isIPv4 } from 'node:net'
-import { INWARD_IPV4 } from './addresses.ts'
+import { inwardIpv4 } from '../platform/public-address.ts'
 
 /**
- * Outward packets alone are judged, since nothing comes in that was not asked for. Refused, not dropped: a build that
- * asks for a private address is told at once. IPv6 goes nowhere, so that this list of ranges is the only one.
+ * Only outgoing packets are filtered, because only replies come in. Rejected, not dropped, so that a connection to a
+ * private address fails at once. All IPv6 is rejected, so that this list of ranges suffices.
  */
 export function firewallRules(own: readonly string[]): string {
-  const ranges = INWARD_IPV4.map(([network, prefix]) => `${network}/${prefix}`)
+  const ranges = inwardIpv4.map(([network, prefix]) => `${network}/${prefix}`)
   const addresses = own.filter(isIPv4)
   const refusals = [ranges, addresses].filter((set) => set.length > 0)
   return `table inet berth {

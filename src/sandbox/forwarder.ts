@@ -1,6 +1,6 @@
-// The program that joins a sandbox's private loopback to sockets of the host; it runs inside, as parent of the command.
+// The program that connects a sandbox's loopback to sockets of the host; it runs inside, as parent of the command.
 
-/** Where the proxy appears in the sandbox; the network is private, so it collides only with the command itself. */
+/** Port of the proxy in the sandbox; the network is private, so only the command itself could use it too. */
 export const PROXY_PORT = 43128
 
 export type ForwarderPlan = {
@@ -9,9 +9,9 @@ export type ForwarderPlan = {
   /** Path of the proxy's socket, or null. */
   egress: string | null
   proxyPort: number
-  /** Path of the resolver's socket, or null; it speaks DNS as over TCP. */
+  /** Path of the resolver's socket, or null; it uses the TCP format of DNS. */
   resolver: string | null
-  /** Where the command will listen, or null; connections come by descriptor LISTENER_FD. */
+  /** Port where the command will listen, or null; connections are accepted on descriptor LISTENER_FD. */
   listenPort: number | null
 }
 
@@ -19,8 +19,8 @@ export const PLAN_FD = 5
 export const LISTENER_FD = 6
 
 /**
- * Plain JavaScript, for it is not part of the compiled program. The plan comes by descriptor: in the environment the
- * command's NODE_OPTIONS would apply to this program as well. Nothing here is trusted: the command has the same user.
+ * Plain JavaScript, because it is not part of the compiled program. The plan comes by descriptor: in the environment,
+ * the command's NODE_OPTIONS would apply to this program as well. It is not trusted: the command has the same user.
  */
 export const FORWARDER = `
 const net = require('node:net')

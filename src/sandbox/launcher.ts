@@ -1,29 +1,31 @@
 // Starts bubblewrap so that limits, user and mounts are in place before anything untrusted runs.
 import type { ChildProcess } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
-import { type Stdio, spawnClean } from './descriptors.ts'
+import { feed, type Stdio, spawnClean } from './descriptors.ts'
 import { PLAN_FD } from './forwarder.ts'
 import type { MountPlan } from './mounts.ts'
 
 export type Launch = {
   bwrap: string
   argv: string[]
-  /** Options for bubblewrap; they may hold secrets, so they are not put where `ps` shows them. */
+  /** Options for bubblewrap; they may hold secrets, so they are passed where `ps` does not show them. */
   options: string[]
   mounts: MountPlan
   /** Set when this process is root. */
   drop: { uid: number; gid: number; stage: string } | null
-  /** A command that starts another in the network it is to have; empty: bubblewrap makes that. */
+  /** Command prefix that enters the network namespace; empty: bubblewrap makes one. */
   enter: string[]
   /** Control groups to enter. */
   entrances: string[]
-  /** Settings of prlimit for all of it, bubblewrap included. */
+  /** Options of prlimit for all processes, including bubblewrap. */
   resourceLimits: string[]
   /**
-   * For the forwarder, which waits for it and ends if it is rejected; a listener only with a plan, whose descriptor is
-   * the one before.
+   * For the forwarder, which waits for it and exits if it rejects. A listener needs a plan; the plan's descriptor is
+   * the one before the listener's.
    */
   plan: Promise<string> | null
+  /** For the command. */
+  input: Promise<string> | null
   listener: number | null
   /** Descriptors to cover. */
   inherited: number[]
@@ -33,7 +35,7 @@ export type Launch = {
 
 const STATUS_FD = 3
 const OPTIONS_FD = 4
-// Opened by the shell itself, over whatever was there; the highest that a plain shell can name.
+// Opened by the shell, replacing any inherited one; the highest number that a POSIX shell supports.
 const SECCOMP_FD = 9
 
 const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
@@ -43,7 +45,7 @@ function script(launch: Launch): string {
   const { drop, mounts } = launch
   const lines = ['set -e']
   if (drop !== null) {
-    // In a mount namespace of its own: nothing of this is seen by the host, and it ends with the run.
+    // In its own mount namespace: invisible to the host, and removed when the run ends.
     lines.push(`mount -t tmpfs -o mode=0711 berth ${quote(drop.stage)}`, `cd ${quote(drop.stage)}`)
     for (const [index, path] of mounts.staged.entries()) {
       const from = quote(path)
@@ -52,10 +54,10 @@ function script(launch: Launch): string {
     lines.push('cd /')
   }
   for (const file of launch.entrances) lines.push(`echo 0 > ${quote(file)}`)
-  // When the whole machine runs out of memory, it is the build that goes, not the server.
+  // If the whole machine runs out of memory, the kernel kills the build, not Berth.
   lines.push('echo 900 > /proc/self/oom_score_adj || :')
   const user = drop === null ? '' : `--reuid ${drop.uid} --regid ${drop.gid} --clear-groups`
-  // The parent may have died before its death was subscribed to: bubblewrap itself does not look.
+  // The parent may have died before PDEATHSIG was set; bubblewrap itself does not check.
   const guard = `[ "$PPID" = ${process.pid} ] || exit 1; exec "$@"`
   if (launch.seccomp !== null) lines.push(`exec ${SECCOMP_FD}< ${quote(launch.seccomp)}`)
   const filter = launch.seccomp === null ? '' : `--seccomp ${SECCOMP_FD}`
@@ -69,24 +71,25 @@ function script(launch: Launch): string {
 
 export type Launched = {
   child: ChildProcess & { stdout: Readable; stderr: Readable }
-  /** Of the first process in the sandbox as the host sees it; its death is the death of all. */
+  /** Host pid of the first process in the sandbox; when it dies, all others die. */
   init(): number | undefined
-  /** Of the command; undefined when it was never started or did not end by itself. */
+  /** Exit code of the command; undefined if it was never started or did not end by itself. */
   exitCode(): number | undefined
 }
 
 export function launch(launch: Launch): Launched {
   const shell = ['/bin/sh', '-c', script(launch), 'berth', ...launch.argv]
   const argv = launch.drop === null ? shell : ['unshare', '--mount', '--propagation', 'private', '--', ...shell]
-  const stdio: Stdio = ['ignore', 'pipe', 'pipe', 'pipe', 'pipe']
+  const stdio: Stdio = [launch.input === null ? 'ignore' : 'pipe', 'pipe', 'pipe', 'pipe', 'pipe']
   if (launch.plan !== null) stdio.push('pipe')
   if (launch.listener !== null) stdio.push(launch.listener)
-  // Ctrl-C in the terminal is for Berth, which then ends its sandboxes in order.
+  // Ctrl-C in the terminal must reach only Berth, which then stops its sandboxes in order.
   const child = spawnClean([...launch.enter, ...argv], stdio, launch.inherited, { detached: true }) as Launched['child']
   let status = ''
   ;(child.stdio[STATUS_FD] as Readable).setEncoding('utf8').on('data', (text: string) => {
     status += text
   })
+  if (launch.input !== null) feed(child.stdin!, launch.input)
   feed(child.stdio[OPTIONS_FD] as Writable, Promise.resolve(launch.options.join('\0')))
   if (launch.plan !== null) feed((child.stdio as unknown[])[PLAN_FD] as Writable, launch.plan)
   const read = (name: string) => {
@@ -94,13 +97,4 @@ export function launch(launch: Launch): Launched {
     return digits === undefined ? undefined : Number(digits)
   }
   return { child, init: () => read('child-pid'), exitCode: () => read('exit-code') }
-}
-
-function feed(pipe: Writable, text: Promise<string>): void {
-  // It breaks when the launcher fails early, which its exit tells.
-  pipe.on('error', () => {})
-  text.then(
-    (text) => pipe.end(text),
-    () => pipe.end(),
-  )
 }

@@ -1,17 +1,17 @@
-// Holds a command together where no namespace can be made: its processes are known by a variable in their environment.
+// Tracks a command's processes by an environment variable, where no namespace can be made.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
-import { type Contained, type Containment, signal } from './containment.ts'
+import { type Contained, type Containment, type Place, signal } from './containment.ts'
 
 const NAME = 'BERTH_RUN'
 
 /**
- * A shell that waits for the end of the run, or of Berth, on a pipe that only Berth holds, then kills until nobody is
- * left: whoever has the marker, is in the command's group (whose number comes by the pipe), or descends from such a
- * process. Each line for awk is pid, parent, group, state; those with the marker come first, alone. On Linux without
- * ps, which small images lack; elsewhere ps -E shows the environment behind the command.
+ * A shell that waits for the end of the run, or of Berth, on a pipe that only Berth holds. It then kills until none is
+ * left: processes with the marker, in the command's group (whose number comes by the pipe), and their descendants.
+ * Each line for awk is pid, parent, group, state; pids with the marker come first, alone. On Linux without ps, which
+ * small images lack; elsewhere ps -E shows the environment after the command.
  */
 const SCRIPT = `
 trap '' HUP INT TERM
@@ -55,10 +55,7 @@ export function openMarkers(): Containment {
   }
 }
 
-function start(
-  [program, ...rest]: string[],
-  { cwd, environment }: { cwd: string; environment: Record<string, string> },
-): Contained {
+function start([program, ...rest]: string[], { cwd, environment, stdin }: Place): Contained {
   const marker = randomBytes(12).toString('hex')
   const watcher = spawn('/bin/sh', ['-c', SCRIPT, 'berth-watcher'], {
     detached: true,
@@ -66,19 +63,19 @@ function start(
     env: { PATH: '/usr/bin:/bin', MARKER: marker },
     stdio: ['pipe', 'ignore', 'ignore'],
   })
-  const leash = watcher.stdin as Socket
+  const input = watcher.stdin as Socket
   const finished = once(watcher, 'exit').catch(() => {})
-  leash.on('error', () => {})
+  input.on('error', () => {})
   const child = spawn(program!, rest, {
     cwd,
     env: { ...environment, [NAME]: marker },
     detached: true,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  if (child.pid !== undefined) leash.write(`${child.pid}\n`)
+    stdio: [stdin, 'pipe', 'pipe'],
+  }) as unknown as Contained['child']
+  if (child.pid !== undefined) input.write(`${child.pid}\n`)
   const send = async (name: NodeJS.Signals) => {
     if (child.pid === undefined) return
-    // Also to itself: it may have joined another group.
+    // Also to the child itself: it may have joined another group.
     if (!signal(-child.pid, name) || name === 'SIGKILL') child.kill(name)
   }
   return {
@@ -86,7 +83,7 @@ function start(
     terminate: () => send('SIGTERM'),
     kill: () => send('SIGKILL'),
     async gone() {
-      leash.end()
+      input.end()
       await finished
     },
     started: () => child.pid !== undefined,

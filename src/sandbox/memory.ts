@@ -1,12 +1,12 @@
-// Watches the memory of a sandbox where no control group limits it.
+// Watches the memory of a sandbox if no control group limits it.
 import { readdir, readFile } from 'node:fs/promises'
 import { clearTimeout, setTimeout } from 'node:timers'
 
 const TICK_MS = 250
 
 /**
- * Limits per process do not help: RLIMIT_AS and RLIMIT_DATA count what V8 reserves and never uses, and kill Node at
- * its start. A sandbox is whole below its first process, which inherits every orphan.
+ * Limits per process do not help: RLIMIT_AS and RLIMIT_DATA count memory that V8 reserves and never uses, and kill
+ * Node at its start. All processes of a sandbox descend from its first one, which adopts orphans.
  */
 export function watchMemory(init: () => number | undefined, limitMb: number, onExceeded: () => void): { stop(): void } {
   let stopped = false
@@ -29,7 +29,7 @@ async function usedKb(init: number): Promise<number> {
   const children = new Map<string, string[]>()
   for (const pid of await readdir('/proc')) {
     if (!/^\d/.test(pid)) continue
-    // The name, in parentheses, may hold anything.
+    // The process name, in parentheses, may contain anything.
     const parent = /.*\) \S (\d+)/s.exec(await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ''))?.[1]
     if (parent !== undefined) children.set(parent, [...(children.get(parent) ?? []), pid])
   }

@@ -8,7 +8,7 @@ export const BUILD = '/build'
 export const HOME = '/home/build'
 export const UID = 1000
 
-// Certificates, what /usr links to, and the dynamic linker's list; never the whole of /etc, which has keys in it.
+// Certificates, link targets of /usr, and the dynamic linker's list; never all of /etc, which contains keys.
 const SYSTEM_FILES = [
   '/etc/alternatives',
   '/etc/ca-certificates',
@@ -20,25 +20,25 @@ const SYSTEM_FILES = [
   '/etc/ssl/openssl.cnf',
 ]
 
-/** Files of /etc that are written for the sandbox; without resolv.conf, names are asked of the proxy or not at all. */
+/** Files written for the sandbox's /etc; without resolv.conf, only the proxy resolves names. */
 export const ETC = {
   passwd: `root:x:0:0:root:/nonexistent:/usr/sbin/nologin\nbuild:x:${UID}:${UID}:build:${HOME}:/bin/sh\n`,
   group: `root:x:0:\nbuild:x:${UID}:\n`,
   hosts: '127.0.0.1 localhost\n::1 localhost\n',
   'nsswitch.conf': 'passwd: files\ngroup: files\nhosts: files\n',
-  // For a sandbox with a network of its own, where the forwarder answers for names.
+  // For a sandbox with its own network, where the forwarder answers DNS queries.
   'nsswitch-dns.conf': 'passwd: files\ngroup: files\nhosts: files dns\n',
   'resolv.conf': 'nameserver 127.0.0.1\n',
 }
 
-/** Their names in /etc, and the files above that they are. */
+/** Names in /etc, with the files above. */
 export function etcFiles(names: boolean): Record<string, keyof typeof ETC> {
   const always = { passwd: 'passwd', group: 'group', hosts: 'hosts' } as const
   if (!names) return { ...always, 'nsswitch.conf': 'nsswitch.conf' }
   return { ...always, 'nsswitch.conf': 'nsswitch-dns.conf', 'resolv.conf': 'resolv.conf' }
 }
 
-/** The same for every run: the system, read-only, as far as it exists on this host. */
+/** Read-only mounts of the system, the same for every run, as far as they exist on this host. */
 export async function systemMounts(): Promise<string[]> {
   const found: string[] = []
   for (const path of ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64']) {
@@ -55,18 +55,18 @@ export type MountPlan = {
   /** Host paths that root binds, in this order, to 0, 1, 2 … in the stage; empty when they are used as they are. */
   staged: string[]
   workTree: string
-  caches: string[]
+  caches: { host: string; empty?: boolean }[]
 }
 
 /**
- * `stage` is where root puts what the sandbox's user may not reach by its path: data directories and checkouts lie
- * under directories closed to others. Null when bubblewrap has the rights of this process.
+ * `stage` is where root mounts what the sandbox's user cannot reach by its path: data directories and checkouts may be
+ * below directories closed to others. Null if bubblewrap runs as the user of this process.
  */
 export async function planMounts(command: SandboxedCommand, tools: Tools, stage: string | null): Promise<MountPlan> {
   const staged: string[] = []
   const source = (path: string) => (stage === null ? path : join(stage, String(staged.push(path) - 1)))
   const workTree = await directory(command.workTree)
-  const caches: string[] = []
+  const caches: MountPlan['caches'] = []
   const half = String(Math.max(16, Math.round(command.limits.memoryMb / 2)) * 1024 * 1024)
   const temporary = (path: string, mode: string) => ['--perms', mode, '--size', half, '--tmpfs', path]
   const found = [
@@ -80,10 +80,10 @@ export async function planMounts(command: SandboxedCommand, tools: Tools, stage:
     refuseRelative(inside)
     found.push('--ro-bind', source(resolve(host)), inside)
   }
-  for (const { host, inside } of command.caches ?? []) {
+  for (const { host, inside, empty } of command.caches ?? []) {
     const cache = await directory(host)
     refuseRelative(inside)
-    caches.push(cache)
+    caches.push({ host: cache, empty })
     found.push('--bind', source(cache), inside)
   }
   found.push('--remount-ro', '/', '--chdir', join(BUILD, relative(command.cwd ?? '.')))
@@ -101,12 +101,12 @@ export function relative(cwd: string): string {
 async function directory(path: string): Promise<string> {
   const absolute = resolve(path)
   const entry = await lstat(absolute).catch(() => undefined)
-  // Not through a link, which a command could have left to have another directory mounted, or given to its user.
+  // Not through a link: a command could have left one to have another directory mounted, or its owner changed.
   if (!entry?.isDirectory()) throw new SandboxError(`${absolute} is no directory.`)
   return absolute
 }
 
-/** Bubblewrap would follow a link of the repository when it makes the place for a mount within the tree. */
+/** Bubblewrap would follow a link of the repository when it creates a mount point within the tree. */
 function refuseRelative(inside: string): void {
   const plain = inside === normalize(inside) && isAbsolute(inside)
   if (!plain || inside.startsWith(`${BUILD}/`)) throw new SandboxError(`${inside} is no place for a mount.`)

@@ -1,4 +1,4 @@
-// A network namespace with slirp4netns as its only way out and rules that are in force before anything runs in it.
+// A network namespace whose only route is slirp4netns, with firewall rules in force before anything runs in it.
 import type { ChildProcess } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
 import { clearTimeout, setTimeout } from 'node:timers'
@@ -11,7 +11,7 @@ export type NamespaceTools = { slirp4netns: string; nft: string }
 
 export type NamespaceOptions = {
   tools: NamespaceTools
-  /** Whom slirp4netns and the owner of the namespace are, where Berth is root; null: whoever Berth is. */
+  /** User of slirp4netns and owner of the namespace, if Berth is root; null: the user of Berth. */
   user: { uid: number; gid: number } | null
   /** Addresses of the platform. */
   own: string[]
@@ -22,25 +22,25 @@ export type NamespaceOptions = {
 }
 
 export type Namespace = {
-  /** What a program is started with so that it is in the namespace. */
+  /** Command prefix that starts a program in the namespace. */
   enter: string[]
-  /** Settles when rules are in force and the way out is open; nothing untrusted may run before. */
+  /** Settles when the rules are in force and the route is up; nothing untrusted may run before. */
   connected: Promise<void>
-  /** Resolves if the way out ends although nobody closed it. */
+  /** Resolves if the route fails before `close`. */
   lost: Promise<void>
   close(): Promise<void>
 }
 
-// A machine with too much work takes seconds for what takes 20 ms; the run has its own deadline besides.
+// An overloaded machine takes seconds for what normally takes 20 ms; the run has its own deadline too.
 const TIMEOUT_MS = 30_000
 /** Descriptors of slirp4netns: each connection of a sandbox takes one, and a port of the host. */
 const MAX_CONNECTIONS = 4096
 const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 
 /**
- * The namespace belongs to a user namespace of its own, so that neither slirp4netns, which reads packets that customers
- * wrote, nor nft is root. Both processes end with a pipe that only we hold: also when we are killed. It can be entered
- * at once, so that bubblewrap and the forwarder start while it is being connected.
+ * The namespace belongs to its own user namespace, so that neither slirp4netns, which reads untrusted packets, nor nft
+ * is root. Both processes end when a pipe closes that only Berth holds, so also if Berth is killed. The namespace can
+ * be entered at once, so that bubblewrap and the forwarder start while it is being connected.
  */
 export async function openNamespace(options: NamespaceOptions): Promise<Namespace> {
   const { user, tools, inherited, signal } = options
@@ -87,10 +87,10 @@ const RULES_FD = 3
 const IN_FORCE_FD = 4
 const HOLDER_STDIO: Stdio = ['pipe', 'pipe', 'pipe', 'pipe', 'pipe']
 
-/** Makes the namespace, tells when its rules are in force, and keeps it until its input ends. */
+/** Makes the namespace, signals when its rules are in force, and keeps it until its input ends. */
 function holderOf(nft: string): string[] {
   const lines = ['set -e', `echo >&${MADE_FD}`, `${quote(nft)} -f - <&${RULES_FD}`]
-  // The port of DNS, for the forwarder: it has no right that others in the namespace lack.
+  // Lets the forwarder bind port 53: it has no more rights than other processes in the namespace.
   lines.push('echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start')
   const script = [...lines, `echo >&${IN_FORCE_FD}`, 'read -r line || :'].join('\n')
   return ['unshare', '--user', '--map-root-user', '--net', '--', '/bin/sh', '-c', script]
@@ -107,7 +107,7 @@ function slirpOf(slirp4netns: string, pid: number, drop: string[], entrances: st
   ]
   const lines = ['set -e', `ulimit -n ${MAX_CONNECTIONS}`, ...entrances.map((file) => `echo 0 > ${quote(file)}`)]
   if (drop.length > 0) {
-    // The device is root's on many machines; a node of our own, seen by this process alone, is not.
+    // On many machines only root may open the device, so a node of our own is made, visible only to this process.
     lines.push('mount -t tmpfs -o mode=0755,size=4k berth /dev/net', 'mknod -m 0666 /dev/net/tun c 10 200')
   }
   lines.push('exec "$@"')
@@ -115,27 +115,27 @@ function slirpOf(slirp4netns: string, pid: number, drop: string[], entrances: st
   return drop.length > 0 ? ['unshare', '--mount', '--propagation', 'private', '--', ...shell] : shell
 }
 
-type Child = { name: string; child: ChildProcess; exited: Promise<void>; complaint(): string }
+type Child = { name: string; child: ChildProcess; exited: Promise<void>; errorOutput(): string }
 
 function follow(name: string, child: ChildProcess): Child {
-  let complaint = ''
+  let errorOutput = ''
   child.stderr!.on('data', (chunk: Buffer) => {
-    complaint = (complaint + chunk.toString('latin1')).slice(-1000)
+    errorOutput = (errorOutput + chunk.toString('latin1')).slice(-1000)
   })
   for (const pipe of child.stdio) pipe?.on('error', () => {})
   const exited = new Promise<void>((resolve) => {
     child.once('close', () => resolve())
     child.once('error', (error) => {
-      complaint ||= error.message
+      errorOutput ||= error.message
       resolve()
     })
   })
-  return { name, child, exited, complaint: () => complaint.trim() }
+  return { name, child, exited, errorOutput: () => errorOutput.trim() }
 }
 
 /** Resolves when the process writes to the descriptor; rejects when it ends before, or takes too long. */
 async function said(
-  { name, child, exited, complaint }: Child,
+  { name, child, exited, errorOutput }: Child,
   descriptor: 1 | 3 | 4,
   signal: AbortSignal,
 ): Promise<void> {
@@ -146,7 +146,7 @@ async function said(
   signal.addEventListener('abort', cancel)
   if (signal.aborted) cancel()
   ;(child.stdio[descriptor] as Readable | undefined)?.once('data', () => resolve())
-  void exited.then(() => fail(complaint() || `ended with ${child.exitCode}`))
+  void exited.then(() => fail(errorOutput() || `ended with ${child.exitCode}`))
   try {
     await promise
   } finally {

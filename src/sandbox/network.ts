@@ -1,4 +1,4 @@
-// What a run needs to reach what it may: a namespace with a resolver, the proxy, or both.
+// The network of a run: a namespace with a resolver, the proxy, or both.
 import { chmod, chown } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Boundary, readBoundary } from './addresses.ts'
@@ -11,9 +11,9 @@ import { lookupPublic, openResolver } from './resolver.ts'
 import { readServers } from './upstream.ts'
 
 export type NetworkHost = {
-  /** Null where such a namespace cannot be made. */
+  /** Null if no such namespace can be made. */
   namespaces: NamespaceTools | null
-  /** Whom sandboxed commands are on the host, and whom what serves them is; null: whoever Berth is. */
+  /** Users of sandboxed commands and of their network helpers on the host; null: the user of Berth. */
   user: { uid: number; gid: number } | null
   helper: { uid: number; gid: number } | null
   ownAddresses: readonly string[]
@@ -22,13 +22,13 @@ export type NetworkHost = {
 }
 
 export type OpenNetwork = {
-  /** Null without a namespace: then bubblewrap makes one with no way out. */
+  /** Null without a namespace: then bubblewrap makes one without any route. */
   enter: string[] | null
-  /** Before it settles, nothing untrusted may run; when it rejects, never. */
+  /** Nothing untrusted may run before it resolves, or if it rejects. */
   connected: Promise<void>
   /** Resolves if it breaks later on. */
   lost: Promise<void>
-  /** Adds what programs must know, given what the command has already. */
+  /** Variables that programs need, given those of the command. */
   environment(given: Record<string, string>): Record<string, string>
   /** Sockets of the host, for the forwarder. */
   proxySocket: string | null
@@ -37,14 +37,14 @@ export type OpenNetwork = {
 
 export type NetworkRun = {
   opened: Promise<OpenNetwork>
-  /** Ends whatever was opened so far; resolves when no process of it is left. */
+  /** Closes everything opened so far; resolves when none of its processes is left. */
   close(): Promise<void>
 }
 
 type Run = { directory: string; grouping: Promise<ControlGroup | undefined>; signal: AbortSignal }
 type Closer = () => Promise<unknown>
 
-/** Begins at once; a run has mounts and limits to prepare meanwhile. */
+/** Starts at once, so that the run can prepare mounts and limits meanwhile. */
 export function startNetwork(host: NetworkHost, network: Network, run: Run): NetworkRun {
   const closers: Closer[] = []
   const opened = open(host, network, run, closers)
@@ -106,7 +106,7 @@ function makeNamespace(host: NetworkHost, tools: NamespaceTools, boundary: Bound
   return openNamespace({ tools, user, own: boundary.own, inherited, entrances, signal: run.signal })
 }
 
-/** Like Promise.all, but when it rejects, nothing is under way any more that would be opened after the closing. */
+/** Like Promise.all, but rejects only after all have settled, so that nothing is opened after the close. */
 async function all<T extends unknown[]>(...promises: { [K in keyof T]: Promise<T[K]> }): Promise<T> {
   await Promise.allSettled(promises)
   return Promise.all(promises) as Promise<T>

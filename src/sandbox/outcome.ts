@@ -1,4 +1,4 @@
-// Follows a started sandbox to its end and tells what ended it.
+// Waits until a started sandbox ends, and reports why it ended.
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { constants } from 'node:os'
@@ -10,21 +10,20 @@ import type { DiskWatch } from './disk.ts'
 import type { Launched } from './launcher.ts'
 import { watchMemory } from './memory.ts'
 
-/** Ends it when it must end; resolves when its last process is gone. */
+/** Stops the sandbox when required; resolves when its last process is gone. */
 export async function outcome(
   launched: Launched,
   command: SandboxedCommand,
   stop: AbortController,
-  group: ControlGroup | undefined,
-  disk: DiskWatch | undefined,
+  { group, disk }: { group: ControlGroup | undefined; disk: DiskWatch | undefined },
 ): Promise<Exit> {
   const { child } = launched
   const closed = once(child, 'close') as Promise<[number | null]>
-  let complaint = ''
+  let errorOutput = ''
   if (command.readStdout) command.readStdout(child.stdout)
   else child.stdout.on('data', (chunk: Buffer) => command.onOutput('stdout', chunk))
   child.stderr.on('data', (chunk: Buffer) => {
-    complaint = (complaint + chunk.toString('latin1')).slice(-1000)
+    errorOutput = (errorOutput + chunk.toString('latin1')).slice(-1000)
     command.onOutput('stderr', chunk)
   })
   const memory = group ? undefined : watchMemory(launched.init, command.limits.memoryMb, () => stop.abort('memory'))
@@ -38,7 +37,7 @@ export async function outcome(
     }
     const init = launched.init()
     if (stop.signal.reason !== 'killed' || init === undefined) return kill()
-    // Bubblewrap's first process leads the command's group and is deaf to this signal.
+    // Bubblewrap's first process leads the command's group and ignores this signal.
     signal(-init, 'SIGTERM')
     grace = setTimeout(kill, GRACE_MS)
   }
@@ -47,11 +46,11 @@ export async function outcome(
   try {
     await closed
     await gone(launched.init())
-    // Bubblewrap may have lived to tell of a death that was our doing.
+    // After our SIGKILL, bubblewrap may still have reported an exit code, which is ignored.
     const code = forced ? null : (launched.exitCode() ?? null)
     if (stop.signal.aborted) return exit(code, stop.signal.reason)
     if (code !== 0 && (await group?.ranOutOfMemory())) return exit(code, 'memory')
-    if (code === null) throw new SandboxError(`The sandbox could not be started: ${complaint.trim() || 'no output'}`)
+    if (code === null) throw new SandboxError(`The sandbox could not be started: ${errorOutput.trim() || 'no output'}`)
     if (code !== 0 && (await disk?.exceeded())) return exit(code, 'disk')
     return exit(code, 'exit')
   } finally {
@@ -64,7 +63,7 @@ export async function outcome(
 
 const signalNames = Object.entries(constants.signals) as [NodeJS.Signals, number][]
 
-/** From a code as a shell tells it, 128 + n for a signal; null for what we ended by SIGKILL. */
+/** `code` as a shell reports it, 128 + n for a signal; null if we ended the command by SIGKILL. */
 export function exit(code: number | null, reason: 'exit' | StopReason): Exit {
   const number = code === null ? constants.signals.SIGKILL : code - 128
   return { code, signal: signalNames.find(([, value]) => value === number)?.[0] ?? null, reason }
@@ -74,11 +73,11 @@ function signal(pid: number | undefined, name: NodeJS.Signals): void {
   try {
     if (pid !== undefined) process.kill(pid, name)
   } catch {
-    // Nobody is there any more.
+    // The process has ended.
   }
 }
 
-/** The first process of a sandbox dies with bubblewrap, but a moment later, and all others before it. */
+/** The first process of a sandbox dies a moment after bubblewrap, and after all others in the sandbox. */
 async function gone(init: number | undefined): Promise<void> {
   for (let tries = 0; init !== undefined && tries < 500; tries++) {
     const state = await readFile(`/proc/${init}/stat`, 'utf8').catch(() => ') Z')

@@ -1,10 +1,10 @@
-// Holds a command in a PID namespace by util-linux: whatever it starts dies with the first process, and that with Berth.
+// Runs a command in a PID namespace by util-linux: all its processes die with the first, and that dies with Berth.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Contained, type Containment, signal } from './containment.ts'
+import { type Contained, type Containment, type Place, signal } from './containment.ts'
 import { find } from './tools.ts'
 
 const SYSTEM_PATH = '/usr/sbin:/usr/bin:/sbin:/bin'
@@ -12,14 +12,14 @@ const STARTED_FD = 3
 const PROBE_TIMEOUT_MS = 5000
 const LOOK_TIMEOUT_MS = 2000
 
-// The parent may have died before its death was subscribed to.
+// The parent may have died before PDEATHSIG was set.
 const GUARD = `[ "$PPID" = "$0" ] || exit 1; exec "$@"`
 
-// The first process: waits for the command, takes in orphans, and is deaf to SIGTERM. What a shell says about a command
-// that died by a signal is not the command's output; a subshell, because dash redirects its own stderr otherwise.
+// The first process: waits for the command, adopts orphans, and ignores SIGTERM. The shell's message about a command
+// killed by a signal is discarded; a subshell, because dash would otherwise redirect its own stderr.
 const FIRST = `echo >&${STARTED_FD}; exec 4>&2 2>/dev/null; (exec "$@" 2>&4 ${STARTED_FD}>&- 4>&-); exit $?`
 
-/** Undefined where none can be made: not Linux, no util-linux, or a kernel or container that refuses. */
+/** Undefined if none can be made: not Linux, no util-linux, or the kernel or container refuses. */
 export async function openPidNamespaces(searchPath: string): Promise<Containment | undefined> {
   if (process.platform !== 'linux') return undefined
   const path = `${searchPath}:${SYSTEM_PATH}`
@@ -29,13 +29,13 @@ export async function openPidNamespaces(searchPath: string): Promise<Containment
     const wrap = (argv: string[]) => [
       ...[setpriv, '--pdeathsig', 'KILL', '/bin/sh', '-c', GUARD, String(process.pid)],
       ...[unshare, ...options, '--pid', '--fork', '--kill-child', '--'],
-      // A session of its own, so that the group that gets SIGTERM has neither unshare nor us in it.
+      // A session of its own, so that the group that gets SIGTERM contains neither unshare nor Berth.
       ...[setsid, '/bin/sh', '-c', FIRST, 'berth', ...argv],
     ]
     const containment: Containment = {
       way: 'pid-namespace',
       note: 'Processes are held in a PID namespace, so none outlives its command.',
-      start: (argv, { cwd, environment }) => start(wrap(argv), cwd, environment),
+      start: (argv, place) => start(wrap(argv), place),
     }
     if (await works(containment)) return containment
   }
@@ -43,15 +43,19 @@ export async function openPidNamespaces(searchPath: string): Promise<Containment
 }
 
 function waysToUnshare(): string[][] {
-  // Not root makes a user namespace first. Its own user stays itself (since util-linux 2.38), or looks like root.
+  // Without root, a user namespace is made first. The user is kept (since util-linux 2.38), or mapped to root.
   const users = [['--user', '--map-current-user'], ['--map-root-user']]
   const all = process.getuid?.() === 0 ? [[], ...users] : users
-  // Containers that cover parts of /proc forbid a new one; the outer one then shows processes by other numbers.
+  // Containers that mask parts of /proc forbid a new mount of it; the outer /proc then shows other pids.
   return [...all.map((user) => [...user, '--mount-proc']), ...all]
 }
 
 async function works(containment: Containment): Promise<boolean> {
-  const { child, kill, started } = containment.start(['/bin/sh', '-c', 'exit 7'], { cwd: '/', environment: {} })
+  const { child, kill, started } = containment.start(['/bin/sh', '-c', 'exit 7'], {
+    cwd: '/',
+    environment: {},
+    stdin: 'ignore',
+  })
   const late = setTimeout(kill, PROBE_TIMEOUT_MS)
   try {
     child.stdout.resume()
@@ -65,12 +69,12 @@ async function works(containment: Containment): Promise<boolean> {
   }
 }
 
-function start([program, ...rest]: string[], cwd: string, environment: Record<string, string>): Contained {
+function start([program, ...rest]: string[], { cwd, environment, stdin }: Place): Contained {
   const child = spawn(program!, rest, {
     cwd,
     env: environment,
     detached: true,
-    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+    stdio: [stdin, 'pipe', 'pipe', 'pipe'],
   }) as unknown as Contained['child']
   let started = false
   const report = child.stdio[STARTED_FD] as Readable
@@ -79,7 +83,7 @@ function start([program, ...rest]: string[], cwd: string, environment: Record<st
     .on('data', () => {
       started = true
     })
-  /** The outer number of the first process; unshare has no other child. Undefined when it has ended, or is hidden. */
+  /** Outer pid of the first process, the only child of unshare. Undefined if it has ended or is hidden. */
   const first = async () => {
     const endMs = performance.now() + LOOK_TIMEOUT_MS
     while (child.pid !== undefined && child.exitCode === null && child.signalCode === null) {
@@ -92,7 +96,7 @@ function start([program, ...rest]: string[], cwd: string, environment: Record<st
   }
   const kill = async () => {
     const pid = await first()
-    // Not unshare: the kernel lets the first process go only when all others are gone, and unshare waits for it.
+    // Not unshare itself: it waits for the first process, which the kernel reaps only after all others.
     if (pid !== undefined) signal(pid, 'SIGKILL')
     else child.kill('SIGKILL')
   }
@@ -101,7 +105,7 @@ function start([program, ...rest]: string[], cwd: string, environment: Record<st
     kill,
     async terminate() {
       const pid = await first()
-      // Without a group of its own it has not come to the command yet.
+      // Without its own group, the command has not been started yet.
       if (pid === undefined || !signal(-pid, 'SIGTERM')) await kill()
     },
     gone: async () => {},
@@ -109,7 +113,7 @@ function start([program, ...rest]: string[], cwd: string, environment: Record<st
   }
 }
 
-/** Not every kernel keeps a list of children, so this looks at all processes; in one piece, for the grace is short. */
+/** Not every kernel lists children, so this scans all processes; synchronously, because the grace period is short. */
 function childOf(parent: number): number | undefined {
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue
@@ -117,7 +121,7 @@ function childOf(parent: number): number | undefined {
       const stat = readFileSync(`/proc/${name}/stat`, 'utf8')
       if (Number(/.*\) \S (\d+)/s.exec(stat)?.[1]) === parent) return Number(name)
     } catch {
-      // It ended meanwhile.
+      // The process ended meanwhile.
     }
   }
   return undefined

@@ -1,4 +1,4 @@
-// Tells programs in a sandbox about the proxy: all of them, or npm and git alone.
+// Environment variables that make programs in a sandbox use the proxy: all programs, or only npm and git.
 import { promises as dns } from 'node:dns'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -10,19 +10,19 @@ import { PROXY_PORT } from './forwarder.ts'
 
 const PROXY = `http://127.0.0.1:${PROXY_PORT}`
 const CERTIFICATES = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs/ca-bundle.crt']
-// A name server that is down must not hold every run up; the sandbox will hear of it soon enough.
+// A name server that is down must not delay every run; the command will see the error itself.
 const LOOKUP_MS = 2000
 
-/** Node trusts only the authorities it brings along; a registry mirror may be signed by one that the host trusts. */
+/** Node trusts only its bundled CAs; the certificate of a registry mirror may be from a CA that the host trusts. */
 export function certificateEnvironment(): Record<string, string> {
   const bundle = CERTIFICATES.find((path) => existsSync(path))
   return bundle === undefined ? {} : { NODE_EXTRA_CA_CERTS: bundle }
 }
 
-/** Where the proxy is the only way out. */
+/** If the proxy is the only network access. */
 export function proxyForAll(network: Network): Record<string, string> {
   const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy', 'npm_config_proxy', 'npm_config_https_proxy']
-  // A server that a build starts for its own tests is not behind the proxy.
+  // A server that a build starts for its own tests must be reached without the proxy.
   const direct = readList(network.private).some(({ host }) => isLocal(host)) ? '' : 'localhost,127.0.0.1,::1'
   return {
     ...Object.fromEntries(names.map((name) => [name, PROXY])),
@@ -36,8 +36,8 @@ export function proxyForAll(network: Network): Record<string, string> {
 const isLocal = (host: string) => host === 'localhost' || (isIP(host) !== 0 && leadsInward(host))
 
 /**
- * Where it is only the way to these hosts. HTTP_PROXY is not set, so Node needs no NODE_USE_ENV_PROXY. npm knows one
- * proxy for everything; git takes it for these hosts alone.
+ * If the proxy is needed only for these hosts. HTTP_PROXY is not set, so Node needs no NODE_USE_ENV_PROXY. npm has one
+ * proxy for everything; git uses it only for these hosts.
  */
 export function proxyForHosts(hosts: Target[], given: Record<string, string>): Record<string, string> {
   if (hosts.length === 0) return {}
@@ -58,7 +58,7 @@ export function proxyForHosts(hosts: Target[], given: Record<string, string>): R
   return { ...environment, GIT_CONFIG_COUNT: String(count) }
 }
 
-/** Listed hosts that a namespace does not lead to: with a private address, or known to this machine's files alone. */
+/** Listed hosts that a namespace cannot reach: with a private address, or known only from this machine's files. */
 export async function hostsBehindProxy(network: Network, { crosses }: Boundary): Promise<Target[]> {
   const targets = readList(network.private)
   if (targets.length === 0) return []
@@ -72,7 +72,7 @@ export async function hostsBehindProxy(network: Network, { crosses }: Boundary):
   return targets.filter((_target, index) => answers[index])
 }
 
-/** Without the proxy: for its addresses, of which a namespace has the way to public ones of IPv4. */
+/** Whether a host needs the proxy, because a namespace reaches only public IPv4 addresses. */
 async function isUnreachable(host: string, crosses: (address: string) => boolean): Promise<boolean> {
   const found = dns.lookup(host, { all: true }).catch(() => [])
   const late = new AbortController()

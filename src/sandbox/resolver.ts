@@ -1,20 +1,22 @@
-// The name server of one sandbox: behind a unix socket, it answers with public addresses only.
+// The name server of one sandbox, on a unix socket: it answers with public addresses only.
 import { Buffer } from 'node:buffer'
 import type { LookupAddress } from 'node:dns'
 import { createServer, type Socket } from 'node:net'
+import { frame, unframe } from '../dns/packet/message.ts'
+import { rcodes } from '../dns/packet/numbers.ts'
 import type { Boundary } from './addresses.ts'
-import { addressesIn, addressQuestion, RCODE, readQuestion, reply, screen } from './packets.ts'
-import { askUpstream, frame, type Upstream, unframe } from './upstream.ts'
+import { addressesIn, addressQuestion, readQuestion, reply, screen } from './packets.ts'
+import { askUpstream, type Upstream } from './upstream.ts'
 
 export type Resolver = { close(): Promise<void> }
 
-/** A run has this many questions under way; each holds a socket of the host. */
+/** Highest number of questions in flight per run; each holds a socket of the host. */
 const MAX_QUESTIONS = 64
-// More than questions: connections that only wait must not keep questions out.
+// More than questions, so that idle connections do not block questions.
 const MAX_CONNECTIONS = 128
 const IDLE_MS = 10_000
 
-/** Not by getaddrinfo, which would occupy the few threads that this process has for everything else. */
+/** Not by getaddrinfo, which would occupy the few threads of Node's thread pool. */
 export async function openResolver(socketPath: string, servers: Upstream[], boundary: Boundary): Promise<Resolver> {
   const sockets = new Set<Socket>()
   let underWay = 0
@@ -22,13 +24,13 @@ export async function openResolver(socketPath: string, servers: Upstream[], boun
   async function answerTo(packet: Buffer): Promise<Buffer | undefined> {
     const question = readQuestion(packet)
     if (question === undefined || 'answer' in question) return question?.answer
-    if (underWay >= MAX_QUESTIONS) return reply(question, RCODE.serverFailure)
+    if (underWay >= MAX_QUESTIONS) return reply(question, rcodes.SERVFAIL)
     underWay++
     const answer = await askUpstream(servers, question).finally(() => underWay--)
-    return answer ? screen(answer, question, boundary.crosses) : reply(question, RCODE.serverFailure)
+    return answer ? screen(answer, question, boundary.crosses) : reply(question, rcodes.SERVFAIL)
   }
 
-  /** One question after the other, and none while the answer before is not taken. */
+  /** One question after the other; the next one only when the answer before was read. */
   async function serve(socket: Socket): Promise<void> {
     let received = Buffer.alloc(0)
     for await (const chunk of socket) {

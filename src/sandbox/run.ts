@@ -1,4 +1,4 @@
-// One run in bubblewrap from its mounts to its last process, and everything it needed removed.
+// One run in bubblewrap, from its mounts to its last process and the cleanup.
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { clearTimeout, setTimeout } from 'node:timers'
@@ -22,7 +22,7 @@ export type Host = NetworkHost & {
   system: string[]
   /** Measures directories from inside a sandbox. */
   du: Du
-  /** File with the filter of system calls; null where there is none for this architecture. */
+  /** File with the seccomp filter; null if there is none for this architecture. */
   seccomp: string | null
 }
 
@@ -35,7 +35,7 @@ const FORWARDER_INSIDE = '/opt/berth/forwarder.cjs'
 const EGRESS_INSIDE = '/opt/berth/egress.sock'
 const RESOLVER_INSIDE = '/opt/berth/resolver.sock'
 const DEFAULT_PORT = 3000
-// What bubblewrap, slirp4netns and the forwarder need themselves, so that the command has all of its limits.
+// Added for bubblewrap, slirp4netns and the forwarder, so that the command has its full limits.
 const OWN = { processes: 6, forwarderProcesses: 24, forwarderMb: 64 }
 const LOSS_MS = 500
 const LONGEST_TIMER_MS = 2 ** 31 - 1
@@ -49,7 +49,7 @@ export function runInBubblewrap(host: Host, command: SandboxedCommand): Sandboxe
   const address = Promise.withResolvers<Address | null>()
   const exited = execute(host, command, stop, address.resolve).finally(() => clearTimeout(deadline))
   exited.catch(address.reject)
-  // Whoever awaits neither must not bring the server down.
+  // Not awaited by all callers: a rejection must not be unhandled.
   address.promise.catch(() => {})
   return {
     exited,
@@ -75,7 +75,7 @@ async function execute(
     cleanup.push(() => rm(directory, { recursive: true, force: true }))
     const { limits } = command
     const forwarded = Boolean(command.network || command.listen)
-    // Group, network and mounts are prepared side by side.
+    // Group, network and mounts are prepared in parallel.
     const grouping = Promise.resolve(
       host.groups?.create(name, {
         ...limits,
@@ -136,7 +136,7 @@ async function execute(
     const inner = plan ? [host.tools.node, FORWARDER_INSIDE] : command.argv
     const launched = launch({
       bwrap: host.bwrap,
-      // Counted for the user within this sandbox alone, so it is a limit of the whole.
+      // RLIMIT_NPROC counts the user's processes in this sandbox only, so it limits the whole sandbox.
       argv: group ? inner : ['prlimit', `--nproc=${limits.processes + OWN.forwarderProcesses}`, '--', ...inner],
       options,
       mounts,
@@ -144,13 +144,14 @@ async function execute(
       drop: host.user && { ...host.user, stage: join(host.runDirectory, 'stage') },
       entrances: group?.entrances ?? [],
       resourceLimits: ['--core=0', ...(limits.diskMb ? [`--fsize=${Math.ceil(limits.diskMb * 1024 * 1024)}`] : [])],
-      // The forwarder starts meanwhile; it has nothing to run before it has the plan.
+      // The forwarder starts meanwhile; it runs nothing before it gets the plan.
       plan: plan && Promise.resolve(network?.connected).then(() => JSON.stringify(plan)),
+      input: command.input ?? null,
       listener: listener?.descriptor ?? null,
       inherited: host.inherited,
       seccomp: host.seccomp,
     })
-    // Ours accepts no connection from here on: the sandbox alone holds the socket.
+    // Berth accepts no connections from here on: only the sandbox holds the socket.
     listener?.server.close()
     tellAddress(listener && { socketPath: listener.socketPath })
     const loss = network && watchLoss(network.lost, () => stop.abort('killed'))
@@ -158,7 +159,7 @@ async function execute(
     const disk = limits.diskMb
       ? watchDisk({ tree: mounts.workTree, caches: mounts.caches }, limits.diskMb, () => stop.abort('disk'), host.du)
       : undefined
-    const exit = await outcome(launched, command, stop, group, disk)
+    const exit = await outcome(launched, command, stop, { group, disk })
     if (!signal.aborted) await network?.connected
     if (loss?.acted()) throw new SandboxError('The network of the sandbox was lost: slirp4netns ended.')
     return exit
@@ -167,7 +168,7 @@ async function execute(
   }
 }
 
-/** A server without its network would go on for days. Out of memory, all of it ends at once, which is another reason. */
+/** A server that lost its network must be stopped. The delay lets an out-of-memory kill be reported as such. */
 function watchLoss(lost: Promise<void>, onLoss: () => void): { acted(): boolean; stop(): void } {
   let timer: NodeJS.Timeout | undefined
   let [acted, stopped] = [false, false]
@@ -188,6 +189,6 @@ function watchLoss(lost: Promise<void>, onLoss: () => void): { acted(): boolean;
 }
 
 function refuseNul(options: string[], argv: string[]): void {
-  // Bubblewrap's options are separated by NUL: one within a value would be an option of its own.
+  // Bubblewrap's options are separated by NUL: a NUL within a value would start another option.
   if ([...options, ...argv].some((text) => text.includes('\0'))) throw new SandboxError('A value has a NUL in it.')
 }

@@ -6,9 +6,8 @@ const calls = (rows: Record<string, [x64: number | null, arm64: number | null]>)
   Object.fromEntries(Object.entries(rows).map(([name, [x64, arm64]]) => [name, { x64, arm64 }]))
 
 /**
- * Answered ENOSYS, as by a kernel that lacks them, so that programs take the older way: the C library makes threads and
- * processes by clone, whose flags a filter can see; those of clone3 are in memory. An io_uring makes calls that no
- * filter sees.
+ * Answered ENOSYS, as by a kernel that lacks them, so that programs fall back: the C library then uses clone, whose
+ * flags a filter can see; those of clone3 are in memory. Calls made through an io_uring are not seen by any filter.
  */
 export const ABSENT = calls({
   io_uring_setup: [425, 425],
@@ -18,8 +17,8 @@ export const ABSENT = calls({
 })
 
 /**
- * Answered EPERM. Most need a right that no sandboxed command has; they are refused before the kernel's own code for
- * them runs, where faults are found every year. adjtimex is not here: without rights it only reads the clock.
+ * Answered EPERM. Most need a capability that no sandboxed command has; they are refused before the kernel code for
+ * them runs, where bugs are found every year. adjtimex is not here: without rights it only reads the clock.
  */
 export const REFUSED = calls({
   // Other namespaces, and all ways to mount.
@@ -38,7 +37,7 @@ export const REFUSED = calls({
   mount_setattr: [442, 442],
   // Since Linux 6.15, later than most headers; new calls have one number on all architectures.
   open_tree_attr: [467, 467],
-  // Programs in the kernel, its events, and page faults held open, which help to win races in the kernel.
+  // BPF programs, perf events, and userfaultfd, which helps to win races in the kernel.
   bpf: [321, 280],
   perf_event_open: [298, 241],
   userfaultfd: [323, 282],
@@ -47,11 +46,11 @@ export const REFUSED = calls({
   add_key: [248, 217],
   request_key: [249, 218],
   keyctl: [250, 219],
-  // A file by its inode number, past every directory.
+  // Open a file by its inode number, bypassing directory permissions.
   open_by_handle_at: [304, 265],
   name_to_handle_at: [303, 264],
   lookup_dcookie: [212, 18],
-  // The machine itself.
+  // Administration of the machine.
   init_module: [175, 105],
   finit_module: [313, 273],
   delete_module: [176, 106],
@@ -78,12 +77,12 @@ export const REFUSED = calls({
 })
 
 /**
- * Answered EOPNOTSUPP, upon which the C library writes zeros instead: it takes gigabytes of the disk in no time, before
- * anybody could measure that a build is over its limit.
+ * Answered EOPNOTSUPP, so that the C library writes zeros instead: fallocate takes gigabytes of disk at once, before
+ * the disk watch could see that a build is over its limit.
  */
 export const UNSUPPORTED = calls({ fallocate: [285, 47] })
 
-/** Allowed with some arguments; all of these arguments are 32 bits wide, and the kernel ignores what is above. */
+/** Allowed with some arguments; these arguments are all 32 bits wide, and the kernel ignores the upper half. */
 export const CHECKED = calls({ clone: [56, 220], ioctl: [16, 29], socket: [41, 198], personality: [135, 92] })
 
 // CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET.
@@ -93,11 +92,11 @@ const TERMINAL_INPUT = [0x5412, 0x541c]
 // Unix, IPv4, IPv6 and netlink (getifaddrs). Of the others AF_VSOCK reaches the host of a virtual machine from every
 // network namespace, AF_ALG and the rare protocols load kernel modules.
 const SOCKET_FAMILIES = [1, 2, 10, 16]
-// Linux, 32-bit names, the old version number, both, and the question. Others turn the protection of memory off.
+// Linux, PER_LINUX32, UNAME26, both, and the query. Others turn memory protection off.
 const PERSONALITIES = [0, 8, 0x2_0000, 0x2_0008, 0xffff_ffff]
 
 const AUDIT_ARCHITECTURE = { x64: 0xc000_003e, arm64: 0xc000_00b7 }
-/** From here on x86-64 numbers are those of the x32 interface. */
+/** From this number on, x86-64 calls are those of the x32 ABI. */
 const X32 = 0x4000_0000
 const ERRNO = { EPERM: 1, ENOSYS: 38, EOPNOTSUPP: 95, EAFNOSUPPORT: 97 }
 const ALLOW = 0x7fff_0000
@@ -112,7 +111,7 @@ type Instruction = { code: number; yes: number; no: number; k: number }
 const load = (offset: number): Instruction => ({ code: 0x20, yes: 0, no: 0, k: offset })
 const answer = (value: number): Instruction => ({ code: 0x06, yes: 0, no: 0, k: value })
 const refuse = (errno: keyof typeof ERRNO) => answer(0x0005_0000 | ERRNO[errno])
-/** Goes on with the block if the test holds, otherwise behind it. */
+/** Runs the block if the test is true, otherwise skips it. */
 const when = (code: number, k: number, block: Instruction[]): Instruction[] => [
   { code, yes: 0, no: block.length, k },
   ...block,
@@ -122,9 +121,9 @@ const AT_LEAST = 0x35
 const ANY_BIT = 0x45
 
 /**
- * The filter for this architecture; null where the numbers are not known. Programs of another architecture are killed:
- * a 32-bit program that is refused every call, exit included, could only crash at random, and SIGSYS says why. Numbers
- * of x32 are answered ENOSYS, as by every kernel without it.
+ * The filter for this architecture; null if its call numbers are unknown. Programs of another architecture are killed
+ * by SIGSYS, which shows the cause: a 32-bit program whose every call fails, even exit, would crash at random. Numbers
+ * of x32 are answered ENOSYS, as by every kernel without x32.
  */
 export function seccompFilter(arch: string = process.arch): Buffer | null {
   if (arch !== 'x64' && arch !== 'arm64') return null

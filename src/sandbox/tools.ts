@@ -3,7 +3,7 @@ import { access, readFile, realpath } from 'node:fs/promises'
 import { basename, delimiter, dirname, join } from 'node:path'
 import type { NamespaceTools } from './namespace.ts'
 
-/** Read-only mounts and links that bring a tool into a sandbox, and the directories for PATH. */
+/** Read-only mounts and links that make tools available in a sandbox, and the directories for PATH. */
 export type Tools = {
   node: string
   mounts: { host: string; inside: string }[]
@@ -44,7 +44,7 @@ export async function findTools(searchPath: string, execPath = process.execPath)
   return tools
 }
 
-/** A whole installation where it is surely one; a `node` in somebody's ~/bin must not bring the home directory in. */
+/** The whole installation if it certainly is one; a `node` in ~/bin must not mount the home directory. */
 async function nodeMount(program: string): Promise<{ host: string; inside: string }> {
   const prefix = dirname(dirname(program))
   const whole =
@@ -62,10 +62,10 @@ export async function find(name: string, searchPath: string): Promise<string | u
   return undefined
 }
 
-/** What makes the network of a sandbox, or a sentence on what to install. */
+/** The programs for the network of a sandbox, or a sentence on what to install. */
 export async function findNamespaceTools(searchPath: string): Promise<NamespaceTools | { missing: string }> {
   const slirp4netns = await find('slirp4netns', searchPath)
-  // Debian puts it where only root's PATH leads.
+  // Debian installs it in a directory that is only in root's PATH.
   const nft = await find('nft', [searchPath, '/usr/sbin', '/sbin'].join(delimiter))
   if (slirp4netns && nft) return { slirp4netns, nft }
   const packages = [...(slirp4netns ? [] : ['slirp4netns']), ...(nft ? [] : ['nftables'])]

@@ -1,4 +1,4 @@
-// The driver for development without bubblewrap: no protection, but deadline, disk watch, and an end for all processes.
+// The driver for development without bubblewrap: no protection, but a deadline, a disk watch, and all processes end.
 import { once } from 'node:events'
 import { access, constants, mkdir } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
@@ -16,16 +16,17 @@ import {
   type SandboxedProcess,
 } from './command.ts'
 import type { Containment } from './containment.ts'
+import { feed } from './descriptors.ts'
 import { watchDisk } from './disk.ts'
 import { openMarkers } from './marker.ts'
 import { BUILD, relative } from './mounts.ts'
+import type { SandboxOptions } from './options.ts'
 import { exit } from './outcome.ts'
 import { openPidNamespaces } from './pid-namespace.ts'
 import { certificateEnvironment } from './proxy-environment.ts'
-import type { SandboxOptions } from './sandbox.ts'
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1
-// Whoever holds the output open is gone by then; only one that escaped could hold it for ever.
+// By then all tracked processes have ended; only an escaped one could keep the output open.
 const OUTPUT_TIMEOUT_MS = 500
 
 export async function openUnprotected(options: SandboxOptions, cause: string): Promise<Sandbox> {
@@ -60,7 +61,7 @@ function start(options: SandboxOptions, containment: Containment, command: Sandb
   const deadline = timeoutMs > LONGEST_TIMER_MS ? undefined : setTimeout(() => stop.abort('timeout'), timeoutMs)
   const address = command.listen ? freeAddress() : Promise.resolve(null)
   const exited = address
-    .then((address) => execute(options, containment, command, address, stop))
+    .then((address) => execute({ searchPath: options.searchPath, containment }, command, address, stop))
     .finally(() => clearTimeout(deadline))
   exited.catch(() => {})
   return {
@@ -74,8 +75,7 @@ function start(options: SandboxOptions, containment: Containment, command: Sandb
 }
 
 async function execute(
-  options: SandboxOptions,
-  containment: Containment,
+  { searchPath, containment }: { searchPath: string; containment: Containment },
   command: SandboxedCommand,
   address: { host: string; port: number } | null,
   stop: AbortController,
@@ -84,7 +84,7 @@ async function execute(
   const mounts = [{ host: workTree, inside: BUILD }, ...(command.caches ?? []), ...(command.readOnly ?? [])]
   const environment: Record<string, string> = {
     ...(command.network ? certificateEnvironment() : {}),
-    PATH: `${dirname(process.execPath)}:${options.searchPath}`,
+    PATH: `${dirname(process.execPath)}:${searchPath}`,
     HOME: tmpdir(),
     ...mapPaths(command.environment, mounts),
   }
@@ -93,18 +93,23 @@ async function execute(
   const [name, ...rest] = command.argv
   const program = await locate(name!, cwd, environment.PATH!)
   if (stop.signal.aborted) return exit(null, stop.signal.reason)
-  const contained = containment.start([program, ...rest], { cwd, environment: { ...environment, PWD: cwd } })
+  const contained = containment.start([program, ...rest], {
+    cwd,
+    environment: { ...environment, PWD: cwd },
+    stdin: command.input ? 'pipe' : 'ignore',
+  })
   const { child } = contained
-  let complaint = ''
+  if (command.input) feed(child.stdin!, command.input)
+  let errorOutput = ''
   if (command.readStdout) command.readStdout(child.stdout)
   else child.stdout.on('data', (chunk: Buffer) => command.onOutput('stdout', chunk))
   child.stderr.on('data', (chunk: Buffer) => {
-    if (!contained.started()) complaint = (complaint + chunk.toString('latin1')).slice(-1000)
+    if (!contained.started()) errorOutput = (errorOutput + chunk.toString('latin1')).slice(-1000)
     command.onOutput('stderr', chunk)
   })
   const closed = once(child, 'close').catch(() => {})
   const { diskMb } = command.limits
-  const caches = (command.caches ?? []).map(({ host }) => host)
+  const caches = command.caches ?? []
   const disk = diskMb ? watchDisk({ tree: workTree, caches }, diskMb, () => stop.abort('disk')) : undefined
   let grace: NodeJS.Timeout | undefined
   let forced = false
@@ -115,7 +120,7 @@ async function execute(
   }
   const end = () => {
     if (stop.signal.reason !== 'killed') return kill()
-    // The time counts from the signal, which waits for a command that is being started.
+    // The grace period starts with the signal, which is sent only after the command has started.
     void contained.terminate().then(() => {
       if (!ended) grace = setTimeout(kill, GRACE_MS)
     })
@@ -126,14 +131,14 @@ async function execute(
     ended = true
     clearTimeout(grace)
     await contained.gone()
-    // A reader of its own takes what is left at its own pace.
+    // A `readStdout` reader may still read the rest at its own pace.
     if (!command.readStdout) {
       await Promise.race([closed, delay(OUTPUT_TIMEOUT_MS)])
       child.stdout.destroy()
     }
     child.stderr.destroy()
     const aborted = stop.signal.aborted
-    if (!aborted && !contained.started()) throw new Error(complaint.trim() || 'no output')
+    if (!aborted && !contained.started()) throw new Error(errorOutput.trim() || 'no output')
     const own = code ?? (signalName === null ? null : 128 + system.signals[signalName])
     return exit(forced || !contained.started() ? null : own, aborted ? stop.signal.reason : 'exit')
   } catch (error) {
@@ -146,7 +151,7 @@ async function execute(
   }
 }
 
-/** The path of a program, as execvp would find it: a shell in between would take its own builtins first. */
+/** The path of a program, as execvp finds it: a shell would prefer its own builtins. */
 async function locate(name: string, cwd: string, path: string): Promise<string> {
   const places = name.includes('/') ? [cwd] : path.split(delimiter).filter(Boolean)
   for (const place of places) {
@@ -160,7 +165,7 @@ async function locate(name: string, cwd: string, path: string): Promise<string> 
   throw new SandboxError(`${name} could not be started: there is no such program.`)
 }
 
-/** Nothing is mounted here, so variables that name a place inside name the host's instead. */
+/** Nothing is mounted here, so paths inside the sandbox are replaced by host paths in variables. */
 function mapPaths(
   environment: Record<string, string>,
   mounts: { host: string; inside: string }[],
@@ -172,7 +177,7 @@ function mapPaths(
   return Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, map(value)]))
 }
 
-/** The wished-for port is the sandbox's own; on the host it may be taken. */
+/** The requested port is for a private network; on the host it may be in use. */
 async function freeAddress(): Promise<Extract<Address, { host: string }>> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -1,8 +1,9 @@
 // Requests sent twice, at once, or cut off in between: one Idempotency-Key is one piece of work, done whole or not at all.
-import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startApi, type TestApi } from '../helpers/api.ts'
+import { waitsForLock } from '../helpers/database.ts'
+import { until } from '../helpers/until.ts'
 
 let api: TestApi
 beforeAll(async () => {
@@ -71,7 +72,7 @@ describe('requests with one key at the same time', () => {
     const first = await withClient(async (client) => {
       await client.query('BEGIN; LOCK TABLE ticket IN ACCESS EXCLUSIVE MODE')
       const held = open(key, 'held up')
-      await sleep(150)
+      await until(() => waitsForLock(api.db))
       expect(await open(key, 'held up')).toMatchObject({ status: 409, body: { code: 'idempotency_in_progress' } })
       await client.query('COMMIT')
       return held

@@ -1,9 +1,9 @@
 // Who may do what: every operation of the document, with every kind of token that must not pass, and one that must.
 import { afterAll, describe, expect, test } from 'vitest'
-import type { Scope } from '../../src/actor.ts'
+import { newToken } from '../../src/platform/secrets.ts'
 import { tokenScopes } from '../../src/schemas/tokens.ts'
-import { newToken } from '../../src/secrets.ts'
-import { insertToken } from '../../src/services/tokens.ts'
+import type { Scope } from '../../src/services/tokens/actor.ts'
+import { insertToken } from '../../src/services/tokens/tokens.ts'
 import { startApi } from '../helpers/api.ts'
 import { methodsOf, type Operation, operationsOf } from './operations.ts'
 import { createSend, expectSound } from './send.ts'

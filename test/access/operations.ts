@@ -1,5 +1,5 @@
 // Every operation of the running app, read from its own OpenAPI document, so that no list of them can go stale.
-import type { App } from '../../src/app.ts'
+import type { App } from '../../src/api/app.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: a JSON schema is looked at, whatever its shape.
 export type Schema = any

@@ -1,7 +1,7 @@
 // Whose things are whose: another account and a token of another project see nothing, and cannot tell that it is there.
 import { afterAll, describe, expect, test } from 'vitest'
 import { tokenScopes } from '../../src/schemas/tokens.ts'
-import { insertToken } from '../../src/services/tokens.ts'
+import { insertToken } from '../../src/services/tokens/tokens.ts'
 import { type Answer, startApi } from '../helpers/api.ts'
 import { methodsOf, type Operation, operationsOf, takesParameters } from './operations.ts'
 import { createSend, expectSound } from './send.ts'

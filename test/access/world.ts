@@ -1,7 +1,7 @@
 // Real resources for the parameters of a path and valid bodies for the operations, made through the API itself.
 
-import { createAccount } from '../../src/services/accounts.ts'
-import { finishDeployment } from '../../src/services/deployment-states.ts'
+import { createAccount } from '../../src/services/accounts/accounts.ts'
+import { finishDeployment } from '../../src/services/deployments/states.ts'
 import type { Answer, TestApi } from '../helpers/api.ts'
 import type { Operation } from './operations.ts'
 
@@ -44,7 +44,8 @@ const makers: Record<string, (context: Context) => Promise<string>> = {
   deployments: async ({ api, owner, operation, post }) => {
     const { id } = await post('/deployments', { project: owner.project })
     // Only a build that is under way can be canceled; everything else takes a finished one.
-    if (operation.id !== 'cancelDeployment') await finishDeployment(api.db, api.config, id, 'system', { to: 'READY' })
+    if (operation.id !== 'cancelDeployment')
+      await finishDeployment(api.db, api.deps.urls, id, { to: 'READY', by: 'system' })
     return id
   },
   domains: makeDomain,

@@ -48,7 +48,7 @@ describe('an exported zone', () => {
       }),
       { numRuns: 200 },
     )
-  }, 30_000)
+  })
 
   it.skipIf(oracleAbsent)(
     'is accepted by named-compilezone, whose output reads back as the same records',
@@ -115,7 +115,7 @@ describe.skipIf(oracleAbsent)('a zone file from elsewhere', () => {
       }),
       { numRuns: 60 },
     )
-  }, 60_000)
+  })
 
   for (const { about, text, refused } of zoneFileCorpus) {
     it(refused ? `is refused by both: ${about}` : `means the same to us and to named-compilezone: ${about}`, () => {

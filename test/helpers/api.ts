@@ -4,15 +4,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { InjectOptions } from 'fastify'
 import { pino } from 'pino'
-import { type App, buildApp } from '../../src/app.ts'
+import { type App, buildApp } from '../../src/api/app.ts'
+import type { Deps } from '../../src/api/deps.ts'
 import { type Config, loadConfig } from '../../src/config.ts'
-import { closeDatabase, type Database, openDatabase } from '../../src/db.ts'
-import type { Deps } from '../../src/deps.ts'
-import { listen } from '../../src/notifications.ts'
-import { createRepositories } from '../../src/repositories.ts'
-import { createVault } from '../../src/secrets.ts'
-import { createAccount } from '../../src/services/accounts.ts'
-import { createTokenDirectory } from '../../src/services/token-directory.ts'
+import { closeDatabase, type Database, openDatabase } from '../../src/platform/database.ts'
+import { listen } from '../../src/platform/notifications.ts'
+import { createRepositories } from '../../src/platform/repositories.ts'
+import { createVault } from '../../src/platform/secrets.ts'
+import { createUrls } from '../../src/platform/urls.ts'
+import { createAccount } from '../../src/services/accounts/accounts.ts'
+import { createTokenDirectory } from '../../src/services/tokens/directory.ts'
 import { createDatabase } from './database.ts'
 import { createRepository } from './repository.ts'
 import { createResponseChecker } from './responses.ts'
@@ -72,7 +73,8 @@ export async function startApi(environment: Record<string, string> = {}): Promis
   const vault = createVault(config.secretsKey ?? Buffer.alloc(32, 7))
   const repositories = createRepositories(config.gitUrlTemplate, join(dataDir, 'repos'), config.searchPath)
   const tokenDirectory = createTokenDirectory(db, notifications)
-  const deps: Deps = { config, db, notifications, vault, repositories, tokenDirectory, log }
+  const urls = createUrls(config)
+  const deps: Deps = { config, urls, db, notifications, vault, repositories, tokenDirectory, log }
   const app = await buildApp(deps)
   await app.ready()
   const check = createResponseChecker(app)

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { inject } from 'vitest'
+import type { Database } from '../../src/platform/database.ts'
 import { templateName } from './postgres.ts'
 
 export async function createDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
@@ -18,6 +19,13 @@ export async function createDatabase(): Promise<{ url: string; drop(): Promise<v
     url: url.href,
     drop: () => run(admin, async (client) => void (await client.query(`DROP DATABASE ${name} WITH (FORCE)`))),
   }
+}
+
+/** Whether somebody waits in this database for what another one has locked. */
+export async function waitsForLock(db: Database): Promise<boolean> {
+  const waiting = await db.$queryRaw<unknown[]>`
+    SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+  return waiting.length > 0
 }
 
 async function run(url: string, work: (client: pg.Client) => Promise<void>): Promise<void> {

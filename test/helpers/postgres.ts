@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { migrate } from '../../prisma/migrate.ts'
-import { startEmbeddedPostgres } from '../../src/embedded-postgres.ts'
+import { startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {

@@ -1,7 +1,7 @@
 // Holds every answer of every test against openapi.yaml's schema for its path, method and status.
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import type { App } from '../../src/app.ts'
+import type { App } from '../../src/api/app.ts'
 import type { Answer } from './api.ts'
 
 type Response = { $ref?: string; content?: Record<string, { schema: object }> }

@@ -16,7 +16,7 @@ export async function readStream(
   const closing = new AbortController()
   const response = await fetch(`${address ?? `http://127.0.0.1:${port}`}/api${path}`, {
     headers: { accept: 'text/event-stream', authorization: `Bearer ${token}`, ...headers },
-    signal: AbortSignal.any([closing.signal, AbortSignal.timeout(15_000)]),
+    signal: AbortSignal.any([closing.signal, AbortSignal.timeout(60_000)]),
   })
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
   let buffer = ''

@@ -1,15 +1,20 @@
 // Event streams over real sockets: whoever asks for one gets an answer, an end, and no more than the token still allows.
 import { type AddressInfo, connect } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test, vi } from 'vitest'
 import type { Operation } from '../access/operations.ts'
 import { rawRequest } from '../access/raw.ts'
 import type { Target } from '../access/world.ts'
+import { until } from '../helpers/until.ts'
 import { startHarness } from './harness.ts'
 
+// All tokens are looked at now and then; without that clock, a stream ends because of what was told.
+vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
 const maxInFlight = 30
 const { api, operations, fresh, freshForAll } = await startHarness({ MAX_IN_FLIGHT: String(maxInFlight) })
-afterAll(() => api.stop())
+afterAll(async () => {
+  await api.stop()
+  vi.useRealTimers()
+})
 await api.app.listen({ port: 0, host: '127.0.0.1' })
 const { port } = api.app.server.address() as AddressInfo
 
@@ -59,7 +64,7 @@ describe.each(reads)('$name', (operation) => {
 })
 
 /** Opens a stream and tells when the server ends it. */
-function follow(path: string, token: string): Promise<{ ended: Promise<boolean>; close(): void }> {
+function follow(path: string, token: string): Promise<{ ended: Promise<void>; close(): void }> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => {
       socket.write(
@@ -67,14 +72,14 @@ function follow(path: string, token: string): Promise<{ ended: Promise<boolean>;
       )
     })
     // A chunked answer ends with an empty chunk, though the connection may stay.
-    const ended = new Promise<boolean>((done) => {
+    const ended = new Promise<void>((done) => {
       let text = ''
       socket.on('data', (chunk) => {
         text += chunk.toString('latin1')
-        if (text.endsWith('\r\n0\r\n\r\n')) done(true)
+        if (text.endsWith('\r\n0\r\n\r\n')) done()
       })
-      socket.on('close', () => done(true))
-      socket.on('error', () => done(true))
+      socket.on('close', () => done())
+      socket.on('error', () => done())
     })
     socket.once('data', () => resolve({ ended, close: () => socket.destroy() }))
   })
@@ -94,9 +99,8 @@ describe.each(streams)('a stream of $name', (operation) => {
   test('ends when its token is revoked', async () => {
     const { owner, reader, stream } = await followed()
     expect((await api.call('DELETE', `/tokens/${reader.id}`, { token: owner.token })).status).toBe(204)
-    const ended = await Promise.race([stream.ended, sleep(3_000, false)])
+    await stream.ended
     stream.close()
-    expect(ended).toBe(true)
   })
 
   test('ends when its account is suspended', async () => {
@@ -105,9 +109,8 @@ describe.each(streams)('a stream of $name', (operation) => {
     const body = { suspended: true }
     const change = await api.call('PATCH', `/operator/accounts/${owner.accountId}`, { token: staff.token, body })
     expect(change.status).toBe(200)
-    const ended = await Promise.race([stream.ended, sleep(3_000, false)])
+    await stream.ended
     stream.close()
-    expect(ended).toBe(true)
   })
 
   test('gives its place back when the reader goes away', async () => {
@@ -116,9 +119,7 @@ describe.each(streams)('a stream of $name', (operation) => {
     for (let n = 0; n < maxInFlight * 2; n++) {
       const stream = await follow(path, owner.token)
       stream.close()
-      await sleep(2)
     }
-    await sleep(100)
-    expect((await api.call('GET', '/account', { token: owner.token })).status).toBe(200)
+    await until(async () => (await api.call('GET', '/account', { token: owner.token })).status === 200)
   })
 })

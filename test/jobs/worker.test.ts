@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { enqueue } from '../../src/jobs/queue.ts'
 import { type Handler, startWorker, type Worker } from '../../src/jobs/worker.ts'
 import { startApi, type TestApi } from '../helpers/api.ts'
+import { until } from '../helpers/until.ts'
 
 let api: TestApi
 const workers: Worker[] = []
@@ -14,6 +15,7 @@ afterAll(() => api.stop())
 beforeEach(() => api.db.job.deleteMany())
 afterEach(async () => {
   for (const worker of workers.splice(0)) await worker.stop()
+  vi.useRealTimers()
 })
 
 type Run = Handler<'reap'>['run']
@@ -25,19 +27,13 @@ function work(run: Run, options: Partial<Handler<'reap'>> = {}): Worker {
   return worker
 }
 
-const add = (key: string | null) => enqueue(api.db, 'reap', key, { deploymentIds: [key ?? ''] })
+const add = (key: string | null) => enqueue(api.db, { kind: 'reap', key, payload: { deploymentIds: [key ?? ''] } })
 const jobs = () => api.db.job.findMany()
-
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (let i = 0; i < 500; i++) {
-    if (await condition()) return
-    await sleep(10)
-  }
-  throw new Error('waited in vain')
-}
 
 describe('a job', () => {
   test('starts at once when it is enqueued, and is gone when it is done', async () => {
+    // Because it is told: the clock by which the queue is looked at now and then stands still.
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     const seen: string[] = []
     work(async ({ deploymentIds }) => void seen.push(...deploymentIds))
     await add('a')
@@ -48,7 +44,7 @@ describe('a job', () => {
   test('is not there when the transaction that enqueued it is rolled back', async () => {
     await api.db
       .$transaction(async (db) => {
-        await enqueue(db, 'reap', 'x', { deploymentIds: [] })
+        await enqueue(db, { kind: 'reap', key: 'x', payload: { deploymentIds: [] } })
         throw new Error('no')
       })
       .catch(() => {})
@@ -90,7 +86,7 @@ describe('a job', () => {
       if (++runs > 1) return
       await add('a')
       const later = new Date(Date.now() + 3_600_000)
-      await enqueue(api.db, 'reap', 'a', { deploymentIds: [] }, later)
+      await enqueue(api.db, { kind: 'reap', key: 'a', payload: { deploymentIds: [] }, runAt: later })
     })
     await add('a')
     await until(() => runs === 2)
@@ -168,12 +164,23 @@ describe('a job', () => {
   test('waits while as many of its kind run as may', async () => {
     let running = 0
     let most = 0
+    const gate = Promise.withResolvers<void>()
     work(async () => {
       most = Math.max(most, ++running)
-      await sleep(20)
+      await gate.promise
+      // Time for one more to be taken, if one would be.
+      await jobs()
       running--
     })
     await Promise.all(Array.from({ length: 10 }, (_, index) => add(`c${index}`)))
+    await until(() => running === 2)
+    // A worker that comes later takes one of those that are left; by then this one has heard of them all.
+    const other = Promise.withResolvers<void>()
+    const late = work(async () => other.resolve(), { concurrency: 1 })
+    await other.promise
+    await late.stop()
+    expect(running).toBe(2)
+    gate.resolve()
     await until(async () => (await jobs()).length === 0)
     expect(most).toBe(2)
   })

@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
-import { frame, unframe } from '../../src/sandbox/upstream.ts'
+import { frame, unframe } from '../../src/dns/packet/message.ts'
 
 export type Entry = {
   section: 'answer' | 'authority' | 'additional'

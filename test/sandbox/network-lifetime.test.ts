@@ -5,6 +5,7 @@ import { chown, readdir, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect } from 'vitest'
+import { until } from '../helpers/until.ts'
 import { networkTest as test } from './outside.ts'
 import {
   bubblewrap,
@@ -12,7 +13,6 @@ import {
   command,
   controlGroups,
   directory,
-  eventually,
   internet as network,
   processesWith,
   uniqueSleep,
@@ -47,7 +47,7 @@ describe('nothing of the network is left', () => {
       network,
     })
     const process = (await bubblewrap()).run(asked)
-    expect(await eventually(() => asked.output.stdout === 'ready\n', 8000)).toBe(true)
+    await until(() => asked.output.stdout === 'ready\n')
     const made = networkOf(text)
     expect([made.slirp().length, made.inside().length > 2]).toEqual([1, true])
     return { process, made, end: () => writeFile(join(asked.workTree, 'end'), '') }
@@ -76,11 +76,12 @@ describe('nothing of the network is left', () => {
     const before = children()
     for (const waitMs of [0, 5, 10, 20, 30, 50, 80]) {
       const run = sandbox.run(await command('sleep 20', { network }))
+      // Not a wait for anything: the moments that are tried.
       await new Promise((resolve) => setTimeout(resolve, waitMs))
       await run.kill()
       expect((await run.exited).reason).toBe('killed')
     }
-    expect(await eventually(() => children().every((pid) => before.includes(pid)), 2000)).toBe(true)
+    await until(() => children().every((pid) => before.includes(pid)))
   })
   const parentOf = (pid: string) => {
     try {
@@ -120,7 +121,7 @@ describe('nothing of the network is left', () => {
         ...[...made.slirp(), ...made.inside()],
         ...[...controlGroups(parent.pid!).all, ...(await readdir(runDirectory))],
       ]
-      expect(await eventually(async () => (await left()).length === 0, 5000)).toBe(true)
+      await until(async () => (await left()).length === 0)
     })
   }
 })

@@ -129,11 +129,3 @@ export function controlGroups(pid: number): { all: string[]; runs: string[] } {
   const all = found.split('\n').filter(Boolean)
   return { all, runs: all.filter((path) => /berth-[^/]+\/[^/]+$/.test(path)) }
 }
-
-export async function eventually(holds: () => boolean | Promise<boolean>, withinMs: number): Promise<boolean> {
-  for (const deadline = Date.now() + withinMs; Date.now() < deadline; ) {
-    if (await holds()) return true
-    await new Promise((resolve) => setTimeout(resolve, 25))
-  }
-  return holds()
-}

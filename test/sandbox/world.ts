@@ -54,21 +54,20 @@ export async function openWorld(): Promise<World> {
 }
 
 export const node = (program: string) => ['node', '-e', program]
-/** Functions for programs in the sandbox: each resolves with the answer or the error's code, and how long it took. */
+/** Functions for programs in the sandbox: each resolves with the answer or the error's code. */
 const TALK = `
-  const begun = Date.now()
-  const timed = (text) => ({ text, ms: Date.now() - begun })
+  const said = (text) => ({ text })
   const tcp = (host, port, message = 'hello') => new Promise((resolve) => {
     const socket = require('net').connect({ host, port, autoSelectFamily: false })
-    socket.setTimeout(4000, () => resolve(timed('silence')))
-    socket.on('error', (error) => resolve(timed(error.code)))
+    socket.setTimeout(15000, () => resolve(said('silence')))
+    socket.on('error', (error) => resolve(said(error.code)))
     socket.on('connect', () => socket.write(message))
-    socket.on('data', (data) => { resolve(timed(String(data))); socket.destroy() })
-    socket.on('close', () => resolve(timed('closed')))
+    socket.on('data', (data) => { resolve(said(String(data))); socket.destroy() })
+    socket.on('close', () => resolve(said('closed')))
   })
-  const udp = (host, port, waitMs = 4000) => new Promise((resolve) => {
+  const udp = (host, port, waitMs = 15000) => new Promise((resolve) => {
     const socket = require('dgram').createSocket(host.includes(':') ? 'udp6' : 'udp4')
-    const end = (text) => { resolve(timed(text)); try { socket.close() } catch {} }
+    const end = (text) => { resolve(said(text)); try { socket.close() } catch {} }
     setTimeout(end, waitMs, 'silence')
     socket.on('error', (error) => end(error.code))
     socket.on('message', (data) => end(String(data)))
@@ -76,7 +75,7 @@ const TALK = `
   })
   const tell = (promises) => Promise.all(promises).then((all) => { console.log(JSON.stringify(all)); process.exit() })
 `
-export type Told = { text: string; ms: number }[]
+export type Told = { text: string }[]
 
 /** The program is a list of such calls. */
 export async function told(sandbox: Sandbox, program: string, network: Network | null = internet): Promise<Told> {

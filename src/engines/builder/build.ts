@@ -1,27 +1,30 @@
-// One build from commit to manifest: fetch, install, build, publish. Every end of it is a reason.
+// One build from commit to manifest: fetch, install, build, publish. Every failure has a reason.
 import { execFile } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Artifacts } from '../../artifacts.ts'
 import type { Config } from '../../config.ts'
-import { removeTree } from '../../remove-tree.ts'
-import type { Repositories } from '../../repositories.ts'
+import type { Artifacts } from '../../platform/artifacts.ts'
+import { removeTree } from '../../platform/remove-tree.ts'
+import type { Repositories } from '../../platform/repositories.ts'
+import type { Urls } from '../../platform/urls.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
-import type { Build } from '../../services/builds.ts'
+import type { Build } from '../../services/deployments/builds.ts'
 import type { Caches } from './cache.ts'
-import { type Command, maxDiskMb, outOfTime, runCommands } from './commands.ts'
+import { type Command, maxDiskMb, openCommands, outOfTime } from './commands.ts'
 import { BuildFailure } from './failure.ts'
 import type { BuildLog } from './log.ts'
 import { outputMissing, plainDirectory } from './output.ts'
-import { pack } from './pack.ts'
+import { openPacker, type Packer } from './pack.ts'
 import { type Recipe, readRecipe } from './recipe.ts'
 import { layOut, serverLimits } from './server-tree.ts'
 import { entriesOfSource, neverPublished, outputInSource, siteLimits, storeSite } from './site.ts'
-import { openSource, type Source } from './source.ts'
-import { openWorkspace, type Workspace } from './workspace.ts'
+import { openSource } from './source.ts'
+import type { Source } from './source-tree.ts'
+import { openWorkspace } from './workspace.ts'
 
 export type BuildTools = {
   config: Config
+  urls: Urls
   repositories: Repositories
   artifacts: Artifacts
   caches: Caches
@@ -38,6 +41,8 @@ type Task = {
   variables: Record<string, string>
   /** Root directory of the project; empty, or without a slash at its end. */
   root: string
+  /** The root directory as a path prefix: empty, or with a slash at its end. */
+  prefix: string
   directory: string
   deadline: number
   log: BuildLog
@@ -45,32 +50,29 @@ type Task = {
 }
 
 /**
- * Builds and publishes; calls `ready` when the manifest is in place, before the cache is kept and the directory cleared
- * away, which nobody need wait for, and tells whether it is a server. The commit is known.
+ * Builds and publishes a deployment whose commit is known. Calls `ready`, with whether it is a server, when the
+ * manifest is in place: visitors need not wait until the cache is saved and the directory removed.
  */
 export async function runBuild(
   tools: BuildTools,
-  build: Build,
-  variables: Record<string, string>,
-  log: BuildLog,
-  signal: AbortSignal,
+  { build, variables, log, signal }: Pick<Task, 'build' | 'variables' | 'log' | 'signal'>,
   ready: (server: boolean) => Promise<void>,
 ): Promise<void> {
   const { config } = tools
   const directory = join(config.dataDir, 'builds', build.id)
   const deadline = Date.now() + config.build.timeoutMs
   const root = plainDirectory(build.rootDirectory ?? '.').replace(/^\.$/, '')
-  const task: Task = { tools, build, variables, root, directory, deadline, log, signal }
+  const prefix = root === '' ? '' : `${root}/`
+  const task: Task = { tools, build, variables, root, prefix, directory, deadline, log, signal }
   await removeTree(directory)
   await mkdir(join(directory, 'git'), { recursive: true, mode: 0o755 })
   try {
     const source = await fetchSource(task)
     try {
-      const prefix = root === '' ? '' : `${root}/`
       if (![...source.entries.keys()].some((path) => path.startsWith(prefix)) && root !== '')
         throw new BuildFailure('clone_failed', `The repository has no folder ${build.rootDirectory}.`)
       const recipe = await readRecipe(source, prefix, build)
-      // What needs no command is read from git's objects: there is no tree, so there is nothing to open.
+      // Without commands, files are read from git's objects; no tree is checked out.
       if (!recipe.install && !recipe.build && !recipe.server && !source.usesLfs) {
         await publishSource(task, source, recipe)
         await ready(false)
@@ -110,7 +112,7 @@ async function fetchSource({ tools, build, directory, deadline, log, signal }: T
     .finally(() => watch.stop())
 }
 
-/** A limit of each file does not bound many packs, submodules and files of Git LFS together. */
+/** The limit per file does not bound the sum of packs, submodules and Git LFS files. */
 function watchSize(directory: string, mostMb: number, onExceeded: () => void): { stop(): void } {
   const timer = setInterval(() => {
     execFile('du', ['-s', '-k', '--', directory], (_error, stdout) => {
@@ -126,33 +128,39 @@ async function buildInSandbox(
   recipe: Recipe,
   ready: (server: boolean) => Promise<void>,
 ): Promise<void> {
-  const { tools, build, variables, root, directory, deadline, log, signal } = task
+  const { tools, build, root, directory, log, signal } = task
   const { config, sandbox, caches } = tools
   const limits = {
     memoryMb: config.build.memoryMb,
     processes: 64,
     diskMb: maxDiskMb,
-    timeoutMs: Math.max(1, deadline - Date.now()),
+    timeoutMs: timeLeft(task),
   }
   const workspace = await openWorkspace({ sandbox, caches, build, directory, root, limits, log, signal })
   let key: string | null = null
+  // Each sandbox is opened in parallel with the step before it.
+  const closers: (() => Promise<void>)[] = []
+  const opened = <T extends { close(): Promise<void> }>(one: T): T => {
+    closers.push(one.close)
+    return one
+  }
   try {
+    const running =
+      recipe.install || recipe.build
+        ? opened(openCommands({ ...tools, ...task, registry: await tools.packageRegistry, workspace }))
+        : null
     const cached = await workspace.fill(source, recipe.dependenciesKey)
+    const packer = opened(openPacker({ sandbox, tree: workspace.tree, timeoutMs: timeLeft(task), signal }))
     const commands = commandsOf(recipe, cached, log)
-    if (commands.length > 0) {
-      const registry = await tools.packageRegistry
-      await runCommands(
-        { config, sandbox, build, variables, registry, workspace, root, deadline, log, signal },
-        commands,
-      )
-    }
+    if (commands.length > 0) await running?.run(commands)
     signal.throwIfAborted()
     log.step('publish')
-    await (recipe.server ? publishServer(task, workspace) : publishSite(task, workspace, recipe))
+    await (recipe.server ? publishServer(task, packer) : publishSite(task, packer, recipe))
     key = recipe.dependenciesKey
     await ready(recipe.server)
   } finally {
-    // A canceled build leaves nothing; a failed one its downloads, which the next try has use for.
+    await Promise.all(closers.map((close) => close()))
+    // A canceled build keeps nothing; a failed one keeps its downloads for the next try.
     if (!signal.aborted) await workspace.saveCache(key).catch(() => {})
   }
 }
@@ -168,18 +176,17 @@ function commandsOf(recipe: Recipe, cached: boolean, log: BuildLog): Command[] {
 }
 
 async function publishSource(task: Task, source: Source, recipe: Recipe): Promise<void> {
-  const { build, root, log } = task
+  const { build, prefix, log } = task
   log.step('publish')
-  const prefix = root === '' ? '' : `${root}/`
   const output = outputInSource(source, prefix, recipe.outputs)
   if ('missing' in output) throw outputMissing(recipe.outputs, output.missing, recipe, build)
   await publishFiles(task, await storeSite(task.tools.artifacts, entriesOfSource(source, output), '/build'))
 }
 
-async function publishSite(task: Task, { tree }: Workspace, recipe: Recipe): Promise<void> {
+async function publishSite(task: Task, packer: Packer, recipe: Recipe): Promise<void> {
   const { build } = task
   const plan = { root: task.root, candidates: recipe.outputs, without: neverPublished }
-  const files = await pack({ ...packing(task, tree), plan, limits: siteLimits }, async (packed) => {
+  const files = await packer.pack(plan, siteLimits, async (packed) => {
     if ('missing' in packed.output) throw outputMissing(recipe.outputs, packed.output.missing, recipe, build)
     return storeSite(task.tools.artifacts, packed.entries(), packed.output.inside)
   })
@@ -192,11 +199,11 @@ async function publishFiles({ tools, build, log }: Task, files: Awaited<ReturnTy
   log.system(`Published ${Object.keys(files).length} files`)
 }
 
-/** The whole tree, with its dependencies: in a workspace they lie above the root directory. */
-async function publishServer(task: Task, { tree }: Workspace): Promise<void> {
+/** The whole tree with its dependencies: in an npm workspace they are above the root directory. */
+async function publishServer(task: Task, packer: Packer): Promise<void> {
   const { tools, build, root } = task
   const plan = { root: '', candidates: [{ path: '.', needsIndex: false }], without: ['.git'] }
-  await pack({ ...packing(task, tree), plan, limits: serverLimits }, async (packed) => {
+  await packer.pack(plan, serverLimits, async (packed) => {
     await layOut(packed.entries(), tools.artifacts.serverDirectory(build.id))
   })
   const { spaFallback, cleanUrls } = build
@@ -204,6 +211,4 @@ async function publishServer(task: Task, { tree }: Workspace): Promise<void> {
   await tools.artifacts.publish(build.id, manifest)
 }
 
-function packing({ tools, deadline, signal }: Task, tree: string) {
-  return { sandbox: tools.sandbox, tree, timeoutMs: Math.max(1, deadline - Date.now()), signal }
-}
+const timeLeft = ({ deadline }: Task) => Math.max(1, deadline - Date.now())

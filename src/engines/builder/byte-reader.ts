@@ -1,7 +1,7 @@
-// Reads a stream by counted bytes; whoever wrote it may be hostile, so every read is bounded by its caller.
+// Reads a stream by counted bytes; the stream may be hostile, so the caller bounds every read.
 import type { Readable } from 'node:stream'
 
-/** The stream ended before what was announced. */
+/** The stream ended early. */
 export class CutShort extends Error {
   override name = 'CutShort'
 }
@@ -16,7 +16,7 @@ export class ByteReader {
     this.#source = stream[Symbol.asyncIterator]()
   }
 
-  /** Exactly as many bytes, in one piece. */
+  /** Exactly this many bytes, in one buffer. */
   async take(bytes: number): Promise<Buffer> {
     if (this.#held.length >= bytes) return this.#cut(bytes)
     const pieces = [this.#held]
@@ -30,7 +30,7 @@ export class ByteReader {
     return this.#cut(bytes)
   }
 
-  /** Exactly as many bytes, as they come. All of them must be taken before the next read. */
+  /** Exactly this many bytes, in chunks. All of them must be read before the next call. */
   async *stream(bytes: number): AsyncGenerator<Buffer> {
     for (let left = bytes; left > 0; ) {
       if (this.#held.length === 0) this.#held = await this.#next()
@@ -40,7 +40,7 @@ export class ByteReader {
     }
   }
 
-  /** Up to a byte, without it; undefined at the end of the stream. A longer piece than `mostBytes` is an error. */
+  /** The bytes before the delimiter `end`; undefined at the end of the stream. More than `mostBytes` is an error. */
   async until(end: number, mostBytes: number): Promise<Buffer | undefined> {
     for (let from = 0; ; ) {
       const at = this.#held.indexOf(end, from)

@@ -1,13 +1,13 @@
-// What a project keeps from one build to the next, apart by trust: production's own, and one for each branch.
+// The build caches of a project, separated by trust: one for production, and one for each branch.
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { removeTree } from '../../remove-tree.ts'
-import type { Build } from '../../services/builds.ts'
+import { removeTree } from '../../platform/remove-tree.ts'
+import type { Build } from '../../services/deployments/builds.ts'
 
 /**
- * Where package managers and frameworks keep what they need not make again, relative to the root directory. A cache
- * holds them by number.
+ * Cache folders of package managers and frameworks, relative to the root directory. In a cache each is named by its
+ * index.
  */
 export const cachedFolders = [
   'node_modules',
@@ -20,23 +20,21 @@ export const cachedFolders = [
 ] as const
 
 export type CacheNote = {
-  /** Of the dependencies in it; null if they are of no use. */
+  /** Key of the dependencies in it; null if they cannot be reused. */
   key: string | null
-  /** Numbers of the folders in it. */
-  folders: number[]
   kb: number
   usedAt: string
 }
 
 export type Caches = {
   /**
-   * Takes a cache away for one build: another build at the same time finds none and begins anew. `own` may be given
-   * back changed; what a preview borrows of production is given back as it was.
+   * Moves a cache out for one build: a concurrent build finds none and starts without. An `own` cache may be returned
+   * changed; a preview that borrows production's cache returns it unchanged.
    */
   take(build: Build, to: string): Promise<{ note: CacheNote; own: boolean } | null>
-  /** Gives a cache back under the name that `take` took it from. */
+  /** Returns an own cache to the slot that `take` took it from. */
   give(build: Build, from: string, note: CacheNote): Promise<void>
-  /** Gives back what was borrowed. */
+  /** Returns a borrowed cache. */
   giveBack(build: Build, from: string): Promise<void>
   removeProject(projectId: string): Promise<void>
 }
@@ -49,7 +47,7 @@ export function openCaches(root: string, mostMb: number): Caches {
     production ? 'production' : `branch-${createHash('sha256').update(ref).digest('hex').slice(0, 16)}`
   const slotOf = (build: Build, slot = ownSlot(build)) => join(root, build.projectId, slot)
 
-  /** Null also for one that is torn: a machine that loses power may leave an empty file under the whole one's name. */
+  /** Null also for an incomplete note: after a power loss the file may be empty. */
   async function readNote(directory: string): Promise<CacheNote | null> {
     try {
       const note = JSON.parse(await readFile(join(directory, noteFile), 'utf8')) as Partial<CacheNote> | null
@@ -66,13 +64,13 @@ export function openCaches(root: string, mostMb: number): Caches {
     )
   }
 
-  /** Under another name first: nobody must take one of which half is gone already, while its note is still there. */
+  /** Renames the cache before it is removed, so that no build takes a half-removed cache that still has its note. */
   async function clear(slot: string): Promise<void> {
     const aside = `${slot}${removed}${randomBytes(6).toString('hex')}`
     if (await move(slot, aside)) await removeTree(aside)
   }
 
-  /** One that has no note, as after a crash in the middle, is never taken for whole. */
+  /** A cache without a note is incomplete, for example after a crash, and is not used. */
   async function takeSlot(slot: string, to: string): Promise<CacheNote | null> {
     if (!(await move(slot, to))) return null
     const note = await readNote(to)
@@ -83,7 +81,7 @@ export function openCaches(root: string, mostMb: number): Caches {
   async function giveSlot(slot: string, from: string, note: CacheNote): Promise<void> {
     await writeFile(join(from, noteFile), JSON.stringify(note))
     await mkdir(dirname(slot), { recursive: true, mode: 0o700 })
-    // Another build may have given its own meanwhile; the later one stays.
+    // Another build may have returned its own cache meanwhile; the later one is kept.
     await clear(slot)
     await move(from, slot)
   }
@@ -125,7 +123,7 @@ export function openCaches(root: string, mostMb: number): Caches {
     async giveBack(build, from) {
       const note = await readNote(from)
       const slot = slotOf(build, 'production')
-      // A production build that ended meanwhile has given a newer one.
+      // A production build that ended meanwhile has stored a newer one.
       if (note && !(await readNote(slot))) await giveSlot(slot, from, note)
     },
     removeProject: (projectId) => removeTree(join(root, projectId)),

@@ -1,17 +1,19 @@
 // The customer's own commands: install and build, in one sandbox, each with its part of the log.
 import type { Config } from '../../config.ts'
-import type { Sandbox } from '../../sandbox/sandbox.ts'
-import { privateHosts } from '../../sandbox-hosts.ts'
-import { type Build, factsOf } from '../../services/builds.ts'
+import type { Urls } from '../../platform/urls.ts'
+import { privateHosts } from '../../sandbox/hosts.ts'
+import type { Exit, Sandbox } from '../../sandbox/sandbox.ts'
+import { type Build, factsOf } from '../../services/deployments/builds.ts'
 import { BuildFailure, type FailureCode } from './failure.ts'
 import type { BuildLog } from './log.ts'
-import { stepsOf } from './steps.ts'
+import { type Steps, stepsArgv, stepsOf } from './steps.ts'
 import type { Workspace } from './workspace.ts'
 
 export type Command = { step: 'install' | 'build'; text: string; failure: FailureCode }
 
 export type CommandsOptions = {
   config: Config
+  urls: Urls
   sandbox: Sandbox
   build: Build
   variables: Record<string, string>
@@ -28,41 +30,35 @@ export type CommandsOptions = {
 const maxProcesses = 512
 export const maxDiskMb = 4096
 
-export async function runCommands(options: CommandsOptions, commands: Command[]): Promise<void> {
-  const { config, sandbox, build, variables, registry, workspace, log, signal } = options
-  let command = commands[0]!
-  const begin = (next: Command) => {
-    command = next
-    log.step(next.step)
-    log.system(`$ ${next.text}`)
-  }
-  begin(command)
-  const steps = stepsOf(
-    commands.map(({ text }) => text),
-    (index) => {
-      log.endCommand()
-      begin(commands[index]!)
-    },
-    (chunk) => log.output('stdout', chunk),
-  )
+export type Commands = {
+  /** Runs the commands, at least one, in turn; rejects at the first failure. Called once. */
+  run(commands: Command[]): Promise<void>
+  close(): Promise<void>
+}
+
+/** Opens the sandbox, which takes 150 ms with a network, while the tree is still being filled. */
+export function openCommands(options: CommandsOptions): Commands {
+  const { config, urls, sandbox, build, variables, registry, workspace, log, signal } = options
+  const script = Promise.withResolvers<string>()
+  let steps: Steps | undefined
   const process = sandbox.run({
-    argv: steps.argv,
+    argv: stepsArgv,
+    input: script.promise,
     workTree: workspace.tree,
-    cwd: options.root,
     environment: {
       ...variables,
       CI: 'true',
-      ...factsOf(config, build),
+      ...factsOf(urls, build),
       HOME: '/tmp',
       npm_config_registry: registry,
       npm_config_cache: '/cache',
-      // npm keeps what Node compiled of it, which takes 300 ms at its end and is gone with the sandbox.
+      // npm would write Node's compile cache, which takes 300 ms at exit and is lost with the sandbox.
       NODE_DISABLE_COMPILE_CACHE: '1',
       npm_config_update_notifier: 'false',
       npm_config_fund: 'false',
       npm_config_audit: 'false',
     },
-    caches: [{ host: workspace.downloads, inside: '/cache' }],
+    caches: [{ ...workspace.downloads, inside: '/cache' }],
     readOnly: [workspace.repository],
     limits: {
       memoryMb: config.build.memoryMb,
@@ -75,16 +71,44 @@ export async function runCommands(options: CommandsOptions, commands: Command[])
         ? null
         : { reach: build.buildNetwork, private: privateHosts(registry, config.gitUrlTemplate) },
     onOutput(stream, chunk) {
-      if (stream === 'stdout') steps.heard(chunk)
+      if (stream === 'stdout') steps?.heard(chunk)
       else log.output(stream, chunk)
     },
   })
   const cancel = () => void process.kill()
   signal.addEventListener('abort', cancel)
-  const exit = await process.exited.finally(() => signal.removeEventListener('abort', cancel))
-  steps.end()
-  log.endCommand()
-  signal.throwIfAborted()
+  const exited = process.exited.finally(() => signal.removeEventListener('abort', cancel))
+  exited.catch(() => {})
+  return {
+    async run(commands) {
+      let command = commands[0]!
+      const begin = (next: Command) => {
+        command = next
+        log.step(next.step)
+        log.system(`$ ${next.text}`)
+      }
+      begin(command)
+      steps = stepsOf(
+        options.root,
+        commands.map(({ text }) => text),
+        (index) => {
+          log.endCommand()
+          begin(commands[index]!)
+        },
+        (chunk) => log.output('stdout', chunk),
+      )
+      script.resolve(steps.script)
+      const exit = await exited
+      steps.end()
+      log.endCommand()
+      signal.throwIfAborted()
+      judge(exit, command, config)
+    },
+    close: () => process.kill(),
+  }
+}
+
+function judge(exit: Exit, command: Command, config: Config): void {
   if (exit.reason === 'timeout') throw outOfTime(config)
   if (exit.reason === 'memory') {
     throw new BuildFailure(

@@ -1,4 +1,4 @@
-// Reads what the packer wrote, as hostile input: bounded in count, size, depth and length of names.
+// Reads the packer's output as hostile input: bounded in count, size, depth and length of names.
 import type { Readable } from 'node:stream'
 import { ByteReader, CutShort } from './byte-reader.ts'
 import { BuildFailure } from './failure.ts'
@@ -9,20 +9,20 @@ export type Limits = { entries: number; bytes: number; pathBytes: number; depth:
 export type Entry =
   | { kind: 'directory'; path: string }
   | { kind: 'link'; path: string; target: string }
-  /** The content is taken, in one piece or as it comes, before the next entry is asked for. */
+  /** The content must be read, as a buffer or a stream, before the next entry. */
   | { kind: 'file'; path: string; executable: boolean; size: number; content: FileContent }
 
 export type FileContent = { whole(): Promise<Buffer>; stream(): AsyncIterable<Buffer> }
 
 export type Packed = {
-  /** Which of the candidates was there, and where it is in the sandbox; or what the root directory holds instead. */
+  /** The candidate that was found and its path in the sandbox; or the names in the root directory if none was. */
   output: { path: string; inside: string } | { missing: string[] }
   entries(): AsyncGenerator<Entry>
 }
 
 const longestText = 10_000
 const longestName = 255
-// As Linux has it.
+// PATH_MAX of Linux, without the NUL.
 export const longestTarget = 4095
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
@@ -96,12 +96,12 @@ function decode(bytes: Buffer): string | null {
   }
 }
 
-/** For messages: what is no text is shown by its numbers. */
+/** For messages: bytes that are not text are shown as numbers. */
 function readable(name: Buffer): string {
   return printable(decode(name) ?? name.toString('latin1').replace(/[\x80-\xff]/g, byteOf))
 }
 
-/** Control characters would spoil a line of the log, and the database takes no NUL. */
+/** Control characters would garble a line of the log, and the database cannot store NUL. */
 export function printable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
   return text.replace(/[\x00-\x1f\x7f]/g, byteOf).slice(0, 300)
@@ -126,7 +126,7 @@ export function checkPath(name: Buffer, { pathBytes, depth }: Pick<Limits, 'path
   return path
 }
 
-/** The target of a link; no system has one that is empty, has a NUL or is longer, but a stream or a commit may. */
+/** The target of a link. In a stream or a commit it may be empty, too long or contain NUL, unlike on a file system. */
 export function checkTarget(path: string, bytes: Buffer): string {
   const target = decode(bytes)
   if (target === null) throw refusal(path, 'is a link whose target is not UTF-8')

@@ -1,4 +1,4 @@
-// A build that ends in ERROR for a reason that is the project's or the repository's, not ours: never retried.
+// A build failure caused by the project or its repository, not by the platform: ends in ERROR, never retried.
 
 export type FailureCode =
   | 'clone_failed'

@@ -1,7 +1,7 @@
 // Git as the builder runs it on the host: bare repositories only, without prompts, hooks or foreign protocols.
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { killGroup, spawnGit } from '../../git-process.ts'
+import { killGroup, spawnGit } from '../../platform/git-process.ts'
 import { ByteReader } from './byte-reader.ts'
 import type { FileContent } from './entries.ts'
 import type { BuildLog } from './log.ts'
@@ -11,11 +11,11 @@ export type GitOptions = {
   directory: string
   searchPath: string
   signal: AbortSignal
-  /** A repository of this machine, in place of one behind HTTP. */
+  /** A repository on this machine instead of one over HTTP. */
   local: boolean
 }
 
-/** What `git init --bare` makes, without the process that it takes, and without sample hooks. */
+/** The result of `git init --bare` without starting a process, and without sample hooks. */
 export async function makeBareRepository(directory: string): Promise<void> {
   await Promise.all(['objects', 'refs'].map((name) => mkdir(join(directory, name))))
   await writeFile(join(directory, 'config'), '[core]\n\trepositoryformatversion = 0\n\tbare = true\n')
@@ -27,7 +27,7 @@ export function startGit(args: string[], { directory, searchPath, signal, local 
     args: ['-C', directory, ...args],
     searchPath,
     protocols: local ? 'file' : 'http:https',
-    // The repository lives for one build.
+    // The repository exists for one build only.
     settings: { 'gc.auto': '0', 'maintenance.auto': 'false', ...more },
     signal,
   })
@@ -38,7 +38,7 @@ export function startGit(args: string[], { directory, searchPath, signal, local 
   return { child, succeeded }
 }
 
-/** Whether it succeeded; what it says goes into the log. */
+/** Whether git succeeded; its output goes into the log. */
 export async function runGit(
   args: string[],
   options: GitOptions,
@@ -54,7 +54,7 @@ export async function runGit(
   return result
 }
 
-/** What a command prints, split at NUL; null if it failed or said more than it may. */
+/** The output of a command, split at NUL; throws if it failed or a record is longer than `mostBytes`. */
 export async function* readRecords(args: string[], options: GitOptions, mostBytes: number): AsyncGenerator<Buffer> {
   const { child, succeeded } = startGit(args, options)
   child.stdin.end()
@@ -70,7 +70,7 @@ export async function* readRecords(args: string[], options: GitOptions, mostByte
 }
 
 export type ObjectReader = {
-  /** Content of blobs, in the order asked for; each is taken before the next is asked for. */
+  /** Content of blobs in the given order; each must be read before the next. */
   read(blobs: Iterable<{ hash: string; size: number }>): AsyncGenerator<FileContent>
   close(): void
 }

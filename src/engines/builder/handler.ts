@@ -1,18 +1,18 @@
-// The build job: finds the deployment, builds it under the eyes of whoever may cancel it, and records how it ended.
+// The build job: finds the deployment, builds it unless it is canceled, and records the result.
 import type { Logger } from 'pino'
-import type { Database } from '../../db.ts'
 import { type Handler, LostError } from '../../jobs/worker.ts'
-import type { Notifications } from '../../notifications.ts'
-import type { Vault } from '../../secrets.ts'
-import { type Build, findBuild, openVariables, setCommit } from '../../services/builds.ts'
-import { finishDeployment, type Outcome } from '../../services/deployment-states.ts'
+import type { Database } from '../../platform/database.ts'
+import type { Notifications } from '../../platform/notifications.ts'
+import type { Vault } from '../../platform/secrets.ts'
+import { type Build, findBuild, openVariables, setCommit } from '../../services/deployments/builds.ts'
+import { finishDeployment, type Outcome } from '../../services/deployments/states.ts'
 import { type BuildTools, runBuild } from './build.ts'
 import { BuildFailure } from './failure.ts'
 import { createBuildLog } from './log.ts'
 import { proveServer, type ServerProofs } from './proof.ts'
 import { resolveCommit } from './source.ts'
 
-// A worker that dies in the middle is replaced once; an error of our own gets the same second chance.
+// A build is retried once, after a crash of its worker or an internal error.
 const retryDelaysMs = [1_000] as const
 
 export type BuilderDeps = BuildTools & {
@@ -24,10 +24,10 @@ export type BuilderDeps = BuildTools & {
 }
 
 export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
-  const { db, config, vault, notifications, repositories, artifacts } = deps
-  const finish = (id: string, outcome: Outcome) => finishDeployment(db, config, id, 'system', outcome)
+  const { db, config, urls, vault, notifications, repositories, artifacts } = deps
+  const finish = (id: string, outcome: Outcome) => finishDeployment(db, urls, id, { ...outcome, by: 'system' })
 
-  /** What was published of a deployment that ended otherwise. Asked of the database: another worker may have it READY. */
+  /** Removes the files of a deployment that is not READY. Reads the state first: another worker may have it READY. */
   async function clear(deploymentId: string): Promise<void> {
     const state = (await findBuild(db, deploymentId))?.state
     if (state !== 'READY' && state !== 'BUILDING') await artifacts.remove(deploymentId)
@@ -39,9 +39,9 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
     try {
       if (build.commit === '') {
         build.commit = await resolveCommit(repositories, build.repo, build.ref, signal)
-        await setCommit(db, build.id, build.commit)
+        await setCommit(db, build, build.commit)
       }
-      await runBuild(deps, build, variables, log, signal, async (server) => {
+      await runBuild(deps, { build, variables, log, signal }, async (server) => {
         // The server writes to the same log, and a log has one writer at a time.
         await log.close()
         const ready = async () => (await finish(build.id, { to: 'READY' })) !== null
@@ -49,7 +49,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       })
     } catch (error) {
       if (!(error instanceof BuildFailure) || signal.aborted) throw error
-      // What a server printed is in the log already.
+      // The first line only: the server's output, which follows it, is in the log already.
       log.system(error.message.split('\n', 1)[0]!)
       await log.close()
       await finish(build.id, { to: 'ERROR', code: error.code, message: error.message })
@@ -64,7 +64,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
     retryDelaysMs,
     async run({ deploymentId }, { signal }) {
       const found = await findBuild(db, deploymentId)
-      // Canceled, deleted, or finished by a run whose worker died before it could say so.
+      // Canceled, deleted, or finished by a worker that died before it could complete the job.
       if (found?.state !== 'BUILDING') return
       const canceled = new AbortController()
       const off = notifications.on('event', ({ type, subject }) => {
@@ -72,7 +72,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         if (ended || (type === 'project.deleted' && subject === found.projectId)) canceled.abort()
       })
       try {
-        // It may have been canceled between the reading and the listening.
+        // It may have been canceled before the listener was added.
         if ((await findBuild(db, deploymentId))?.state !== 'BUILDING') return
         await build(found, AbortSignal.any([signal, canceled.signal]))
       } catch (error) {

@@ -1,14 +1,14 @@
-// Files that git-lfs keeps outside of the repository: fetched where the program is installed, and refused where not.
+// Git LFS files: fetched if git-lfs is installed, refused otherwise.
 import { find } from '../../sandbox/tools.ts'
 import { BuildFailure } from './failure.ts'
 import { type GitOptions, runGit } from './git.ts'
 import type { BuildLog } from './log.ts'
-import { asText, type Source } from './source.ts'
+import { asText, type Source } from './source-tree.ts'
 
 const longestAttributes = 256 << 10
 const mostAttributeFiles = 100
 
-/** Whether the commit uses it; then everything it needs is in the bare repository. */
+/** Whether the commit uses Git LFS; if so, its objects are in the bare repository afterwards. */
 export async function fetchLfs(source: Source, git: GitOptions, url: string, log: BuildLog): Promise<boolean> {
   const path = await attributesWithLfs(source)
   if (path === null) return false
@@ -22,7 +22,7 @@ export async function fetchLfs(source: Source, git: GitOptions, url: string, log
   log.system('Fetching files from Git LFS')
   const settings: Record<string, string> = {
     'remote.origin.url': git.local ? `file://${url}` : url,
-    // Counts for more than .lfsconfig of the repository, which could name any host that this machine reaches.
+    // Overrides the repository's .lfsconfig, which could name any host that this machine can reach.
     ...(git.local ? {} : { 'lfs.url': `${url.replace(/\/+$/, '')}/info/lfs` }),
     'lfs.concurrenttransfers': '4',
   }

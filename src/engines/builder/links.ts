@@ -1,4 +1,4 @@
-// Follows symbolic links of an output in memory: the disk is never asked where a link leads.
+// Resolves symbolic links of an output in memory, never on disk.
 import { checkPath, type Limits, printable } from './entries.ts'
 import { BuildFailure } from './failure.ts'
 
@@ -6,9 +6,9 @@ export type LinkedTree<File> = {
   files: ReadonlyMap<string, File>
   /** Path → target, as it is written in the link. */
   links: ReadonlyMap<string, string>
-  /** Those that hold nothing may be left out. */
+  /** Empty folders may be left out. */
   folders?: Iterable<string>
-  /** Absolute paths in targets begin with it. */
+  /** Prefix of absolute paths in targets. */
   root: string
 }
 
@@ -19,8 +19,8 @@ const mostNames = 1_000_000
 export type Place = { path: string; is: 'file' | 'folder' } | 'outside' | 'absent'
 
 /**
- * The files, and once more those that links lead to. A link to a folder is followed once: where it leads back into
- * itself, it ends.
+ * The files, with a copy at every path that a link leads to. A link into a folder that is being followed already is
+ * skipped, so that loops end.
  */
 export function followLinks<File>(tree: LinkedTree<File>, limits: Omit<Limits, 'bytes'>): Map<string, File> {
   const found = new Map(tree.files)
@@ -35,24 +35,24 @@ export function followLinks<File>(tree: LinkedTree<File>, limits: Omit<Limits, '
     count()
   }
 
-  /** Folders that link to each other are walked in every order there is, also where they hold no file. */
+  /** Folders that link to each other are walked in every combination, even if they are empty. */
   function count(): void {
     if (++steps > mostFiles)
       throw new BuildFailure('output_too_large', `Links make more than ${mostFiles} files of it.`)
   }
 
-  /** Links of 4 KB that lead through each other: each name of their targets is a step. */
+  /** Bounds chains of long links (4 KB): each name in their targets is a step. */
   function walk(): void {
     if (++walked > mostNames) throw new BuildFailure('output_too_large', 'The output has too many links to follow.')
   }
 
-  /** Puts what a folder holds below another path; `within` are the folders that are being followed. */
+  /** Copies the content of a folder below another path; `within` are the folders that are being followed. */
   function putFolder(folder: string, below: string, within: readonly string[]): void {
     count()
     for (const name of children.get(folder) ?? []) {
       const from = join(folder, name)
       const to = join(below, name)
-      // Links through links could make paths of any length of it, and the walk as deep.
+      // Links through links could otherwise make paths, and the recursion, arbitrarily deep.
       checkPath(Buffer.from(to), limits)
       const file = tree.files.get(from)
       if (file !== undefined) put(to, file)
@@ -66,7 +66,7 @@ export function followLinks<File>(tree: LinkedTree<File>, limits: Omit<Limits, '
     if (place === 'outside') throw refused(link, 'is a link that leaves the output directory')
     if (place === 'absent') throw refused(link, `is a link to ${printable(tree.links.get(link)!)}, which is not there`)
     if (place.is === 'file') return void put(to, tree.files.get(place.path)!)
-    // It holds the link itself, or one that is being followed.
+    // A loop: the folder contains this link, or one that is being followed.
     if (within.some((open) => open === place.path)) return
     putFolder(place.path, to, [...within, place.path])
   }
@@ -100,7 +100,7 @@ export function childrenOf<File>({ files, links, folders }: LinkedTree<File>): M
   return children
 }
 
-/** Where a link ends, name by name as the kernel would go, but never above the root. */
+/** Resolves a link name by name, as the kernel does, but never above the root. */
 export function placeOf<File>(
   tree: LinkedTree<File>,
   children: Map<string, Set<string>>,

@@ -1,15 +1,15 @@
-// The log of one build: lines as they come, secrets masked, written in bulk, cut when it runs away.
+// The log of one build: lines with secrets masked, written in batches, truncated at a limit.
 import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
-import type { Database } from '../../db.ts'
-import { appendLines, type NewLogLine } from '../../services/deployment-logs.ts'
+import type { Database } from '../../platform/database.ts'
+import { appendLines, type NewLogLine } from '../../services/deployments/deployment-logs.ts'
 
 export type BuildLog = {
   step(name: string): void
   system(text: string): void
   output(stream: 'stdout' | 'stderr', chunk: Buffer): void
-  /** Ends the open lines of a command. */
+  /** Writes the unterminated lines of a command. */
   endCommand(): void
   close(): Promise<void>
 }
@@ -17,10 +17,10 @@ export type BuildLog = {
 const flushMs = 200
 const linesAtOnce = 5_000
 const maxBytes = 10 << 20
-// Each is a row of the database, also where it is empty.
+// Each line is a row of the database, even an empty one.
 const maxLines = 100_000
 const maxLineLength = 8_000
-// Shorter values would mask half of every log, and hide nothing worth hiding.
+// Shorter values would mask large parts of a log, and are not real secrets.
 const leastSecretLength = 4
 
 export function createBuildLog(db: Database, deploymentId: string, secrets: string[]): BuildLog {
@@ -39,7 +39,7 @@ export function createBuildLog(db: Database, deploymentId: string, secrets: stri
   const open = { stdout: '', stderr: '' }
 
   function clean(text: string): string {
-    // What a terminal would draw over is gone, and so is what PostgreSQL cannot store.
+    // Removes what a terminal would overwrite, and NUL, which PostgreSQL cannot store.
     let line = stripVTControlCharacters(text.slice(text.lastIndexOf('\r') + 1)).replaceAll('\0', '')
     for (const secret of masked) line = line.replaceAll(secret, '***')
     return line.length > maxLineLength ? `${line.slice(0, maxLineLength)}…` : line
@@ -62,7 +62,7 @@ export function createBuildLog(db: Database, deploymentId: string, secrets: stri
     waiting.push({ stream, step, text: clean(text), at: new Date() })
   }
 
-  // One write at a time keeps the lines in order; what could not be written is written with what comes next.
+  // One write at a time keeps the lines in order; lines of a failed write are written with the next ones.
   function flush(): Promise<void> {
     flushing = flushing.then(async () => {
       while (waiting.length > 0) {

@@ -1,13 +1,13 @@
 // Which directory a build publishes, and what to tell its owner when there is none.
 import { posix } from 'node:path'
-import type { Build } from '../../services/builds.ts'
+import type { Build } from '../../services/deployments/builds.ts'
 import { printable } from './entries.ts'
 import { BuildFailure } from './failure.ts'
 import type { PackerPlan } from './packer.ts'
 
 export type Candidate = PackerPlan['candidates'][number]
 
-// Where each framework writes, as its own defaults have it.
+// The default output directory of each framework.
 const frameworkOutputs: Partial<Record<Build['framework'], string[]>> = {
   vite: ['dist'],
   react: ['dist', 'build'],
@@ -24,7 +24,7 @@ const frameworkOutputs: Partial<Record<Build['framework'], string[]>> = {
   docusaurus: ['build'],
 }
 
-// The usual names where no framework says one. Sources are kept in some of them too: those need a first page.
+// The usual names without a known framework. Some may hold sources instead: those need an index page.
 const usualOutputs = [
   { path: 'dist', needsIndex: false },
   { path: 'build', needsIndex: true },
@@ -36,7 +36,7 @@ const usualOutputs = [
 /** A directory of the settings as git would name it: `./dist/` is dist, and `.` the directory itself. */
 export const plainDirectory = (path: string) => posix.normalize(path).replace(/(?<=.)\/$/, '')
 
-/** Never the whole tree after a build: it holds the sources, and whatever they hold. */
+/** Never the whole tree after a build, because it includes the sources. */
 export function outputsOf(build: Build, isBuilt: boolean): Candidate[] {
   if (build.outputDirectory !== null) return [{ path: plainDirectory(build.outputDirectory), needsIndex: false }]
   const own = frameworkOutputs[build.framework]
@@ -45,7 +45,7 @@ export function outputsOf(build: Build, isBuilt: boolean): Candidate[] {
   return [{ path: '.', needsIndex: true }]
 }
 
-// What a file at the root tells about a project that is no site.
+// Files at the root that show that a project is not a site.
 const signs: [file: RegExp, what: string][] = [
   [/^(requirements\.txt|pyproject\.toml|manage\.py|Pipfile|setup\.py)$/, 'a Python project'],
   [/^(Gemfile|config\.ru)$/, 'a Ruby project'],

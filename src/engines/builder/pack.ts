@@ -1,4 +1,4 @@
-// Runs the packer in a sandbox where the tree cannot be changed and nothing else can be reached.
+// Runs the packer in a sandbox with a read-only tree and no network.
 import type { Readable } from 'node:stream'
 import { type Exit, type Sandbox, SandboxError } from '../../sandbox/sandbox.ts'
 import { CutShort } from './byte-reader.ts'
@@ -6,56 +6,65 @@ import { type Limits, type Packed, readPacked } from './entries.ts'
 import { BuildFailure } from './failure.ts'
 import { PACKER, type PackerPlan } from './packer.ts'
 
-export type PackOptions = {
-  sandbox: Sandbox
-  tree: string
-  plan: PackerPlan
-  limits: Limits
-  timeoutMs: number
-  signal: AbortSignal
+export type PackerOptions = { sandbox: Sandbox; tree: string; timeoutMs: number; signal: AbortSignal }
+
+export type Packer = {
+  /** Passes the packed output to `receive`; an error there, or an early return, ends the packer. Called once. */
+  pack<T>(plan: PackerPlan, limits: Limits, receive: (packed: Packed) => Promise<T>): Promise<T>
+  close(): Promise<void>
 }
 
 const memoryMb = 512
 const processes = 64
 
-/** Hands the packed output to `receive`; an error there, or an early return, ends the packer. */
-export async function pack<T>(options: PackOptions, receive: (packed: Packed) => Promise<T>): Promise<T> {
-  const { sandbox, tree, plan, limits, timeoutMs, signal } = options
+/** Opens while the build still runs, which saves 80 ms; it reads nothing before it gets its plan. */
+export function openPacker({ sandbox, tree, timeoutMs, signal }: PackerOptions): Packer {
+  const input = Promise.withResolvers<string>()
   const stdout = Promise.withResolvers<Readable>()
-  let complaint = ''
+  let errorOutput = ''
   const process = sandbox.run({
-    argv: ['node', '-e', PACKER, JSON.stringify(plan)],
+    argv: ['node', '-e', PACKER],
+    input: input.promise,
     workTree: tree,
     writable: false,
     environment: { NODE_DISABLE_COMPILE_CACHE: '1' },
     limits: { memoryMb, processes, timeoutMs },
     onOutput(_stream, chunk) {
-      complaint = (complaint + chunk).slice(-1000)
+      errorOutput = (errorOutput + chunk).slice(-1000)
     },
     readStdout: stdout.resolve,
   })
   const cancel = () => void process.kill()
   signal.addEventListener('abort', cancel)
-  const exited = process.exited
+  const { exited } = process
   // A packer that was never started has no output to read.
   exited.catch(stdout.reject)
-  try {
-    // Its last entry says that it was all; nobody need wait for the end of an idle sandbox.
-    return await receive(await readPacked(await stdout.promise, limits))
-  } catch (error) {
-    // What nobody reads any more would keep the sandbox from its end.
+  stdout.promise.catch(() => {})
+  async function close(): Promise<void> {
+    signal.removeEventListener('abort', cancel)
+    // Unread output would keep the sandbox from ending.
     void stdout.promise.then((stream) => stream.destroy()).catch(() => {})
     await process.kill()
-    signal.throwIfAborted()
-    if (!(error instanceof CutShort)) throw error
-    throw ended(await exited, complaint, timeoutMs)
-  } finally {
-    signal.removeEventListener('abort', cancel)
+  }
+  return {
+    async pack(plan, limits, receive) {
+      input.resolve(JSON.stringify(plan))
+      try {
+        // The last entry marks the end, so there is no need to wait for the exit of the sandbox.
+        return await receive(await readPacked(await stdout.promise, limits))
+      } catch (error) {
+        await close()
+        signal.throwIfAborted()
+        if (!(error instanceof CutShort)) throw error
+        throw ended(await exited, errorOutput, timeoutMs)
+      }
+    },
+    close,
   }
 }
 
-/** It reads a tree that anybody made: what ends it is the tree's doing. */
-function ended(exit: Exit, complaint: string, timeoutMs: number): Error {
+/** The packer reads an untrusted tree, so its failure is the fault of the tree. */
+function ended(exit: Exit, errorOutput: string, timeoutMs: number): Error {
   if (exit.reason === 'timeout') {
     return new BuildFailure(
       'output_too_large',
@@ -63,5 +72,5 @@ function ended(exit: Exit, complaint: string, timeoutMs: number): Error {
     )
   }
   if (exit.reason === 'memory') return new BuildFailure('output_too_large', 'The output has too many files to be read.')
-  return new SandboxError(`The output could not be read: ${complaint.trim() || JSON.stringify(exit)}`)
+  return new SandboxError(`The output could not be read: ${errorOutput.trim() || JSON.stringify(exit)}`)
 }

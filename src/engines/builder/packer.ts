@@ -1,4 +1,4 @@
-// The program that reads a tree a build left. It runs in a sandbox of its own, beside nothing that could change the tree.
+// The program that reads the tree after a build. It runs in its own sandbox, where nothing can change the tree.
 
 /** What an entry of its output is. The numbers are on the wire. */
 export const entryKinds = { output: 1, directory: 2, file: 3, executable: 4, link: 5, refused: 6, missing: 7, end: 8 }
@@ -16,14 +16,15 @@ export type PackerPlan = {
 }
 
 /**
- * Plain JavaScript, for it is not part of the compiled program. It decides nothing: whatever it writes is checked by
- * its reader, since a tree may be made to fool it.
+ * Plain JavaScript, because it is not part of the compiled program. Its output is untrusted and checked by its reader,
+ * since a tree may be made to deceive it.
  */
 export const PACKER = `
 const fs = require('node:fs')
 const { join, sep } = require('node:path')
 const kinds = ${JSON.stringify(entryKinds)}
-const plan = JSON.parse(process.argv[1])
+// Comes when the tree is as the build left it.
+const plan = JSON.parse(fs.readFileSync(0, 'utf8'))
 const tree = fs.realpathSync(process.cwd())
 const without = new Set(plan.without)
 const mostBuffered = 1 << 18

@@ -1,7 +1,7 @@
-// The last step of a server project: it is READY after it has answered, and one that does not leaves nothing running.
+// The last step of a server project: it is READY after its server has answered; otherwise the server is stopped.
 import { BuildFailure } from './failure.ts'
 
-/** What the builder asks of whoever runs servers. A fault that is not the server's own is a rejection, and is retried. */
+/** The interface of the engine that runs servers. Rejects if a failure is not the server's own; that is retried. */
 export type ServerProofs = {
   prove(deploymentId: string, signal: AbortSignal): Promise<ServerProof>
 }
@@ -10,7 +10,7 @@ export type ServerProof =
   | { healthy: false; reason: string }
   | { healthy: true; release(): Promise<void>; stop(): Promise<void> }
 
-/** `ready` records the deployment as READY; false, as the answer, if it was canceled or deleted meanwhile. */
+/** `ready` records the deployment as READY. Both return false if it was canceled or deleted meanwhile. */
 export async function proveServer(
   servers: ServerProofs,
   deploymentId: string,
@@ -23,7 +23,7 @@ export async function proveServer(
     await proof.stop()
     throw signal.reason
   }
-  // Where the database does not say whether it took the change, visitors may have it already.
+  // If `ready` throws, the change may be committed all the same, and visitors may already come.
   let taken = true
   try {
     taken = await ready()

@@ -1,9 +1,10 @@
-// The reap job: what deleted deployments served, and what a deleted project cached, goes off the disk.
-import type { Artifacts } from '../../artifacts.ts'
+// The reap job: removes the files of deleted deployments and the caches of deleted projects from disk.
+
 import type { Handler } from '../../jobs/worker.ts'
+import type { Artifacts } from '../../platform/artifacts.ts'
 import type { Caches } from './cache.ts'
 
-// Removing files fails when the disk does; an hour later somebody will have looked.
+// Removing files fails only if the disk does; the last delay leaves an operator an hour.
 const retryDelaysMs = [10_000, 60_000, 600_000, 3_600_000] as const
 
 export function createReapHandler(artifacts: Artifacts, caches: Caches): Handler<'reap'> {
@@ -15,7 +16,7 @@ export function createReapHandler(artifacts: Artifacts, caches: Caches): Handler
       if (projectId) await caches.removeProject(projectId)
     },
     async giveUp() {
-      // The job stays in the queue as failed, with its error; nobody waits for it.
+      // The job stays in the queue as failed, with its error; nothing depends on it.
     },
   }
 }

@@ -1,8 +1,8 @@
-// How a commit is built: by the project's settings, else by its lockfile, its scripts and its framework.
+// How a commit is built: from the project's settings, else from its lockfile, scripts and framework.
 import { createHash } from 'node:crypto'
-import type { Build } from '../../services/builds.ts'
+import type { Build } from '../../services/deployments/builds.ts'
 import { type Candidate, outputsOf } from './output.ts'
-import type { Source } from './source.ts'
+import type { Source } from './source-tree.ts'
 
 export type Recipe = {
   /** Null: nothing to install. */
@@ -11,19 +11,19 @@ export type Recipe = {
   build: string | null
   /** Directories to look for the output in, first match wins; relative to the root directory. */
   outputs: Candidate[]
-  /** A change of it makes cached dependencies useless; null without a lockfile. */
+  /** Cached dependencies are valid only for the same key; null without a lockfile. */
   dependenciesKey: string | null
   /** Started with `npm start` instead of being served from files. */
   server: boolean
 }
 
-/** Whatever a repository says: nothing of it has the type it should have. */
+/** Untrusted: no field is sure to have its proper type. */
 type PackageJson = { scripts?: { build?: unknown }; dependencies?: unknown; devDependencies?: unknown }
 
 const lockfiles = {
   'pnpm-lock.yaml': 'npx --yes pnpm@10 install --frozen-lockfile',
   'yarn.lock': 'npx --yes yarn@1 install --frozen-lockfile --non-interactive',
-  // Not `npm ci`, which refuses lockfiles that were written where some platform's packages could not be had.
+  // Not `npm ci`, which refuses lockfiles written on a machine that lacked the packages of another platform.
   'package-lock.json': 'npm install --no-audit --no-fund',
   'npm-shrinkwrap.json': 'npm install --no-audit --no-fund',
 } as const
@@ -61,7 +61,7 @@ function parseManifest(text: string): PackageJson {
     const parsed: unknown = JSON.parse(text)
     return parsed !== null && typeof parsed === 'object' ? (parsed as PackageJson) : {}
   } catch {
-    // npm will say what is wrong with it, in the log.
+    // npm will report the error in the log.
     return { dependencies: { unreadable: '*' } }
   }
 }
@@ -74,7 +74,7 @@ function lockfileOf(source: Source, root: string): { command: string; hash: stri
   return null
 }
 
-/** The name of the lockfile's content in git stands for the content. */
+/** The lockfile's git hash stands for its content. */
 function keyOf(lockfileHash: string, command: string): string {
   return createHash('sha256').update(`${process.version} ${process.arch} ${command}\n${lockfileHash}`).digest('hex')
 }

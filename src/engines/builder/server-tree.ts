@@ -1,9 +1,9 @@
-// The end of a server's build: its tree is laid out anew from the packer's stream, and run from there.
+// The end of a server's build: writes its tree from the packer's stream; the server runs from there.
 import { createWriteStream } from 'node:fs'
 import { mkdir, open, rename, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { removeTree } from '../../remove-tree.ts'
+import { removeTree } from '../../platform/remove-tree.ts'
 import type { Entry, Limits } from './entries.ts'
 import { BuildFailure } from './failure.ts'
 
@@ -13,8 +13,8 @@ const largeBytes = 4 << 20
 const writesAtOnce = 16
 
 /**
- * Writes into a directory that nobody else knows of, and only with names that were checked. Links come last, so
- * nothing is ever written through one.
+ * Writes into a directory that no other process uses, and only with checked names. Links are made last, so nothing is
+ * ever written through one.
  */
 export async function layOut(entries: AsyncIterable<Entry>, directory: string): Promise<void> {
   const aside = `${directory}.new`
@@ -70,7 +70,7 @@ async function writeTree(entries: AsyncIterable<Entry>, aside: string): Promise<
       if (failure) break
     }
   } finally {
-    // Whoever removes what was written must not meet a write that is still under way.
+    // The caller may remove the directory, so no write may be in progress.
     await Promise.all(running)
   }
   if (failure) throw failure
@@ -89,7 +89,7 @@ async function write(place: string, content: Buffer, mode: number): Promise<void
   }
 }
 
-/** A name that is taken is the packer's doing; a full disk is ours. */
+/** An existing name is the fault of the packed tree; a full disk is the platform's. */
 function refuse(path: string): (error: NodeJS.ErrnoException) => never {
   return (error) => {
     if (error.code !== 'EEXIST' && error.code !== 'ENOTDIR') throw error

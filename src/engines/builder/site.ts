@@ -1,10 +1,10 @@
-// The end of a static build: what is published goes into the store by its content, and its names into the manifest.
-import type { Artifacts, Manifest, StoredFile } from '../../artifacts.ts'
+// The end of a static build: stores files by content hash and lists their paths in the manifest.
+import type { Artifacts, Manifest, StoredFile } from '../../platform/artifacts.ts'
 import { checkPath, checkTarget, type Entry, type FileContent, type Limits, longestTarget } from './entries.ts'
 import { BuildFailure } from './failure.ts'
 import { followLinks } from './links.ts'
 import type { Candidate } from './output.ts'
-import type { Source, TreeEntry } from './source.ts'
+import type { Source, TreeEntry } from './source-tree.ts'
 
 export const siteLimits: Limits = { entries: 50_000, bytes: 2 * 1024 ** 3, pathBytes: 1024, depth: 64 }
 /** Never part of a site, also where a project serves its whole tree. */
@@ -12,7 +12,7 @@ export const neverPublished = ['.git', 'node_modules']
 
 const storesAtOnce = 8
 
-/** Stores what comes; small files side by side, large ones as they stream. */
+/** Stores all entries; small files in parallel, large ones as streams. */
 export async function storeSite(
   artifacts: Artifacts,
   entries: AsyncIterable<Entry>,
@@ -54,7 +54,7 @@ export async function storeSite(
   return Object.fromEntries([...published].sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-/** Two names that look the same are one for visitors, and on other systems one file: which of them is meant? */
+/** Names that differ only in Unicode form look the same to visitors and are one file on other systems. */
 function refuseTwins(seen: Map<string, string>, path: string): void {
   const normal = path.normalize('NFC')
   const other = seen.get(normal)
@@ -65,7 +65,7 @@ function refuseTwins(seen: Map<string, string>, path: string): void {
   seen.set(normal, path)
 }
 
-/** The output of a commit that needs no build, or the names at its root directory where there is none. */
+/** The output of a commit that needs no build, or the names in its root directory if there is none. */
 export function outputInSource(
   source: Source,
   root: string,
@@ -82,7 +82,7 @@ export function outputInSource(
   return { missing: [...new Set(names)].slice(0, 200).map((name) => Buffer.from(name, 'latin1').toString()) }
 }
 
-/** Files of a commit in the form in which the packer's come, held to the same limits. */
+/** Files of a commit in the same form as the packer's entries, with the same limits. */
 export async function* entriesOfSource(
   source: Source,
   output: { path: string; entries: TreeEntry[] },
@@ -98,7 +98,7 @@ export async function* entriesOfSource(
   let next = 0
   for await (const content of source.read(wanted)) {
     const { path, size, kind } = wanted[next++]!
-    // A blob of any size may be called a link.
+    // Git allows a link with a blob of any size.
     if (kind === 'link' && size > longestTarget)
       throw new BuildFailure('output_unsafe', `${path} is a link whose target is no path, so it cannot be published.`)
     if (kind === 'link') yield { kind, path, target: checkTarget(path, await content.whole()) }

@@ -1,54 +1,30 @@
 // The source of a build: exactly one commit and its submodules, fetched into a bare repository and read as objects.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isRefName, type Repositories } from '../../repositories.ts'
-import type { FileContent } from './entries.ts'
+import { isRefName, type Repositories } from '../../platform/repositories.ts'
 import { BuildFailure } from './failure.ts'
 import { type GitOptions, makeBareRepository, openObjects, readRecords, runGit } from './git.ts'
 import { fetchLfs } from './lfs.ts'
 import type { BuildLog } from './log.ts'
+import { asText, type Source, type TreeEntry } from './source-tree.ts'
 import { submoduleUrl, submoduleUrls } from './submodules.ts'
-
-export type TreeEntry = {
-  /** As git has it, which need not be UTF-8. */
-  name: Buffer
-  kind: 'file' | 'link'
-  hash: string
-  size: number
-}
-
-export type Source = {
-  /** The bare repository. */
-  directory: string
-  commit: string
-  /** By path, every byte a character. */
-  entries: ReadonlyMap<string, TreeEntry>
-  /** By path, as in `entries`. */
-  submodules: { path: string; commit: string }[]
-  /** Files whose content is kept outside of git; it was fetched. */
-  usesLfs: boolean
-  /** Null if it is not there or larger. */
-  text(path: string, mostBytes: number): Promise<string | null>
-  read(entries: Iterable<TreeEntry>): AsyncGenerator<FileContent>
-  close(): void
-}
 
 export type SourceOptions = {
   url: string
   /** Submodules are cloned from the same host. */
   urlTemplate: string
   commit: string
-  /** Is made. */
+  /** Will be created. */
   directory: string
   searchPath: string
   signal: AbortSignal
 }
 
-// A repository host that is away for a moment must not fail a build: five tries within half a minute.
+// A short outage of the repository host must not fail a build: five tries within half a minute.
 const resolveDelaysMs = [1_000, 3_000, 8_000, 15_000]
 const resolveTimeoutMs = 10_000
 const mostEntries = 200_000
 const longestRecord = 8_192
-// A few small objects make a tree of any size.
+// A few small objects can describe a tree of any size.
 const mostNameBytes = 64 << 20
 const mostSubmodules = 50
 
@@ -72,7 +48,7 @@ export async function openSource(options: SourceOptions, log: BuildLog): Promise
   const { url, commit, directory, searchPath, signal } = options
   const git: GitOptions = { directory, searchPath, signal, local: url.startsWith('/') }
   await makeBareRepository(directory)
-  await fetchCommit(git, url, commit, log)
+  await fetchCommit(git, { url, commit }, log)
   // Started while the tree is listed.
   const objects = openObjects(git)
   const entries = new Map<string, TreeEntry>()
@@ -102,7 +78,7 @@ export async function openSource(options: SourceOptions, log: BuildLog): Promise
   }
 }
 
-/** Adds the files of the commit and of its submodules, which it fetches, and theirs. */
+/** Adds the files of the commit and, recursively, of its submodules, which it fetches. */
 async function listAll(
   { url, commit, urlTemplate }: SourceOptions,
   git: GitOptions,
@@ -125,7 +101,7 @@ async function listAll(
       const found = submoduleUrl(urls.get(linkPath), shown, module.url, urlTemplate)
       if (submodules.length >= mostSubmodules) throw tooMany(`${mostSubmodules} submodules`)
       log.system(`Cloning submodule ${shown} at ${commit.slice(0, 7)}`)
-      await fetchCommit({ ...git, local: false }, found, commit, log, `submodule ${shown}`)
+      await fetchCommit({ ...git, local: false }, { url: found, commit, what: `submodule ${shown}` }, log)
       submodules.push({ path, commit })
       waiting.push({ url: found, commit, path })
     }
@@ -133,18 +109,19 @@ async function listAll(
   return submodules
 }
 
-async function fetchCommit(git: GitOptions, url: string, commit: string, log: BuildLog, what = 'repository') {
+async function fetchCommit(
+  git: GitOptions,
+  { url, commit, what = 'repository' }: { url: string; commit: string; what?: string },
+  log: BuildLog,
+): Promise<void> {
   const source = git.local ? `file://${url}` : url
-  // A host may refuse to serve a commit by its hash; then the whole history is fetched and looked through.
+  // A host may refuse to serve a commit by its hash; then the whole history is fetched.
   const fetched =
     (await runGit(['fetch', '-q', '--depth', '1', '--no-tags', source, commit], git, log)) ||
     (await runGit(['fetch', '-q', '--tags', source, '+refs/heads/*:refs/remotes/origin/*'], git, log))
   git.signal.throwIfAborted()
   if (!fetched) throw new BuildFailure('clone_failed', `The ${what} could not be cloned; the log tells why.`)
 }
-
-/** A path of `entries` as it is written. */
-export const asText = (path: string) => Buffer.from(path, 'latin1').toString()
 
 const tooMany = (what: string) => new BuildFailure('clone_failed', `The repository has more than ${what}.`)
 

@@ -1,31 +1,41 @@
-// Several commands in one sandbox, which costs 80 ms to open: a mark in the output tells where the next one begins.
+// Several commands in one sandbox, which takes 80 ms to open: a marker in the output shows where the next one begins.
 import { randomBytes } from 'node:crypto'
 
 export type Steps = {
-  argv: string[]
-  /** Takes standard output as it comes. */
+  /** For the shell of `stepsArgv`. */
+  script: string
+  /** Receives chunks of standard output. */
   heard(chunk: Buffer): void
-  /** The command ended; whatever was held back is output. */
+  /** The command ended; held-back bytes are output. */
   end(): void
 }
 
-// Begins with an octet that text does not have, so that output is held back as good as never.
+/** A shell that reads its script from stdin, so that the sandbox can open earlier. An empty script fails. */
+export const stepsArgv = ['/bin/sh', '-c', 'script=$(cat) && [ -n "$script" ] && exec < /dev/null && eval "$script"']
+
+// The marker begins with an octet that text does not contain, so that output is rarely held back.
 const recordSeparator = 0x1e
 
-/** Runs each command if the one before succeeded; `onNext` is called when the one at that place begins. */
-export function stepsOf(commands: string[], onNext: (index: number) => void, onOutput: (chunk: Buffer) => void): Steps {
-  // A build that prints it by itself, which it would have to look for, confuses nothing but its own log.
+const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
+
+/** Runs each command if the one before succeeded; `onNext` is called with the index of the one that begins. */
+export function stepsOf(
+  directory: string,
+  commands: string[],
+  onNext: (index: number) => void,
+  onOutput: (chunk: Buffer) => void,
+): Steps {
+  // Random; a build that prints the marker on purpose garbles only its own log.
   const mark = Buffer.concat([Buffer.of(recordSeparator), Buffer.from(randomBytes(16).toString('hex'))])
-  const argument = (index: number) => `"\${${index + 1}}"`
-  const script = commands.map((_, index) =>
+  const lines = commands.map((command, index) =>
     index === commands.length - 1
-      ? `exec /bin/sh -c ${argument(index)}`
-      : `/bin/sh -c ${argument(index)} || exit; printf %s ${argument(commands.length)}`,
+      ? `exec /bin/sh -c ${quote(command)}`
+      : `/bin/sh -c ${quote(command)} || exit; printf %s ${quote(mark.toString('latin1'))}`,
   )
   let held: Buffer = Buffer.alloc(0)
   let index = 0
   return {
-    argv: ['/bin/sh', '-c', script.join('; '), 'build', ...commands, mark.toString('latin1')],
+    script: [...(directory === '' ? [] : [`cd ${quote(`./${directory}`)} || exit`]), ...lines].join('\n'),
     heard(chunk) {
       let rest = held.length > 0 ? Buffer.concat([held, chunk]) : chunk
       held = Buffer.alloc(0)
@@ -34,7 +44,7 @@ export function stepsOf(commands: string[], onNext: (index: number) => void, onO
         onNext(++index)
         rest = rest.subarray(at + mark.length)
       }
-      // A mark may be torn in two.
+      // A marker may be split between two chunks.
       const torn = rest.indexOf(recordSeparator, Math.max(0, rest.length - mark.length + 1))
       if (torn >= 0 && index < commands.length - 1) {
         held = rest.subarray(torn)

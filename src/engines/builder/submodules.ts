@@ -5,7 +5,7 @@ import { type GitOptions, readRecords } from './git.ts'
 const longestRecord = 8_192
 const mostRecords = 1_000
 
-/** Path → address, as .gitmodules of the commit has them. */
+/** Path → URL from the commit's .gitmodules. */
 export async function submoduleUrls(git: GitOptions, commit: string): Promise<Map<string, string>> {
   const sections = new Map<string, { path?: string; url?: string }>()
   let records = 0
@@ -21,14 +21,14 @@ export async function submoduleUrls(git: GitOptions, commit: string): Promise<Ma
     }
   } catch {
     git.signal.throwIfAborted()
-    // No .gitmodules, or one that git cannot read: each submodule is then refused by its name.
+    // No readable .gitmodules: each submodule is then refused with its path.
   }
   return new Map([...sections.values()].flatMap(({ path, url }) => (path && url ? [[path, url] as const] : [])))
 }
 
 /**
- * The address of one submodule. Git on the host would go wherever an address says, also to services within the network,
- * so only the operator's own repository host counts.
+ * The URL of one submodule. Git runs on the host and could reach internal services, so only the operator's own
+ * repository host is allowed.
  */
 export function submoduleUrl(url: string | undefined, path: string, parent: string, urlTemplate: string): string {
   const refuse = (why: string) => new BuildFailure('clone_failed', `The submodule ${path} cannot be cloned: ${why}.`)
@@ -46,7 +46,7 @@ export function submoduleUrl(url: string | undefined, path: string, parent: stri
 
 function addressOf(url: string, parent: string, host: URL): URL | null {
   if (/^\.\.?\//.test(url)) return URL.canParse(parent) ? new URL(url, `${parent.replace(/\/+$/, '')}/`) : null
-  // The form of SSH, as in git@example.com:owner/repository.git: the same repository is asked for over HTTP.
+  // An SSH address such as git@example.com:owner/repository.git: the same repository is fetched over HTTP.
   const [, sshHost, sshPath] = /^(?:ssh:\/\/)?git@([a-z0-9.-]+)(?::\d+\/|[:/])(.+)$/i.exec(url) ?? []
   if (sshHost?.toLowerCase() === host.hostname) return new URL(`/${sshPath!.replace(/^\/+/, '')}`, host.origin)
   return /^https?:\/\//i.test(url) && URL.canParse(url) ? new URL(url) : null

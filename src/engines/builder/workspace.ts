@@ -1,31 +1,31 @@
-// The directories of one build on the host, and what sandboxes do in them besides the customer's commands.
+// The directories of one build on the host, and the platform's own sandboxed steps in them.
 import { mkdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Exit, Sandbox, SandboxedCommand } from '../../sandbox/sandbox.ts'
-import type { Build } from '../../services/builds.ts'
+import type { Build } from '../../services/deployments/builds.ts'
 import { type CacheNote, type Caches, cachedFolders } from './cache.ts'
 import { BuildFailure } from './failure.ts'
 import type { BuildLog } from './log.ts'
-import { asText, type Source } from './source.ts'
+import { asText, type Source } from './source-tree.ts'
 
 /**
  * The host makes these directories, mounts them and removes them. It opens nothing that sandboxes made in them.
  *
  *     <build>/git          the bare repository, which only the host writes
- *     <build>/room/tree    what the build works on
- *     <build>/room/cache   `downloads` and `folders`, and the host's own note
+ *     <build>/work/tree    what the build works on
+ *     <build>/work/cache   `downloads` and `folders`, and the host's own note
  *
- * Tree and cache lie in one mount for the steps below, so that folders move between them by renaming. The customer's
- * commands see the tree and the downloads alone, each as a mount of its own, and cannot write to their parent.
+ * The steps below have tree and cache in one mount, so that folders move between them by renaming. The customer's
+ * commands see only the tree and the downloads, each as its own mount, and cannot write to their parent.
  */
 export type Workspace = {
   tree: string
-  downloads: string
-  /** For git in the tree, which takes its objects from the bare repository. */
+  downloads: { host: string; empty: boolean }
+  /** The bare repository, which has the objects for git in the tree. */
   repository: { host: string; inside: string }
-  /** Checks the commit out and brings the cache in; whether the cached dependencies are those of the key. */
+  /** Checks the commit out and restores the cache; returns whether the cached dependencies match the key. */
   fill(source: Source, key: string | null): Promise<boolean>
-  /** Takes the cache out of the tree and gives it back; without a key the dependencies are of no more use. */
+  /** Saves the cache from the tree; without a key, the dependencies cannot be reused. */
   saveCache(key: string | null): Promise<void>
 }
 
@@ -43,17 +43,18 @@ export type WorkspaceOptions = {
 }
 
 const repositoryInside = '/opt/berth/git'
-// Mounted where otherwise the tree is.
-const roomInside = '/build'
+// Mount point of `work`, where other sandboxes have the tree.
+const workInside = '/build'
 const borrowedInside = '/borrowed'
 
-// The customer's code does not run here, but its files are handled: names are quoted, and links lead nowhere but into
-// the sandbox.
+// The customer's code does not run here, but its files are handled: names are quoted, and links stay within the
+// sandbox.
 const FILL = `
 set -e
-cd "$ROOM/tree"
-git init -q -b main --template= .
-mkdir -p .git/objects/info
+cd "$WORK/tree"
+mkdir -p .git/objects/info .git/refs
+echo 'ref: refs/heads/main' > .git/HEAD
+printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n' > .git/config
 printf '%s\\n' "$REPOSITORY/objects" > .git/objects/info/alternates
 if [ -f "$REPOSITORY/shallow" ]; then cp "$REPOSITORY/shallow" .git/shallow; fi
 git -c advice.detachedHead=false checkout -q --force "$COMMIT"
@@ -64,7 +65,7 @@ while [ $# -gt 0 ]; do
   shift 2
 done
 if [ -z "$FROM" ]; then exit 0; fi
-cd "$ROOM/tree/$ROOT"
+cd "$WORK/tree/$ROOT"
 for number in $FOLDERS; do
   eval "name=\\$FOLDER_$number"
   if [ -e "$name" ] || [ -L "$name" ] || [ ! -d "$FROM/$number" ]; then continue; fi
@@ -73,17 +74,17 @@ done
 `
 
 const SAVE = `
-cd "$ROOM/tree/$ROOT" || exit 0
+cd "$WORK/tree/$ROOT" || exit 0
 for number in $FOLDERS; do
   eval "name=\\$FOLDER_$number"
-  rm -rf "$ROOM/cache/folders/$number"
-  if [ -d "$name" ] && [ ! -L "$name" ] && mv "./$name" "$ROOM/cache/folders/$number"; then echo "saved $number"; fi
+  rm -rf "$WORK/cache/folders/$number"
+  if [ -d "$name" ] && [ ! -L "$name" ]; then mv "./$name" "$WORK/cache/folders/$number"; fi
 done
-cd "$ROOM/cache"
+cd "$WORK/cache"
 du -s -k . | sed 's/[^0-9].*//; s/^/kb /'
 `
 
-// git-lfs finds what the host fetched, and asks nobody.
+// git-lfs uses the objects that the host fetched, without network.
 const lfsFilter = [
   ['filter.lfs.smudge', 'git-lfs smudge -- %f'],
   ['filter.lfs.process', 'git-lfs filter-process'],
@@ -106,10 +107,10 @@ function lfsEnvironment(): Record<string, string> {
 
 export async function openWorkspace(options: WorkspaceOptions): Promise<Workspace> {
   const { sandbox, caches, build, directory, root, limits, log, signal } = options
-  const room = join(directory, 'room')
-  const [tree, cache, borrowed] = [join(room, 'tree'), join(room, 'cache'), join(directory, 'borrowed')]
+  const work = join(directory, 'work')
+  const [tree, cache, borrowed] = [join(work, 'tree'), join(work, 'cache'), join(directory, 'borrowed')]
   const repository = { host: join(directory, 'git'), inside: repositoryInside }
-  await mkdir(room, { mode: 0o755 })
+  await mkdir(work, { mode: 0o755 })
   await sandbox.makeDirectory(tree)
   const taken = await caches.take(build, cache)
   const known: CacheNote | null = taken?.note ?? null
@@ -125,7 +126,7 @@ export async function openWorkspace(options: WorkspaceOptions): Promise<Workspac
   const environment = {
     ...names,
     HOME: '/tmp',
-    ROOM: roomInside,
+    WORK: workInside,
     ROOT: root,
     FOLDERS: cachedFolders.map((_, number) => number).join(' '),
     GIT_CONFIG_NOSYSTEM: '1',
@@ -137,7 +138,7 @@ export async function openWorkspace(options: WorkspaceOptions): Promise<Workspac
     let printed = ''
     const process = sandbox.run({
       argv: ['/bin/sh', '-c', script, 'berth', ...args],
-      workTree: room,
+      workTree: work,
       environment: { ...environment, ...more.environment },
       readOnly: more.readOnly ?? [],
       limits: { ...limits, timeoutMs: Math.min(limits.timeoutMs, 600_000) },
@@ -155,11 +156,11 @@ export async function openWorkspace(options: WorkspaceOptions): Promise<Workspac
 
   return {
     tree,
-    downloads: join(cache, 'downloads'),
+    downloads: { host: join(cache, 'downloads'), empty: !isOwn },
     repository,
     async fill(source, key) {
       const borrows = known !== null && !isOwn
-      const from = borrows ? `${borrowedInside}/folders` : known ? `${roomInside}/cache/folders` : ''
+      const from = borrows ? `${borrowedInside}/folders` : known ? `${workInside}/cache/folders` : ''
       const more = {
         readOnly: borrows ? [repository, { host: borrowed, inside: borrowedInside }] : [repository],
         environment: {
@@ -183,8 +184,7 @@ export async function openWorkspace(options: WorkspaceOptions): Promise<Workspac
       const [exit, printed] = await run(SAVE, {})
       const kb = Number(/^kb (\d+)$/m.exec(printed)?.[1] ?? Number.NaN)
       if (exit.code !== 0 || Number.isNaN(kb)) return
-      const folders = [...printed.matchAll(/^saved (\d)$/gm)].map(([, number]) => Number(number))
-      await caches.give(build, cache, { key, folders, kb, usedAt: new Date().toISOString() })
+      await caches.give(build, cache, { key, kb, usedAt: new Date().toISOString() })
     },
   }
 }

@@ -1,10 +1,10 @@
-// Leads an order to its certificate: proves every name, asks for the signature, and can go on where another left off.
+// Completes an order: proves every name, finalizes, downloads, and can resume an order of another worker.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
-import type { Database } from '../../db.ts'
-import type { Vault } from '../../secrets.ts'
-import { type Challenge, findOrAddAccount, setAccountUrl } from '../../services/acme.ts'
+import type { Database } from '../../platform/database.ts'
+import type { Vault } from '../../platform/secrets.ts'
+import { type Challenge, findOrAddAccount, setAccountUrl } from '../../services/certificates/orders.ts'
 import {
   type AcmeChallenge,
   type AcmeClient,
@@ -12,7 +12,8 @@ import {
   type Authorization,
   createAcmeClient,
 } from './acme-client.ts'
-import { AcmeProblem, createTransport } from './acme-transport.ts'
+import { AcmeProblem } from './acme-problem.ts'
+import { createTransport } from './acme-transport.ts'
 import type { Authority, Task } from './authority.ts'
 import { failureOf, IssueFailure } from './failures.ts'
 import { newKey } from './keys.ts'
@@ -27,17 +28,18 @@ export type AcmeAuthorityOptions = {
   places: Places
 }
 
-// The waits between looks at an order, unless the authority names one; the last repeats.
+// Delays between polls of an order, unless the authority sends one; the last repeats.
 const pollDelaysMs = [200, 400, 800, 1_500, 3_000, 5_000]
 const highestPollMs = 60_000
-// An authority that has not decided by then is taken for broken; the order stays and is looked at again later.
+// After this the authority counts as unreachable; the order is kept and polled again later.
 const decisionBoundMs = 5 * 60_000
-// RFC 9773, section 4.3.3: six hours where the authority does not say; section 4.3.2: what it says, within reason.
+// RFC 9773, section 4.3.3: six hours by default; section 4.3.2: the authority's value, within limits.
 const askAgainMs = 6 * 3_600_000
 const leastAskAgainMs = 60_000
 const highestAskAgainMs = 24 * 3_600_000
 
-const sameNames = (one: string[], other: string[]) => [...one].sort().join() === [...other].sort().join()
+const sameNames = (one: readonly string[], other: readonly string[]) =>
+  [...one].sort().join() === [...other].sort().join()
 
 export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthorityOptions): Authority {
   const transport = createTransport(acme.caFile)
@@ -59,7 +61,7 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
     })
   }
 
-  /** The order that the row stands for, if the authority still has it and it can still succeed; else a new one. */
+  /** The stored order, if the authority still has it and it can still succeed; else a new one. */
   async function openOrder(client: AcmeClient, task: Task): Promise<{ order: AcmeOrderState; key: string }> {
     const { order: left } = task
     if (left.url && left.key && left.directory === directory && sameNames(left.names, task.names)) {
@@ -78,7 +80,7 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
     return { order, key }
   }
 
-  /** Shows what proves the names that are not proved yet, and asks the authority to look. */
+  /** Publishes the challenges of names that are not proved yet, and asks the authority to validate them. */
   async function proveNames(client: AcmeClient, order: AcmeOrderState, task: Task): Promise<void> {
     const pending = (await readAll(client, order)).filter(({ status }) => status === 'pending')
     const chosen: { challenge: AcmeChallenge; shown: Challenge }[] = []
@@ -92,7 +94,7 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
           hostname,
         })
       }
-      const value = await client.keyAuthorization(challenge)
+      const value = client.keyAuthorization(challenge)
       const name = hostname.replace(/^\*\./, '')
       chosen.push({ challenge, shown: { type, name, zone, token: challenge.token, value } })
     }
@@ -108,7 +110,7 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
     return Promise.all(order.authorizations.map((url) => client.readAuthorization(url)))
   }
 
-  /** Why an order is invalid: the validation that failed says more than the order does. */
+  /** Why an order is invalid: the failed validation has more details than the order. */
   async function whyInvalid(client: AcmeClient, order: AcmeOrderState): Promise<unknown> {
     for (const { status, hostname, challenges } of await readAll(client, order)) {
       const error = challenges.find((challenge) => challenge.error)?.error
@@ -117,13 +119,13 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
     return failureOf(new AcmeProblem(order.error ?? { detail: 'The order became invalid.' }, 400))
   }
 
-  /** Looks at the order until it has left `status`. */
+  /** Polls the order until its status changes. */
   async function awaitChange(client: AcmeClient, order: AcmeOrderState, task: Task): Promise<AcmeOrderState> {
     const endMs = performance.now() + decisionBoundMs
     let current = order
     for (let look = 0; current.status === order.status; look++) {
       if (performance.now() > endMs) {
-        // Some leave an order pending whose validation has failed.
+        // Some authorities leave an order pending after its validation has failed.
         const failed = (await readAll(client, current)).some(({ status }) => status === 'invalid')
         if (failed) return { ...current, status: 'invalid' }
         throw new IssueFailure('unreachable', 'The certificate authority did not decide in time.')
@@ -174,7 +176,7 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
         return { at: momentWithin(info.start, info.end, certificate.id), askAgainAt: new Date(Date.now() + waitMs) }
       } catch (error) {
         signal.throwIfAborted()
-        // The answer is advice: without it, the plan stays.
+        // Renewal information is optional: without it, the planned time stays.
         log.debug({ err: error, certificateId: certificate.id }, 'the authority did not tell when to renew')
         return unsaid
       }

@@ -1,27 +1,51 @@
-// Talks ACME (RFC 8555, RFC 9773) for the rest of the engine, by way of the acme-client package, which is known here alone.
-// The package signs and counts nonces; its own transport sleeps and retries behind one's back, forgets Retry-After and
-// turns every refusal into a sentence, so it gets ours.
-import acme from 'acme-client'
-import { AcmeProblem, type Reply, readRetryAfter, type Transport, Unreachable } from './acme-transport.ts'
+// Orders, authorizations, certificates and renewal windows of an ACME server (RFC 8555, RFC 9773).
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { createAccountClient } from './acme-account.ts'
+import { type ExternalAccount, keyAuthorization, readAccountKey } from './acme-jws.ts'
+import { AcmeProblem, readRetryAfter, Unreachable } from './acme-problem.ts'
+import { checked, createSession, unusable } from './acme-session.ts'
+import type { Transport } from './acme-transport.ts'
+import { newSigningRequest } from './keys.ts'
 
-export type AcmeOrderState = {
-  url: string
-  status: 'pending' | 'ready' | 'processing' | 'valid' | 'invalid'
-  authorizations: string[]
-  finalize: string
-  certificate?: string
-  error?: object
-  retryAt: Date | null
-}
+const oneOf = <T extends string>(...values: T[]) => Type.Union(values.map((value) => Type.Literal(value)))
 
-export type AcmeChallenge = { type: string; url: string; token: string; status: string; error?: object }
+const Order = Type.Object({
+  status: oneOf('pending', 'ready', 'processing', 'valid', 'invalid'),
+  authorizations: Type.Array(Type.String()),
+  finalize: Type.String(),
+  certificate: Type.Optional(Type.String()),
+  error: Type.Optional(Type.Unknown()),
+})
+
+const AuthorizationAnswer = Type.Object({
+  identifier: Type.Object({ value: Type.String() }),
+  wildcard: Type.Optional(Type.Boolean()),
+  status: oneOf('pending', 'valid', 'invalid', 'deactivated', 'expired', 'revoked'),
+  challenges: Type.Array(
+    Type.Object({
+      type: Type.String(),
+      url: Type.String(),
+      status: Type.String(),
+      token: Type.Optional(Type.String()),
+      error: Type.Optional(Type.Unknown()),
+    }),
+  ),
+})
+
+const RenewalInfoAnswer = Type.Object({ suggestedWindow: Type.Object({ start: Type.String(), end: Type.String() }) })
+
+export type AcmeOrderState = Static<typeof Order> & { url: string; retryAt: Date | null }
+
+type AuthorizationState = Static<typeof AuthorizationAnswer>
+
+export type AcmeChallenge = AuthorizationState['challenges'][number] & { token: string }
 
 export type Authorization = {
-  /** As it was ordered, with its star. */
+  /** The name as ordered, with its wildcard. */
   hostname: string
-  status: 'pending' | 'valid' | 'invalid' | 'deactivated' | 'expired' | 'revoked'
+  status: AuthorizationState['status']
+  /** Only challenges with a token; others are not supported. */
   challenges: AcmeChallenge[]
-  retryAt: Date | null
 }
 
 export type RenewalInfo = { start: Date; end: Date; retryAt: Date | null }
@@ -30,146 +54,87 @@ export type AcmeClient = {
   newOrder(names: string[], replaces: string | null): Promise<AcmeOrderState>
   readOrder(url: string): Promise<AcmeOrderState>
   readAuthorization(url: string): Promise<Authorization>
-  /** What http-01 serves; for dns-01 its digest. */
-  keyAuthorization(challenge: AcmeChallenge): Promise<string>
+  /** The content for http-01; for dns-01 its digest. */
+  keyAuthorization(challenge: AcmeChallenge): string
   answer(challenge: AcmeChallenge): Promise<void>
-  /** Asks for the signature under the names; `key` is the private key of the certificate, in PEM. */
+  /** Sends a signing request for the names; `key` is the private key of the certificate, in PEM. */
   finalize(order: AcmeOrderState, names: string[], key: string): Promise<void>
   /** PEM, the certificate itself first. */
   download(order: AcmeOrderState): Promise<string>
-  /** When the authority wants a certificate renewed; null from one that does not tell. */
+  /** When the authority wants a certificate renewed; null if it does not support this. */
   renewalInfo(certificateId: string): Promise<RenewalInfo | null>
   hasRenewalInfo(): Promise<boolean>
-}
-
-export type Account = {
-  url: string
-  /** PEM. */
-  key: string
-  /** Keeps the address under which the authority knows the account. */
-  save(url: string): Promise<void>
 }
 
 export type AcmeOptions = {
   directoryUrl: string
   email: string | null
-  eab: { kid: string; key: string } | null
+  eab: ExternalAccount | null
   transport: Transport
-  account: Account
+  account: {
+    url: string
+    /** PEM. */
+    key: string
+    /** Stores the account URL. */
+    save(url: string): Promise<void>
+  }
   signal: AbortSignal
 }
 
-// What the package does not declare of itself.
-type Internals = {
-  http: {
-    maxBadNonceRetries: number
-    request(url: string, method: string, options?: { data?: unknown }): Promise<Reply>
-    getDirectory(): Promise<Record<string, unknown>>
-  }
-  api: {
-    accountUrl: string | null
-    createAccount(account: object): Promise<Reply>
-    apiRequest(url: string, payload: unknown, statuses: number[]): Promise<Reply>
-  }
-}
+export function createAcmeClient({ directoryUrl, email, eab, transport, account, signal }: AcmeOptions): AcmeClient {
+  const key = readAccountKey(account.key)
+  const session = createSession({ directoryUrl, key, transport, signal })
+  const { post } = createAccountClient({ session, url: account.url, email, eab, save: account.save })
 
-/** The package complains about answers that lack something by plain errors. Those are the authority's fault, not ours. */
-async function understood<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if ((error as Error)?.constructor !== Error) throw error
-    throw new Unreachable(`The certificate authority gave an answer that cannot be used: ${(error as Error).message}.`)
-  }
-}
-
-export function createAcmeClient(options: AcmeOptions): AcmeClient {
-  const { directoryUrl, email, eab, transport, account, signal } = options
-  const client = new acme.Client({
-    directoryUrl,
-    accountKey: account.key,
-    ...(account.url && { accountUrl: account.url }),
-    ...(eab && { externalAccountBinding: { kid: eab.kid, hmacKey: eab.key } }),
-  })
-  const { http, api } = client as unknown as Internals
-  http.request = (url, method, { data } = {}) => transport.request(url, method, data, signal)
-  // Each refusal brings a fresh nonce, so asking again costs a round trip and giving up costs the order.
-  http.maxBadNonceRetries = 12
-
-  async function register(): Promise<void> {
-    // Whoever names an authority in the configuration has read its terms. Not by the method of the client, which follows
-    // up with an update where the account is there already, and that is refused by some.
-    const contact = email ? { contact: [`mailto:${email}`] } : {}
-    await understood(() => api.createAccount({ termsOfServiceAgreed: true, ...contact }))
-    if (api.accountUrl) await account.save(api.accountUrl)
+  async function read<T extends TSchema>(schema: T, url: string): Promise<Static<T> & { retryAt: Date | null }> {
+    const { data, headers } = await post(url, null)
+    return { ...(checked(schema, data) as object), retryAt: readRetryAfter(headers['retry-after']) } as never
   }
 
-  /** Makes the account where there is none yet, and again where the authority has lost it. */
-  async function withAccount<T>(work: () => Promise<T>): Promise<T> {
-    if (!api.accountUrl) await register()
-    try {
-      return await understood(work)
-    } catch (error) {
-      if (!(error instanceof AcmeProblem) || error.code !== 'accountDoesNotExist') throw error
-      api.accountUrl = null
-      await register()
-      return understood(work)
-    }
-  }
-
-  async function read<T>(url: string): Promise<T & { retryAt: Date | null }> {
-    const { data, headers } = await withAccount(() => api.apiRequest(url, null, [200]))
-    return { ...(data as T), retryAt: readRetryAfter(headers['retry-after']) }
-  }
-
-  async function renewalUrl(): Promise<string | null> {
-    const { renewalInfo } = await understood(() => http.getDirectory())
-    return typeof renewalInfo === 'string' ? renewalInfo : null
+  async function makeOrder(payload: object): Promise<AcmeOrderState> {
+    const { newOrder } = await session.directory()
+    const { data, headers } = await post(newOrder, payload)
+    if (!headers.location) throw unusable('it lacks the address of the order')
+    return { ...checked(Order, data), url: headers.location, retryAt: null }
   }
 
   return {
     async newOrder(names, replaces) {
       const identifiers = names.map((value) => ({ type: 'dns', value }))
-      const make = (more: object) => withAccount(() => client.createOrder({ identifiers, ...more }))
-      const made = await make(replaces ? { replaces } : {}).catch((error) => {
-        // Renewed before, with an answer that never came back; what is wanted is a certificate all the same.
+      if (!replaces) return makeOrder({ identifiers })
+      return makeOrder({ identifiers, replaces }).catch((error) => {
+        // An earlier order replaced it, but its answer was lost; a certificate is still needed.
         if (!(error instanceof AcmeProblem) || error.code !== 'alreadyReplaced') throw error
-        return make({})
+        return makeOrder({ identifiers })
       })
-      return { ...made, retryAt: null }
     },
-    async readOrder(url) {
-      return { ...(await read<Omit<AcmeOrderState, 'retryAt'>>(url)), url }
-    },
+    readOrder: async (url) => ({ ...(await read(Order, url)), url }),
     async readAuthorization(url) {
-      const found = await read<Omit<Authorization, 'hostname'> & { identifier: { value: string }; wildcard?: boolean }>(
-        url,
-      )
-      return { ...found, hostname: found.wildcard ? `*.${found.identifier.value}` : found.identifier.value }
+      const { identifier, wildcard, status, challenges } = await read(AuthorizationAnswer, url)
+      const known = challenges.filter((challenge): challenge is AcmeChallenge => challenge.token !== undefined)
+      return { status, challenges: known, hostname: wildcard ? `*.${identifier.value}` : identifier.value }
     },
-    keyAuthorization: (challenge) => client.getChallengeKeyAuthorization(challenge as never),
-    async answer(challenge) {
-      await withAccount(() => client.completeChallenge(challenge as never))
+    keyAuthorization: ({ type, token }) => keyAuthorization(key, type, token),
+    async answer({ url }) {
+      await post(url, {})
     },
     async finalize(order, names, key) {
-      // Without a common name, which holds 64 characters only and means nothing beside the alternative names.
-      const [, csr] = await acme.crypto.createCsr({ altNames: [...names] }, key)
-      await withAccount(() => client.finalizeOrder(order as never, csr))
+      await post(order.finalize, { csr: (await newSigningRequest(names, key)).toString('base64url') })
     },
-    download: (order) => withAccount(() => client.getCertificate(order as never)),
-    hasRenewalInfo: async () => (await renewalUrl()) !== null,
+    async download({ certificate }) {
+      if (!certificate) throw unusable('it lacks the address of the certificate')
+      const { data } = await post(certificate, null)
+      if (typeof data !== 'string') throw unusable('it is not a certificate')
+      return data
+    },
+    hasRenewalInfo: async () => (await session.directory()).renewalInfo !== undefined,
     async renewalInfo(certificateId) {
-      const base = await renewalUrl()
-      if (!base) return null
-      const { data, headers } = await transport.request(
-        `${base.replace(/\/$/, '')}/${certificateId}`,
-        'get',
-        undefined,
-        signal,
-      )
-      const { suggestedWindow } = (data ?? {}) as { suggestedWindow?: { start?: string; end?: string } }
-      const [start, end] = [new Date(suggestedWindow?.start ?? ''), new Date(suggestedWindow?.end ?? '')]
-      // Section 4.2: a window that ends before it starts is to be treated like no answer.
+      const { renewalInfo } = await session.directory()
+      if (!renewalInfo) return null
+      const { data, headers } = await session.get(`${renewalInfo.replace(/\/$/, '')}/${certificateId}`)
+      const { suggestedWindow } = checked(RenewalInfoAnswer, data)
+      const [start, end] = [new Date(suggestedWindow.start), new Date(suggestedWindow.end)]
+      // RFC 9773, section 4.2: a window that ends before it starts is treated as no answer.
       if (!(start.getTime() < end.getTime())) throw new Unreachable('The suggested window is none.')
       return { start, end, retryAt: readRetryAfter(headers['retry-after']) }
     },

@@ -1,16 +1,16 @@
-// What the engine asks of a certificate authority, be it one behind ACME or our own for development.
-import type { AcmeOrder, Challenge } from '../../services/acme.ts'
-import type { InService } from '../../services/certificate-ledger.ts'
+// The interface of a certificate authority, either ACME or our own for development.
+import type { InService } from '../../services/certificates/managed-certificate.ts'
+import type { AcmeOrder, Challenge } from '../../services/certificates/orders.ts'
 
 export type Task = {
   names: string[]
-  /** Zone of ours that shows the proof for a name, if we host one. */
+  /** The zone we host in which the proof for a name is published; null if there is none. */
   zoneOf(name: string): string | null
-  /** The certificate that the new one takes the place of. */
+  /** The certificate that the new one replaces. */
   replaces: InService | null
-  /** The order as it was left by whoever began it. */
+  /** The stored state of the order. */
   order: AcmeOrder
-  /** Keeps what a restart needs to go on. */
+  /** Stores what is needed to resume after a restart. */
   begin(key: string): Promise<void>
   setUrl(url: string): Promise<void>
   publish(challenges: Challenge[]): Promise<void>
@@ -22,11 +22,11 @@ export type Authority = {
   directory: string
   /** The name under which the development CA signs; null for any other. */
   issuer: string | null
-  /** PEM both. Throws IssueFailure when the authority is the reason. */
+  /** Both PEM. Throws IssueFailure if the authority is the cause. */
   obtain(task: Task): Promise<{ chain: string; key: string }>
-  /** How long a new certificate is left alone before the authority is asked about its renewal. */
+  /** How long after issuance the authority is first asked about renewal. */
   askAgainMs: number
-  /** When the authority wants a certificate of its own renewed, and when to ask again. */
+  /** When the authority wants its certificate renewed, and when to ask again. */
   renewalWindow(certificate: InService, signal: AbortSignal): Promise<{ at: Date; askAgainAt: Date } | null>
   close(): void
 }

@@ -1,35 +1,19 @@
-// A certificate authority for one's own machine: a root in the data directory that `curl --cacert` and browsers can trust.
-import { createPrivateKey, createPublicKey, generateKeyPairSync, hash, randomBytes, webcrypto } from 'node:crypto'
+// The CA for development: a root in the data directory that `curl --cacert` and browsers can trust.
+import { createPublicKey, generateKeyPairSync, hash, randomBytes, type webcrypto } from 'node:crypto'
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as x509 from '@peculiar/x509'
 import type { Authority } from './authority.ts'
-import { newKey } from './keys.ts'
+import { algorithm, importKey, importPublicKey, newKey } from './keys.ts'
 
 const dayMs = 86_400_000
 const rootDays = 3650
-// What public authorities give, so that renewal is lived with from the first day.
+// As public authorities issue, so that renewal works the same in development.
 const leafDays = 90
-// Clocks of virtual machines run behind.
+// Clocks of virtual machines may be slow.
 const backdateMs = 3_600_000
 
-const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
-
 type Root = { certificate: x509.X509Certificate; key: webcrypto.CryptoKey; issuer: string }
-
-const importKey = (pem: string) =>
-  webcrypto.subtle.importKey(
-    'pkcs8',
-    createPrivateKey(pem).export({ type: 'pkcs8', format: 'der' }),
-    algorithm,
-    false,
-    ['sign'],
-  )
-
-const importPublicKey = (pem: string) =>
-  webcrypto.subtle.importKey('spki', createPublicKey(pem).export({ type: 'spki', format: 'der' }), algorithm, true, [
-    'verify',
-  ])
 
 /** Positive and at most 20 octets (RFC 5280, section 4.1.2.2). */
 function newSerial(): string {
@@ -42,7 +26,7 @@ async function makeRoot(): Promise<{ certificate: string; key: string }> {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const key = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
   const publicKey = await importPublicKey(key)
-  // Two roots of one name on one machine are a riddle to whoever trusts the wrong one.
+  // A unique name, so that two roots on one machine can be told apart.
   const mark = hash('sha256', createPublicKey(key).export({ type: 'spki', format: 'pem' }) as string).slice(0, 8)
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     serialNumber: newSerial(),
@@ -60,7 +44,7 @@ async function makeRoot(): Promise<{ certificate: string; key: string }> {
   return { certificate: certificate.toString('pem'), key }
 }
 
-/** Writes a file unless it is there: of several processes that start together, all go on with the first one's. */
+/** Writes a file unless it exists; if several processes start together, all use the first one's. */
 async function writeOnce(path: string, text: string, mode: number): Promise<string> {
   const draft = `${path}.${randomBytes(6).toString('hex')}`
   await writeFile(draft, text, { mode, flag: 'wx' })
@@ -80,7 +64,7 @@ async function openRoot(directory: string): Promise<Root> {
   const keyFile = join(directory, 'root.key')
   const stored = await readFile(keyFile, 'utf8').catch(() => null)
   const made = stored === null ? await makeRoot() : null
-  // One file holds both, so that a certificate without its key cannot come about; root.pem is a copy for others to read.
+  // One file holds both, so that there is never a certificate without its key; root.pem is a readable copy.
   const bundle = stored ?? (await writeOnce(keyFile, `${made!.key}${made!.certificate}\n`, 0o600))
   const [key = ''] = /-----BEGIN PRIVATE KEY-----[^-]+-----END PRIVATE KEY-----/.exec(bundle) ?? []
   const [pem = ''] = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/.exec(bundle) ?? []

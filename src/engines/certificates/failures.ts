@@ -1,16 +1,16 @@
-// Why a certificate did not come, in words for its owner, and how long to wait before the next attempt.
-import { AcmeProblem, Unreachable } from './acme-transport.ts'
+// Why a certificate was not issued, in words for its owner, and how long to wait before the next attempt.
+import { AcmeProblem, Unreachable } from './acme-problem.ts'
 
 /**
- * `unreachable`: the authority is away or broken, and what was ordered is still there. `limited`: it asks for patience.
- * `refused`: it will not issue until somebody changes something. `failed`: everything else, usually a validation.
+ * `unreachable`: the authority is down or broken, and the order still exists. `limited`: rate-limited. `refused`: it
+ * will not issue until somebody changes something. `failed`: everything else, usually a validation.
  */
 export type FailureKind = 'unreachable' | 'limited' | 'refused' | 'failed'
 
 export class IssueFailure extends Error {
   readonly kind: FailureKind
   readonly retryAt: Date | null
-  /** The name it failed for, where it was one. */
+  /** The name that failed, if it was a single one. */
   readonly hostname: string | null
 
   constructor(kind: FailureKind, message: string, more: { retryAt?: Date | null; hostname?: string | null } = {}) {
@@ -33,27 +33,27 @@ const hourMs = 60 * minuteMs
 
 export const retryTable: RetryTable = {
   delaysMs: [
-    // A record that was just made, or an edge that just started: seen by the authority a moment later.
+    // A new record, or an edge that just started: visible to the authority a moment later.
     minuteMs,
     5 * minuteMs,
-    // A resolver that remembers the old answer. Four attempts in the first hour stay below the five failed validations
+    // A resolver that caches the old answer. Four attempts in the first hour stay below the five failed validations
     // per host and hour that public authorities allow.
     15 * minuteMs,
     hourMs,
-    // An outage of the authority, or an owner who has yet to point the name here.
+    // An outage of the authority, or an owner who has not pointed the name here yet.
     3 * hourMs,
     6 * hourMs,
     12 * hourMs,
     24 * hourMs,
   ],
-  // A CAA record or a forbidden name is not mended by asking again.
+  // Retries do not fix a CAA record or a forbidden name.
   refusedMs: 6 * hourMs,
 }
 
-// Ten thousand domains that an outage stopped together should not come back together.
+// After an outage, ten thousand domains must not retry at the same time.
 const jitter = 0.1
 
-/** When to try again after so many failures in a row. The authority's own wish counts where it is later. */
+/** When to retry after this many failures in a row, or at the authority's Retry-After if that is later. */
 export function nextAttemptAt(table: RetryTable, failure: IssueFailure, failures: number, now = new Date()): Date {
   const listedMs = table.delaysMs[Math.min(failures, table.delaysMs.length) - 1] ?? 0
   const leastMs = failure.kind === 'refused' ? Math.max(listedMs, table.refusedMs) : listedMs
@@ -78,7 +78,7 @@ function kindOf(problem: AcmeProblem): FailureKind {
   return 'failed'
 }
 
-/** What an error means for an order; errors that are not the authority's come back as they are. */
+/** Converts an error of the authority to an IssueFailure; other errors are returned unchanged. */
 export function failureOf(error: unknown, hostname: string | null = null): unknown {
   if (error instanceof Unreachable) return new IssueFailure('unreachable', error.message)
   if (!(error instanceof AcmeProblem)) return error

@@ -1,21 +1,21 @@
-// Gets and renews certificates: the issue job, and the upkeep that sees to it that nobody is without one.
+// Gets and renews certificates: the issue job, and an hourly sweep that queues missing ones.
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../../config.ts'
-import type { Database } from '../../db.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import type { Handler } from '../../jobs/worker.ts'
-import type { Notifications } from '../../notifications.ts'
-import type { Vault } from '../../secrets.ts'
-import { dropOldOrders } from '../../services/acme.ts'
+import type { Database } from '../../platform/database.ts'
+import type { Notifications } from '../../platform/notifications.ts'
+import type { Vault } from '../../platform/secrets.ts'
 import {
   dropUnusedCertificates,
   queueMissingJobs,
   queueOutdated,
   queuePlatformJobs,
-} from '../../services/certificate-jobs.ts'
-import { platformJob, refusesWildcard } from '../../services/platform-certificates.ts'
+} from '../../services/certificates/jobs.ts'
+import { dropOldOrders } from '../../services/certificates/orders.ts'
+import { platformJob, refusesWildcard } from '../../services/certificates/platform-certificates.ts'
 import { createAcmeAuthority } from './acme-authority.ts'
 import { createDevelopmentCa } from './development-ca.ts'
 import { type RetryTable, retryTable } from './failures.ts'
@@ -29,11 +29,11 @@ export type IssuerOptions = {
   vault: Vault
   notifications: Notifications
   log: Logger
-  /** Left out, the engine makes its own. */
+  /** Default: a registry of its own. */
   registry?: Registry
-  /** Left out, the table of the engine. */
+  /** Default: the engine's own table. */
   retry?: RetryTable
-  /** Left out, as configured: who must show a challenge before the authority is asked to look. */
+  /** The servers that must show a challenge before the authority validates it; default: from the configuration. */
   places?: Places
 }
 
@@ -81,13 +81,15 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
       clearInterval(timer)
       timer = setInterval(() => upkeep().catch((err) => log.warn({ err }, 'upkeep of certificates')), upkeepMs)
       timer.unref()
-      // Below a name of one label every host is on the certificate by itself, so each new one makes another of it.
+      // A single-label domain allows no wildcard: the certificate lists every host, so each new host needs a new one.
       if (!config.acme && refusesWildcard(config.edge.domain)) {
         const { key, payload } = platformJob('deployments')
         off()
         off = notifications.on('event', ({ type }) => {
           if (type !== 'project.created' && type !== 'deployment.ready') return
-          enqueue(db, 'issue', key, payload).catch((err) => log.warn({ err }, 'a new host has no certificate yet'))
+          enqueue(db, { kind: 'issue', key, payload }).catch((err) =>
+            log.warn({ err }, 'a new host has no certificate yet'),
+          )
         })
       }
     },

@@ -1,5 +1,6 @@
-// Keys, ECDSA on P-256 and a new one for every certificate; and what comes back is looked at before it is used.
-import { createPrivateKey, generateKeyPairSync, X509Certificate } from 'node:crypto'
+// Keys of certificates, ECDSA on P-256 and a new one for each; signing requests; and the check of an issued chain.
+import { createPrivateKey, createPublicKey, generateKeyPairSync, webcrypto, X509Certificate } from 'node:crypto'
+import * as x509 from '@peculiar/x509'
 import { IssueFailure } from './failures.ts'
 
 /** PEM, PKCS #8. */
@@ -8,9 +9,34 @@ export function newKey(): string {
   return privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
 }
 
+export const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
+
+/** `pem` is a private key, in both. */
+export function importKey(pem: string): Promise<webcrypto.CryptoKey> {
+  const der = createPrivateKey(pem).export({ type: 'pkcs8', format: 'der' })
+  return webcrypto.subtle.importKey('pkcs8', der, algorithm, false, ['sign'])
+}
+
+export function importPublicKey(pem: string): Promise<webcrypto.CryptoKey> {
+  const der = createPublicKey(pem).export({ type: 'spki', format: 'der' })
+  return webcrypto.subtle.importKey('spki', der, algorithm, true, ['verify'])
+}
+
+/** A certificate signing request in DER, for the names and the private key (PEM). */
+export async function newSigningRequest(names: string[], key: string): Promise<Buffer> {
+  const request = await x509.Pkcs10CertificateRequestGenerator.create({
+    // Without a common name, which is limited to 64 characters and ignored if there are alternative names.
+    name: '',
+    keys: { privateKey: await importKey(key), publicKey: await importPublicKey(key) },
+    signingAlgorithm: algorithm,
+    extensions: [new x509.SubjectAlternativeNameExtension(names.map((value) => ({ type: 'dns' as const, value })))],
+  })
+  return Buffer.from(request.rawData)
+}
+
 export type ChainFacts = { names: string[]; issuer: string; serial: string; notBefore: Date; notAfter: Date }
 
-/** Reads the certificate at the head of a chain, and refuses one that cannot serve what it was ordered for. */
+/** Reads the first certificate of a chain; throws if it does not match the key and the ordered names. */
 export function readChain(chain: string, key: string, ordered: string[]): ChainFacts {
   const leaf = new X509Certificate(chain)
   const names = (leaf.subjectAltName ?? '')
@@ -24,9 +50,9 @@ export function readChain(chain: string, key: string, ordered: string[]): ChainF
   if (notAfter.getTime() <= Date.now()) {
     throw new IssueFailure('failed', 'The certificate authority issued a certificate that is over already.')
   }
-  // In the order in which certificates are usually quoted, the name itself first.
+  // In the usual order, the common name first.
   const issuer = leaf.issuer.split('\n').reverse().join(',')
-  // The ordered names come first and in their order: the first of a platform's names is what its notification says.
+  // The ordered names come first, in their order: notifications of platform certificates use the first one.
   const sorted = [...ordered, ...names.filter((name) => !ordered.includes(name))]
   return { names: sorted, issuer, serial: leaf.serialNumber.toLowerCase(), notBefore, notAfter }
 }

@@ -1,4 +1,4 @@
-// What the getting of certificates counts.
+// Metrics of the certificate engine.
 import { Counter, Registry } from 'prom-client'
 import type { FailureKind } from './failures.ts'
 

@@ -1,18 +1,18 @@
-// Waits until what the authority will ask for can be seen, because a validation that comes too early counts as a failure.
+// Waits until challenges are visible, because a validation that comes too early counts as a failure.
 import { Resolver } from 'node:dns/promises'
 import { request } from 'node:http'
 import { isIPv6 } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config.ts'
 import { listenAddress } from '../../dns/listen-address.ts'
-import type { Challenge } from '../../services/acme.ts'
+import type { Challenge } from '../../services/certificates/orders.ts'
 
-/** Who is asked: `address:port` of every nameserver and of every edge. */
+/** The servers to query: `address:port` of every nameserver and of every edge. */
 export type Places = { nameservers: string[]; edges: string[] }
 
-// Secondaries transfer a changed zone within moments of being told.
+// Secondaries transfer a changed zone within moments of a NOTIFY.
 const dnsBoundMs = 10_000
-// An edge hears of a challenge by notification; one that cannot be asked from here should not hold up the order for long.
+// Edges learn of a challenge by notification; one that is unreachable from here must not delay the order for long.
 const httpBoundMs = 3_000
 const askTimeoutMs = 1_000
 
@@ -25,7 +25,7 @@ function joined(host: string, port: number): string {
 export function placesOf(config: Config): Places {
   const nameservers = [...config.nameserverListen, ...config.nameserverSecondaries].map(listenAddress)
   return {
-    // What listens everywhere is asked at home. Port 0 is one that only the listener knows.
+    // A wildcard listen address is queried at loopback. With port 0 the actual port is unknown here.
     nameservers: nameservers
       .filter(({ port }) => port > 0)
       .map(({ host, port }) => joined(everywhere[host] ?? host, port)),
@@ -70,7 +70,7 @@ async function until(check: () => Promise<boolean>, boundMs: number, signal: Abo
   }
 }
 
-/** The places that did not show a challenge in time. They may be out of reach from here only, so the order goes on. */
+/** The servers that did not show a challenge in time. They may be unreachable only from here, so the order goes on. */
 export async function awaitPresence(places: Places, challenges: Challenge[], signal: AbortSignal): Promise<string[]> {
   const checks = challenges.flatMap((challenge) =>
     challenge.type === 'dns-01'

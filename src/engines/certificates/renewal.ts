@@ -1,18 +1,18 @@
 // When a certificate is renewed: at two thirds of its life, or earlier if its authority says so (RFC 9773).
 import { hash, X509Certificate } from 'node:crypto'
 import * as x509 from '@peculiar/x509'
-import type { InService } from '../../services/certificate-ledger.ts'
+import type { InService } from '../../services/certificates/managed-certificate.ts'
 
 const lifeBeforeRenewal = 2 / 3
 
-/** Never at once, however far an authority dates its certificates back: that would be a loop of orders. */
+/** Never immediately, even if an authority backdates its certificates: that would be a loop of orders. */
 export function plannedRenewal(notBefore: Date, notAfter: Date, now = new Date()): Date {
   const plannedMs = notBefore.getTime() + (notAfter.getTime() - notBefore.getTime()) * lifeBeforeRenewal
   const leastMs = now.getTime() + (notAfter.getTime() - now.getTime()) * (1 - lifeBeforeRenewal)
   return new Date(Math.max(plannedMs, leastMs))
 }
 
-/** A moment in the suggested window: spread over certificates, and the same one each time the window is read. */
+/** A time in the suggested window: different per certificate, but stable each time the window is read. */
 export function momentWithin(start: Date, end: Date, certificateId: string): Date {
   const share = Number.parseInt(hash('sha256', certificateId).slice(0, 8), 16) / 0x1_0000_0000
   return new Date(start.getTime() + (end.getTime() - start.getTime()) * share)
@@ -23,7 +23,7 @@ export function renewalIdOf(chain: string): string | null {
   const leaf = new x509.X509Certificate(new X509Certificate(chain).raw)
   const { keyId } = leaf.getExtension(x509.AuthorityKeyIdentifierExtension) ?? {}
   if (!keyId) return null
-  // As DER has it: a serial whose first bit is set has a zero octet before it.
+  // As in DER: a serial whose first bit is set is preceded by a zero octet.
   const digits = leaf.serialNumber.length % 2 === 0 ? leaf.serialNumber : `0${leaf.serialNumber}`
   const serial = Buffer.from(digits, 'hex')
   const signed = serial[0]! >= 0x80 ? Buffer.concat([Buffer.from([0]), serial]) : serial

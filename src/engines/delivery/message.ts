@@ -1,8 +1,8 @@
-// The request that carries an event: its body as the API shows the event, signed by the rules of Standard Webhooks.
+// The request for an event: its body as the API shows the event, signed according to Standard Webhooks.
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { Vault } from '../../secrets.ts'
-import type { Claimed } from '../../services/delivery-lanes.ts'
+import type { Vault } from '../../platform/secrets.ts'
+import type { Claimed } from '../../services/webhooks/sending.ts'
 
 export type Message = { body: string; headers: Record<string, string | number> }
 
@@ -10,9 +10,9 @@ const secretPrefix = 'whsec_'
 
 export type Signer = (secrets: readonly string[], id: string, timestamp: number, body: string) => string
 
-/** Opens each sealed secret once, and signs with all that are given: two, while a rotation overlaps. */
+/** Decrypts each secret once, and signs with all given ones: two during a rotation. */
 export function createSigner(vault: Vault): Signer {
-  // As key objects, because Node takes 25 µs to make one of plain bytes, for every signature.
+  // As key objects, because Node takes 25 µs per signature to make one from bytes.
   const keys = new LRUCache<string, KeyObject>({ max: 10_000 })
   function keyOf(sealed: string): KeyObject {
     const known = keys.get(sealed)
@@ -33,7 +33,7 @@ export function createSigner(vault: Vault): Signer {
 export function writeMessage(delivery: Claimed, sign: Signer, now: Date): Message | null {
   const { event, eventId } = delivery
   if (!event) return null
-  // Put together as text: the data comes from the database as it was written, and need not be read to be sent.
+  // Built as text: the data comes as JSON text from the database and need not be parsed.
   const { type, actor, subject } = event
   const head = JSON.stringify({ id: eventId, type, createdAt: event.createdAt.toISOString(), actor, subject })
   const body = `${head.slice(0, -1)},"data":${event.data}}`
@@ -47,7 +47,7 @@ export function writeMessage(delivery: Claimed, sign: Signer, now: Date): Messag
       'webhook-id': eventId,
       'webhook-timestamp': timestamp,
       'webhook-signature': sign(delivery.secrets, eventId, timestamp, body),
-      // Not part of the standard: the place to look in our log.
+      // Not part of the standard: identifies the delivery in our log.
       'berth-delivery': delivery.id,
     },
   }

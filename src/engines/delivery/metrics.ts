@@ -1,6 +1,6 @@
-// What the delivery of webhooks counts.
+// Metrics of webhook deliveries.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { type Outcome, succeeded } from '../../services/delivery-results.ts'
+import { type Outcome, succeeded } from '../../services/webhooks/results.ts'
 
 export type DeliveryMetrics = {
   attempted(outcome: Outcome): void

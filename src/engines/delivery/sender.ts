@@ -1,47 +1,41 @@
-// One attempt over HTTP: to addresses that are allowed, within a time and a size, and always with an outcome.
+// One attempt over HTTP: only to allowed addresses, bounded in time and size, always with an outcome.
 import http from 'node:http'
 import https from 'node:https'
-import { isIP, type LookupFunction } from 'node:net'
 import { StringDecoder } from 'node:string_decoder'
-import type { Outcome } from '../../services/delivery-results.ts'
+import { AddressRefused, checkedLookup, isRefusedAddress, type Reach } from '../../platform/checked-lookup.ts'
+import type { Outcome } from '../../services/webhooks/results.ts'
 import type { Message } from './message.ts'
-import type { Resolve } from './resolve.ts'
 
-export type SenderOptions = {
-  /** Whether an address may be connected to. */
-  mayReach(address: string): boolean
-  resolve: Resolve
+export type SenderOptions = Reach & {
   /** Certificates of authorities to trust instead of the public ones. */
   ca?: string
   timeoutMs?: number
 }
 
 export type Sender = {
-  /** Null if it was cut off by `close`: whether it arrived is not known then. */
+  /** Null if `close` aborted it: then it is unknown whether the event arrived. */
   send(url: string, message: Message): Promise<Outcome | null>
-  /** Ends what is under way. */
+  /** Aborts attempts in flight. */
   close(): void
 }
 
-// The contract's; it runs from the first look at the name to the last byte of the answer.
+// As documented for users; from the DNS lookup to the last byte of the answer.
 const attemptTimeoutMs = 15_000
 const maxAnswerBytes = 64 * 1024
 const keptAnswerBytes = 4 * 1024
 const idleSocketMs = 20_000
-// As many as one webhook is sent at a time; a host shared by many webhooks may open more, or one would wait for another.
+// As many as one webhook uses at a time; a host of many webhooks may open more, so that none waits for another.
 const idleSocketsPerHost = 8
 
-/** A reason that may be shown to the owner of the webhook as it is. */
+/** An error whose message may be shown to the owner of the webhook. */
 class Refusal extends Error {}
 class CutOff extends Error {}
 
 const privateText = 'the address is private or local, where webhooks must not point'
 
 export function createSender(options: SenderOptions): Sender {
-  const { mayReach, resolve, timeoutMs = attemptTimeoutMs } = options
-  // Every name is resolved here, so that the address that was checked is the one that is connected to: a second
-  // look-up could have another answer.
-  const lookup = checkedLookup(resolve, mayReach)
+  const { mayReach, timeoutMs = attemptTimeoutMs } = options
+  const lookup = checkedLookup(options)
   const pool = {
     keepAlive: true,
     maxFreeSockets: idleSocketsPerHost,
@@ -65,9 +59,7 @@ export function createSender(options: SenderOptions): Sender {
         done({ startedAt, durationMs, status: answer.status, body, error: error ?? statusError(answer.status) })
       }
       const url = new URL(address)
-      const host = url.hostname.replace(/^\[|\]$/g, '')
-      // A name is checked when it is resolved, but an address is never looked up.
-      const isRefused = isIP(host) !== 0 && !mayReach(host)
+      const isRefused = isRefusedAddress(options, url.hostname)
       let request: http.ClientRequest
       const timer = setTimeout(
         () => request.destroy(new Refusal(`there was no full answer within ${timeoutMs / 1000} s`)),
@@ -84,7 +76,7 @@ export function createSender(options: SenderOptions): Sender {
       }
       const fail = (error: NodeJS.ErrnoException) => {
         if (error instanceof CutOff) return done(null)
-        // A kept connection that the receiver had closed already: nobody has seen the event, so it is sent on a new one.
+        // The receiver had closed the kept-alive connection and has not seen the event, so it is sent on a new one.
         const isStale = request.reusedSocket && answer.status === null && staleCodes.has(error.code ?? '')
         if (isStale) begin(true)
         else finish(describe(error))
@@ -93,7 +85,7 @@ export function createSender(options: SenderOptions): Sender {
         underWay.add(one)
         one.on('socket', (socket) => {
           if (!socket.connecting) return
-          // Once more at the end of the way, whatever led there.
+          // Checked again on the connected socket, however its address was found.
           socket.once('connect', () => {
             if (!mayReach(socket.remoteAddress ?? '')) one.destroy(new Refusal(privateText))
           })
@@ -103,13 +95,13 @@ export function createSender(options: SenderOptions): Sender {
           response.on('data', (chunk: Buffer) => {
             if (answer.size < keptAnswerBytes) answer.kept.push(chunk.subarray(0, keptAnswerBytes - answer.size))
             answer.size += chunk.length
-            // The status is all that counts; whoever sends more than this wastes both sides' time.
+            // Only the status matters, so a longer answer is refused.
             if (answer.size > maxAnswerBytes) response.destroy(new Refusal('the answer was longer than 64 KB'))
           })
           response.on('end', () => finish(null))
           response.on('error', fail)
         })
-        // An answer that switches protocols ends the attempt here, with a status that is no success.
+        // A 101 ends the attempt, with a status that is not a success.
         one.on('upgrade', (response, socket) => {
           answer.status = response.statusCode ?? null
           socket.destroy()
@@ -139,7 +131,7 @@ export function createSender(options: SenderOptions): Sender {
 type Answer = { status: number | null; size: number; kept: Buffer[] }
 
 function textOf(chunks: Buffer[]): string {
-  // The decoder leaves a character out that was cut in two; PostgreSQL cannot store NUL.
+  // The decoder drops a character that was cut in two; PostgreSQL cannot store NUL.
   return new StringDecoder('utf8').write(Buffer.concat(chunks)).replaceAll('\0', '\uFFFD')
 }
 
@@ -165,24 +157,10 @@ const sentences: Record<string, string> = {
 
 function describe(error: NodeJS.ErrnoException): string {
   if (error instanceof Refusal) return error.message
-  // One error per address that was tried; the first tells as much as all of them.
+  if (error instanceof AddressRefused) return privateText
+  // One error per tried address; the first one suffices.
   const first = error instanceof AggregateError ? (error.errors[0] as NodeJS.ErrnoException) : error
   const known = sentences[first.code ?? '']
   if (known) return known
   return `the request failed: ${`${first.code ?? ''} ${first.message}`.trim().slice(0, 200)}`
-}
-
-function checkedLookup(resolve: Resolve, mayReach: (address: string) => boolean): LookupFunction {
-  return (hostname, options, callback) => {
-    resolve(hostname).then(
-      (found) => {
-        const addresses = found.filter(({ address }) => mayReach(address))
-        const [first] = addresses
-        if (!first) callback(new Refusal(privateText), '', 4)
-        else if (options.all) callback(null, addresses)
-        else callback(null, first.address, first.family)
-      },
-      (error) => callback(error, '', 4),
-    )
-  }
 }

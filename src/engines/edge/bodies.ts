@@ -1,7 +1,7 @@
-// The bytes of files: small ones that are asked for stay in memory, within a bound; large ones come from disk.
+// Reads file bodies: small requested files stay in a bounded memory cache, large ones are read from disk.
 import { type FileHandle, open, readFile } from 'node:fs/promises'
 import { LRUCache } from 'lru-cache'
-import type { Artifacts } from '../../artifacts.ts'
+import type { Artifacts } from '../../platform/artifacts.ts'
 import type { Variant } from './variants.ts'
 
 export type Bodies = {
@@ -23,9 +23,9 @@ export function createBodies(artifacts: Artifacts): Bodies {
 
   async function read(variant: Variant): Promise<Buffer> {
     const body = await readFile(pathOf(variant))
-    // Headers promise this length; anything else on disk would break the connection or show a torn file.
+    // Content-Length is fixed by the manifest: a file of another size would break the connection or be truncated.
     if (body.length !== variant.size) throw new Error(`${variant.key} has ${body.length} bytes, not ${variant.size}`)
-    // An entry counts for more than its bytes, so that empty files are not free.
+    // Adds the overhead of an entry, so that empty files count too.
     kept.set(variant.key, body, { size: body.length + 256 })
     return body
   }
@@ -33,7 +33,7 @@ export function createBodies(artifacts: Artifacts): Bodies {
   return {
     get: (variant) => kept.get(variant.key),
     load(variant) {
-      // Many ask at once when a page becomes known; the disk is asked once.
+      // Concurrent requests for the same file share one read.
       let body = loading.get(variant.key)
       if (!body) {
         body = read(variant).finally(() => loading.delete(variant.key))

@@ -84,7 +84,7 @@ const types: Record<string, string> = {
   '.pptx': 'application/vnd.openxmlformats-officedocument.presentationml.presentation',
 }
 
-// Files that their readers ask for by a fixed name without an extension.
+// Files that clients request by a fixed name without an extension.
 const named: Record<string, string> = {
   '.well-known/apple-app-site-association': text('application/json'),
   'apple-app-site-association': text('application/json'),

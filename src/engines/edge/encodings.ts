@@ -1,15 +1,15 @@
-// Which of the stored encodings a client takes, by its Accept-Encoding.
-import type { Encoding } from '../../artifacts.ts'
+// Which of the stored encodings a client accepts, by its Accept-Encoding.
+import type { Encoding } from '../../platform/artifacts.ts'
 
-/** Index of a variant, in the order of preference where a client weighs them equally. */
+/** In order of preference where a client gives equal weights; the position is the index of a variant. */
 export const encodings = ['br', 'gzip', 'identity'] as const
 export type AnyEncoding = Encoding | 'identity'
 
-/** Encodings from the one wanted most to the one wanted least; identity is always last resort. */
+/** Encodings from most to least preferred; identity is always included as the last resort. */
 export type Preference = readonly AnyEncoding[]
 
 const identityOnly: Preference = ['identity']
-// Browsers send a handful of texts; the bound keeps a client that invents them from filling the memory.
+// Browsers send only a few distinct values; the bound keeps a client from filling the memory with invented ones.
 const known = new Map<string, Preference>()
 const mostKnown = 500
 
@@ -35,10 +35,10 @@ function parse(header: string): Preference {
   }
   const any = weights.get('*')
   const weightOf = (encoding: AnyEncoding) =>
-    // Identity is acceptable unless refused, but whoever names encodings wants those.
+    // Identity is acceptable unless refused, but a client that lists encodings prefers those.
     weights.get(encoding) ?? any ?? (encoding === 'identity' ? 0.0001 : 0)
   const wanted = encodings.filter((encoding) => weightOf(encoding) > 0)
   wanted.sort((a, b) => weightOf(b) - weightOf(a))
-  // Where nothing fits, the file as it is serves the client better than a 406.
+  // If no encoding is acceptable, the file without encoding is more useful than a 406.
   return wanted.includes('identity') ? wanted : [...wanted, 'identity']
 }

@@ -1,14 +1,14 @@
-// The encrypted side of the edge: the port, the way to it, and what its connections may be used for.
+// HTTPS of the edge: the port, redirects to it, HSTS, and which hosts a connection may be used for.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TLSSocket } from 'node:tls'
-import { type Challenges, challengeFolder, createChallenges } from '../../certificates/challenges.ts'
-import { type CertificateStore, createCertificateStore } from '../../certificates/store.ts'
 import type { Config } from '../../config.ts'
-import type { Database } from '../../db.ts'
-import type { Notifications } from '../../notifications.ts'
-import type { Vault } from '../../secrets.ts'
-import type { Host } from './hosts.ts'
+import type { Database } from '../../platform/database.ts'
+import type { Notifications } from '../../platform/notifications.ts'
+import type { Vault } from '../../platform/secrets.ts'
+import { type Challenges, challengeFolder, createChallenges } from '../../tls/challenges.ts'
+import { type CertificateStore, createCertificateStore } from '../../tls/store.ts'
 import { createHttpsServer, type HttpsOptions } from './https.ts'
+import type { Host } from './targets.ts'
 
 export type EncryptionOptions = Omit<HttpsOptions, 'certificates'> & {
   config: Pick<Config, 'host' | 'edge' | 'production'>
@@ -20,20 +20,20 @@ export type EncryptionOptions = Omit<HttpsOptions, 'certificates'> & {
 export type Encryption = {
   readonly port: number
   readonly certificates: CertificateStore
-  /** The answer to the challenge of a certificate authority, which may come for hosts that show nothing yet. */
+  /** The response to an HTTP challenge of a certificate authority, also for hosts that serve nothing yet. */
   challengeAt(url: string): string | undefined
-  /** Where a request that came without encryption has to go, null if it is answered as it came. */
+  /** The HTTPS address a plain HTTP request is redirected to; null if it is answered over HTTP. */
   locationOf(host: string, url: string): string | null
-  /** Whether browsers are told to stay with HTTPS at this host. */
+  /** Whether responses of this host carry Strict-Transport-Security. */
   isStrict(found: Host, host: string): boolean
-  /** Whether a request came on a connection for another host whose certificate is not good for this one. */
+  /** Whether a request came on a connection whose certificate is not valid for its host. */
   isMisdirected(socket: TLSSocket, host: string): boolean
   close(drainMs: number): Promise<void>
 }
 
 export const isEncrypted = (request: IncomingMessage) => (request.socket as TLSSocket).encrypted === true
 
-/** One year, as those who collect such sites for browsers ask for; not for names below, which may be elsewhere. */
+/** One year, as HSTS preload lists require; without subdomains, which may be hosted elsewhere. */
 export const strictTransport = 'max-age=31536000'
 export const strictTransportLine = `Strict-Transport-Security: ${strictTransport}\r\n`
 
@@ -54,7 +54,7 @@ export async function openEncryption(options: EncryptionOptions): Promise<Encryp
     await close(0)
     throw error
   }
-  // Whatever the port is behind a firewall or in a container, in production the world sees 443 (as in every `url`).
+  // Behind a firewall or in a container the port may differ, but in production clients use 443 (as in every `url`).
   const suffix = config.production || port === 443 ? '' : `:${port}`
   const own = `.${config.edge.domain.toLowerCase()}`
   const isPlatform = (host: string) => host.endsWith(own)
@@ -65,15 +65,15 @@ export async function openEncryption(options: EncryptionOptions): Promise<Encryp
     challengeAt: (url) => challenges!.find(url),
     locationOf(host, url) {
       if (url.startsWith(challengeFolder)) return null
-      // In development the platform's own hosts are plain HTTP: nobody's browser knows the authority there.
+      // In development the platform's own hosts stay on HTTP: no browser trusts the development CA.
       if (isPlatform(host) && !config.production) return null
-      // Before there is a certificate, and after it ran out, a site in the clear is better than none.
+      // Before a certificate exists, and after it has expired, HTTP is better than no site.
       if (!certificates.isInService(host)) return null
-      // The parser lets bytes above ASCII through; a header is no place for them.
+      // Node's parser accepts bytes above ASCII, which must not get into a header.
       const path = url.startsWith('/') ? url.replace(/[^\x21-\x7e]/g, encodeURIComponent) : '/'
       return `https://${host}${suffix}${path}`
     },
-    // Hosts of the platform's own domain are not the project's to bind.
+    // A project may not set HSTS for hosts of the platform's own domain.
     isStrict: (found, host) => found.hsts && !isPlatform(host),
     isMisdirected({ servername }, host) {
       if (servername === host) return false
@@ -83,7 +83,7 @@ export async function openEncryption(options: EncryptionOptions): Promise<Encryp
   }
 }
 
-/** Returns how many bytes the body has, like the pages. */
+/** Returns the size of the body in bytes, as `sendPage` does. */
 export function sendChallenge(request: IncomingMessage, response: ServerResponse, value: string): number {
   const head = request.method === 'HEAD'
   const length = String(Buffer.byteLength(value))
@@ -92,7 +92,7 @@ export function sendChallenge(request: IncomingMessage, response: ServerResponse
   return head ? 0 : value.length
 }
 
-/** 308 keeps method and body, which the client sends again: what of it comes here, nobody reads. */
+/** 308 keeps method and body. The client sends the body again, so it is not read here. */
 export function sendToHttps(request: IncomingMessage, response: ServerResponse, location: string): number {
   const headers = ['location', location, 'cache-control', 'no-store', 'content-length', '0']
   if (request.method !== 'GET' && request.method !== 'HEAD') headers.push('connection', 'close')

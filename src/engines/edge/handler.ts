@@ -1,19 +1,20 @@
-// Answers requests and upgrades: from the host to a deployment, and from there to a file of it or to its server.
+// Answers requests and upgrades: finds the deployment of the host, then serves its file or proxies to its server.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import type { Logger } from 'pino'
 import { type Encryption, isEncrypted, sendChallenge, sendToHttps, strictTransport } from './encryption.ts'
 import { destinationOf, hasOneHost } from './host-header.ts'
-import type { Target } from './hosts.ts'
 import type { EdgeMetrics } from './metrics.ts'
 import { sendUnknownHost } from './pages.ts'
+import type { RequestLog } from './request-log.ts'
 import { resolve } from './resolve.ts'
 import type { Responder } from './respond.ts'
 import type { SecondLook } from './second-look.ts'
-import type { Servers } from './servers/servers.ts'
+import type { ServerProjects } from './server-projects.ts'
 import type { Site, Sites } from './sites.ts'
 import type { Snapshot } from './snapshot.ts'
+import type { Target } from './targets.ts'
 
 export type HandlerOptions = {
   /** Null until they are loaded. */
@@ -21,8 +22,9 @@ export type HandlerOptions = {
   sites: Sites
   respond: Responder
   metrics: EdgeMetrics
-  servers: Servers | undefined
+  servers: ServerProjects | undefined
   lookAgain: SecondLook
+  requests: RequestLog
   log: Logger
 }
 
@@ -32,16 +34,19 @@ export type Handler = {
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
 }
 
+/** The deployment that a host shows, and its site. */
+type Shown = { target: Target; site: Site }
+
 export function createHandler(options: HandlerOptions): Handler {
-  const { state, sites, respond, metrics, servers, lookAgain, log } = options
+  const { state, sites, respond, metrics, servers, lookAgain, requests, log } = options
 
   function handle(request: IncomingMessage, response: ServerResponse): void {
-    if (log.isLevelEnabled('debug')) logWhenDone(request, response)
+    requests.follow(request, response)
     attempt(request, response, false)
   }
 
   function attempt(request: IncomingMessage, response: ServerResponse, looked: boolean): void {
-    // Gone while the table was read.
+    // The client disconnected while the table was read.
     if (looked && (response.destroyed || response.closed)) return
     try {
       route(request, response, looked)
@@ -52,14 +57,14 @@ export function createHandler(options: HandlerOptions): Handler {
 
   function route(request: IncomingMessage, response: ServerResponse, looked: boolean): void {
     const { host, url } = destinationOf(request)
-    // Two Host headers are a way to be one site to a proxy in front and another one here.
+    // With two Host headers, a proxy in front and the edge could each take another one.
     if (host === null || !hasOneHost(request)) return void respond.page(response, 'badHost')
     if (isMisdirected(request, host)) return void respond.page(response, 'misdirected')
     const { snapshot, encryption } = state
     const challenge = encryption?.challengeAt(url)
     if (challenge !== undefined) return void metrics.count(response, sendChallenge(request, response, challenge))
     const found = snapshot?.find(host)
-    // Read once: whatever becomes of production meanwhile, this request is answered by this deployment alone.
+    // Read once: if production moves meanwhile, this request is still answered by one deployment.
     const target = found?.target
     if (!target && !looked) {
       const look = lookAgain()
@@ -79,25 +84,25 @@ export function createHandler(options: HandlerOptions): Handler {
 
   function handleRequest(request: IncomingMessage, response: ServerResponse, target: Target, url: string): void {
     const site = sites.get(target.deploymentId)
-    if (site) return void serve(request, response, target, site, url)
+    if (site) return void serve(request, response, url, { target, site })
     sites
       .load(target.deploymentId)
       .then((site) => {
-        if (site) return serve(request, response, target, site, url)
+        if (site) return serve(request, response, url, { target, site })
         log.error({ deploymentId: target.deploymentId }, 'a deployment that is READY has no manifest here')
         respond.page(response, 'filesMissing')
       })
       .catch((err) => fail(request, response, err))
   }
 
-  /** A fault of ours costs one answer, not the process that serves everyone. */
+  /** An error of the edge fails one request, not the process. */
   function fail(request: IncomingMessage, response: ServerResponse, err: unknown): void {
     log.error({ err, host: request.headers.host, url: request.url }, 'a request could not be answered')
     if (response.headersSent) response.destroy()
     else respond.page(response, 'failed')
   }
 
-  function serve(request: IncomingMessage, response: ServerResponse, target: Target, site: Site, url: string): void {
+  function serve(request: IncomingMessage, response: ServerResponse, url: string, { target, site }: Shown): void {
     if (site.kind === 'node') {
       response.once('close', () => metrics.count(response, 0))
       if (servers) servers.proxy(request, response, target)
@@ -105,7 +110,7 @@ export function createHandler(options: HandlerOptions): Handler {
       return
     }
     if (request.method !== 'GET' && request.method !== 'HEAD') {
-      // Closing spares both sides a body that nobody reads.
+      // Closing the connection avoids the transfer of a body that is not read.
       return void respond.page(response, 'method', ['allow', 'GET, HEAD', 'connection', 'close'])
     }
     const mark = url.indexOf('?')
@@ -123,18 +128,7 @@ export function createHandler(options: HandlerOptions): Handler {
     else respond.file(request, response, found.variants ?? site.variantsOf(found, path), found.status)
   }
 
-  function logWhenDone(request: IncomingMessage, response: ServerResponse): void {
-    const startedMs = performance.now()
-    response.once('close', () => {
-      const { method, headers } = request
-      const durationMs = Math.round((performance.now() - startedMs) * 100) / 100
-      // The query may hold anything a visitor typed.
-      const path = request.url?.split('?', 1)[0]
-      log.debug({ method, host: headers.host, path, status: response.statusCode, durationMs }, 'edge request')
-    })
-  }
-
-  /** WebSockets of server projects; files have nothing to say on one. */
+  /** WebSockets of server projects; static sites have none. */
   async function join(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const { host } = destinationOf(request)
     if (host === null || !hasOneHost(request)) return void refuse(socket, '400 Bad Request')

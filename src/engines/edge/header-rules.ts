@@ -1,4 +1,4 @@
-// The _headers file of a site: blocks of a path pattern and the headers that answers at such paths carry.
+// The _headers file of a site: blocks of a path pattern and the headers that responses at such paths carry.
 import { matchSegments, type Pattern, parsePattern, splitPath } from './patterns.ts'
 import type { ParseNote } from './redirects.ts'
 
@@ -7,9 +7,9 @@ export type HeaderBlock = { pattern: Pattern; headers: [name: string, value: str
 /** By lower-case name; the values of all matching blocks, joined as HTTP joins them. */
 export type ExtraHeaders = Map<string, string>
 
-// Framing belongs to the server: a site that set it could split answers or break the connection for others. The
-// validator and its ranges must tell the truth about the bytes. Cookies would be shared through public caches, and
-// Basic-Auth is an instruction with a password at Netlify, not a header to be shown to visitors.
+// Framing belongs to the server: a site that set it could split responses or break a shared connection. Validators
+// and ranges must match the bytes. Cookies would be shared through public caches. At Netlify, Basic-Auth is an
+// instruction that holds a password, not a header to send to visitors.
 const refused = new Set([
   'accept-ranges',
   'basic-auth',
@@ -63,7 +63,7 @@ export function parseHeaders(text: string): { blocks: HeaderBlock[]; notes: Pars
   return { blocks: blocks.filter(({ headers }) => headers.length > 0), notes }
 }
 
-/** Indexes of the blocks that match a decoded path: what answers at two paths have in common is made once. */
+/** Indexes of the blocks that match a decoded path; paths with the same indexes share their headers. */
 export function matchingBlocks(blocks: readonly HeaderBlock[], path: string): number[] {
   const parts = splitPath(path)
   const found: number[] = []

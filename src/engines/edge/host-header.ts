@@ -1,7 +1,7 @@
-// The host and the path a request is for, in the one form in which hosts are looked up.
+// The host and the path of a request, the host normalized for look-up.
 import type { IncomingMessage } from 'node:http'
 
-/** Lower case, without port and last dot; null for what cannot be a host. Addresses in brackets are left as they are. */
+/** Lower case, without port and last dot; null if it cannot be a host. Addresses in brackets are kept as they are. */
 export function hostName(text: string): string | null {
   if (text.startsWith('[')) return /^\[[0-9a-f:.]{2,45}\](?::\d{1,5})?$/i.test(text) ? text.toLowerCase() : null
   let end = text.length
@@ -30,7 +30,7 @@ function isPort(text: string, start: number): boolean {
   return true
 }
 
-/** Where a request goes: an address in its first line counts for more than the Host header (RFC 9112, 3.2.2). */
+/** Host and path of a request: an absolute URL in the request line overrides the Host header (RFC 9112, 3.2.2). */
 export function destinationOf(request: IncomingMessage): { host: string | null; url: string } {
   const url = request.url!
   if (url.charCodeAt(0) === 47) return { host: hostName(request.headers.host ?? ''), url }

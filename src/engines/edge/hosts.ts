@@ -1,14 +1,7 @@
 // The table of hosts in memory: every host name → the deployment it shows. Changed only between two requests.
-import type { EdgeHostRow } from '../../services/edge-hosts.ts'
+import type { EdgeHostRow } from '../../services/deployments/hosts.ts'
 import type { Takeovers } from './takeovers.ts'
-
-export type Target = { readonly deploymentId: string; readonly projectId: string }
-
-/**
- * What a host name stands for. All production hosts of a project share ONE of these, so production moves on all of
- * them with a single assignment; `target` is null while nothing was deployed there. `hsts` is the project's wish.
- */
-export type Host = { readonly projectId: string; target: Target | null; hsts: boolean }
+import type { Host } from './targets.ts'
 
 type Project = { label: string; production: Host; domains: string[]; deployments: Set<string> }
 
@@ -18,7 +11,7 @@ export class HostTable {
   readonly #labels = new Map<string, Host>()
   readonly #domains = new Map<string, Host>()
   readonly #projects = new Map<string, Project>()
-  /** Host name of each deployment, to find it again when the deployment is gone. */
+  /** Host name of each deployment, to remove it when the deployment is deleted. */
   readonly #deployments = new Map<string, string>()
 
   constructor(edgeDomain: string, takeovers: Takeovers) {
@@ -34,10 +27,10 @@ export class HostTable {
   find(name: string): Host | undefined {
     const exact = this.#labels.get(name) ?? this.#domains.get(name)
     if (exact) return exact
-    // One label, as in certificates.
+    // A wildcard stands for one label, as in certificates.
     const wildcard = this.#domains.get(`*${name.slice(name.indexOf('.'))}`)
     if (wildcard) return wildcard
-    // The nameservers send `www` of a delegated zone here too, and whoever proved a name has it with all below.
+    // The nameservers send `www` of a delegated zone here too, and who proved a name owns all names below it.
     return name.startsWith('www.') ? this.#domains.get(name.slice(4)) : undefined
   }
 
@@ -45,7 +38,7 @@ export class HostTable {
     return this.#domains.get(name)?.projectId
   }
 
-  /** Takes over what the database holds; of the subjects asked for, those without a row are gone. */
+  /** Applies rows of the database; a requested subject without a row was deleted. */
   apply(rows: EdgeHostRow[], subjects: readonly string[] = []): void {
     const present = new Set<string>()
     const domains = new Map<string, string[]>()
@@ -59,7 +52,7 @@ export class HostTable {
       if (present.has(subject)) continue
       if (this.#projects.has(subject)) this.#dropProject(subject)
       else if (this.#deployments.has(subject)) this.#dropDeployment(subject)
-      // It came and went between two readings, and its server may run since its proof.
+      // Created and deleted between two reads; its server may still run since the build proved it.
       else this.#takeovers.gone(subject)
     }
     for (const row of rows) if (row.kind === 'project') this.#putProject(row, domains.get(row.projectId) ?? [])
@@ -111,7 +104,7 @@ export class HostTable {
 
   #dropDomains(project: Project): void {
     for (const domain of project.domains) {
-      // A domain that moved may be another project's by now.
+      // The domain may have moved to another project meanwhile.
       if (this.#domains.get(domain) === project.production) this.#domains.delete(domain)
     }
   }

@@ -1,4 +1,4 @@
-// Requests and responses of HTTP/2 in the form of HTTP/1.1, so that whoever answers need not know which it is.
+// Gives HTTP/2 requests and responses the form of HTTP/1.1, so that handlers need not distinguish them.
 import {
   constants,
   Http2ServerRequest,
@@ -8,12 +8,12 @@ import {
 } from 'node:http2'
 import type { ReadableOptions } from 'node:stream'
 
-// A client that takes nothing of an answer for this long is gone, or wants to hold memory.
+// A client that reads nothing of a response for this long is gone, or attempts to exhaust memory.
 const stallMs = 60_000
 
 /**
- * The headers as HTTP/1.1 would have had them. `:authority` is the Host header; one of another value beside it stays,
- * so that it is refused like two of them. Cookies may come in pieces, which are one header elsewhere (RFC 9113, 8.2.3).
+ * The headers as in HTTP/1.1. `:authority` becomes the Host header; a Host header of another value is kept, so that
+ * the request is refused as one with two hosts. Split cookie headers are joined into one (RFC 9113, 8.2.3).
  */
 function asHttp1(raw: readonly string[]): string[] {
   const headers: string[] = []
@@ -41,7 +41,7 @@ export class Http2Request extends Http2ServerRequest {
     super(stream, headers, options, rawHeaders)
     Object.defineProperty(this, 'rawHeaders', { value: asHttp1(rawHeaders) })
     headers.host = headers[':authority'] ?? headers.host
-    // The frame tells what takes a header in HTTP/1.1: that a body follows whose length is unknown.
+    // A body of unknown length: HTTP/2 signals it by a flag of the frame, HTTP/1.1 by this header.
     if (!stream.endAfterHeaders && headers['content-length'] === undefined) headers['transfer-encoding'] = 'chunked'
   }
 }
@@ -50,7 +50,7 @@ export class Http2Response extends Http2ServerResponse<Http2Request> {
   // biome-ignore lint/suspicious/noExplicitAny: the ways to call it are Node's.
   override writeHead(...args: any): this {
     const headers = args.at(-1)
-    // There is nothing to say about the connection of a stream, and Node warns about whoever tries.
+    // HTTP/2 has no `connection` header, and Node warns if one is set.
     if (Array.isArray(headers) && headers.includes('connection')) {
       args[args.length - 1] = headers.filter((_, i) => headers[i - (i % 2)] !== 'connection')
     }
@@ -64,14 +64,14 @@ export class Http2Response extends Http2ServerResponse<Http2Request> {
     return this
   }
 
-  /** Without a listener the stream ends there, as a socket does. */
+  /** Without a callback the stream is destroyed at the timeout, as a socket is. */
   override setTimeout(timeoutMs: number, callback?: () => void): void {
     const { stream } = this
     super.setTimeout(timeoutMs, callback ?? (() => stream.close(constants.NGHTTP2_CANCEL)))
   }
 }
 
-// By these whoever writes an answer sees that the visitor has left. Node's class lacks them, though its types do not.
+// Handlers read these to see that the client has disconnected. Node's types declare them, but its class lacks them.
 for (const name of ['destroyed', 'closed'] as const) {
   Object.defineProperty(Http2Response.prototype, name, {
     get(this: Http2Response) {

@@ -1,4 +1,4 @@
-// The edge's HTTPS server: one port for HTTP/2 and HTTP/1.1, the certificate chosen by the name the client asks for.
+// The edge's HTTPS server: one port for HTTP/2 and HTTP/1.1, with the certificate chosen by SNI.
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerOptions, ServerResponse } from 'node:http'
 import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from 'node:http2'
@@ -6,7 +6,7 @@ import { type AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { SecureContext } from 'node:tls'
 import type { Logger } from 'pino'
-import { type CertificateStore, handshakeTimeoutMs, minVersion } from '../../certificates/store.ts'
+import { type CertificateStore, handshakeTimeoutMs, minVersion } from '../../tls/store.ts'
 import { Http2Request, Http2Response } from './http2-messages.ts'
 import { answerPlainRequests, type PlainOptions } from './plain-connections.ts'
 
@@ -14,7 +14,7 @@ export type HttpsOptions = {
   certificates: CertificateStore
   handle(request: IncomingMessage, response: ServerResponse): void
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
-  /** Of HTTP/1.1, as at the port without encryption. */
+  /** Options for HTTP/1.1, the same as at the plain HTTP port. */
   http1: Pick<ServerOptions, 'headersTimeout' | 'keepAliveTimeout' | 'shouldUpgradeCallback'>
   plain: PlainOptions
   log: Logger
@@ -22,20 +22,20 @@ export type HttpsOptions = {
 
 export type HttpsServer = {
   listen(port: number, host: string): Promise<number>
-  /** Requests under way may end within the time. */
+  /** Gives requests in flight up to `drainMs` to complete. */
   close(drainMs: number): Promise<void>
 }
 
 const sessionIdleMs = 60_000
-// Browsers use a hundred at most; every one of them is memory that a stranger asks for.
+// Browsers use at most a hundred; each stream costs memory that any client can claim.
 const mostStreams = 128
 const mostHeaderBytes = 16 << 10
-// Whoever has the key of a ticket reads the TLS 1.2 sessions that were resumed with it, so none lives long.
+// A ticket key decrypts every TLS 1.2 session that was resumed with it, so keys are rotated.
 const ticketKeysMs = 12 * 60 * 60_000
 
 export function createHttpsServer({ certificates, handle, upgrade, http1, plain, log }: HttpsOptions): HttpsServer {
-  // Node hands HTTP/1.1 its own classes and HTTP/2 those here. What is given to `tls` has no certificate: it is what a
-  // client gets who names no host, and that is an alert.
+  // Node uses its own classes for HTTP/1.1 and these for HTTP/2. There is no default certificate: a client without SNI
+  // gets an alert.
   const server = createSecureServer(
     {
       allowHTTP1: true,
@@ -55,7 +55,7 @@ export function createHttpsServer({ certificates, handle, upgrade, http1, plain,
   )
   server.on('upgrade', upgrade)
   if (http1.shouldUpgradeCallback) Object.assign(server, { shouldUpgradeCallback: http1.shouldUpgradeCallback })
-  // Strangers break handshakes and sessions off all day; the connection is all that ends.
+  // Clients abort handshakes and sessions all the time; only their connection ends.
   server.on('tlsClientError', (err) => log.debug({ err }, 'a TLS handshake failed'))
   server.on('sessionError', (err) => log.debug({ err }, 'an HTTP/2 session failed'))
   server.on('session', closeWhenIdle)
@@ -90,8 +90,8 @@ export function createHttpsServer({ certificates, handle, upgrade, http1, plain,
 const unrecognizedName = Buffer.from([21, 3, 3, 0, 2, 2, 112])
 
 /**
- * Node ends a refused handshake without a word, or with an alert that does not tell why. Nothing is encrypted at this
- * point, so the right alert can be written beneath TLS; where Node has moved the socket there, its own alert will do.
+ * Node ends a refused handshake without an alert, or with one that does not say why. Nothing is encrypted yet, so the
+ * right alert can be written to the underlying socket; if that is not accessible, Node's own alert is sent.
  */
 function refuse(socket: unknown, callback: (error: Error | null, context?: SecureContext) => void): void {
   const carrier = (socket as { _parent?: unknown } | undefined)?._parent
@@ -100,7 +100,7 @@ function refuse(socket: unknown, callback: (error: Error | null, context?: Secur
   callback(new Error('no certificate is in service for the name'))
 }
 
-/** A session with nothing open has had its answers; one that is waiting for a server or for events has not. */
+/** Closes idle sessions only: one with open streams may still wait for a server or for events. */
 function closeWhenIdle(session: ServerHttp2Session): void {
   let open = 0
   session.on('stream', (stream) => {

@@ -1,15 +1,15 @@
-// What the edge counts. Plain numbers on the hot path, shown to Prometheus when it asks.
+// Metrics of the edge: plain numbers on the hot path, read by Prometheus when it scrapes.
 import type { ServerResponse } from 'node:http'
 import { Counter, Gauge, Registry } from 'prom-client'
 
 export type EdgeMetrics = {
   registry: Registry
-  /** Counts an answer whose head is written. */
+  /** Counts a response whose headers are written. */
   count(response: ServerResponse, bytes: number): void
   countStatus(status: number, bytes: number): void
 }
 
-/** What the edge holds at the moment. */
+/** What the edge currently holds. */
 type Sizes = { hosts(): number; certificates(): number }
 
 export function createEdgeMetrics(registry: Registry = new Registry(), sizes: Sizes): EdgeMetrics {

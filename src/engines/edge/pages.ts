@@ -1,4 +1,4 @@
-// The edge's own pages: what a visitor sees when there is nothing of a customer to show.
+// The edge's own pages: what a visitor sees when there is no site to show.
 import type { ServerResponse } from 'node:http'
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
@@ -42,7 +42,7 @@ const statuses: Record<PageName, number> = {
   noServer: 502,
 }
 
-// Nobody keeps these: the next deployment may put a page there.
+// Not cached: the next deployment may put a page there.
 const pageHeaders = [
   ...['content-type', 'text/html; charset=utf-8', 'cache-control', 'no-store'],
   ...['content-security-policy', "default-src 'none'; style-src 'unsafe-inline'", 'x-content-type-options', 'nosniff'],
@@ -56,7 +56,7 @@ function send(response: ServerResponse, status: number, body: string, extra: str
   return head ? 0 : bytes.length
 }
 
-/** Returns how many bytes the body has. */
+/** Returns the size of the body in bytes. */
 export function sendPage(response: ServerResponse, name: PageName, extra: string[] = []): number {
   return send(response, statuses[name], pages[name], extra)
 }

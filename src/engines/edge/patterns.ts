@@ -6,13 +6,13 @@ export type Pattern = { segments: Segment[]; splat: boolean }
 
 export type Captures = Record<string, string>
 
-/** Trailing slashes say nothing in a pattern, as at Netlify: `/old` and `/old/` are one address. */
+/** Trailing slashes are ignored in a pattern, as at Netlify: `/old` and `/old/` are one address. */
 function segmentsOf(path: string): string[] {
   const end = path.length > 1 && path.endsWith('/') ? path.length - 1 : path.length
   return end <= 1 ? [] : path.slice(1, end).split('/')
 }
 
-/** Null for what is no pattern. Wildcards are whole segments: that keeps matching linear whatever a site brings. */
+/** Null if the text is not a pattern. Wildcards are whole segments, so that matching is always linear. */
 export function parsePattern(text: string): Pattern | null {
   if (!text.startsWith('/') || text.startsWith('//')) return null
   const parts = segmentsOf(text)
@@ -40,7 +40,7 @@ export function matchPattern(pattern: Pattern, path: string): Captures | null {
   return matchSegments(pattern, segmentsOf(path))
 }
 
-/** A path taken apart once, for many patterns. */
+/** Splits a path once, to match it against many patterns. */
 export function splitPath(path: string): string[] {
   return segmentsOf(path)
 }

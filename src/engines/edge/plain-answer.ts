@@ -1,14 +1,15 @@
-// The answer to a plain request as octets on the socket: the same that Node would write, made once per file.
+// Writes the response to a plain request to the socket: the same octets as Node's, with headers made once per file.
 import type { Socket } from 'node:net'
 import type { Bodies } from './bodies.ts'
 import { preferenceOf } from './encodings.ts'
 import { hostName } from './host-header.ts'
-import type { Host } from './hosts.ts'
 import type { EdgeMetrics } from './metrics.ts'
 import type { PlainRequest } from './plain-request.ts'
 import { matchesTag } from './ranges.ts'
+import type { RequestLog } from './request-log.ts'
 import { resolve } from './resolve.ts'
 import type { Sites } from './sites.ts'
+import type { Host } from './targets.ts'
 import { bareHeaders, choose, type Variant } from './variants.ts'
 
 export type PlainAnswers = (request: PlainRequest, socket: Socket) => boolean
@@ -17,19 +18,20 @@ export type PlainAnswerOptions = {
   sites: Sites
   bodies: Bodies
   metrics: EdgeMetrics
+  requests: RequestLog
   keepAliveSeconds: number
-  /** What a host shows, if files are all it shows; null for whatever needs a second look (a redirect, a server, nobody). */
+  /** The host, if it serves only files; null if the request needs the full handler (a redirect, a server, no host). */
   find(host: string, url: string, socket: Socket): Host | null
   /** Headers that the host adds to those of the file, as lines. */
   linesOf(found: Host, host: string): string
 }
 
-// What Node refuses to write as a header; a site's own rules may hold anything.
+// What Node accepts in a header value; a site's own rules may contain anything.
 const writable = /^[\t\x20-\x7e\x80-\xff]*$/
 const token = /^[\w!#$%&'*+.^`|~-]+$/
 
 export function createPlainAnswers(options: PlainAnswerOptions): PlainAnswers {
-  const { sites, bodies, metrics, find, linesOf } = options
+  const { sites, bodies, metrics, requests, find, linesOf } = options
   const heads = new WeakMap<Variant, { whole: string | null; bare: string | null }>()
   let tail = ''
   let tailUntilMs = 0
@@ -70,22 +72,24 @@ export function createPlainAnswers(options: PlainAnswerOptions): PlainAnswers {
       if (bare === null) return false
       socket.write(bare + linesOf(shown, name!) + tailNow(), 'latin1')
       metrics.countStatus(304, 0)
+      requests.answered(name!, url, 304)
       return true
     }
     const body = bodies.get(variant)
     const { whole } = headsOf(variant)
     if (body === undefined || whole === null) return false
-    // Corked, the two are one call of the system.
+    // Corked, the two writes are one system call.
     socket.cork()
     socket.write(whole + linesOf(shown, name!) + tailNow(), 'latin1')
     socket.write(body)
     socket.uncork()
     metrics.countStatus(200, body.length)
+    requests.answered(name!, url, 200)
     return true
   }
 }
 
-/** Null if a header cannot be written; Node then says so. */
+/** Null if a header is invalid; the request then goes to Node, which reports it. */
 function head(status: string, headers: string[]): string | null {
   let text = `HTTP/1.1 ${status}\r\n`
   for (let i = 0; i < headers.length; i += 2) {

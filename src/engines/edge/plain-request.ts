@@ -1,4 +1,4 @@
-// Reads the plainest request there is, a whole GET in one piece, and leaves every other one to Node's parser.
+// Parses the simplest request, a complete GET in one chunk, and leaves every other one to Node's parser.
 
 /** What the answer to a plain request depends on. */
 export type PlainRequest = {
@@ -13,8 +13,8 @@ export type PlainRequest = {
 // Browsers send one or two KB with their cookies.
 const longest = 8 << 10
 
-// Which octets may stand in a header's name (a token), in its value, and in a request's address. Anything doubtful is
-// missing here on purpose: two readers that differ on a doubtful request are how requests are smuggled.
+// Which octets may occur in a header's name (a token), in its value, and in a request's path. Ambiguous octets are
+// left out on purpose: request smuggling relies on parsers that disagree about an ambiguous request.
 const inName = new Uint8Array(256)
 const inValue = new Uint8Array(256)
 const inUrl = new Uint8Array(256)
@@ -30,7 +30,7 @@ inValue[0x09] = 1
 const [cr, lf, space, tab, colon] = [13, 10, 32, 9, 58]
 const version = Buffer.from(' HTTP/1.1\r\n', 'latin1')
 
-// Headers that ask for more than the file: a body, a part of it, another protocol, the end of the connection.
+// Headers that need Node's parser: a body, a range, a condition, another protocol, the end of the connection.
 const notPlain = new Set([
   'connection',
   'content-length',
@@ -47,7 +47,7 @@ const notPlain = new Set([
   'upgrade',
 ])
 
-/** Null for whatever is not certain to be one complete, ordinary GET of HTTP/1.1. */
+/** Null unless the octets are certainly one complete, ordinary GET of HTTP/1.1. */
 export function readPlainRequest(octets: Buffer): PlainRequest | null {
   const size = octets.length
   if (size > longest || size < 28) return null
@@ -63,7 +63,7 @@ export function readPlainRequest(octets: Buffer): PlainRequest | null {
   at += version.length
   const found: PlainRequest = { host: '', url, acceptEncoding: undefined, ifNoneMatch: undefined }
   let hosts = 0
-  // The last line is empty, and what follows it would be another request.
+  // The empty line must be the last: octets after it would be another request.
   const end = size - 2
   while (at < end) {
     const start = at
@@ -76,13 +76,13 @@ export function readPlainRequest(octets: Buffer): PlainRequest | null {
     if (octets[at] !== cr || octets[at + 1] !== lf) return null
     const valueEnd = at
     at += 2
-    if (!take(octets, start, nameEnd, valueStart, valueEnd)) return null
+    if (!take(start, nameEnd, valueStart, valueEnd)) return null
   }
   return at === end && hosts === 1 ? found : null
 
-  /** False if this header makes the request one for Node. */
-  function take(octets: Buffer, start: number, nameEnd: number, valueStart: number, valueEnd: number): boolean {
-    // Most headers are neither; their length tells, without a string made of them.
+  /** False if this header means that Node has to handle the request. */
+  function take(start: number, nameEnd: number, valueStart: number, valueEnd: number): boolean {
+    // Most headers do not matter here; the length of the name shows it without creating a string.
     const length = nameEnd - start
     if (!worthReading[length]) return true
     const name = octets.toString('latin1', start, nameEnd).toLowerCase()

@@ -1,11 +1,11 @@
-// Range and If-Range: one range of bytes, as players and download managers ask for.
+// Range and If-Range: one range of bytes, as players and download managers request.
 
 export type Range = { start: number; end: number }
 
 /** Null: there is no range to honour, and the whole file is the answer. */
 export function rangeOf(header: string | undefined, size: number): Range | 'unsatisfiable' | null {
   if (header === undefined) return null
-  // Several ranges are answered by the whole file, which the standard allows, instead of multipart nobody asks for.
+  // Several ranges are answered with the whole file, which the standard allows: clients do not need multipart.
   const [, first = '', last = ''] = /^bytes=[ \t]*(\d{0,15})-(\d{0,15})[ \t]*$/i.exec(header) ?? []
   if (first === '' && last === '') return null
   if (first === '') {
@@ -18,7 +18,7 @@ export function rangeOf(header: string | undefined, size: number): Range | 'unsa
   return { start, end: last === '' ? size - 1 : Math.min(Number(last), size - 1) }
 }
 
-/** If-None-Match compares weakly: proxies that compress mark our tags as weak. */
+/** If-None-Match uses weak comparison: proxies that compress make our tags weak. */
 export function matchesTag(header: string, tag: string): boolean {
   if (header === tag) return true
   if (header.trim() === '*') return true

@@ -7,7 +7,7 @@ export type RedirectRule = {
   from: Pattern
   to: string
   status: RedirectStatus | 200 | 404
-  /** Wins over a file of the same address. */
+  /** Takes precedence over a file at the same path. */
   forced: boolean
 }
 
@@ -22,7 +22,7 @@ const statuses = new Set([301, 302, 303, 307, 308, 200, 404])
 const isExternal = (to: string) => /^https?:\/\/[^/\s]/i.test(to)
 const mostRules = 1_000
 
-/** A line that cannot be followed is left out and noted: one typing error must not take a site down. */
+/** An invalid line is skipped and noted: one typo must not take a site down. */
 export function parseRedirects(text: string): { rules: RedirectRule[]; notes: ParseNote[] } {
   const rules: RedirectRule[] = []
   const notes: ParseNote[] = []
@@ -63,13 +63,13 @@ function fill(template: string, captures: Captures, encode: (text: string) => st
 }
 
 function locationOf(to: string, captures: Captures, query: string): string {
-  // A scheme's colon and a port's are no placeholders.
+  // The colons of a scheme and a port are not placeholders.
   const start = isExternal(to) ? to.slice(0, (to.indexOf('/', 8) + 1 || to.length + 1) - 1) : ''
   const rest = to.slice(start.length)
   const cut = rest.search(/[?#]/)
   const [path, tail] = cut < 0 ? [rest, ''] : [rest.slice(0, cut), rest.slice(cut)]
   let filled = fill(path, captures, encodePath)
-  // `/old/*  /:splat` asked for /old//evil.example would otherwise lead to another host.
+  // With `/old/*  /:splat`, a request for /old//evil.example would otherwise redirect to another host.
   if (start === '') filled = filled.replace(/^[/\\]+/, '/')
   const end = fill(tail, captures, encodeURIComponent)
   const passed = query !== '' && !end.includes('?') ? query : ''
@@ -91,7 +91,7 @@ export function applyRedirects(rules: readonly RedirectRule[], path: string, que
       return { kind: 'rewrite', path: fill(decoded(target), captures, (text) => text), status, forced }
     }
     const location = locationOf(rule.to, captures, query)
-    // A rule that leads to where the visitor is would send him round for ever.
+    // A redirect to the requested path itself would be an endless loop.
     if (withoutSlash(location.replace(/[?#].*$/, '')) === withoutSlash(encodePath(path))) continue
     return { kind: 'redirect', location, status, forced }
   }

@@ -1,11 +1,11 @@
-// From a path and a site to what is served there: its files first, then its rules, then its fallbacks.
+// Finds what a site serves at a path: its files first, then its rules, then its fallbacks.
 import { applyRedirects, type Redirected, type RedirectRule } from './redirects.ts'
 import type { FileRoute, RedirectRoute, Route } from './routes.ts'
 
 export type Addresses = {
   routes: ReadonlyMap<string, Route>
   redirects: readonly RedirectRule[]
-  /** Whether a rule may win over a file; without one, files are found by one look-up. */
+  /** Whether any rule takes precedence over files; if none does, a file is found by one look-up. */
   forced: boolean
   /** index.html of a single-page app, for every path that looks like a page; null for other sites. */
   fallback: FileRoute | null
@@ -15,7 +15,7 @@ export type Addresses = {
 
 export type Resolution = FileRoute | RedirectRoute | null
 
-/** `path` is decoded and starts with a slash; `query` is '' or starts with `?`. Null: there is nothing here. */
+/** `path` is decoded and starts with a slash; `query` is '' or starts with `?`. Null: nothing is served here. */
 export function resolve(site: Addresses, path: string, query: string): Resolution {
   const route = site.routes.get(path)
   if (route && !site.forced) return passOn(route, query)
@@ -29,14 +29,14 @@ export function resolve(site: Addresses, path: string, query: string): Resolutio
 function follow(site: Addresses, rule: Redirected): Resolution {
   if (rule.kind === 'redirect') return { kind: 'redirect', location: rule.location, status: rule.status }
   const found = fileAt(site.routes, rule.path)
-  // Not the route itself: it keeps the headers of its own address.
+  // A copy, because the route's own headers are those of its own path.
   return found ? { kind: 'file', path: found.path, file: found.file, status: rule.status } : site.notFound
 }
 
-/** The file a rewrite names, whichever of its addresses the rule uses: the visitor's own address stays as it is. */
+/** The file a rewrite names by any of its paths; the visitor's address bar does not change. */
 function fileAt(routes: ReadonlyMap<string, Route>, path: string): FileRoute | null {
   let route = routes.get(path)
-  // Pages redirect to their one address within the site; each of those leads to a file at once.
+  // A page's other paths redirect to its canonical one, which always has a file.
   if (route?.kind === 'redirect') route = routes.get(decodeURIComponent(route.location))
   return route?.kind === 'file' ? route : null
 }
@@ -46,12 +46,12 @@ function passOn(route: Route, query: string): Route {
   return { ...route, location: route.location + printable(query) }
 }
 
-// The parser lets bytes above ASCII through; a header is no place for them.
+// Node's parser accepts bytes above ASCII, which must not get into a header.
 function printable(query: string): string {
   return query.replace(/[^\x21-\x7e]/g, encodeURIComponent)
 }
 
-/** A path that names a file (by extension) or something hidden is missing, not a view of a single-page app. */
+/** A path with an extension or a hidden segment is a missing file, not a view of a single-page app. */
 function looksLikePage(path: string): boolean {
   return !path.slice(path.lastIndexOf('/') + 1).includes('.') && !path.includes('/.')
 }

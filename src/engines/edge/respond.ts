@@ -1,4 +1,4 @@
-// Writes the answer to a request for a file: conditions, ranges, encodings, from memory or from disk.
+// Writes the response to a request for a file: conditions, ranges, encodings, from memory or from disk.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import type { Logger } from 'pino'
@@ -17,9 +17,12 @@ export type Responder = {
   page(response: ServerResponse, name: PageName, extra?: string[]): void
 }
 
-// A client that takes nothing for this long would hold an open file for ever.
+// A client that stops reading would otherwise hold an open file forever.
 const stallMs = 60_000
 const chunkBytes = 256 << 10
+
+/** A response whose body is streamed from disk. */
+type Part = { status: number; headers: string[]; variant: Variant; range: Range }
 
 export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logger): Responder {
   function page(response: ServerResponse, name: PageName, extra?: string[]): void {
@@ -42,7 +45,12 @@ export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logge
     const body = bodies.get(variant)
     if (body) return void end(response, status, variant.headers, body)
     if (variant.size > largestInMemory) {
-      return void stream(response, status, variant.headers, variant, { start: 0, end: variant.size - 1 })
+      return void stream(response, {
+        status,
+        headers: variant.headers,
+        variant,
+        range: { start: 0, end: variant.size - 1 },
+      })
     }
     bodies.load(variant).then(
       (body) => end(response, status, variant.headers, body),
@@ -55,22 +63,16 @@ export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logge
     headers.push('content-length', String(range.end - range.start + 1))
     const body = bodies.get(variant)
     if (body) return void end(response, 206, headers, body.subarray(range.start, range.end + 1))
-    stream(response, 206, headers, variant, range)
+    stream(response, { status: 206, headers, variant, range })
   }
 
-  function stream(response: ServerResponse, status: number, headers: string[], variant: Variant, range: Range): void {
-    copy(response, status, headers, variant, range).catch((err) => fail(response, variant, err))
+  function stream(response: ServerResponse, part: Part): void {
+    copy(response, part).catch((err) => fail(response, part.variant, err))
   }
 
-  async function copy(
-    response: ServerResponse,
-    status: number,
-    headers: string[],
-    variant: Variant,
-    range: Range,
-  ): Promise<void> {
+  async function copy(response: ServerResponse, { status, headers, variant, range }: Part): Promise<void> {
     const handle = await bodies.open(variant)
-    // Closed with the stream from here on.
+    // The stream closes the handle from here on.
     const source = handle.createReadStream({ ...range, highWaterMark: chunkBytes })
     const { size } = await handle.stat()
     if (size !== variant.size || response.destroyed) {
@@ -83,7 +85,7 @@ export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logge
     try {
       await pipeline(source, response)
     } catch (error) {
-      // Visitors leave in the middle of files every day; only the disk's troubles are ours.
+      // Visitors often disconnect in the middle of a file; only disk errors are reported.
       if (!response.destroyed) throw error
       const code = (error as NodeJS.ErrnoException).code ?? ''
       if (!['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE'].includes(code)) throw error
@@ -95,13 +97,13 @@ export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logge
   return {
     page,
     redirect(response, { location, status }) {
-      // Without this, browsers keep 301 and 308 for ever, beyond the deployment that said so.
+      // Without this, browsers cache 301 and 308 forever, even after the next deployment.
       end(response, status, ['location', location, 'cache-control', revalidateCaching, 'content-length', '0'])
     },
     file(request, response, variants, status) {
       const { headers } = request
       const wantsRange = headers.range !== undefined && status === 200 && request.method === 'GET'
-      // Parts are parts of the file as it is: that is what players and download managers put together.
+      // Ranges refer to the unencoded file, as players and download managers expect.
       const variant = wantsRange
         ? variantOf(variants, 'identity')
         : choose(variants, preferenceOf(headers['accept-encoding']))
@@ -110,7 +112,7 @@ export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logge
         return void end(response, 304, bareHeaders(variant))
       }
       if (request.method === 'HEAD') return void end(response, status, variant.headers)
-      // If-Range with anything but the very tag (a date, an older file, another encoding): the whole file.
+      // If-Range with anything but this exact tag (a date, an older file, another encoding): the whole file.
       const given = headers['if-range']
       if (wantsRange && (given === undefined || given === variant.etag)) {
         const range = rangeOf(headers.range, variant.size)

@@ -1,15 +1,15 @@
-// Every address of a site that has a file behind it, worked out once from its manifest.
-import type { Manifest, StoredFile } from '../../artifacts.ts'
+// Every path of a site that leads to a file, computed once from its manifest.
+import type { Manifest, StoredFile } from '../../platform/artifacts.ts'
 import { encodePath } from './patterns.ts'
 import type { Variants } from './variants.ts'
 
 export type FileRoute = {
   kind: 'file'
-  /** In the manifest. */
+  /** Path in the manifest. */
   path: string
   file: StoredFile
   status: 200 | 404
-  /** Made at the first request. */
+  /** Created at the first request. */
   variants?: Variants
 }
 
@@ -18,7 +18,7 @@ export type RedirectRoute = { kind: 'redirect'; location: string; status: 301 | 
 export type Route = FileRoute | RedirectRoute
 
 /**
- * Addresses by decoded path. Only what is in here is ever served, so no spelling of `..` can lead anywhere else.
+ * Routes by decoded path. Only these are ever served, so no spelling of `..` can escape the site.
  *
  * Trailing slashes: every page has one address. `about.html` is `/about`, `docs/index.html` is `/docs/`, and the other
  * spelling redirects there, because relative links mean something else with and without the slash. With both
@@ -33,7 +33,7 @@ export function buildRoutes({ files, cleanUrls }: Pick<Manifest, 'files' | 'clea
     else routes.set(`/${path}`, { kind: 'file', path, file, status: 200 })
   }
   const fileAt = (address: string, path: string, file: StoredFile) => {
-    // The address of the error page is no page to be found by.
+    // The error page itself answers with 404 at its own path.
     if (!routes.has(address)) routes.set(address, { kind: 'file', path, file, status: path === '404.html' ? 404 : 200 })
   }
   const redirectAt = (address: string, to: string) => {
@@ -46,12 +46,12 @@ export function buildRoutes({ files, cleanUrls }: Pick<Manifest, 'files' | 'clea
       if (!cleanUrls) fileAt(address, path, file)
     } else fileAt(cleanUrls ? address.slice(0, -'.html'.length) : address, path, file)
   }
-  // Redirects give way to every file, so they come when all files have their addresses.
+  // Files take precedence over redirects, so redirects are added after all files.
   for (const [path] of pages) {
     const address = `/${path}`
     const bare = address.slice(0, -'.html'.length)
     if (!address.endsWith('/index.html')) {
-      // A page whose clean address a plain file has already stays where it is.
+      // If a file already has the clean path of a page, the page keeps its own path.
       const clean = routes.get(bare)
       if (!cleanUrls) continue
       if (clean?.kind === 'file' && clean.path !== path) fileAt(address, path, files[path]!)
@@ -69,7 +69,7 @@ export function buildRoutes({ files, cleanUrls }: Pick<Manifest, 'files' | 'clea
   return routes
 }
 
-/** Files that start with a dot hold what was never meant for visitors (.env, .git); .well-known is there for them. */
+/** Dot files are not meant for visitors (.env, .git), except those in .well-known. */
 function isPublic(path: string): boolean {
   if (path === '_redirects' || path === '_headers') return false
   const rest = path.startsWith('.well-known/') ? path.slice('.well-known/'.length) : path

@@ -1,15 +1,15 @@
-// A second look at the table of hosts: whoever is told of a deployment may ask for it before the edge has read of it.
+// A second look-up in the table of hosts: a client may request a new deployment before the edge has read it.
 import type { Snapshot } from './snapshot.ts'
 
-/** Resolves when it is time to look again; null where looking again would find nothing new. */
+/** Resolves when the table should be looked up again; null if that would find nothing new. */
 export type SecondLook = () => Promise<void> | null
 
 export type SecondLookLimits = { waitMs: number; waiting: number }
 
-// A refresh takes milliseconds; only where the database is away does it take longer than this.
+// A refresh takes milliseconds; it takes longer than this only if the database is unavailable.
 const defaultLimits: SecondLookLimits = { waitMs: 2_000, waiting: 1_000 }
 
-/** Bounded in time and in number: anybody can ask for hosts that are not there. */
+/** Bounded in time and in number: anybody can request unknown hosts. */
 export function createSecondLook(
   snapshotOf: () => Pick<Snapshot, 'settled'> | null,
   { waitMs, waiting: most }: SecondLookLimits = defaultLimits,

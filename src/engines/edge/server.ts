@@ -1,27 +1,28 @@
-// The edge: what it answers from, and its ports for HTTP and HTTPS.
+// The edge: its tables and caches, and its ports for HTTP and HTTPS.
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
-import type { Artifacts } from '../../artifacts.ts'
 import type { Config } from '../../config.ts'
-import type { Database } from '../../db.ts'
-import type { Notifications } from '../../notifications.ts'
-import type { Vault } from '../../secrets.ts'
+import type { Artifacts } from '../../platform/artifacts.ts'
+import type { Database } from '../../platform/database.ts'
+import type { Notifications } from '../../platform/notifications.ts'
+import type { Vault } from '../../platform/secrets.ts'
 import { createBodies } from './bodies.ts'
 import { type Encryption, openEncryption, strictTransportLine } from './encryption.ts'
 import { createHandler } from './handler.ts'
-import type { Host } from './hosts.ts'
 import { createEdgeMetrics, type EdgeMetrics } from './metrics.ts'
 import { createPlainAnswers } from './plain-answer.ts'
 import { answerPlainRequests } from './plain-connections.ts'
+import { createRequestLog } from './request-log.ts'
 import { createResponder } from './respond.ts'
 import { createSecondLook } from './second-look.ts'
-import type { Servers } from './servers/servers.ts'
+import type { ServerProjects } from './server-projects.ts'
 import { createSites } from './sites.ts'
 import { createSnapshot, type Snapshot } from './snapshot.ts'
 import { createTakeovers } from './takeovers.ts'
+import type { Host } from './targets.ts'
 
 export type EdgeOptions = {
   config: Pick<Config, 'host' | 'edge' | 'production'>
@@ -29,10 +30,10 @@ export type EdgeOptions = {
   notifications: Notifications
   artifacts: Artifacts
   log: Logger
-  /** Left out, the edge makes its own. */
+  /** Default: a registry of its own. */
   registry?: Registry
-  servers?: Servers
-  /** Opens the private keys of certificates; left out, the edge serves no HTTPS. */
+  servers?: ServerProjects
+  /** Decrypts the private keys of certificates; without it the edge serves no HTTPS. */
   vault?: Vault
 }
 
@@ -45,10 +46,10 @@ export type Edge = {
   close(): Promise<void>
 }
 
-// A visitor's headers fit into one packet or two; whoever needs longer holds a connection for its own sake.
+// Headers fit into one or two packets; a client that takes longer only holds the connection open.
 const headersTimeoutMs = 15_000
 const keepAliveTimeoutMs = 30_000
-// Large files under way get this long when the edge stops.
+// How long responses in flight may take to complete when the edge stops.
 const drainMs = 10_000
 
 export function createEdge(options: EdgeOptions): Edge {
@@ -62,23 +63,24 @@ export function createEdge(options: EdgeOptions): Edge {
   const sites = createSites(artifacts, log)
   const bodies = createBodies(artifacts)
   const respond = createResponder(bodies, metrics, log)
+  const requests = createRequestLog(log)
   const lookAgain = createSecondLook(() => state.snapshot)
-  const { handle, upgrade } = createHandler({ state, sites, respond, metrics, servers, lookAgain, log })
+  const { handle, upgrade } = createHandler({ state, sites, respond, metrics, servers, lookAgain, requests, log })
 
   const http1 = {
     headersTimeout: headersTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,
-    // Other upgrades (curl offers h2c) are for an HTTP answer to ignore.
+    // Other upgrades (curl offers h2c) are ignored and answered as plain HTTP.
     shouldUpgradeCallback: (request: IncomingMessage) => /^websocket$/i.test(request.headers.upgrade ?? ''),
   }
   const server = createServer(http1, handle)
   server.on('upgrade', upgrade)
 
-  // Plain requests are answered on the socket, as `handle` would. What is not so simple goes its way.
+  // Plain requests are answered on the socket, as `handle` would. All others go to `handle`.
   const waiting = { firstTimeoutMs: headersTimeoutMs, nextTimeoutMs: keepAliveTimeoutMs }
-  const answers = { sites, bodies, metrics, keepAliveSeconds: keepAliveTimeoutMs / 1000 }
+  const answers = { sites, bodies, metrics, requests, keepAliveSeconds: keepAliveTimeoutMs / 1000 }
   function findPlain(host: string, url: string): Host | null {
-    if (log.isLevelEnabled('debug') || state.encryption?.challengeAt(url) !== undefined) return null
+    if (state.encryption?.challengeAt(url) !== undefined) return null
     return state.snapshot?.find(host) ?? null
   }
   const plain = answerPlainRequests(server, 'connection', {
@@ -100,7 +102,7 @@ export function createEdge(options: EdgeOptions): Edge {
   }
 
   async function open(): Promise<{ port: number; httpsPort: number | null }> {
-    state.snapshot = await createSnapshot(db, notifications, config.edge.domain, log, takeovers)
+    state.snapshot = await createSnapshot({ db, notifications, edgeDomain: config.edge.domain, takeovers, log })
     if (vault) {
       state.encryption = await openEncryption({ ...options, vault, http1, plain: encryptedPlain, handle, upgrade })
     }
@@ -114,7 +116,7 @@ export function createEdge(options: EdgeOptions): Edge {
   async function close(): Promise<void> {
     takeovers.close()
     await state.snapshot?.close()
-    // Side by side: open WebSockets would keep the server waiting, and requests under way need their process.
+    // In parallel: open WebSockets would keep `server` from closing, and requests in flight need their process.
     const others = Promise.all([servers?.close(), state.encryption?.close(drainMs)])
     if (!server.listening) return void (await others)
     const closed = new Promise<void>((resolve) => server.close(() => resolve()))
@@ -133,7 +135,7 @@ export function createEdge(options: EdgeOptions): Edge {
       try {
         return await open()
       } catch (error) {
-        // A port that is taken must not leave the other one open.
+        // If one port is in use, the other one must not stay open.
         await close()
         throw error
       }

@@ -1,8 +1,8 @@
-// Deployments ready to be served: manifest, routes and rules, loaded at the first request and kept while they are used.
+// Caches deployments ready to be served: manifest, routes and rules, loaded at the first request.
 import { readFile } from 'node:fs/promises'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import type { Artifacts, Manifest } from '../../artifacts.ts'
+import type { Artifacts, Manifest } from '../../platform/artifacts.ts'
 import { type ExtraHeaders, type HeaderBlock, headersOf, matchingBlocks, parseHeaders } from './header-rules.ts'
 import { parseRedirects, type RedirectRule } from './redirects.ts'
 import type { Addresses } from './resolve.ts'
@@ -12,34 +12,35 @@ import { createVariants, type Variants } from './variants.ts'
 export type Site = Addresses & {
   deploymentId: string
   kind: Manifest['kind']
-  /** The answers of a file as shown at a path: rules for headers go by the path that was asked for. */
+  /** The responses for a file at a path: header rules match the requested path. */
   variantsOf(route: FileRoute, path: string): Variants
 }
 
 export type Sites = {
-  /** At once if the deployment is loaded; that is the hot path. */
+  /** The site if the deployment is loaded: the hot path. */
   get(deploymentId: string): Site | undefined
   /** Null if the deployment's files are not here. */
   load(deploymentId: string): Promise<Site | null>
 }
 
 const none: ExtraHeaders = new Map()
-// What they take in memory, measured: a site, a file with its addresses, the answers made for a file at one address.
+// Memory use, measured: a site, a file with its paths, the responses made for a file at one path.
 const bytesPerSite = 1_200
 const bytesPerFile = 450
 const bytesPerAnswer = 900
 const bytesPerRule = 300
 const mostBytes = 24 << 20
 const mostSites = 20_000
-// Whatever a site brings, its rules are read by a program that serves others too.
+// A bound on the rules of a site: the process that reads them serves other sites too.
 const longestRules = 256 << 10
 const mostShared = 1_000
+
+export type SiteRules = { redirects: RedirectRule[]; headers: HeaderBlock[] }
 
 export function buildSite(
   deploymentId: string,
   manifest: Manifest,
-  rules: RedirectRule[],
-  blocks: HeaderBlock[],
+  { redirects, headers }: SiteRules,
   onGrowth: () => void = () => {},
 ): Site {
   const { kind, files, spaFallback } = manifest
@@ -48,11 +49,11 @@ export function buildSite(
     deploymentId,
     kind,
     routes,
-    redirects: rules,
-    forced: rules.some((rule) => rule.forced),
+    redirects,
+    forced: redirects.some((rule) => rule.forced),
     fallback: spaFallback ? pageOf(files, 'index.html', 200) : null,
     notFound: pageOf(files, '404.html', 404),
-    variantsOf: variantMaker(routes, blocks, onGrowth),
+    variantsOf: variantMaker(routes, headers, onGrowth),
   }
 }
 
@@ -60,13 +61,13 @@ function pageOf(files: Manifest['files'], path: string, status: 200 | 404): File
   return Object.hasOwn(files, path) ? { kind: 'file', path, file: files[path]!, status } : null
 }
 
-// A function of its own, so that what a site keeps does not hold on to its manifest: that is half of the memory.
+// A separate function, so that its closure does not keep the manifest in memory, which is half of a site's size.
 function variantMaker(
   routes: ReadonlyMap<string, Route>,
   blocks: HeaderBlock[],
   onGrowth: () => void,
 ): Site['variantsOf'] {
-  // Answers at paths that have no file of their own, by file, status and the blocks of headers that match.
+  // Responses at paths that have no file of their own, by file, status and matching header blocks.
   const shared = new Map<string, Variants>()
   return (route, path) => {
     if (route.variants) return route.variants
@@ -110,9 +111,9 @@ export function createSites(artifacts: Artifacts, log: Logger): Sites {
     if (notes.length > 0) log.info({ deploymentId, notes: notes.slice(0, 20) }, 'rules of a site were left out')
     let size = bytesPerSite + Object.keys(manifest.files).length * bytesPerFile
     size += (redirects.rules.length + headers.blocks.length) * bytesPerRule
-    const site = buildSite(deploymentId, manifest, redirects.rules, headers.blocks, () => {
+    const site = buildSite(deploymentId, manifest, { redirects: redirects.rules, headers: headers.blocks }, () => {
       size += bytesPerAnswer
-      // A site that was pushed out meanwhile lives only as long as the requests that hold it.
+      // A site that was evicted meanwhile is not put back.
       if (loaded.peek(deploymentId) === site) loaded.set(deploymentId, site, { size })
     })
     loaded.set(deploymentId, site, { size })

@@ -1,21 +1,22 @@
-// Keeps the table of hosts as the database has it: loaded whole at start, then only what notifications name.
+// Keeps the table of hosts equal to the database: all of it is read at start, then only what notifications name.
 import type { Logger } from 'pino'
-import type { Database } from '../../db.ts'
-import { follow } from '../../follow.ts'
-import type { Notifications } from '../../notifications.ts'
-import { readEdgeHosts, readTouchedEdgeHosts } from '../../services/edge-hosts.ts'
-import { type Host, HostTable } from './hosts.ts'
+import type { Database } from '../../platform/database.ts'
+import { follow } from '../../platform/mirror.ts'
+import type { Notifications } from '../../platform/notifications.ts'
+import { readEdgeHosts, readTouchedEdgeHosts } from '../../services/deployments/hosts.ts'
+import { HostTable } from './hosts.ts'
 import type { Takeovers } from './takeovers.ts'
+import type { Host } from './targets.ts'
 
 export type Snapshot = {
   find(host: string): Host | undefined
   readonly size: number
-  /** A refresh that is under way; null where there is none. */
+  /** The refresh in progress; null if there is none. */
   settled(): Promise<void> | null
   close(): Promise<void>
 }
 
-// Certificates are kept elsewhere, and most settings in the manifests; a project that is updated may change its HSTS.
+// Certificates have their own table, and most settings are in the manifests; `project.updated` may change HSTS.
 const relevant = new Set([
   'deployment.ready',
   'deployment.promoted',
@@ -27,16 +28,19 @@ const relevant = new Set([
   'domain.unverified',
   'domain.deleted',
 ])
-// One statement reads what a whole burst of changes touched.
+// One statement reads all subjects of a burst of changes.
 const subjectsAtOnce = 10_000
 
-export async function createSnapshot(
-  db: Database,
-  notifications: Notifications,
-  edgeDomain: string,
-  log: Logger,
-  takeovers: Takeovers,
-): Promise<Snapshot> {
+export type SnapshotOptions = {
+  db: Database
+  notifications: Notifications
+  edgeDomain: string
+  takeovers: Takeovers
+  log: Logger
+}
+
+export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot> {
+  const { db, notifications, edgeDomain, takeovers, log } = options
   let table = new HostTable(edgeDomain, takeovers)
 
   async function reload(): Promise<string[]> {
@@ -49,7 +53,7 @@ export async function createSnapshot(
 
   async function read(subjects: string[]): Promise<void> {
     const asked = new Set(subjects)
-    // Asked of the table now and not when the notice came: the refresh before this one may have brought the domain.
+    // Looked up now, not when the notification came: the previous refresh may have added the domain.
     for (const subject of subjects) {
       const projectId = table.projectOfDomain(subject)
       if (projectId) asked.add(projectId)

@@ -1,10 +1,10 @@
-// When production moves: at once for files, and for servers when the new one is healthy, so that no request fails.
+// Moves production: at once to files, to a server only when it is healthy, so that no request fails.
 import type { Logger } from 'pino'
-import type { Host, Target } from './hosts.ts'
-import type { Servers } from './servers/servers.ts'
+import type { ServerProjects } from './server-projects.ts'
+import type { Host, Target } from './targets.ts'
 
 export type Takeovers = {
-  /** The database says that `host` shows `next`; `server` that it is a process and not files. */
+  /** The database says that `host` shows `next`; `server` is true if `next` is a process, not files. */
   move(host: Host, next: Target | null, server: boolean): void
   /** The deployment is deleted. */
   gone(deploymentId: string): void
@@ -15,13 +15,13 @@ export type Takeovers = {
 
 type Production = { host: Host; wanted: string | null; retry?: NodeJS.Timeout }
 
-// Servers that are warmed up side by side when the edge starts.
+// Servers that are started in parallel when the edge starts.
 const startsAtOnce = 4
-// It answered where it was proved, so what keeps it from starting here will most likely pass; each start costs a core.
+// The server answered when the build proved it, so the failure is most likely temporary; each start costs a core.
 const defaultRetryMs = 5_000
 
 export function createTakeovers(
-  servers: Pick<Servers, 'keep' | 'ready' | 'retire'> | undefined,
+  servers: Pick<ServerProjects, 'keep' | 'ready' | 'retire'> | undefined,
   log: Logger,
   retryMs = defaultRetryMs,
 ): Takeovers {
@@ -42,7 +42,7 @@ export function createTakeovers(
 
   const shows = ({ host }: Production, deploymentId: string) => host.target?.deploymentId === deploymentId
 
-  /** Nothing is shown yet, so there is nothing to keep: requests wait for the start instead of being told of nothing. */
+  /** There is no old deployment to keep serving: requests wait for the start instead of getting an error page. */
   function showCold(production: Production, next: Target): void {
     production.host.target = next
     servers!.keep(next.deploymentId)
@@ -50,11 +50,11 @@ export function createTakeovers(
     warmUp()
   }
 
-  /** Called up before the first visitor comes, a few at a time; one that a visitor asks for first is started for them. */
+  /** Starts servers before the first request, a few at a time; a request for one starts it at once. */
   function warmUp(): void {
     while (!closed && starting < startsAtOnce && coldStarts.length > 0) {
       const { production, deploymentId } = coldStarts.shift()!
-      // Replaced or deleted while it waited for its turn.
+      // Replaced or deleted while it was queued.
       if (!shows(production, deploymentId)) continue
       starting++
       servers!
@@ -82,9 +82,9 @@ export function createTakeovers(
     else retire(next.deploymentId)
   }
 
-  /** The old one goes on meanwhile. */
+  /** The old deployment is served meanwhile. */
   function tryLater(production: Production, next: Target): void {
-    // What is wanted is forgotten, so that the next reading of the table tries again too.
+    // Resets `wanted`, so that the next read of the table tries again too.
     production.wanted = production.host.target?.deploymentId ?? null
     if (closed) return
     production.retry = setTimeout(() => {
@@ -101,7 +101,7 @@ export function createTakeovers(
       const production: Production = known ?? { host, wanted: null }
       if (!known) productions.set(host.projectId, production)
       clearTimeout(production.retry)
-      // A table that was read anew begins with what is served now, not with what the database wants.
+      // A newly loaded table starts with what is served now, not with what the database says.
       if (production.host !== host) host.target = production.host.target
       production.host = host
       const pending = production.wanted === wanted

@@ -1,5 +1,5 @@
-// The answers a file can be given with, one per encoding: headers made once, as the array that Node writes from.
-import type { StoredFile } from '../../artifacts.ts'
+// The responses for a file, one per encoding: headers made once, as the array that Node takes.
+import type { StoredFile } from '../../platform/artifacts.ts'
 import { cachingOf } from './caching.ts'
 import { contentTypeOf } from './content-types.ts'
 import type { AnyEncoding, Preference } from './encodings.ts'
@@ -8,17 +8,17 @@ import type { ExtraHeaders } from './header-rules.ts'
 export type Variant = {
   hash: string
   encoding: AnyEncoding
-  /** Of the bytes, whoever shows them: its place in the cache of bodies. */
+  /** Key in the cache of bodies; equal for equal bytes, at any path and in any site. */
   key: string
   size: number
   etag: string
-  /** Names and values in turn, for the whole file; the length comes last. */
+  /** Alternating names and values, for the whole file; Content-Length comes last. */
   headers: string[]
-  /** How many of them, from the first, an answer without the file carries. */
+  /** How many of them, from the first, a response without a body carries. */
   bareLength: number
 }
 
-/** A file as it is shown at one address. Variants are made when they are asked for: most clients want the same one. */
+/** A file as it is shown at one path. Variants are made on demand: most clients want the same one. */
 export type Variants = {
   readonly path: string
   readonly file: StoredFile
@@ -36,7 +36,7 @@ export function createVariants(path: string, file: StoredFile, status: 200 | 404
 /** The headers of a 304. */
 export const bareHeaders = ({ headers, bareLength }: Variant) => headers.slice(0, bareLength)
 
-/** The headers of a part, to which its own length and place are added. */
+/** The headers of a partial response, without Content-Length and Content-Range. */
 export const partialHeaders = ({ headers }: Variant) => headers.slice(0, -2)
 
 export function choose(variants: Variants, preference: Preference): Variant {
@@ -56,7 +56,7 @@ export function variantOf(variants: Variants, encoding: AnyEncoding): Variant {
 function build({ path, file, status, extra }: Variants, encoding: AnyEncoding): Variant {
   const twins = file.br !== undefined || file.gzip !== undefined
   const size = encoding === 'identity' ? file.size : file[encoding]!
-  // Different bytes, different tag: a strong one promises that ranges of two answers fit together.
+  // Different bytes need different strong tags, so that clients do not combine ranges of two encodings.
   const tag = file.hash.slice(0, 32)
   const etag = encoding === 'identity' ? `"${tag}"` : `"${tag}-${encoding}"`
   const named = new Map([['cache-control', cachingOf(path)]])

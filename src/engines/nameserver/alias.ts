@@ -1,31 +1,32 @@
-// Addresses that ALIAS records stand for: resolved elsewhere, kept for a while, renewed without anyone waiting.
+// Resolves the targets of ALIAS records: addresses are cached and refreshed in the background.
 import { Resolver } from 'node:dns/promises'
 import { LRUCache } from 'lru-cache'
 import { ipv4Octets, ipv6Octets } from '../../dns/addresses.ts'
+import { typeNumbers } from '../../dns/packet/numbers.ts'
+import { textName } from '../../dns/packet/wire-names.ts'
 import type { Addresses } from './lookup.ts'
 import { addressRdata } from './rdata.ts'
-import { textName, typeNumbers } from './wire.ts'
 
 export type AddressType = 'A' | 'AAAA'
 
-/** An empty list is an answer: the name has no such address. Rejects while it cannot be known. */
+/** An empty list means that the name has no such address. Rejects if the lookup fails. */
 export type ResolveAlias = (name: string, type: AddressType) => Promise<{ address: string; ttl: number }[]>
 
 export type Aliases = {
-  /** What is known now; asking for something unknown or old has it looked up. */
+  /** The addresses that are known now; unknown or expired ones are looked up in the background. */
   resolved(target: string, type: number): Addresses | null
-  /** Resolves when a lookup under way has ended, or after the time an answer may be held back. */
+  /** Resolves when the lookup in progress has ended, or after the longest time an answer may wait. */
   settled(target: string, type: number): Promise<void>
 }
 
 const lowestSeconds = 30
 const highestSeconds = 300
-// An old address is most often still the right one; SERVFAIL never is.
+// An expired address is most often still right, and better than SERVFAIL.
 const staleMs = 3_600_000
 const failedMs = 5_000
 const highestWaitMs = 1_000
 const highestNames = 10_000
-// Someone who asks for thousands of names at once must not make this server ask thousands at once.
+// A client that queries thousands of names must not make this server send thousands of lookups at once.
 const highestInFlight = 200
 
 export function createResolver(servers: readonly string[]): ResolveAlias {

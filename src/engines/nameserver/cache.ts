@@ -1,9 +1,12 @@
-// Encoded answers by question, kept until their zone changes; the names in them point at the question's own spelling.
+// Caches encoded answers by question until their zone changes; names in them are pointers to the question.
+
+import { headerOctets } from '../../dns/packet/numbers.ts'
+import type { Query } from '../../dns/packet/query.ts'
+import { lowerCase } from '../../dns/packet/wire-names.ts'
 import type { Template } from './encode.ts'
-import { headerOctets, lowerCase, type Query } from './wire.ts'
 
 export type CachedAnswer<Source extends { live: boolean }> = Template & {
-  /** The answer holds as long as this is live. */
+  /** The answer is valid while this is live. */
   source: Source
   rcode: number
   /** What counts as the same answer for the rate limit. */
@@ -21,9 +24,9 @@ const slabOctets = 1 << 20
 const highestOctets = 4096
 
 /**
- * A question has one slot, and a later one that falls on it takes it over: there is no list to keep in order, and no
- * flood of random names can make it grow. The octets stand in slabs, which the collector sees as a few objects and not
- * as one each. When the slabs are full, everything is forgotten and begins again.
+ * A question has one slot; a later question with the same slot replaces it. So there is no list to maintain, and random
+ * names cannot make the cache grow. The octets are in slabs, so the garbage collector sees a few objects instead of
+ * one per answer. When the slabs are full, the whole cache is cleared.
  */
 export function createAnswerCache<Source extends { live: boolean }>(slotBits = 18, slabs = 64): AnswerCache<Source> {
   const mask = (1 << slotBits) - 1
@@ -48,7 +51,7 @@ export function createAnswerCache<Source extends { live: boolean }>(slotBits = 1
         slots[slot] = undefined
         return null
       }
-      // The question of a template is in lower case; type and class come after the name and count as they are.
+      // The name in a template's question is lower case; type and class after it are compared as they are.
       const { octets, start } = entry
       const { nameEnd, questionEnd } = query
       for (let at = headerOctets; at < nameEnd; at++) {

@@ -1,8 +1,8 @@
-// DNS cookies (RFC 7873, laid out as in RFC 9018): a client that shows ours was not made up by someone else.
+// DNS cookies (RFC 7873, format of RFC 9018): a client that returns our cookie did not forge its address.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
 export type Cookies = {
-  /** The cookie to send back, and whether the one that came was ours. */
+  /** The cookie to send back, and whether the received one is valid. */
   check(sent: Buffer, address: string): { cookie: Buffer; valid: boolean }
 }
 

@@ -1,24 +1,26 @@
-// The DNS protocol on the way out: sections with compressed names, cut off at whole RRsets where they do not fit.
-import type { Found, OwnedSet } from './lookup.ts'
-import { headerOctets, type Query, typeNumbers } from './wire.ts'
+// Encodes DNS answers: sections with compressed names, truncated at whole RRsets if they do not fit.
 
-/** A message without id and RD, whose question is still the lower-case one it was made for. */
+import { headerOctets, typeNumbers } from '../../dns/packet/numbers.ts'
+import type { Query } from '../../dns/packet/query.ts'
+import type { Found, OwnedSet } from './lookup.ts'
+
+/** A message without id and RD, with the question in lower case. */
 export type Template = { octets: Buffer; start: number; end: number }
 
 export type Encoder = {
-  /** Valid until the next call. `limit` is for the whole message; less than all that was found sets TC. */
+  /** Valid until the next call. `limit` is for the whole message; TC is set if anything is left out. */
   encode(question: Buffer, name: string, found: Found, limit: number): Template & { truncated: boolean }
 }
 
 const highestMessage = 65_535
-// A record is written before it is known to fit; none is longer than this.
+// A record is written before its size is checked; none is longer than this.
 const slack = 8192
 const pointer = 0xc000
 const highestPointer = 0x3fff
 const aaBit = 0x04
 const tcBit = 0x02
 
-/** One scratch buffer each, so that nothing is shared between threads. */
+/** Each encoder has its own scratch buffer, so that threads share nothing. */
 export function createEncoder(): Encoder {
   const scratch = Buffer.alloc(highestMessage + slack)
   const offsets = new Map<string, number>()
@@ -45,7 +47,7 @@ export function createEncoder(): Encoder {
     scratch[at++] = 0
   }
 
-  /** False if the set does not fit: then nothing of it is left. */
+  /** False if the set does not fit; then nothing of it is written. */
   function writeSet({ owner, set }: OwnedSet, limit: number): boolean {
     const before = at
     for (const { head, names, tail } of set.rdatas) {
@@ -73,7 +75,7 @@ export function createEncoder(): Encoder {
       offsets.clear()
       scratch.fill(0, 0, headerOctets)
       at = headerOctets
-      // Whoever compares case (0x20) finds the question's own spelling behind every pointer to it.
+      // Resolvers that compare case (0x20) find the question's own spelling behind every pointer.
       for (let start = 0; name.charCodeAt(start) !== 0; start += 1 + name.charCodeAt(start)) {
         offsets.set(start === 0 ? name : name.slice(start), headerOctets + start)
       }
@@ -85,7 +87,7 @@ export function createEncoder(): Encoder {
         let count = 0
         for (const owned of section) {
           if (truncated) break
-          // Glue that is left out sets TC as well: without it the referral may lead nowhere (RFC 9471).
+          // Omitted glue sets TC as well: without it the referral may be useless (RFC 9471).
           if (writeSet(owned, highest)) count += owned.set.rdatas.length
           else truncated = true
         }
@@ -98,22 +100,28 @@ export function createEncoder(): Encoder {
   }
 }
 
-/** Everything an OPT record of ours can hold; a server cookie is always whole. */
+/** What an OPT record of ours can hold; `cookie` is client and server cookie together. */
 export type Options = { nsid: Buffer | null; cookie: Buffer | null; udpSize: number }
 
 export function optOctets({ nsid, cookie }: Options): number {
   return 11 + (nsid ? 4 + nsid.length : 0) + (cookie ? 4 + cookie.length : 0)
 }
 
-function writeOpt(answer: Buffer, start: number, query: Query, rcode: number, options: Options): void {
+/** Writes the record after the message, which ends at `start`. */
+function writeOpt(
+  answer: Buffer,
+  start: number,
+  extended: { rcode: number; dnssecOk: boolean },
+  options: Options,
+): void {
   const { nsid, cookie, udpSize } = options
   answer[start] = 0
   answer.writeUInt16BE(typeNumbers.OPT, start + 1)
   answer.writeUInt16BE(udpSize, start + 3)
-  answer[start + 5] = rcode >> 4
+  answer[start + 5] = extended.rcode >> 4
   answer[start + 6] = 0
   // DO is copied (RFC 3225), although nothing here is signed.
-  answer[start + 7] = query.dnssecOk ? 0x80 : 0
+  answer[start + 7] = extended.dnssecOk ? 0x80 : 0
   answer[start + 8] = 0
   answer.writeUInt16BE(optOctets(options) - 11, start + 9)
   let at = start + 11
@@ -128,7 +136,7 @@ function writeOpt(answer: Buffer, start: number, query: Query, rcode: number, op
   }
 }
 
-/** A template turned into the answer to this very packet: its id, its RD, its spelling of the name, and its OPT. */
+/** Completes a template to the answer to a packet: its id, its RD, its spelling of the name, and its OPT. */
 export function finishAnswer(template: Template, message: Buffer, query: Query, options: Options | null): Buffer {
   const length = template.end - template.start
   const answer = Buffer.allocUnsafe(length + (options ? optOctets(options) : 0))
@@ -138,19 +146,18 @@ export function finishAnswer(template: Template, message: Buffer, query: Query, 
   answer[1] = message[1]!
   answer[2] = answer[2]! | 0x80 | (query.recursionDesired ? 1 : 0)
   if (options) {
-    writeOpt(answer, length, query, answer[3]! & 0x0f, options)
+    writeOpt(answer, length, { rcode: answer[3]! & 0x0f, dnssecOk: query.dnssecOk }, options)
     answer.writeUInt16BE(answer.readUInt16BE(10) + 1, 10)
   }
   return answer
 }
 
-/** An answer without records: errors, and what a client over its rate is told. */
+/** An answer without records: for errors and rate-limited clients. */
 export function bareAnswer(
   message: Buffer,
   query: Query,
-  rcode: number,
+  { rcode, truncated = false }: { rcode: number; truncated?: boolean },
   options: Options | null,
-  truncated = false,
 ): Buffer {
   const length = Math.max(headerOctets, query.questionEnd)
   const answer = Buffer.alloc(length + (options ? optOctets(options) : 0))
@@ -159,9 +166,9 @@ export function bareAnswer(
   answer[3] = rcode & 0x0f
   answer.fill(0, 4, headerOctets)
   if (query.questionEnd > 0) answer[5] = 1
-  // An extended code says nothing to those who did not send an OPT; none of ours needs to.
+  // Extended codes need an OPT record; without one, only the low bits are sent, which suffice for our codes.
   if (options) {
-    writeOpt(answer, length, query, rcode, options)
+    writeOpt(answer, length, { rcode, dnssecOk: query.dnssecOk }, options)
     answer[11] = 1
   }
   return answer

@@ -12,23 +12,23 @@ export type ListenOptions = {
   metrics: NameserverMetrics
   log: Logger
   limits?: Partial<TcpLimits>
-  /** Left out, this thread answers over UDP as well. */
+  /** Without it, this thread answers over UDP as well. */
   openUdp?(address: ListenAddress): Promise<{ close(): Promise<void> }>
 }
 
 const portAttempts = 5
 
 /**
- * With port 0 the system chooses. It chooses for TCP alone, so UDP may find that port taken: then another is tried.
- * TCP comes first because it tells of another server on the port also where UDP would share it with that one.
+ * With port 0 the system chooses a port for TCP, which may be in use for UDP: then another one is tried. TCP is opened
+ * first because it fails if another server has the port, while UDP might share the port with that server.
  */
 export async function listenOn(
   { host, port: wanted }: ListenAddress,
   responder: Responder,
-  { metrics, log, limits, openUdp = ({ host, port }) => listenUdp(host, port, responder, metrics, log) }: ListenOptions,
+  { metrics, log, limits, openUdp = (address) => listenUdp(address, responder, metrics, log) }: ListenOptions,
 ): Promise<Listeners> {
   for (let attempt = 1; ; attempt++) {
-    const tcp = await listenTcp(host, wanted, responder, metrics, limits)
+    const tcp = await listenTcp({ host, port: wanted }, responder, metrics, limits)
     try {
       const udp = await openUdp({ host, port: tcp.port })
       const close = async () => {

@@ -1,6 +1,7 @@
-// From a question and a zone to an answer: wildcards, delegations, chains of CNAME, and the ways of saying no.
+// Looks a question up in a zone: wildcards, delegations, CNAME chains, and negative answers.
+
+import { rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
 import { type Rdata, textRdata } from './rdata.ts'
-import { rcodes, typeNumbers } from './wire.ts'
 import { type Rrset, setOf, type Zone, type ZoneNode } from './zone.ts'
 
 export type OwnedSet = { owner: string; set: Rrset }
@@ -11,18 +12,18 @@ export type Found = {
   answer: OwnedSet[]
   authority: OwnedSet[]
   additional: OwnedSet[]
-  /** The same question has the same answer for as long as the zone is this one. */
+  /** The same question has the same answer until the zone changes. */
   cacheable: boolean
-  /** Made from a wildcard: endless names have this one answer. */
+  /** Made from a wildcard: any number of names have this answer. */
   wildcard: boolean
-  /** An address that must be found out first; the answer is SERVFAIL until then. */
+  /** An address that must be resolved first; the answer is SERVFAIL until then. */
   awaits: { target: string; type: number } | null
 }
 
 export type Addresses = { rdatas: readonly Rdata[]; ttl: number }
 
 /** What an answer may need from outside the zone. */
-export type Surroundings = {
+export type OutsideAddresses = {
   /** Addresses of a host of the edge; null for every other name. */
   edge(target: string, type: number): Addresses | null
   /** Addresses of a name elsewhere, an empty list if it has none; null while they are not known. */
@@ -41,7 +42,7 @@ const anySet: Rrset = {
 export function isWithin(name: string, origin: string): boolean {
   if (name.length === origin.length) return name === origin
   if (!name.endsWith(origin)) return false
-  // The suffix counts only where a label begins.
+  // The suffix must begin at a label.
   let at = 0
   const start = name.length - origin.length
   while (at < start) at += 1 + name.charCodeAt(at)
@@ -53,7 +54,7 @@ type Place =
   | { kind: 'cut'; owner: string; node: ZoneNode }
   | { kind: 'none' }
 
-/** Walks from the apex down, because a delegation hides all that stands below it. */
+/** Walks down from the apex, because a delegation hides everything below it. */
 function place(zone: Zone, name: string, type: number): Place {
   const exact = zone.nodes.get(name)
   if (exact && !zone.hasCuts) return { kind: 'node', node: exact, wildcard: false }
@@ -68,25 +69,29 @@ function place(zone: Zone, name: string, type: number): Place {
       const source = zone.nodes.get(`\x01*${encloser}`)
       return source ? { kind: 'node', node: source, wildcard: true } : { kind: 'none' }
     }
-    // The DS set is the parent's word about the child, so it is answered on this side of the cut.
+    // The DS set belongs to the parent, so it is answered from this side of the cut.
     if (node.cut && !(index === 0 && type === typeNumbers.DS)) return { kind: 'cut', owner, node }
     encloser = owner
   }
   return { kind: 'node', node: exact!, wildcard: false }
 }
 
-/** The addresses that an ALIAS stands for; null while they are not known. */
-function flatten(zone: Zone, first: string, type: number, around: Surroundings, found: Found): Addresses | null {
-  let target = first
+/** The state of one lookup. */
+type Work = { zone: Zone; outside: OutsideAddresses; found: Found }
+type AliasNode = ZoneNode & { alias: NonNullable<ZoneNode['alias']> }
+
+/** The addresses of an ALIAS target; null while they are unknown. */
+function flatten(node: AliasNode, type: number, { zone, outside, found }: Work): Addresses | null {
+  let { target } = node.alias
   for (let step = 0; step < highestChain; step++) {
-    const edge = around.edge(target, type)
+    const edge = outside.edge(target, type)
     if (edge) return edge
     const where = isWithin(target, zone.origin) ? place(zone, target, type) : null
     if (where?.kind === 'none') return { rdatas: [], ttl: 0 }
-    // Not ours to say: another zone, or what stands below a delegation.
+    // Not authoritative: another zone, or below a delegation.
     if (where?.kind !== 'node') {
       found.cacheable = false
-      const resolved = around.resolved(target, type)
+      const resolved = outside.resolved(target, type)
       if (!resolved) found.awaits = { target, type }
       return resolved
     }
@@ -112,11 +117,12 @@ function refer(zone: Zone, owner: string, node: ZoneNode, found: Found): void {
   }
 }
 
-/** The set of this type at a node, whether it stands there or is made on the way. */
-function setAt(zone: Zone, node: ZoneNode, type: number, around: Surroundings, found: Found): Rrset | null {
+/** The set of this type at a node, stored or synthesized. */
+function setAt(node: ZoneNode, type: number, work: Work): Rrset | null {
   const set = setOf(node, type)
   if (set || !node.alias || (type !== typeNumbers.A && type !== typeNumbers.AAAA)) return set
-  const addresses = flatten(zone, node.alias.target, type, around, found)
+  const addresses = flatten(node as AliasNode, type, work)
+  const { found } = work
   if (!addresses) {
     found.rcode = rcodes.SERVFAIL
     found.cacheable = false
@@ -127,7 +133,7 @@ function setAt(zone: Zone, node: ZoneNode, type: number, around: Surroundings, f
 }
 
 /** `name` is in the zone. Never fails, and takes no longer than the labels of the name and the chain allow. */
-export function lookup(zone: Zone, name: string, type: number, around: Surroundings): Found {
+export function lookup(zone: Zone, name: string, type: number, outside: OutsideAddresses): Found {
   const found: Found = {
     rcode: rcodes.NOERROR,
     authoritative: true,
@@ -138,11 +144,12 @@ export function lookup(zone: Zone, name: string, type: number, around: Surroundi
     wildcard: false,
     awaits: null,
   }
+  const work = { zone, outside, found }
   let owner = name
   for (let step = 0; ; step++) {
     const where = place(zone, owner, type)
     if (where.kind === 'cut') {
-      // After a CNAME of ours the answer is ours, although the rest of it is not.
+      // AA refers to the first owner name, so an answer that starts with our CNAME stays authoritative.
       if (step === 0) found.authoritative = false
       refer(zone, where.owner, where.node, found)
       return found
@@ -155,7 +162,7 @@ export function lookup(zone: Zone, name: string, type: number, around: Surroundi
     const { node, wildcard } = where
     if (wildcard) found.wildcard = true
     const any = type === typeNumbers.ANY && (node.sets.length > 0 || node.alias !== null)
-    const set = any ? anySet : setAt(zone, node, type, around, found)
+    const set = any ? anySet : setAt(node, type, work)
     if (set) {
       found.answer.push({ owner, set })
       return found
@@ -169,7 +176,7 @@ export function lookup(zone: Zone, name: string, type: number, around: Surroundi
     }
     found.answer.push({ owner, set: chain })
     const again = found.answer.some((one) => one.owner === target)
-    // Outside the zone, or round in a circle: what there is so far is the answer, and the resolver goes on from it.
+    // Outside the zone, or a loop: the chain so far is the answer, and the resolver continues from its end.
     if (!isWithin(target, zone.origin) || again || step + 1 >= highestChain) return found
     owner = target
   }

@@ -1,31 +1,31 @@
-// What the nameservers count. Plain numbers on the way of a packet, shown to Prometheus when it asks.
+// Metrics of the nameservers: plain numbers per packet, read by Prometheus when it scrapes.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { rcodes, typeNumbers } from './wire.ts'
+import { rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
 
 const dropReasons = ['unreadable', 'source', 'rate', 'connections', 'fault', 'busy'] as const
 export type DropReason = (typeof dropReasons)[number]
 
-/** What one thread counts, in memory that others can read. */
+/** Counters of one thread, in shared memory. */
 export type Tallies = {
   /** Counts an answer that is sent. */
   count(type: number, rcode: number): void
-  /** Counts a packet that gets none. */
+  /** Counts a packet without an answer. */
   drop(reason: DropReason): void
 }
 
 export type NameserverMetrics = Tallies & {
   registry: Registry
-  /** True for the few packets whose time is taken. */
+  /** True for the few packets whose duration is measured. */
   isSampled(): boolean
   observe(seconds: number): void
-  /** Memory for the tallies of another thread, which are shown with one's own. */
+  /** Shared memory for the counters of another thread, which are added to this thread's. */
   addTallies(): SharedArrayBuffer
 }
 
 const typeNames = new Map<number, string>(Object.entries(typeNumbers).map(([name, number]) => [number, name]))
 const rcodeNames = new Map<number, string>(Object.entries(rcodes).map(([name, number]) => [number, name]))
 const rcodeRange = 32
-// Types that have no name here share a number: a label of the sender's choice would grow without bound.
+// Unknown types share one number: clients could otherwise create any number of label values.
 const typeRange = 258
 const counts = typeRange * rcodeRange
 const tallyOctets = (counts + dropReasons.length) * 8

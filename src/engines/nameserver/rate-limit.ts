@@ -1,4 +1,4 @@
-// Response rate limiting: whoever forges the address of a victim gets the same answer sent there only so often.
+// Response rate limiting: limits how many equal answers a victim of forged source addresses gets.
 import { randomBytes } from 'node:crypto'
 import { ipv6Octets } from '../../dns/addresses.ts'
 
@@ -9,18 +9,18 @@ export type RateLimit = { judge(address: string, tuple: number): Verdict }
 export type RateLimitOptions = {
   /** Equal answers per second to one network: /24 of IPv4, /56 of IPv6. */
   perSecond?: number
-  /** Every which limited answer is sent empty with TC, so that a real client can come back over TCP. */
+  /** Every n-th limited answer is sent empty with TC, so that a real client can retry over TCP. */
   slip?: number
   isExempt?(address: string): boolean
-  /** Left out, a limit counts for itself; with it, all that have the same memory count together. */
+  /** Limits with the same memory count together; without it, a limit counts by itself. */
   memory?: RateLimitMemory
   now?(): number
 }
 
-/** A table of fixed size: a flood from forged addresses finds no list to fill. */
+/** A table of fixed size: a flood from forged addresses cannot make it grow. */
 export type RateLimitMemory = { buffer: SharedArrayBuffer; seed: number }
 
-// A resolver keeps what it was told, so a network that wants one answer this often is not resolving.
+// Resolvers cache answers, so a network that needs the same answer this often is not a resolver.
 const defaultPerSecond = 50
 const defaultSlip = 2
 const slots = 1 << 16
@@ -34,7 +34,7 @@ function isLoopback(address: string): boolean {
   return address.startsWith('127.') || address === '::1' || address.startsWith('::ffff:127.')
 }
 
-/** The network of an address as a number; equal for all that share it. */
+/** A hash of the network of an address. */
 function networkHash(address: string, seed: number): number {
   let hash = seed
   const mix = (octet: number) => {
@@ -51,8 +51,8 @@ function networkHash(address: string, seed: number): number {
 
 export function createRateLimit(options: RateLimitOptions = {}): RateLimit {
   const { perSecond = defaultPerSecond, slip = defaultSlip, isExempt = isLoopback, now = Date.now } = options
-  // A bucket that another one takes over begins full, which errs on the side of answering, and which slots meet is not
-  // to be foreseen from outside. Threads write without waiting for each other: what that loses is an answer too many.
+  // A slot taken over by another network starts with a full bucket, so a collision answers too often, not too seldom.
+  // The seed makes collisions unpredictable. Threads write without locks: a race costs at most an answer too many.
   const { buffer, seed } = options.memory ?? rateLimitMemory()
   const tokens = new Float64Array(buffer, 0, slots)
   const lastMs = new Float64Array(buffer, slots * 8, slots)

@@ -1,21 +1,21 @@
-// Record values from the text that is stored to what goes over the wire, once, when a zone is built.
+// Converts stored record values to wire format, once, when a zone is built.
 import { ipv4Octets, ipv6Octets } from '../../dns/addresses.ts'
 import { splitFields } from '../../dns/fields.ts'
 import { octetsOf } from '../../dns/octets.ts'
+import { wireName } from '../../dns/packet/wire-names.ts'
 import { svcbParams } from '../../dns/svcb.ts'
 import { txtStrings } from '../../dns/txt.ts'
-import { wireName } from './wire.ts'
 
 /**
- * `head`, then `names`, then `tail`. Only the types of RFC 1035 have their names apart, because only those may be
- * compressed (RFC 3597, section 4); a name in SRV or SVCB data is octets like the rest.
+ * `head`, then `names`, then `tail`. Only the types of RFC 1035 have separate names, because only those may be
+ * compressed (RFC 3597, section 4); a name in SRV or SVCB data is part of the octets.
  */
 export type Rdata = { head: Buffer; names: readonly string[]; tail: Buffer }
 
 const none = Buffer.alloc(0)
 
 function octets(...parts: (Buffer | string)[]): Rdata {
-  // A slice of the allocation pool would keep all of it for as long as the zone is kept.
+  // A slice of Node's buffer pool would keep the whole pool in memory as long as the zone.
   const whole = Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part, 'latin1') : part)))
   const head = Buffer.allocUnsafeSlow(whole.length)
   whole.copy(head)
@@ -107,7 +107,7 @@ export function soaRdata(soa: {
   return { head: none, names: [wireName(soa.mname), wireName(soa.rname)], tail }
 }
 
-/** Null for a value that is not canonical, which no value that came through the API is. */
+/** Null if the value is not canonical; values from the API always are. */
 export function rdataOf(type: string, value: string): Rdata | null {
   return writers[type]?.(value) ?? null
 }

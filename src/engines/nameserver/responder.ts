@@ -1,47 +1,48 @@
-// From one packet to its answer, whichever way it came: the cache first, then the zone, then what must be waited for.
+// Answers one packet over UDP or TCP: from the cache, then from the zone, then after an ALIAS lookup.
 import type { Logger } from 'pino'
+import { rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
+import { decodeQuery, emptyQuery, nameInQuery, type Query } from '../../dns/packet/query.ts'
 import type { Aliases } from './alias.ts'
 import type { AnswerCache } from './cache.ts'
 import type { Cookies } from './cookies.ts'
 import { createEncoder, finishAnswer, optOctets } from './encode.ts'
-import { type Context, createFront, isSpecial, type Peer } from './front.ts'
-import { type Found, lookup, type Surroundings } from './lookup.ts'
+import { type Found, lookup, type OutsideAddresses } from './lookup.ts'
 import type { NameserverMetrics } from './metrics.ts'
 import type { RateLimit } from './rate-limit.ts'
 import type { Transfers } from './transfers.ts'
-import { decodeQuery, emptyQuery, nameInQuery, type Query, rcodes, typeNumbers } from './wire.ts'
+import { type Context, createAnswersWithoutZones, isSpecial, type Peer } from './without-zones.ts'
 import type { ZoneSource, ZoneTable } from './zone-table.ts'
 
-/** A socket of UDP or one connection of TCP. */
+/** A UDP socket or a TCP connection. */
 export type Channel = { tcp: boolean; send(answer: Buffer, peer: Peer): void | Promise<void> }
 
 export type ResponderOptions = {
   table: ZoneTable
   cache: AnswerCache<ZoneSource>
   aliases: Aliases
-  surroundings: Surroundings
+  outside: OutsideAddresses
   cookies: Cookies
   rateLimit: RateLimit | null
   metrics: NameserverMetrics
   transfers: Transfers | null
-  /** Host name of this nameserver, told to whoever asks for it (RFC 5001). */
+  /** Host name of this nameserver, sent to clients that request it (NSID, RFC 5001). */
   nsid: string
   log: Logger
 }
 
 export type Responder = {
-  /** The answer, or null for none; a promise where the channel gets it later. Never throws and never rejects. */
+  /** The answer, null for none, or a promise if the answer is sent to the channel later. Never throws or rejects. */
   respond(message: Buffer, peer: Peer, channel: Channel): Buffer | null | Promise<void>
 }
 
 const highestTcp = 65_535
-// Waiting costs memory; beyond this many nobody waits for an address.
+// Waiting queries cost memory; beyond this number none waits for an address.
 const highestWaiting = 1_000
 
 export function createResponder(options: ResponderOptions): Responder {
-  const { table, cache, aliases, surroundings, metrics, transfers, log } = options
-  const front = createFront({ ...options, tallies: metrics })
-  const { contextOf, limitOf, limited, fault } = front
+  const { table, cache, aliases, outside, metrics, transfers, log } = options
+  const withoutZones = createAnswersWithoutZones({ ...options, tallies: metrics })
+  const { contextOf, limitOf, limited, fault } = withoutZones
   const encoder = createEncoder()
   const current = emptyQuery()
   let waiting = 0
@@ -60,7 +61,7 @@ export function createResponder(options: ResponderOptions): Responder {
     const question = Buffer.from(`${name}\0\0\0\0`, 'latin1')
     message.copy(question, question.length - 4, query.nameEnd, query.questionEnd)
     const tuple = tupleOf(query, found, source)
-    // What is said about DS at an apex hangs on two zones, and the cache on one.
+    // A DS answer at an apex depends on two zones, but a cache entry on one.
     const cacheable = found.cacheable && source.live && !(query.type === typeNumbers.DS && name === source.origin)
     const limit = limitOf(context) - (opt ? optOctets(opt) : 0)
     return limited(context, found.rcode, tuple, () => {
@@ -74,13 +75,13 @@ export function createResponder(options: ResponderOptions): Responder {
   }
 
   function answerQuery(context: Context): Buffer | null | Promise<Buffer | null> {
-    const answered = front.answer(context)
+    const answered = withoutZones.answer(context)
     if (answered !== undefined) return answered
     const { message, query } = context
     const name = nameInQuery(message, query)
     const source = table.find(name, query.type)
     if (!source) return fault(context, rcodes.REFUSED)
-    const found = lookup(table.zoneOf(source), name, query.type, surroundings)
+    const found = lookup(table.zoneOf(source), name, query.type, outside)
     if (!found.awaits) return answerFound(context, name, found, source)
     if (waiting >= highestWaiting) return fault(context, rcodes.SERVFAIL)
     return answerLater({ ...context, query: { ...query } }, name, found.awaits)
@@ -97,14 +98,14 @@ export function createResponder(options: ResponderOptions): Responder {
     } finally {
       waiting--
     }
-    // The zone may be another one by now.
+    // The zone may have changed meanwhile.
     const source = table.find(name, context.query.type)
     if (!source) return fault(context, rcodes.REFUSED)
-    const found = lookup(table.zoneOf(source), name, context.query.type, surroundings)
+    const found = lookup(table.zoneOf(source), name, context.query.type, outside)
     return found.awaits ? fault(context, rcodes.SERVFAIL) : answerFound(context, name, found, source)
   }
 
-  /** Several messages perhaps, and later perhaps. */
+  /** The transfers may send several messages, and later. */
   function handOver(message: Buffer, query: Query, peer: Peer, channel: Channel): Promise<void> | null {
     if (!transfers || !isSpecial(query, channel.tcp) || query.rcode === rcodes.FORMERR) return null
     const kept = { ...query }
@@ -136,7 +137,7 @@ export function createResponder(options: ResponderOptions): Responder {
     }
   }
 
-  /** A fault of ours costs one answer, not the process that answers everyone. */
+  /** An internal error costs one answer, not the process. */
   function failed(err: unknown): null {
     metrics.drop('fault')
     log.error({ err }, 'a query could not be answered')

@@ -1,19 +1,21 @@
-// The nameservers: zones from the database, one pair of listeners per address, everything they share made once.
+// The nameservers: zones from the database, a UDP and a TCP listener per address, and what they share.
 import { randomBytes } from 'node:crypto'
 import { isIPv6 } from 'node:net'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../../config.ts'
-import type { Database } from '../../db.ts'
 import { type ListenAddress, listenAddress } from '../../dns/listen-address.ts'
-import type { Notifications } from '../../notifications.ts'
-import { announcePlatformZones, platformZones } from '../../services/platform-zones.ts'
-import { generatedRecords, generatedTtl, soaOf } from '../../services/zones.ts'
+import { typeNumbers } from '../../dns/packet/numbers.ts'
+import { wireName } from '../../dns/packet/wire-names.ts'
+import type { Database } from '../../platform/database.ts'
+import type { Notifications } from '../../platform/notifications.ts'
+import { announcePlatformZones, platformZones } from '../../services/dns/platform-zones.ts'
+import { generatedRecords, generatedTtl, soaOf } from '../../services/dns/zones.ts'
 import { createAliases, createResolver, type ResolveAlias } from './alias.ts'
 import { type AnswerCache, createAnswerCache } from './cache.ts'
 import { createCookies } from './cookies.ts'
 import { listenOn } from './listeners.ts'
-import { type Addresses, isWithin, type Surroundings } from './lookup.ts'
+import { type Addresses, isWithin, type OutsideAddresses } from './lookup.ts'
 import { createNameserverMetrics, type NameserverMetrics } from './metrics.ts'
 import { createRateLimit, type RateLimitOptions, rateLimitMemory } from './rate-limit.ts'
 import { rdataOf } from './rdata.ts'
@@ -21,7 +23,6 @@ import { createResponder } from './responder.ts'
 import { createSnapshot, type Snapshot } from './snapshot.ts'
 import type { TcpLimits } from './tcp.ts'
 import type { Transfers } from './transfers.ts'
-import { typeNumbers, wireName } from './wire.ts'
 import { createGenerations, generationMemory } from './workers/generations.ts'
 import { loadPacketSockets, type PacketSockets } from './workers/packets.ts'
 import { type SharedListener, startPool } from './workers/pool.ts'
@@ -32,16 +33,16 @@ export type NameserverOptions = {
   db: Database
   notifications: Notifications
   log: Logger
-  /** Left out, the nameserver makes its own. */
+  /** Default: a registry of its own. */
   registry?: Registry
-  /** How targets of ALIAS records outside the zone are found; left out, by `resolvers`, or else the system's. */
+  /** Resolves ALIAS targets outside the zone; default: `resolvers`, or else the system's. */
   resolveAlias?: ResolveAlias
   resolvers?: readonly string[]
-  /** Made when the zones are loaded, as it needs them. */
-  transfers?(snapshot: Snapshot, surroundings: Surroundings): Transfers & { close(): Promise<void> }
-  /** Null answers everyone without limit. */
+  /** Called when the zones are loaded. */
+  transfers?(snapshot: Snapshot, outside: OutsideAddresses): Transfers & { close(): Promise<void> }
+  /** Null: no rate limit. */
   rateLimit?: RateLimitOptions | null
-  /** Threads that answer over UDP in place of this one, where the system lets them. */
+  /** Number of threads that answer over UDP instead of this one, if the system supports them. */
   workers?: number
   tcp?: Partial<TcpLimits>
 }
@@ -55,7 +56,7 @@ export type Nameserver = {
   close(): Promise<void>
 }
 
-export function edgeAddresses(config: Config): Surroundings['edge'] {
+export function edgeAddresses(config: Config): OutsideAddresses['edge'] {
   const domain = wireName(config.edge.domain)
   const byType = new Map<number, Addresses>()
   for (const type of ['A', 'AAAA'] as const) {
@@ -84,7 +85,7 @@ export function createNameserver(options: NameserverOptions): Nameserver {
   const cookies = createCookies(cookieSecret)
   const limits = rateLimit === null ? null : { memory: rateLimitMemory(), ...rateLimit }
   const limit = limits && createRateLimit(limits)
-  const surroundings: Surroundings = {
+  const outside: OutsideAddresses = {
     edge: edgeAddresses(config),
     resolved: aliases.resolved,
   }
@@ -97,7 +98,7 @@ export function createNameserver(options: NameserverOptions): Nameserver {
   ): Promise<ListenAddress & SharedListener> {
     const { table, transfers, packets } = context
     const nsid = config.nameservers[index] ?? config.nameservers[0]!
-    const shared = { table, aliases, surroundings, cookies, rateLimit: limit, metrics, transfers, nsid, log }
+    const shared = { table, aliases, outside, cookies, rateLimit: limit, metrics, transfers, nsid, log }
     const responderFor = (cache: AnswerCache<ZoneSource>) => createResponder({ ...shared, cache })
     const sockets: number[] = []
     const closeSockets = async () => {
@@ -118,7 +119,7 @@ export function createNameserver(options: NameserverOptions): Nameserver {
     return { host, port, sockets, nsid, responderFor }
   }
 
-  /** Zones, TCP and transfers stay with this thread; the others answer from caches of their own. */
+  /** This thread handles zones, TCP and transfers; the others answer from their own caches. */
   function openWorkers(listeners: readonly SharedListener[], packets: PacketSockets, loaded: Snapshot): void {
     const memory = generationMemory()
     const generations = createGenerations(memory)
@@ -164,12 +165,12 @@ export function createNameserver(options: NameserverOptions): Nameserver {
       }
       const platform = platformZones(config)
       await announcePlatformZones(db, platform)
-      const loaded = await createSnapshot(db, notifications, platform, constants, log)
+      const loaded = await createSnapshot({ db, notifications, platform, constants, log })
       snapshot = loaded
       closers.push(loaded.close)
       loaded.onMoved(cache.clear)
       try {
-        const transfers = options.transfers?.(loaded, surroundings) ?? null
+        const transfers = options.transfers?.(loaded, outside) ?? null
         if (transfers) closers.push(() => transfers.close())
         const packets = await loadPackets()
         const listeners: (ListenAddress & SharedListener)[] = []

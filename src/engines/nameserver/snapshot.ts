@@ -1,20 +1,20 @@
-// Keeps the zones as the database has them: compared whole at start and after an outage, otherwise read by name.
+// Keeps the zones equal to the database: all are compared at start and after an outage, otherwise read by name.
 import type { Logger } from 'pino'
-import type { Database } from '../../db.ts'
-import { follow } from '../../follow.ts'
-import type { Notifications } from '../../notifications.ts'
-import type { PlatformZones } from '../../services/platform-zones.ts'
-import { readServedStates, readServedZones } from '../../services/served-zones.ts'
+import type { Database } from '../../platform/database.ts'
+import { follow } from '../../platform/mirror.ts'
+import type { Notifications } from '../../platform/notifications.ts'
+import type { PlatformZones } from '../../services/dns/platform-zones.ts'
+import { readServedStates, readServedZones } from '../../services/dns/served-zones.ts'
 import type { ZoneConstants } from './zone.ts'
 import { ZoneTable } from './zone-table.ts'
 
 export type Snapshot = {
   readonly table: ZoneTable
-  /** Told the names of zones that came, went or changed, after they are answered that way. */
+  /** Called with the names of zones that were added, removed or changed, after the change is in effect. */
   onChange(listener: (names: readonly string[]) => void): () => void
-  /** Told when a name may have passed from one zone to another. */
+  /** Called when a name may have moved from one zone to another. */
   onMoved(listener: () => void): () => void
-  /** For how long the zones have not been known to be those of the database; 0 while they are. */
+  /** How long the zones may differ from the database; 0 while they are in sync. */
   ageSeconds(): number
   close(): Promise<void>
 }
@@ -36,21 +36,25 @@ function listeners<T extends unknown[]>() {
   }
 }
 
-export async function createSnapshot(
-  db: Database,
-  notifications: Notifications,
-  platform: PlatformZones,
-  constants: ZoneConstants,
-  log: Logger,
-): Promise<Snapshot> {
+export type SnapshotOptions = {
+  db: Database
+  notifications: Notifications
+  /** The platform's own zones. */
+  platform: PlatformZones
+  constants: ZoneConstants
+  log: Logger
+}
+
+export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot> {
+  const { db, notifications, platform, constants, log } = options
   const changes = listeners<[names: readonly string[]]>()
   const moves = listeners<[]>()
   const table = new ZoneTable(constants, () => moves.tell())
   let staleSinceMs: number | null = Date.now()
 
-  /** Which names differ: a serial grows with every change, so names, ids and serials tell without the records. */
+  /** Which zones differ: a serial grows with every change, so names, ids and serials suffice without the records. */
   async function compare(): Promise<Set<string>> {
-    // What is left in the end is gone from the database, unless it is the platform's own.
+    // Names that are left in the end are deleted from the database, except the platform's own zones.
     const differing = new Set([...table.names(), ...platform.keys()])
     for (let after = ''; ; ) {
       const states = await readServedStates(db, platform, after, statesAtOnce)
@@ -73,7 +77,7 @@ export async function createSnapshot(
   })
   const source = {
     what: 'zones',
-    // A wildcard is a name in its parent's zone and has none of its own.
+    // A wildcard is a name in its parent's zone and has no zone of its own.
     listen: (changed: (name: string) => void) =>
       notifications.on('zone', (name) => void (name.startsWith('*') || changed(name))),
     compare,

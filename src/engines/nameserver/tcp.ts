@@ -1,8 +1,9 @@
-// DNS over TCP (RFC 7766): messages with their length in front, several in a row, on connections that must not idle.
+// DNS over TCP (RFC 7766): length-prefixed messages, several per connection, with an idle timeout.
 import { createServer, type Socket } from 'node:net'
-import type { Peer } from './front.ts'
+import type { ListenAddress } from '../../dns/listen-address.ts'
 import type { NameserverMetrics } from './metrics.ts'
 import type { Channel, Responder } from './responder.ts'
+import type { Peer } from './without-zones.ts'
 
 export type TcpListener = { port: number; close(): Promise<void> }
 
@@ -45,7 +46,7 @@ function serve(socket: Socket, responder: Responder, limits: TcpLimits): void {
     },
   }
 
-  // A client that asks faster than it reads, or for more than is known at once, is read no further for now.
+  // Reading pauses while a client has too many queries in flight or does not read its answers.
   function isFull(): boolean {
     return inFlight >= limits.inFlight || socket.writableNeedDrain
   }
@@ -71,7 +72,7 @@ function serve(socket: Socket, responder: Responder, limits: TcpLimits): void {
     if (isFull()) socket.pause()
     else {
       socket.resume()
-      // One octet now and then keeps a connection from idling; a message must come to its end as well.
+      // A message has a deadline: single octets now and then would defeat the idle timeout.
       if (held.length > 0) deadline ??= setTimeout(() => socket.destroy(), limits.idleMs)
       if (ended && inFlight === 0) socket.end()
     }
@@ -93,8 +94,7 @@ function serve(socket: Socket, responder: Responder, limits: TcpLimits): void {
 }
 
 export async function listenTcp(
-  host: string,
-  port: number,
+  { host, port }: ListenAddress,
   responder: Responder,
   metrics: NameserverMetrics,
   given: Partial<TcpLimits> = {},

@@ -1,16 +1,17 @@
-// The seam of zone transfers: what the nameserver hands over, and what it hands over with it.
-import type { Peer } from './front.ts'
-import type { Query } from './wire.ts'
+// The interface between the nameserver and zone transfers.
+
+import type { Query } from '../../dns/packet/query.ts'
+import type { Peer } from './without-zones.ts'
 
 export type TransferRequest = {
-  /** The packet as it came, which a signature is checked against. */
+  /** The original packet, needed to verify its signature. */
   message: Buffer
   query: Query
   peer: Peer
   tcp: boolean
   /** May be called many times; resolves when the channel takes more. */
   send(answer: Buffer): Promise<void>
-  /** For what anyone can provoke, by forged messages too: sent only so often. */
+  /** For answers that forged messages can provoke too: rate-limited. */
   refuse(answer: Buffer): Promise<void>
   /** The ordinary answer, unsigned: for a secondary that asks for the SOA in a signed query. */
   answer(): Promise<Buffer | null>

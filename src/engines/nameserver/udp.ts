@@ -2,19 +2,19 @@
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
 import type { Logger } from 'pino'
+import type { ListenAddress } from '../../dns/listen-address.ts'
 import type { NameserverMetrics } from './metrics.ts'
 import type { Channel, Responder } from './responder.ts'
 
 export type UdpListener = { port: number; close(): Promise<void> }
 
-// Ports of services that answer whatever comes (echo, chargen and the like), and 0, which nothing can be sent to.
+// Ports of services that answer any packet (echo, chargen and the like), and 0, which cannot receive.
 export const senselessPorts = new Set([0, 7, 13, 17, 19, 37])
-// Room for a burst while the process is busy elsewhere, for example building a large zone.
+// Room for a burst while the process is busy, for example building a large zone.
 const bufferOctets = 4 << 20
 
 export async function listenUdp(
-  host: string,
-  port: number,
+  { host, port }: ListenAddress,
   responder: Responder,
   metrics: NameserverMetrics,
   log: Logger,
@@ -24,7 +24,7 @@ export async function listenUdp(
     type: ipv6 ? 'udp6' : 'udp4',
     // Otherwise [::] would take the port of 0.0.0.0 as well.
     ipv6Only: ipv6,
-    // Peers are addresses already. The usual way through the resolver costs a turn of the event loop per packet.
+    // Peers are addresses already. The default lookup costs a turn of the event loop per packet.
     lookup: (address, _options, done) => done(null, address, ipv6 ? 6 : 4),
   })
   const channel: Channel = { tcp: false, send: (answer, peer) => send(answer, peer.port, peer.address) }
@@ -46,7 +46,7 @@ export async function listenUdp(
       resolve()
     })
   })
-  // An address that cannot be reached is its owner's trouble.
+  // An answer that cannot be sent concerns one client, so it is not worth a warning.
   socket.on('error', (err) => log.debug({ err }, 'a DNS answer could not be sent'))
   try {
     socket.setRecvBufferSize(bufferOctets)

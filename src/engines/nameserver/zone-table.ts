@@ -1,10 +1,11 @@
-// Every zone by name in a compact form, and from a question to the zone that answers it.
+// All zones by name in a compact form; finds the zone that answers a question.
 import { LRUCache } from 'lru-cache'
-import type { ServedZoneRow, ServedZoneState } from '../../services/served-zones.ts'
-import { typeNumbers, wireName } from './wire.ts'
+import { typeNumbers } from '../../dns/packet/numbers.ts'
+import { wireName } from '../../dns/packet/wire-names.ts'
+import type { ServedZoneRow, ServedZoneState } from '../../services/dns/served-zones.ts'
 import { buildZone, type Zone, type ZoneConstants, type ZoneRecord } from './zone.ts'
 
-/** A zone as it was read: its records are one string, a tenth of what the built zone takes. */
+/** A zone as it was read: its records are one string, a tenth of the size of the built zone. */
 export type ZoneSource = {
   readonly name: string
   readonly origin: string
@@ -13,11 +14,11 @@ export type ZoneSource = {
   readonly verified: boolean
   readonly serial: number
   readonly records: string
-  /** False as soon as another one, or none, has taken its place. */
+  /** False as soon as the zone was replaced or removed. */
   live: boolean
 }
 
-// A few thousand zones of usual size; the answer cache carries what is asked for often.
+// A few thousand zones of usual size; frequent questions are answered from the answer cache.
 const highestBuiltRecords = 50_000
 
 function recordOf(line: string): ZoneRecord {
@@ -38,19 +39,19 @@ export function recordsOf({ records }: ZoneSource): ZoneRecord[] {
 
 export class ZoneTable {
   readonly #sources = new Map<string, ZoneSource>()
-  /** Names that have zones below them, with how many: whether a zone that comes or goes concerns others. */
+  /** How many zones are below a name: shows whether adding or removing a zone affects others. */
   readonly #below = new Map<string, number>()
   readonly #built: LRUCache<ZoneSource, Zone>
   readonly #constants: ZoneConstants
   readonly #onMoved: () => void
 
-  /** `onMoved` is told when a name may have passed from one zone to another. */
+  /** `onMoved` is called when a name may have moved from one zone to another. */
   constructor(constants: ZoneConstants, onMoved: () => void) {
     this.#constants = constants
     this.#onMoved = onMoved
     this.#built = new LRUCache({
       maxSize: highestBuiltRecords,
-      // Capped, as what is larger than the whole would not be kept: one huge zone then displaces all others, and stays.
+      // Capped, because an entry larger than the cache would not be kept: one huge zone may evict all others.
       sizeCalculation: (zone) => Math.min(highestBuiltRecords, zone.nodes.size + 10),
     })
   }
@@ -82,14 +83,14 @@ export class ZoneTable {
   find(name: string, type: number): ZoneSource | null {
     const source = this.#find(name)
     if (!source || type !== typeNumbers.DS || source.origin !== name) return source
-    // What the parent says about the child, if the parent is ours and delegates it.
+    // DS is answered by the parent zone, if that is ours and delegates the name.
     const parent = this.#find(name.slice(1 + name.charCodeAt(0)))
     return parent && this.zoneOf(parent).nodes.get(name)?.cut ? parent : source
   }
 
   /**
-   * The closest zone, unless it is a mere claim below a name that another account has proved to own: otherwise anyone
-   * could take a sub-domain over by attaching it.
+   * The closest zone, unless it is unverified and below a name that another account has verified: otherwise anyone
+   * could take over a subdomain by attaching it.
    */
   #find(name: string): ZoneSource | null {
     let found: ZoneSource | null = null
@@ -111,7 +112,7 @@ export class ZoneTable {
     return Array.from(this.#sources.values(), (source) => source.name)
   }
 
-  /** Takes over what was read of the names asked for; those that did not come back are gone. Returns what changed. */
+  /** Applies the rows read for these names; names without a row are removed. Returns the names that changed. */
   apply(asked: Iterable<string>, rows: readonly ServedZoneRow[]): string[] {
     const changed: string[] = []
     const left = new Set(asked)

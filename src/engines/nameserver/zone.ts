@@ -1,12 +1,14 @@
-// One zone, immutable: every name with its RRsets, empty non-terminals and delegations, ready to be asked.
+// One immutable zone, built for lookups: every name with its RRsets, empty non-terminals and delegations.
+
+import { typeNumbers } from '../../dns/packet/numbers.ts'
+import { wireName } from '../../dns/packet/wire-names.ts'
 import { isRecordType, type RecordType } from '../../dns/record-types.ts'
-import { challengeType } from '../../services/served-zones.ts'
+import { challengeType } from '../../services/dns/served-zones.ts'
 import { type Rdata, rdataOf, soaRdata } from './rdata.ts'
-import { typeNumbers, wireName } from './wire.ts'
 
 export type Rrset = { readonly type: number; readonly ttl: number; readonly rdatas: readonly Rdata[] }
 
-/** A set whose octets are made when it is first answered with: most sets of most zones never are. */
+/** An RRset that is encoded at its first use: most sets are never requested. */
 class StoredSet implements Rrset {
   readonly type: number
   ttl: number
@@ -23,7 +25,7 @@ class StoredSet implements Rrset {
 
   add(ttl: number, value: string): void {
     this.#values.push(value)
-    // Records of one name and type answer with one ttl (RFC 2181, section 5.2): the lowest, so that no change is late.
+    // Records of one name and type have one TTL (RFC 2181, section 5.2): the lowest, so that no change is late.
     if (ttl < this.ttl) this.ttl = ttl
   }
 
@@ -47,14 +49,14 @@ export type Zone = {
   serial: number
   nodes: ReadonlyMap<string, ZoneNode>
   soa: Rrset
-  /** The SOA as it goes with "there is no such thing": its ttl tells for how long (RFC 2308). */
+  /** The SOA of negative answers: its TTL is how long they may be cached (RFC 2308). */
   negative: Rrset
   hasCuts: boolean
 }
 
 export type ZoneRecord = { name: string; type: string; value: string; ttl: number }
 
-/** What the service itself puts into every zone. */
+/** What the platform adds to every zone. */
 export type ZoneConstants = {
   nameservers: readonly string[]
   soa(zone: string): {
@@ -82,9 +84,8 @@ export function setOf(node: ZoneNode, type: number): Rrset | null {
 }
 
 /**
- * Puts a text for a certificate authority into a finished zone. What the zone says is not changed by it: names that
- * come to be only as its parents would end what a wildcard says about them, so they get the wildcard's records, and a
- * wildcard of the same for what is below.
+ * Adds the TXT record of an ACME challenge to a built zone without changing its other answers. Parent names that now
+ * exist would no longer match a wildcard, so they get the wildcard's records, and a copy of the wildcard below them.
  */
 function addChallenge(zone: Zone, nodeAt: (key: string) => ZoneNode, { name, ttl, value }: ZoneRecord): void {
   const key = wireName(name).slice(0, -1) + zone.origin
@@ -98,7 +99,7 @@ function addChallenge(zone: Zone, nodeAt: (key: string) => ZoneNode, { name, ttl
       Object.assign(nodeAt(one), { sets: wildcard.sets, alias: wildcard.alias })
     }
   }
-  // Either would lead the authority to where this text is not; they are back when the challenge is over.
+  // Either would lead the authority away from this record; they are restored when the challenge is over.
   node.sets = node.sets.filter(({ type }) => type !== typeNumbers.CNAME && type !== typeNumbers.NS)
   node.cut = false
   addRecord(node, 'TXT', ttl, value)
@@ -114,7 +115,7 @@ export function buildZone(
   const nodes = new Map<string, ZoneNode>()
   let hasCuts = false
 
-  /** The node of a name, and with it those of all names between it and the apex: they exist, if only as empty ones. */
+  /** The node of a name; creates it and all nodes between it and the apex, which exist even if they are empty. */
   function nodeAt(key: string): ZoneNode {
     const known = nodes.get(key)
     if (known) return known

@@ -1,29 +1,31 @@
-// The status job: reads how a deployment stands and tells the repository host, now or when it will listen again.
-import type { Config } from '../../config.ts'
-import type { Database } from '../../db.ts'
+// The status job: posts the state of a deployment to the repository host, now or when its rate limit allows.
 import { enqueue } from '../../jobs/queue.ts'
 import type { Handler } from '../../jobs/worker.ts'
-import type { Vault } from '../../secrets.ts'
-import { type DueStatus, findDueStatus, recordStatus } from '../../services/commit-statuses.ts'
+import { createReach, type ReachOptions } from '../../platform/checked-lookup.ts'
+import type { Database } from '../../platform/database.ts'
+import type { Vault } from '../../platform/secrets.ts'
+import type { Urls } from '../../platform/urls.ts'
+import { type DueStatus, findDueStatus, recordStatus } from '../../services/deployments/commit-statuses.ts'
+import type { TargetRules } from '../../services/webhooks/targets.ts'
 import { type HostAnswer, postJson, RefusedTarget } from './request.ts'
 import { statusHeaders, statusOf, statusUrl } from './status.ts'
 
-export type StatusDeps = { db: Database; config: Config; vault: Vault }
+export type StatusDeps = { db: Database; config: TargetRules & ReachOptions; urls: Urls; vault: Vault }
 
-// A host that is restarted is back within the first three; one that is down for longer, within the last two.
+// The first three delays cover a restart of the host, the last two a longer outage.
 const retryDelaysMs = [2_000, 10_000, 60_000, 600_000, 3_600_000] as const
 const maxWaitMs = 3_600_000
-// Nobody waits for the status of a commit any more, however long the host asks for patience.
+// A status this old is no longer useful, so it is dropped.
 const worthTellingMs = 24 * 3_600_000
 
-/** When a host that was asked too often wants to be asked again; null where it does not say. */
+/** How long a rate-limited request has to wait; null if the host does not say. */
 export function waitOf({ status, headers }: HostAnswer, now: number): number | null {
   const after = headers['retry-after']
   if (after !== undefined && (status === 403 || status === 429 || status >= 500)) {
     const waitMs = /^\d+$/.test(after) ? Number(after) * 1000 : Date.parse(after) - now
     if (Number.isFinite(waitMs)) return Math.min(Math.max(waitMs, 1_000), maxWaitMs)
   }
-  // GitHub answers 403 or 429 and tells the second at which its hour is over.
+  // GitHub answers 403 or 429 with the Unix time of the reset.
   const reset = Number(headers['x-ratelimit-reset'])
   if ((status === 403 || status === 429) && headers['x-ratelimit-remaining'] === '0' && Number.isFinite(reset)) {
     return Math.min(Math.max(reset * 1000 - now, 1_000), maxWaitMs)
@@ -31,20 +33,22 @@ export function waitOf({ status, headers }: HostAnswer, now: number): number | n
   return null
 }
 
-/** The host's own word for it where it has one, on one line: it is shown to the project's owner. */
+/** The host's own error message if it has one, on one line: it is shown to the project's owner. */
 function complaintOf({ status, text }: HostAnswer): string {
   const said = /"message"\s*:\s*"((?:[^"\\]|\\.){1,200})"/.exec(text)?.[1]
   const word = said?.replace(/\\.|\p{Cc}/gu, ' ').trim()
   return `The repository host answered ${status}${word ? `: ${word}` : ''}`
 }
 
-export function createStatusHandler({ db, config, vault }: StatusDeps): Handler<'status'> {
+export function createStatusHandler({ db, config: rules, urls, vault }: StatusDeps): Handler<'status'> {
+  const reach = createReach(rules)
+
   /** Null: nothing more to do. A number: try again after these milliseconds. */
   async function tell(due: DueStatus, signal: AbortSignal): Promise<number | null> {
     const headers = statusHeaders(due.provider, vault.open(due.token).toString())
     let answer: HostAnswer
     try {
-      answer = await postJson(statusUrl(due), headers, statusOf(config, due), config, signal)
+      answer = await postJson(statusUrl(due), { headers, body: statusOf(urls, due), rules, reach, signal })
     } catch (error) {
       if (!(error instanceof RefusedTarget)) throw error
       await recordStatus(db, due, `Not sent: ${error.message}`)
@@ -56,7 +60,7 @@ export function createStatusHandler({ db, config, vault }: StatusDeps): Handler<
       return null
     }
     const waitMs = waitOf(answer, Date.now())
-    // A token that is wrong, a repository it cannot see and a commit that is not there stay so: told once, to the owner.
+    // A wrong token, an invisible repository or a missing commit is permanent: reported to the owner, not retried.
     const final = waitMs === null && status >= 300 && status < 500 && status !== 408 && status !== 429
     if (!final && waitMs === null) throw new Error(complaintOf(answer))
     await recordStatus(db, due, complaintOf(answer))
@@ -67,15 +71,20 @@ export function createStatusHandler({ db, config, vault }: StatusDeps): Handler<
     concurrency: 8,
     retryDelaysMs,
     async run({ deploymentId }, { signal }) {
-      // What is told is what is true now, so neither the order of jobs nor their number matters.
+      // The current state is posted, so neither the order nor the number of jobs matters.
       const due = await findDueStatus(db, deploymentId)
-      // Without a commit there is nothing to tell it of; the job comes again when the commit is known.
+      // Without a commit there is nothing to post to; the job is queued again when the commit is known.
       if (!due || due.commit === '' || due.outdated) return
       if (Date.now() - (due.finishedAt ?? due.createdAt).getTime() > worthTellingMs) return
       const waitMs = await tell(due, signal)
-      // Asks for this very job again, which runs at that time once it has ended.
+      // Queues the same job again for that time.
       if (waitMs !== null) {
-        await enqueue(db, 'status', deploymentId, { deploymentId }, new Date(Date.now() + waitMs))
+        await enqueue(db, {
+          kind: 'status',
+          key: deploymentId,
+          payload: { deploymentId },
+          runAt: new Date(Date.now() + waitMs),
+        })
       }
     },
     async giveUp({ deploymentId }, error) {

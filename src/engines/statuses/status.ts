@@ -1,6 +1,6 @@
-// How a deployment is told to a repository host: the state, the sentence and the address of its commit status.
-import { type Config, edgeUrl } from '../../config.ts'
-import type { DueStatus } from '../../services/commit-statuses.ts'
+// The commit status of a deployment: its state, description and URL.
+import type { Urls } from '../../platform/urls.ts'
+import type { DueStatus } from '../../services/deployments/commit-statuses.ts'
 
 export type CommitStatus = {
   state: 'pending' | 'success' | 'failure' | 'error'
@@ -12,10 +12,10 @@ export type CommitStatus = {
 // GitHub refuses longer ones.
 const maxDescription = 140
 
-// Failures that are not the commit's: hosts show them apart from those that are.
+// Failures not caused by the commit: hosts show them as errors, not as failures.
 const notTheCommits = new Set(['worker_lost', 'internal_error', 'repository_unreachable'])
 
-export function statusOf(config: Config, due: DueStatus): CommitStatus {
+export function statusOf(urls: Urls, due: DueStatus): CommitStatus {
   const kind = due.production ? 'production' : 'preview'
   const context = `berth/${due.project}/${kind}`
   const say = (state: CommitStatus['state'], description: string, more: { target_url?: string } = {}) => ({
@@ -28,14 +28,14 @@ export function statusOf(config: Config, due: DueStatus): CommitStatus {
     case 'BUILDING':
       return say('pending', `Building for ${kind}`)
     case 'READY': {
-      // The two times are of two clocks, the server's and the database's.
+      // The two times come from two clocks, the server's and the database's.
       const seconds = Math.max(0, Math.round((due.finishedAt!.getTime() - due.createdAt.getTime()) / 1000))
-      return say('success', `Deployed in ${seconds} s`, { target_url: edgeUrl(config, due.label) })
+      return say('success', `Deployed in ${seconds} s`, { target_url: urls.deployment(due.label) })
     }
     case 'ERROR':
       return say(
         notTheCommits.has(due.errorCode ?? '') ? 'error' : 'failure',
-        // The first line: below it is what a server printed, and commits may be public.
+        // Only the first line: the output of a server follows it, and commits may be public.
         due.errorMessage?.split('\n', 1)[0] || 'The deployment failed',
       )
     case 'CANCELED':

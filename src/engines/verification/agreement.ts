@@ -1,24 +1,24 @@
-// What several servers of one zone say together: one that lies, lags or is away must not decide.
-import type { Trouble } from './ask.ts'
+// Combines the answers of several servers of a zone: one that is wrong, outdated or down must not decide.
+import type { Failure } from './ask.ts'
 
-/** What one server said, or why it could not be asked. */
-export type Reply<T> = { server: string; value: T; trouble: null } | { server: string; value: null; trouble: Trouble }
+/** The answer of one server, or why there is none. */
+export type Reply<T> = { server: string; value: T; failure: null } | { server: string; value: null; failure: Failure }
 
 export type Agreement<T> =
   | { kind: 'agreed'; value: T }
-  /** Too many contradict each other. */
+  /** Too many answers differ. */
   | { kind: 'divided'; values: T[] }
-  /** Too few could be asked. */
-  | { kind: 'silent'; troubles: Trouble[] }
+  /** Too few servers answered. */
+  | { kind: 'silent'; failures: Failure[] }
 
 /**
  * Half of the servers that were asked must answer, and two thirds of the answers must be the same. So one of three can
  * neither make nor take a proof, one of two makes it undecided, and a zone with one broken server of two still counts.
  */
 export function agree<T>(replies: readonly Reply<T>[], sameness: (value: T) => string): Agreement<T> {
-  const answers = replies.filter((reply) => reply.trouble === null)
+  const answers = replies.filter((reply) => reply.failure === null)
   if (answers.length === 0 || answers.length * 2 < replies.length) {
-    return { kind: 'silent', troubles: replies.flatMap(({ trouble }) => trouble ?? []) }
+    return { kind: 'silent', failures: replies.flatMap(({ failure }) => failure ?? []) }
   }
   const groups = Map.groupBy(answers, ({ value }) => sameness(value))
   for (const group of groups.values()) {

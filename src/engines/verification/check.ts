@@ -1,11 +1,11 @@
-// One check of one domain: asks the DNS from outside and weighs what it says. It changes nothing.
-import type { CheckResult, Claim } from '../../services/domain-checks.ts'
-import { findDelegation, type Surroundings } from './delegation.ts'
+// One check of one domain: queries public DNS and evaluates the answers. It changes nothing.
+import type { CheckResult, Claim } from '../../services/domains/checks.ts'
+import { type DnsAccess, findDelegation } from './delegation.ts'
 import { type Bounds, isWithin } from './lookups.ts'
 import { missingReason, undecidedReason, unreachableReason } from './reasons.ts'
 import { findTexts } from './texts.ts'
 
-// What hostile servers say is stored and shown only so far.
+// Answers of untrusted servers are stored and shown only up to these limits.
 const highestShown = 20
 const highestShownCharacters = 300
 
@@ -18,24 +18,24 @@ export function isOurSet(seen: readonly string[], ours: readonly string[]): bool
 }
 
 /**
- * Whether a delegation to us is this account's. It only says that the name is on this platform, so it counts for the
- * claim that the nameservers serve, and never below a name that another account has proved.
+ * Whether a delegation to us proves this account's claim. It shows only that the name is on this platform, so it counts
+ * for the claim that the nameservers serve, and never below a name that another account has proved.
  */
 export function ownsDelegation(claim: Claim): boolean {
   if (claim.name !== claim.host) return claim.nearestOwned?.own === true && claim.nearestOwned.name === claim.host
   return claim.verified || (claim.served && claim.nearestOwned?.own !== false)
 }
 
-/** Within a zone on our nameservers, the closest name that somebody has proved decides, if it is in that zone. */
+/** Within a zone on our nameservers, the closest proved name decides, if it is in that zone. */
 function ownsHosted(claim: Claim, zone: string): boolean {
   return claim.nearestOwned?.own === true && isWithin(claim.nearestOwned.name, zone)
 }
 
-export async function checkClaim(claim: Claim, surroundings: Surroundings, bounds: Bounds): Promise<CheckResult> {
+export async function checkClaim(claim: Claim, dns: DnsAccess, bounds: Bounds): Promise<CheckResult> {
   const { host, txtValue } = claim
-  const ours = surroundings.nameservers
+  const ours = dns.nameservers
   const nothing = { nameservers: [], txt: [] }
-  const delegation = await findDelegation(host, surroundings, bounds)
+  const delegation = await findDelegation(host, dns, bounds)
   if (typeof delegation === 'string') {
     return { outcome: 'unknown', observed: nothing, reason: unreachableReason(delegation) }
   }
@@ -54,14 +54,14 @@ export async function checkClaim(claim: Claim, surroundings: Surroundings, bound
 
   const servers = delegation.kind === 'hosted' ? [] : delegation.servers
   const txtName = `_berth.${host}`
-  const texts = servers.length === 0 ? null : await findTexts(txtName, txtValue, servers, surroundings, bounds)
+  const texts = servers.length === 0 ? null : await findTexts({ name: txtName, value: txtValue }, servers, dns, bounds)
   const observed = { nameservers, txt: shown(texts?.seen ?? []) }
   if (texts?.agreement.kind === 'agreed' && texts.agreement.value.values.includes(txtValue)) {
     return { outcome: 'proved', method: 'txt', observed }
   }
   const expected = { nameservers: ours, txtName, txtValue }
   const reason = missingReason(claim, delegation, texts?.agreement ?? null, expected)
-  // The delegation that proved it is gone; whether there is a TXT record instead need not be known for that.
+  // The delegation that proved the domain is gone; that is a miss even if the TXT record is unknown.
   const isMiss = texts === null || texts.agreement.kind === 'agreed' || claim.method === 'nameservers'
   return { outcome: isMiss ? 'missed' : 'unknown', observed, reason }
 }

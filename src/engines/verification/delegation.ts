@@ -1,57 +1,59 @@
-// Finds out, from outside, whose servers a name is on: asked of the zones above it, cut by cut, never of our own.
-import { type Agreement, agree, type Reply } from './agreement.ts'
-import { ask, type Endpoint, type Trouble } from './ask.ts'
-import { type Bounds, isWithin, type Lookups, namesOf, type Server, type Zone } from './lookups.ts'
-import { type Answer, codes, type Type } from './message.ts'
+// Finds the nameservers of a name by querying the zones above it, cut by cut, never our own servers.
 
-export type Surroundings = {
+import { rcodes } from '../../dns/packet/numbers.ts'
+import { type Agreement, agree, type Reply } from './agreement.ts'
+import type { Answer, Type } from './answer.ts'
+import { ask, type Endpoint, type Failure } from './ask.ts'
+import { type Bounds, isWithin, type Lookups, namesOf, type Server, type Zone } from './lookups.ts'
+
+export type DnsAccess = {
   lookups: Lookups
-  /** Where the server at an address is asked; tests put a whole world on one machine. */
+  /** The endpoint for the server at an address; tests run all servers on one machine. */
   reach(address: string): Endpoint
   /** The service's own nameservers, in lower case. */
   nameservers: readonly string[]
 }
 
-/** Where a name stands in the DNS. */
+/** Where a name is in the DNS. */
 export type Delegation =
   /** The zone above delegates it. */
   | { kind: 'delegated'; parent: string; nameservers: string[]; servers: Server[] }
-  /** It is a part of a zone on other servers; `exists` tells whether that zone knows it. */
+  /** It is part of a zone on other servers; `exists` says whether that zone has the name. */
   | { kind: 'inside'; zone: string; nameservers: string[]; servers: Server[]; exists: boolean }
-  /** It is a part of a zone that only our own servers have. */
+  /** It is part of a zone that only our own servers have. */
   | { kind: 'hosted'; zone: string; nameservers: string[] }
   | { kind: 'undecided'; zone: string; agreement: Exclude<Agreement<Cut>, { kind: 'agreed' }> }
 
-/** What one server of a zone says about a name below it: where the zone ends on the way there, if it does. */
+/** The zone cut between a zone and a name below it, as one server of the zone reports it; `owner` is null if none. */
 export type Cut = { owner: string | null; nameservers: string[]; exists: boolean }
 
-// A name of a hundred labels may have as many zones above it; nobody but an attacker does.
+// A name of a hundred labels may have as many zones above it, but only an attacker makes one.
 const highestCuts = 12
 
-/** Asks all of them the same, each at its next address if one does not answer. */
+export type ServerQuestion<T> = { name: string; type: Type; read(answer: Answer): T | Failure }
+
+/** Sends all servers the same question, each at its next address if one does not answer. */
 export function askServers<T extends object>(
   servers: readonly Server[],
-  name: string,
-  type: Type,
-  { reach }: Surroundings,
+  { name, type, read }: ServerQuestion<T>,
+  { reach }: DnsAccess,
   bounds: Bounds,
-  read: (answer: Answer) => T | Trouble,
 ): Promise<Reply<T>[]> {
   return Promise.all(
     servers.map(async (server): Promise<Reply<T>> => {
-      let trouble: Trouble = 'unresolved'
+      let failure: Failure = 'unresolved'
       for (const address of server.addresses) {
         const answer = await ask(reach(address), name, type, bounds)
         const value = typeof answer === 'string' ? answer : read(answer)
-        if (typeof value !== 'string') return { server: server.name, value, trouble: null }
-        trouble = value
+        if (typeof value !== 'string') return { server: server.name, value, failure: null }
+        failure = value
       }
-      return { server: server.name, value: null, trouble }
+      return { server: server.name, value: null, failure }
     }),
   )
 }
 
-function readCut(answer: Answer, host: string, zone: string): Cut | Trouble {
+function readCut(answer: Answer, host: string, zone: string): Cut | Failure {
   if (answer.authoritative) {
     // A server that has the child zone too answers for it.
     const nameservers = namesOf(answer.answer, host, 'NS')
@@ -60,49 +62,50 @@ function readCut(answer: Answer, host: string, zone: string): Cut | Trouble {
   const below = answer.authority.find(
     ({ type, name }) => type === 'NS' && name !== zone && isWithin(name, zone) && isWithin(host, name),
   )
-  if (below && answer.code === codes.noError) {
+  if (below && answer.code === rcodes.NOERROR) {
     return { owner: below.name, nameservers: namesOf(answer.authority, below.name, 'NS'), exists: true }
   }
-  // Neither its zone nor a way to another: a server that does not have what it is listed for.
+  // Neither authoritative nor a referral: the server does not have the zone it is listed for.
   if (!answer.authoritative) return 'lame'
-  return { owner: null, nameservers: [], exists: answer.code !== codes.noSuchName }
+  return { owner: null, nameservers: [], exists: answer.code !== rcodes.NXDOMAIN }
 }
 
 /**
- * Our own servers are left out wherever they appear, by name and by address. What they say about a name is what the
- * account that claims it wrote here, so it proves nothing.
+ * Our own servers are left out, by name and by address. They answer with what the claiming account wrote here, which
+ * proves nothing.
  */
-async function foreignServers(nameservers: string[], { lookups, ...our }: Surroundings, bounds: Bounds) {
+async function foreignServers(nameservers: string[], { lookups, ...our }: DnsAccess, bounds: Bounds) {
   const foreign = nameservers.filter((name) => !our.nameservers.includes(name))
   if (foreign.length === 0) return []
   const [servers, own] = await Promise.all([
     lookups.serversOf(foreign, bounds),
     lookups.allAddressesOf(our.nameservers, bounds),
   ])
-  // Not knowing where our own are, nobody else can be told from them.
+  // If our own addresses are unknown, other servers cannot be told from ours.
   if (typeof own === 'string') return servers.map(({ name }) => ({ name, addresses: [] }))
   return servers.filter(({ addresses }) => !addresses.some((address) => own.includes(address)))
 }
 
-export async function findDelegation(
-  host: string,
-  surroundings: Surroundings,
-  bounds: Bounds,
-): Promise<Delegation | Trouble> {
+export async function findDelegation(host: string, dns: DnsAccess, bounds: Bounds): Promise<Delegation | Failure> {
   const above = host.slice(host.indexOf('.') + 1)
-  let zone: Zone | Trouble = await surroundings.lookups.zoneOf(above, bounds)
+  let zone: Zone | Failure = await dns.lookups.zoneOf(above, bounds)
   for (let cuts = 0; cuts < highestCuts; cuts++) {
     if (typeof zone === 'string') return zone
     const { name, nameservers }: Zone = zone
-    const servers = await foreignServers(nameservers, surroundings, bounds)
+    const servers = await foreignServers(nameservers, dns, bounds)
     if (servers.length === 0) return { kind: 'hosted', zone: name, nameservers }
-    const replies = await askServers(servers, host, 'NS', surroundings, bounds, (answer) => readCut(answer, host, name))
+    const replies = await askServers(
+      servers,
+      { name: host, type: 'NS', read: (answer) => readCut(answer, host, name) },
+      dns,
+      bounds,
+    )
     const agreement = agree(replies, (cut) => JSON.stringify(cut))
     if (agreement.kind !== 'agreed') return { kind: 'undecided', zone: name, agreement }
     const cut = agreement.value
     if (cut.owner === null) return { kind: 'inside', zone: name, nameservers, servers, exists: cut.exists }
     if (cut.owner === host) {
-      const servers = await foreignServers(cut.nameservers, surroundings, bounds)
+      const servers = await foreignServers(cut.nameservers, dns, bounds)
       return { kind: 'delegated', parent: name, nameservers: cut.nameservers, servers }
     }
     zone = { name: cut.owner, nameservers: cut.nameservers }

@@ -1,15 +1,15 @@
-// Names that exist on no internet: in development, `.test` and `.localhost` are asked of Berth's own nameservers.
+// Names that do not exist on the internet: in development, `.test` and `.localhost` use Berth's own nameservers.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config.ts'
 import { listenAddress } from '../../dns/listen-address.ts'
-import type { CheckResult, Claim } from '../../services/domain-checks.ts'
+import type { CheckResult, Claim } from '../../services/domains/checks.ts'
 import { ask, type Endpoint } from './ask.ts'
 import { isOurSet, ownsDelegation, shown } from './check.ts'
 import { type Bounds, namesOf } from './lookups.ts'
 import { listed } from './reasons.ts'
 
 const topLevels = new Set(['test', 'localhost'])
-// A domain is attached in the same moment in which it is checked; its zone reaches the nameservers a little later.
+// A domain is checked as soon as it is attached; its zone reaches the nameservers a little later.
 const settleMs = 2_000
 const pauseMs = 50
 
@@ -17,7 +17,7 @@ export function isDevelopmentName({ production }: Config, host: string): boolean
   return !production && topLevels.has(host.slice(host.lastIndexOf('.') + 1))
 }
 
-// What listens everywhere is asked at home.
+// A wildcard listen address is queried at loopback.
 const everywhere: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 
 async function nameserversAt(endpoint: Endpoint, host: string, bounds: Bounds): Promise<string[] | null> {

@@ -1,39 +1,39 @@
-// What the resolvers are asked for: where a name's zone begins, which servers it has, and where those are.
+// Queries to the resolvers: the zone of a name, its nameservers, and their addresses.
 import { randomInt } from 'node:crypto'
 import { getServers } from 'node:dns'
 import { listenAddress } from '../../dns/listen-address.ts'
-import { isPublicAddress } from '../../services/webhook-targets.ts'
-import { type AskOptions, ask, type Endpoint, type Trouble } from './ask.ts'
-import type { Answer, Rr, Type } from './message.ts'
+import { isPublicAddress } from '../../platform/public-address.ts'
+import type { Answer, Rr, Type } from './answer.ts'
+import { type AskOptions, ask, type Endpoint, type Failure } from './ask.ts'
 
 export type Bounds = Pick<AskOptions, 'signal' | 'deadlineMs'>
 
-/** A nameserver of a zone; without an address it cannot be asked. */
+/** A nameserver of a zone; without an address it cannot be queried. */
 export type Server = { name: string; addresses: string[] }
 
 export type Zone = { name: string; nameservers: string[] }
 
 export type Lookups = {
   /** The zone that a name is in, with its nameservers, as far as the resolvers know it. */
-  zoneOf(name: string, bounds: Bounds): Promise<Zone | Trouble>
-  /** Some of them, if they are many. */
+  zoneOf(name: string, bounds: Bounds): Promise<Zone | Failure>
+  /** A random selection, if there are many. */
   serversOf(nameservers: readonly string[], bounds: Bounds): Promise<Server[]>
   /** Every address of all the names. */
-  allAddressesOf(names: readonly string[], bounds: Bounds): Promise<string[] | Trouble>
+  allAddressesOf(names: readonly string[], bounds: Bounds): Promise<string[] | Failure>
 }
 
 export type LookupOptions = {
   /** `address[:port]` each; empty: the system's. */
   resolvers: readonly string[]
-  /** Whether addresses that are not on the public internet may be asked. */
+  /** Whether servers at non-public addresses may be queried. */
   allowPrivate: boolean
 }
 
 const highestResolvers = 3
-// Enough to outvote a liar and an absentee; the top-level domains have up to thirteen.
+// Enough to outvote one wrong and one unreachable server; top-level domains have up to thirteen.
 const highestServers = 5
 const highestAddresses = 2
-// Zones end rarely where a label does not; who attaches a name of a hundred labels is not asked for each of them.
+// Zones are rarely many labels apart; a name of a hundred labels must not cause a hundred queries.
 const highestClimb = 8
 
 export function isWithin(name: string, zone: string): boolean {
@@ -45,7 +45,7 @@ export function namesOf(records: readonly Rr[], owner: string, type: Type): stri
   return [...new Set(found.map(({ data }) => data))].sort()
 }
 
-/** In another order each time, so that nobody can prepare for the servers that will be asked. */
+/** Random, so that an attacker cannot predict which servers will be queried. */
 function someOf<T>(all: readonly T[], count: number): T[] {
   return [...all]
     .map((one) => ({ one, at: randomInt(2 ** 32) }))
@@ -59,25 +59,25 @@ export function createLookups({ resolvers, allowPrivate }: LookupOptions): Looku
     .slice(0, highestResolvers)
     .map(listenAddress)
 
-  /** One after the other, until one knows. */
-  async function resolve(name: string, type: Type, bounds: Bounds): Promise<Answer | Trouble> {
-    let trouble: Trouble = 'unreachable'
+  /** Tries the resolvers in turn until one answers. */
+  async function resolve(name: string, type: Type, bounds: Bounds): Promise<Answer | Failure> {
+    let failure: Failure = 'unreachable'
     for (const endpoint of endpoints) {
       const answer = await ask(endpoint, name, type, { ...bounds, recursive: true })
       if (typeof answer !== 'string') return answer
-      trouble = answer
+      failure = answer
     }
-    return trouble
+    return failure
   }
 
-  async function nameserversOf(zone: string, bounds: Bounds): Promise<string[] | Trouble> {
+  async function nameserversOf(zone: string, bounds: Bounds): Promise<string[] | Failure> {
     const answer = await resolve(zone, 'NS', bounds)
     if (typeof answer === 'string') return answer
     const nameservers = namesOf(answer.answer, zone, 'NS')
     return nameservers.length > 0 ? nameservers : 'malformed'
   }
 
-  async function addressesOf(name: string, type: 'A' | 'AAAA', bounds: Bounds): Promise<string[] | Trouble> {
+  async function addressesOf(name: string, type: 'A' | 'AAAA', bounds: Bounds): Promise<string[] | Failure> {
     const answer = await resolve(name, type, bounds)
     if (typeof answer === 'string') return answer
     return answer.answer.filter((record) => record.type === type).map(({ data }) => data)
@@ -87,7 +87,7 @@ export function createLookups({ resolvers, allowPrivate }: LookupOptions): Looku
     for (const type of ['A', 'AAAA'] as const) {
       const found = await addressesOf(name, type, bounds)
       if (typeof found === 'string') continue
-      // An address in the DNS is whatever somebody wrote there; it must not lead into the network behind this server.
+      // Addresses in the DNS are untrusted; they must not lead into the network of this server.
       const usable = found.filter((address) => allowPrivate || isPublicAddress(address))
       if (usable.length > 0) return { name, addresses: someOf(usable, highestAddresses) }
     }
@@ -97,14 +97,14 @@ export function createLookups({ resolvers, allowPrivate }: LookupOptions): Looku
   return {
     async zoneOf(name, bounds) {
       const labels = name.split('.')
-      let trouble: Trouble = 'servfail'
+      let failure: Failure = 'servfail'
       for (let skip = 0; skip < labels.length && skip < highestClimb; skip++) {
         // The last try is the top-level domain, which every resolver knows.
         const candidate = labels.slice(skip === highestClimb - 1 ? -1 : skip).join('.')
         const answer = await resolve(candidate, 'SOA', bounds)
         if (typeof answer === 'string') {
-          trouble = answer
-          // Without a resolver there is nothing to climb to; a zone whose servers are broken has a sound one above.
+          failure = answer
+          // Without a resolver the climb is pointless; if the servers of a zone are broken, the zone above may work.
           if (answer === 'unreachable') return answer
           continue
         }
@@ -112,9 +112,9 @@ export function createLookups({ resolvers, allowPrivate }: LookupOptions): Looku
         if (!soa || !isWithin(candidate, soa.name)) continue
         const nameservers = await nameserversOf(soa.name, bounds)
         if (typeof nameservers !== 'string') return { name: soa.name, nameservers }
-        trouble = nameservers
+        failure = nameservers
       }
-      return trouble
+      return failure
     },
     serversOf(nameservers, bounds) {
       return Promise.all(someOf(nameservers, highestServers).map((name) => serverOf(name, bounds)))

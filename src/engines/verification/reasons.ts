@@ -1,14 +1,14 @@
-// Why a domain is not verified, in sentences that somebody who never saw a zone file can act upon.
+// Why a domain is not verified, in sentences that users without DNS knowledge can act upon.
 import { getDomain } from 'tldts'
-import type { Claim } from '../../services/domain-checks.ts'
+import type { Claim } from '../../services/domains/checks.ts'
 import type { Agreement } from './agreement.ts'
-import type { Trouble } from './ask.ts'
+import type { Failure } from './ask.ts'
 import type { Cut, Delegation } from './delegation.ts'
 import type { Texts } from './texts.ts'
 
 type Expected = { nameservers: readonly string[]; txtName: string; txtValue: string }
 
-const troubleTexts: Record<Trouble, string> = {
+const troubleTexts: Record<Failure, string> = {
   timeout: 'did not answer in time',
   unreachable: 'could not be reached',
   malformed: 'sent something that is no answer',
@@ -29,13 +29,13 @@ function zoneText(zone: string): string {
   return zone === '' ? 'the root zone' : zone.includes('.') ? zone : `.${zone}`
 }
 
-function troubles(all: readonly Trouble[]): string {
-  const counts = Map.groupBy(all, (trouble) => trouble)
-  return [...counts].map(([trouble, those]) => `${those.length} ${troubleTexts[trouble]}`).join(', ')
+function failures(all: readonly Failure[]): string {
+  const counts = Map.groupBy(all, (failure) => failure)
+  return [...counts].map(([failure, those]) => `${those.length} ${troubleTexts[failure]}`).join(', ')
 }
 
-export function unreachableReason(trouble: Trouble): string {
-  return `The resolvers could not say where the domain's zone is: the last one ${troubleTexts[trouble]}. ${again}`
+export function unreachableReason(failure: Failure): string {
+  return `The resolvers could not say where the domain's zone is: the last one ${troubleTexts[failure]}. ${again}`
 }
 
 function cutText(cut: Cut): string {
@@ -44,7 +44,7 @@ function cutText(cut: Cut): string {
 
 export function undecidedReason(host: string, zone: string, agreement: Exclude<Agreement<Cut>, { kind: 'agreed' }>) {
   if (agreement.kind === 'silent') {
-    const why = troubles(agreement.troubles)
+    const why = failures(agreement.failures)
     return `Too few nameservers of ${zoneText(zone)} could be asked for ${host}: ${why}. ${again}`
   }
   const said = agreement.values.map(cutText).join(', others ')
@@ -58,7 +58,7 @@ function txtAdvice({ txtName, txtValue }: Expected): string {
 
 function textsText(texts: Agreement<Texts>, { txtName, txtValue }: Expected): string {
   if (texts.kind === 'silent') {
-    return `The nameservers could not be asked for the TXT record ${txtName}: ${troubles(texts.troubles)}.`
+    return `The nameservers could not be asked for the TXT record ${txtName}: ${failures(texts.failures)}.`
   }
   if (texts.kind === 'divided') return `Only some of the nameservers show the TXT record ${txtName} with its value yet.`
   const { alias, values } = texts.value
@@ -86,7 +86,7 @@ function delegatedText(host: string, parent: string, seen: readonly string[], { 
   return `${zoneText(parent)} delegates ${host} to ${listed(ours)}, but ${faults.join(' and ')}. ${advice}`
 }
 
-/** The delegation is not a proof, and neither is the TXT record. `texts` is null where it could not prove anything. */
+/** Neither the delegation nor the TXT record is a proof. `texts` is null if a TXT record cannot be one. */
 export function missingReason(
   claim: Claim,
   delegation: Exclude<Delegation, { kind: 'undecided' }>,
@@ -119,7 +119,7 @@ export function missingReason(
   return `${delegatedText(host, parent, nameservers, expected)}; or ${txt}.${found}`
 }
 
-/** A name in a zone that our own nameservers have; whose it is follows from whose the zone is. */
+/** A name in a zone on our own nameservers; it belongs to the owner of the zone. */
 function hostedText({ name, attachedAbove, nearestOwned }: Claim, zone: string): string {
   if (nearestOwned?.own === false) return `${nearestOwned.name} belongs to another account, and ${name} with it.`
   if (attachedAbove.includes(zone)) {

@@ -1,24 +1,26 @@
-// The TXT record that proves a domain, asked of the domain's own nameservers.
+// Reads the TXT record that proves a domain from the domain's own nameservers.
+
 import { type Agreement, agree } from './agreement.ts'
-import { askServers, type Surroundings } from './delegation.ts'
+import type { Answer } from './answer.ts'
+import { askServers, type DnsAccess } from './delegation.ts'
 import { type Bounds, namesOf, type Server } from './lookups.ts'
 
 export type Texts = { values: string[]; alias: string | null }
 
 export async function findTexts(
-  name: string,
-  wanted: string,
+  { name, value: wanted }: { name: string; value: string },
   servers: readonly Server[],
-  surroundings: Surroundings,
+  dns: DnsAccess,
   bounds: Bounds,
 ): Promise<{ agreement: Agreement<Texts>; seen: string[] }> {
-  const replies = await askServers(servers, name, 'TXT', surroundings, bounds, (answer) => {
+  const read = (answer: Answer) => {
     if (!answer.authoritative) return 'lame'
-    // An alias is shown and not followed. Behind a wildcard alias stands a name of some service, whose other customers
-    // would prove the domain as theirs; and what is not followed cannot go in circles.
+    // A CNAME is reported but not followed. A wildcard CNAME leads to a name of some service, whose other customers
+    // could then prove the domain as theirs. It also avoids loops.
     const [alias = null] = namesOf(answer.answer, name, 'CNAME')
     return { values: alias === null ? namesOf(answer.answer, name, 'TXT') : [], alias }
-  })
+  }
+  const replies = await askServers<Texts>(servers, { name, type: 'TXT', read }, dns, bounds)
   const seen = new Set(replies.flatMap(({ value }) => value?.values ?? []))
   return { agreement: agree(replies, ({ values }) => String(values.includes(wanted))), seen: [...seen].sort() }
 }

@@ -2,11 +2,12 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type CacheNote, type Caches, openCaches } from '../../../src/engines/builder/cache.ts'
-import type { Build } from '../../../src/services/builds.ts'
+import type { Build } from '../../../src/services/deployments/builds.ts'
 import { commitTo } from '../../helpers/repository.ts'
+import { until } from '../../helpers/until.ts'
 import { type Platform, scripts, startPlatform } from './host.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
@@ -26,7 +27,6 @@ describe('caches', () => {
   const preview = (ref: string, projectId = 'prj_1') => ({ projectId, production: false, ref }) as Build
   const note = (more: Partial<CacheNote> = {}): CacheNote => ({
     key: 'k',
-    folders: [0],
     kb: 1,
     usedAt: new Date().toISOString(),
     ...more,
@@ -52,7 +52,7 @@ describe('caches', () => {
 
   test('a production build finds what the one before gave, and its note', async () => {
     expect(await take(production())).toBeNull()
-    const given = note({ key: 'abc', folders: [0, 2] })
+    const given = note({ key: 'abc', kb: 7 })
     await mkdir(join(directory, 'given'))
     await caches.give(production(), join(directory, 'given'), given)
     expect(await caches.take(production(), place())).toEqual({ note: given, own: true })
@@ -217,7 +217,7 @@ describe('dependencies from one build to the next', () => {
     const id = await platform.deploy('cached', body)
     expect(await platform.settled(id)).toMatchObject({ state: 'READY', error: null })
     // The cache is kept after the deployment is ready; then the directory of the build goes.
-    while (existsSync(join(platform.api.config.dataDir, 'builds', id))) await sleep(20)
+    await until(() => !existsSync(join(platform.api.config.dataDir, 'builds', id)))
     const cached = (await platform.log(id)).includes('dependencies are taken from the cache')
     return { page: (await platform.file(id, 'index.html'))!, cached }
   }
@@ -240,6 +240,6 @@ describe('dependencies from one build to the next', () => {
     expect((await readdir(cache)).length).toBe(3)
     const { status } = await platform.api.call('DELETE', '/projects/cached')
     expect(status).toBeLessThan(300)
-    while (existsSync(cache)) await sleep(20)
+    await until(() => !existsSync(cache))
   })
 })

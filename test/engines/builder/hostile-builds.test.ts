@@ -1,10 +1,10 @@
 import { createServer } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createSandbox } from '../../../src/sandbox/sandbox.ts'
+import { until } from '../../helpers/until.ts'
 import { type Platform, sandboxRequired, scripts, startPlatform } from './host.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 120_000 })
 
 const sandbox = await createSandbox('auto', { searchPath: process.env.PATH! })
 const protectedHere = sandbox.driver === 'bubblewrap'
@@ -34,9 +34,11 @@ describe.runIf(protectedHere)('a hostile build', () => {
   })
 
   test('that forks without end is held, ended at its deadline or by itself, and others are built meanwhile', async () => {
-    await platform.project('bomb', { 'package.json': scripts({ build: 'b() { b | b & }; b; sleep 5; exit 1' }) })
+    await platform.project('bomb', {
+      'package.json': scripts({ build: 'echo begun; b() { b | b & }; b; sleep 5; exit 1' }),
+    })
     const bomb = await platform.deploy('bomb')
-    await sleep(500)
+    await until(async () => (await platform.log(bomb)).includes('build: begun'))
     const { deployment } = await build('beside', 'true')
     expect(deployment).toMatchObject({ state: 'READY' })
     expect(await platform.settled(bomb)).toMatchObject({ state: 'ERROR' })

@@ -10,7 +10,7 @@ import { type LfsStore, pointerTo, serveLfs } from '../../helpers/lfs.ts'
 import { createRepository } from '../../helpers/repository.ts'
 import { type Platform, scripts, startPlatform } from './host.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 120_000 })
 
 function isInstalled(): boolean {
   try {

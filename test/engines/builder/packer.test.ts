@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Limits, readPacked } from '../../../src/engines/builder/entries.ts'
 import { PACKER, type PackerPlan } from '../../../src/engines/builder/packer.ts'
-import { removeTree } from '../../../src/remove-tree.ts'
+import { removeTree } from '../../../src/platform/remove-tree.ts'
 import { readAll, type Seen } from './packed.ts'
 
 let tree: string
@@ -22,10 +22,8 @@ const dist: PackerPlan = { root: '', candidates: [{ path: 'dist', needsIndex: fa
 
 /** The program, as a sandbox starts it; `before` runs in its process first. */
 function start(plan: PackerPlan = dist, before = '') {
-  const child = spawn(process.execPath, ['-e', before + PACKER, JSON.stringify(plan)], {
-    cwd: tree,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+  const child = spawn(process.execPath, ['-e', before + PACKER], { cwd: tree })
+  child.stdin.end(JSON.stringify(plan))
   child.stderr.resume()
   return child
 }

@@ -3,10 +3,10 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Artifacts, createArtifacts } from '../../../src/artifacts.ts'
 import type { Entry } from '../../../src/engines/builder/entries.ts'
 import { entriesOfSource, outputInSource, siteLimits, storeSite } from '../../../src/engines/builder/site.ts'
-import type { Source, TreeEntry } from '../../../src/engines/builder/source.ts'
+import type { Source, TreeEntry } from '../../../src/engines/builder/source-tree.ts'
+import { type Artifacts, createArtifacts } from '../../../src/platform/artifacts.ts'
 import { entriesOf, file, folder, link, see } from './packed.ts'
 
 let directory: string

@@ -5,7 +5,7 @@ import { submoduleUrl } from '../../../src/engines/builder/submodules.ts'
 import { createRepository } from '../../helpers/repository.ts'
 import { type Platform, scripts, startPlatform } from './host.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 120_000 })
 
 describe('the address of a submodule', () => {
   const template = 'https://git.example.com/{repo}.git'

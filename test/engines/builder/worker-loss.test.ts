@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { until } from '../../helpers/until.ts'
+import { uniqueSleep } from '../../sandbox/sandboxes.ts'
 import { type Platform, scripts, startPlatform } from './host.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 120_000 })
 
 let platform: Platform
 const children = new Set<ChildProcess>()
@@ -48,19 +49,15 @@ function running(args: string): boolean {
   return stdout.split('\n').some((line) => line.trim() === args)
 }
 
-async function until(condition: () => boolean): Promise<void> {
-  for (let i = 0; i < 400 && !condition(); i++) await sleep(50)
-  expect(condition()).toBe(true)
-}
-
 test('a build whose worker dies by kill -9 is built once more by another, and leaves no process behind', async () => {
-  const build = 'sleep 4.5; mkdir -p dist; echo done > dist/index.html'
+  const sleep = `sleep 4.5${process.pid}`
+  const build = `${sleep}; mkdir -p dist; echo done > dist/index.html`
   await platform.project('lost', { 'package.json': scripts({ build }) }, { framework: 'vite' })
   const first = startWorkerProcess()
   const id = await platform.deploy('lost')
-  await until(() => running('sleep 4.5'))
+  await until(() => running(sleep))
   await killed(first)
-  await until(() => !running('sleep 4.5'))
+  await until(() => !running(sleep))
   await endLease()
   const second = startWorkerProcess()
   expect(await platform.settled(id)).toMatchObject({ state: 'READY' })
@@ -71,13 +68,14 @@ test('a build whose worker dies by kill -9 is built once more by another, and le
 })
 
 test('a build that loses its second worker too ends in ERROR worker_lost', async () => {
-  await platform.project('doomed', { 'package.json': scripts({ build: 'sleep 31340' }) })
+  const build = uniqueSleep()
+  await platform.project('doomed', { 'package.json': scripts({ build }) })
   const id = await platform.deploy('doomed')
   for (let i = 0; i < 2; i++) {
     const worker = startWorkerProcess()
-    await until(() => running('sleep 31340'))
+    await until(() => running(build))
     await killed(worker)
-    await until(() => !running('sleep 31340'))
+    await until(() => !running(build))
     await endLease()
   }
   const last = startWorkerProcess()

@@ -3,8 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
+import { until } from '../../helpers/until.ts'
 import { isPebbleInstalled } from './pebble.ts'
-import { startWorld, until, type World } from './world.ts'
+import { startWorld, type World } from './world.ts'
 
 // Certificates live for 90 seconds, so this takes minutes: `npm run test:renewal`.
 const seconds = Number(process.env.BERTH_RENEWAL_SECONDS ?? 0)
@@ -32,7 +33,7 @@ describe.skipIf(!wanted)('a site under continuous HTTPS', () => {
       ['by-dns.com', 'nameservers'],
     ] as const) {
       await world.verified(name, method)
-      await until(async () => (await world.domain(name)).ssl === 'ACTIVE', 20_000)
+      await until(async () => (await world.domain(name)).ssl === 'ACTIVE')
     }
     const ca = await world.pebble.root()
     const serials = new Map<string, Set<string>>()

@@ -10,9 +10,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createDevelopmentCa } from '../../../src/engines/certificates/development-ca.ts'
 import { createIssuer, type Issuer } from '../../../src/engines/certificates/issuer.ts'
 import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
-import { markVerified } from '../../../src/services/domain-states.ts'
+import { markVerified } from '../../../src/services/domains/states.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
-import { until } from './world.ts'
+import { until } from '../../helpers/until.ts'
 
 const run = promisify(execFile)
 
@@ -67,7 +67,7 @@ const hasCurl = spawnSync('curl', ['--version']).status === 0
 test('a verified domain has a certificate at once that whoever trusts the root trusts, and no network is needed', async () => {
   await api.call('POST', '/domains', { body: { project: 'hello', name: 'own.test' } })
   const { id } = await api.db.domain.findFirstOrThrow({ where: { name: 'own.test' } })
-  await markVerified(api.db, api.config, id, 'txt', { nameservers: [], txt: [] })
+  await markVerified(api.db, api.config, id, { method: 'txt', observed: { nameservers: [], txt: [] } })
   await until(async () => (await api.call('GET', '/domains/own.test')).body.ssl === 'ACTIVE')
   const { body } = await api.call('GET', '/domains/own.test')
   expect(body.certificate).toMatchObject({ sans: ['own.test'], lastError: null })

@@ -1,5 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { until } from '../../helpers/until.ts'
+import { addressesIn, askUdp } from '../nameserver/packets.ts'
 import { isPebbleInstalled } from './pebble.ts'
 import { served, startWorld, type World } from './world.ts'
 
@@ -12,6 +14,13 @@ beforeAll(async () => {
   world = await startWorld({ nonceReject: 20, blocked: ['blocked.com'] }, { BASE_URL: 'https://api.eu.berth.example' })
 })
 afterAll(() => world?.stop())
+
+/** The authority asks both nameservers, and must find the change at either. */
+const leadsElsewhere = (name: string, wanted: boolean) =>
+  until(async () => {
+    const answers = await Promise.all(world.ports.map((port) => askUdp(port, name, 'A')))
+    return answers.every(({ answer }) => addressesIn(answer).includes('127.0.0.2') === wanted)
+  })
 
 describe.skipIf(!installed)('a verified domain gets a certificate', () => {
   test('by http-01 where its nameservers are elsewhere', async () => {
@@ -75,6 +84,7 @@ describe.skipIf(!installed)('a verified domain gets a certificate', () => {
     const host = await world.verified('half.com')
     const www = await world.verified('www.half.com')
     await world.record('www.half.com', 'A', '@', '127.0.0.2')
+    await leadsElsewhere('www.half.com', true)
     // Its own job fails in an order for both, for which the other is not to blame.
     await world.run(www)
     expect(await world.domain('half.com')).toMatchObject({ ssl: 'ISSUING', certificate: null })
@@ -110,6 +120,7 @@ describe.skipIf(!installed)('a domain that the authority will not certify', () =
   test('because it points elsewhere is in ERROR with the authority’s reason, and ACTIVE once that is mended', async () => {
     const id = await world.verified('elsewhere.com')
     const { body: record } = await world.record('elsewhere.com', 'A', '@', '127.0.0.2')
+    await leadsElsewhere('elsewhere.com', true)
     await world.run(id)
     const failed = await world.domain('elsewhere.com')
     expect(failed.ssl).toBe('ERROR')
@@ -118,6 +129,7 @@ describe.skipIf(!installed)('a domain that the authority will not certify', () =
     const [job] = await world.db.job.findMany({ where: { kind: 'issue', key: id } })
     expect(job).toMatchObject({ failedAt: null })
     await world.call('DELETE', `/dns/elsewhere.com/records/${record.id}`)
+    await leadsElsewhere('elsewhere.com', false)
     await world.db.domain.update({ where: { id }, data: { certificateFailures: 0 } })
     await world.run(id)
     expect(await world.domain('elsewhere.com')).toMatchObject({ ssl: 'ACTIVE', certificate: { lastError: null } })

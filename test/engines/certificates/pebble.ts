@@ -8,6 +8,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as x509 from '@peculiar/x509'
+import { until } from '../../helpers/until.ts'
 
 export type PebbleOptions = {
   /** `address:port` of the nameserver that it asks. */
@@ -139,9 +140,7 @@ export async function startPebble(options: PebbleOptions): Promise<Pebble> {
     }
     spawned.once('exit', () => ready.reject(new Error(`pebble did not start: ${logged}`)))
     await ready.promise
-    while (!(await read(`https://127.0.0.1:${port}/dir`, listener.certificate).catch(() => null))) {
-      await new Promise((resolve) => setTimeout(resolve, 10))
-    }
+    await until(() => read(`https://127.0.0.1:${port}/dir`, listener.certificate).catch(() => null))
   }
 
   async function kill(): Promise<void> {

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { closeDatabase, openDatabase } from '../../../src/db.ts'
 import { startWorker } from '../../../src/jobs/worker.ts'
+import { closeDatabase, openDatabase } from '../../../src/platform/database.ts'
+import { until } from '../../helpers/until.ts'
 import { isPebbleInstalled, startPebble } from './pebble.ts'
-import { served, startWorld, until, type World } from './world.ts'
+import { served, startWorld, type World } from './world.ts'
 
 const installed = isPebbleInstalled()
 const past = () => new Date(Date.now() - 1_000)
@@ -109,7 +110,7 @@ describe.skipIf(!installed)('an authority that is away', () => {
     const worker = startWorker(db, deps.notifications, deps.log, { issue: patient.issue })
     try {
       for (const name of ['served.com', 'fresh.com']) {
-        await until(async () => (await world.domain(name)).ssl === 'ACTIVE', 15_000)
+        await until(async () => (await world.domain(name)).ssl === 'ACTIVE')
         expect((await world.domain(name)).certificate.lastError).toBeNull()
       }
     } finally {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { IssueFailure, nextAttemptAt, retryTable } from '../../../src/engines/certificates/failures.ts'
 import { createIssuer, type Issuer } from '../../../src/engines/certificates/issuer.ts'
 import { momentWithin, plannedRenewal, renewalIdOf } from '../../../src/engines/certificates/renewal.ts'
-import { markVerified } from '../../../src/services/domain-states.ts'
+import { markVerified } from '../../../src/services/domains/states.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { type SmallAuthority, startSmallAuthority } from './small-authority.ts'
 
@@ -34,7 +34,7 @@ beforeEach(() => {
 async function verified(name: string): Promise<string> {
   await api.call('POST', '/domains', { body: { project: 'site', name } })
   const { id } = await api.db.domain.findFirstOrThrow({ where: { name } })
-  await markVerified(api.db, api.config, id, 'txt', { nameservers: [], txt: [] })
+  await markVerified(api.db, api.config, id, { method: 'txt', observed: { nameservers: [], txt: [] } })
   return id
 }
 
@@ -61,7 +61,7 @@ describe('what the authority asks for is done', () => {
     // The owner proved the domain anew, so the wait is over.
     await api.db.domain.update({ where: { id }, data: { verified: false } })
     authority.refusal = null
-    await markVerified(api.db, api.config, id, 'txt', { nameservers: [], txt: [] })
+    await markVerified(api.db, api.config, id, { method: 'txt', observed: { nameservers: [], txt: [] } })
     await run(id)
     expect((await api.call('GET', '/domains/limited.com')).body).toMatchObject({ ssl: 'ACTIVE' })
   })

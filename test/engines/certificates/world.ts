@@ -1,21 +1,13 @@
 // An API, both nameservers, an edge and an authority, and the certificates engine between them.
 import { X509Certificate } from 'node:crypto'
 import { join } from 'node:path'
-import { createArtifacts } from '../../../src/artifacts.ts'
 import type { RetryTable } from '../../../src/engines/certificates/failures.ts'
 import { createIssuer, type Issuer, type IssuerOptions } from '../../../src/engines/certificates/issuer.ts'
 import { createEdge } from '../../../src/engines/edge/server.ts'
-import { markVerified } from '../../../src/services/domain-states.ts'
+import { createArtifacts } from '../../../src/platform/artifacts.ts'
+import { markVerified } from '../../../src/services/domains/states.ts'
 import { type World as Nameservers, startWorld as startNameservers } from '../nameserver/world.ts'
 import { freePorts, type Pebble, type PebbleOptions, startPebble } from './pebble.ts'
-
-/** Looks again and again until it has come to that. */
-export async function until(check: () => Promise<boolean>, withinMs = 10_000): Promise<void> {
-  for (const endMs = performance.now() + withinMs; !(await check()); ) {
-    if (performance.now() > endMs) throw new Error('it did not come to that')
-    await new Promise((resolve) => setTimeout(resolve, 25))
-  }
-}
 
 // Attempts follow each other as fast as a test can look.
 export const quick: RetryTable = { delaysMs: [50, 100, 200], refusedMs: 3_600_000 }
@@ -71,7 +63,7 @@ export async function startWorld(
     async verified(name, method = 'txt', token = names.token) {
       await names.newDomain(name, token)
       const { id } = await db.domain.findFirstOrThrow({ where: { name } })
-      await markVerified(db, config, id, method, { nameservers: [], txt: [] })
+      await markVerified(db, config, id, { method, observed: { nameservers: [], txt: [] } })
       return id
     },
     async run(domainId, chosen, signal = new AbortController().signal) {

@@ -2,10 +2,11 @@ import { Registry } from 'prom-client'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventTypes } from '../../../src/schemas/events.ts'
-import { append } from '../../../src/services/events.ts'
-import { subscribes } from '../../../src/services/webhooks.ts'
+import { append } from '../../../src/services/events/events.ts'
+import { subscribes } from '../../../src/services/webhooks/webhooks.ts'
+import { until } from '../../helpers/until.ts'
 import { answers } from './receiver.ts'
-import { startWorld, until, type World } from './world.ts'
+import { startWorld, type World } from './world.ts'
 
 let world: World
 const registry = new Registry()
@@ -169,13 +170,13 @@ describe('by hand', () => {
   test('a ping does not wait for a receiver that is only probed', async () => {
     const hook = await world.hook(answers(500))
     await world.emit(hook, 12)
-    const paused = () => world.api.db.webhookLane.findUnique({ where: { webhookId: hook.id } })
+    const paused = () => world.api.db.webhookSending.findUnique({ where: { webhookId: hook.id } })
     await until(async () => (await paused())?.pausedUntil)
     hook.receiver.behave(answers(200))
     await world.api.call('POST', `/webhooks/${hook.id}/ping`, { token: hook.token })
-    await until(() => hook.receiver.received.some((one) => one.event.type === 'webhook.ping'), 3_000)
+    await until(() => hook.receiver.received.some((one) => one.event.type === 'webhook.ping'))
     // It succeeds, so all that waited goes out at once; those that failed have a time of their own.
-    await until(async () => (await world.deliveries(hook)).every(({ attempts }) => attempts >= 1), 3_000)
+    await until(async () => (await world.deliveries(hook)).every(({ attempts }) => attempts >= 1))
   })
 })
 

@@ -1,9 +1,9 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { SubjectAlternativeNameExtension, X509CertificateGenerator } from '@peculiar/x509'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createResolve } from '../../../src/engines/delivery/resolve.ts'
 import { createSender } from '../../../src/engines/delivery/sender.ts'
-import { isPublicAddress } from '../../../src/services/webhook-targets.ts'
+import { createResolve } from '../../../src/platform/checked-lookup.ts'
+import { isPublicAddress } from '../../../src/platform/public-address.ts'
 import { answers, type Receiver, startReceiver } from './receiver.ts'
 
 const message = { body: '{}', headers: { 'content-type': 'application/json' } }

@@ -1,9 +1,9 @@
 // A worker that delivers, in a process of its own that can be killed: `node worker-process.ts <database url> <lease ms>`.
 import { pino } from 'pino'
-import { openDatabase } from '../../../src/db.ts'
-import { startDeliveries } from '../../../src/engines/delivery/start.ts'
-import { listen } from '../../../src/notifications.ts'
-import { createVault } from '../../../src/secrets.ts'
+import { startDeliveries } from '../../../src/engines/delivery/deliveries.ts'
+import { openDatabase } from '../../../src/platform/database.ts'
+import { listen } from '../../../src/platform/notifications.ts'
+import { createVault } from '../../../src/platform/secrets.ts'
 
 const [url = '', leaseMs = ''] = process.argv.slice(2)
 const log = pino({ level: 'silent' })

@@ -1,9 +1,8 @@
 // The API and the delivery engine as production joins them, with receivers on loopback.
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Registry } from 'prom-client'
 import { expect } from 'vitest'
-import { type Deliveries, type DeliveryOptions, startDeliveries } from '../../../src/engines/delivery/start.ts'
-import { append } from '../../../src/services/events.ts'
+import { type Deliveries, type DeliveryOptions, startDeliveries } from '../../../src/engines/delivery/deliveries.ts'
+import { append } from '../../../src/services/events/events.ts'
 import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
 import { type Behaviour, type Receiver, startReceiver } from './receiver.ts'
 
@@ -20,14 +19,6 @@ export type World = {
   delivery(hook: Hook, id: string): Promise<Answer['body']>
   work(options?: DeliveryOptions, registry?: Registry): Deliveries
   stop(): Promise<void>
-}
-
-export async function until(condition: () => unknown | Promise<unknown>, withinMs = 8_000): Promise<void> {
-  const endMs = Date.now() + withinMs
-  while (!(await condition())) {
-    if (Date.now() > endMs) throw new Error(`waited in vain for ${condition}`)
-    await sleep(10)
-  }
 }
 
 export async function startWorld(environment: Record<string, string> = {}): Promise<World> {

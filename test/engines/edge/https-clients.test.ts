@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type BrowserContext, chromium } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createAuthority, serveCertificate } from '../../certificates/authority.ts'
+import { until } from '../../helpers/until.ts'
+import { createAuthority, serveCertificate } from '../../tls/authority.ts'
 import { type HttpsWorld, startHttpsWorld } from './https-world.ts'
-import { until } from './world.ts'
 
 const run = promisify(execFile)
 

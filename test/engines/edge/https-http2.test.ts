@@ -6,12 +6,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createArtifacts } from '../../../src/artifacts.ts'
-import { createServers, type Servers } from '../../../src/engines/edge/servers/servers.ts'
+import { createServers, type Servers } from '../../../src/engines/servers/servers.ts'
+import { createArtifacts } from '../../../src/platform/artifacts.ts'
 import { createSandbox, type Sandbox } from '../../../src/sandbox/sandbox.ts'
-import { changeProject } from '../../../src/services/projects.ts'
+import { changeProject } from '../../../src/services/projects/projects.ts'
+import { closed } from '../../helpers/closed.ts'
+import { until } from '../../helpers/until.ts'
 import { ask, type HttpsWorld, startHttpsWorld } from './https-world.ts'
-import { until } from './world.ts'
 
 const large = randomBytes(3_000_000)
 const faults: unknown[] = []
@@ -54,7 +55,7 @@ beforeAll(async () => {
   await world.ready(id)
   await world.secure('server', 'server.test')
   server = await world.session('server.test')
-  await until(async () => (await ask(server, { ':path': '/' })).status === 200, 10_000)
+  await until(async () => (await ask(server, { ':path': '/' })).status === 200)
 })
 afterAll(async () => {
   await world.stop()
@@ -105,10 +106,10 @@ describe('over HTTP/2', () => {
   test('a visitor who leaves in the middle of a file is nobody’s fault', async () => {
     for (const code of [constants.NGHTTP2_CANCEL, constants.NGHTTP2_INTERNAL_ERROR]) {
       const stream = files.request({ ':path': '/large.bin' })
-      stream.on('error', () => {})
+      const end = closed(stream)
       await once(stream, 'data')
       stream.close(code)
-      await new Promise((resolve) => stream.once('close', resolve))
+      await end
     }
     const gone = await world.session('files.test')
     const stream = gone.request({ ':path': '/large.bin' })
@@ -132,9 +133,9 @@ describe('over HTTP/2', () => {
       ...[endless, orphan, overflow, ...noise].map((x) => Buffer.concat([preface, settings, x])),
     ]) {
       const socket = await world.handshake('files.test', { ca: world.authority.rootPem, ALPNProtocols: ['h2'] })
-      socket.on('error', () => {})
+      const end = closed(socket.resume())
       socket.end(bytes)
-      await new Promise((resolve) => socket.resume().once('close', resolve))
+      await end
     }
     expect(await get('/')).toMatchObject({ status: 200 })
     expect(faults).toEqual([])
@@ -142,7 +143,11 @@ describe('over HTTP/2', () => {
 
   test('the wish to stay with HTTPS is told too', async () => {
     const settings = { hsts: true }
-    await changeProject(world.db, world.config, world.actor, 'files', { settings }, () => {})
+    await changeProject(world.db, world.urls, world.actor, {
+      key: 'files',
+      input: { settings },
+      precondition: () => {},
+    })
     await until(async () => (await get('/')).headers['strict-transport-security'] === 'max-age=31536000')
     expect((await get('/nope')).headers['strict-transport-security']).toBe('max-age=31536000')
   })
@@ -207,7 +212,7 @@ describe('a server behind HTTP/2', () => {
 
   test('that dies is a 502', async () => {
     expect(await ask(server, { ':path': '/crash' })).toMatchObject({ status: 502 })
-    await until(async () => (await ask(server, { ':path': '/' })).status === 200, 10_000)
+    await until(async () => (await ask(server, { ':path': '/' })).status === 200)
     expect(faults).toEqual([])
   })
 })

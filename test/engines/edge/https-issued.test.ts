@@ -4,8 +4,8 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createIssuer, type Issuer } from '../../../src/engines/certificates/issuer.ts'
 import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
+import { until } from '../../helpers/until.ts'
 import { type HttpsWorld, startHttpsWorld } from './https-world.ts'
-import { until } from './world.ts'
 
 let world: HttpsWorld
 let issuer: Issuer
@@ -38,13 +38,13 @@ const isTrusted = (host: string) =>
 
 test('a verified domain is served over HTTPS with nobody’s help, and HTTP leads there from then on', async () => {
   await world.attach('hello', 'hello.test')
-  await until(() => isTrusted('hello.test'), 10_000)
+  await until(() => isTrusted('hello.test'))
   const { status, headers } = await world.get('hello.test', '/')
   expect([status, headers.location]).toEqual([308, `https://hello.test:${world.httpsPort}/`])
 })
 
 test('so are the hosts of projects and deployments, the new ones too', async () => {
-  await until(() => isTrusted('hello.localhost'), 10_000)
+  await until(() => isTrusted('hello.localhost'))
   const { host } = await world.deploy('hello', { 'index.html': 'preview' })
-  await until(() => isTrusted(host), 10_000)
+  await until(() => isTrusted(host))
 })

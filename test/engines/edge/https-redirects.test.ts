@@ -3,13 +3,14 @@ import { connect as connectHttp2 } from 'node:http2'
 import { type AddressInfo, connect as connectTcp, createServer as createTcpServer } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { pino } from 'pino'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Config } from '../../../src/config.ts'
 import { createEdge } from '../../../src/engines/edge/server.ts'
-import { changeProject } from '../../../src/services/projects.ts'
-import { serveCertificate, storeCertificate } from '../../certificates/authority.ts'
+import { changeProject } from '../../../src/services/projects/projects.ts'
+import { closed } from '../../helpers/closed.ts'
+import { until } from '../../helpers/until.ts'
+import { serveCertificate, storeCertificate } from '../../tls/authority.ts'
 import { type HttpsWorld, startHttpsWorld } from './https-world.ts'
-import { until } from './world.ts'
 
 let world: HttpsWorld
 beforeAll(async () => {
@@ -75,7 +76,11 @@ test('browsers are told to stay with HTTPS where the project wants it: at its do
   const header = async (host: string) => (await world.fetch(host, '/')).headers['strict-transport-security']
   expect(await header('shop.test')).toBeUndefined()
   const change = (hsts: boolean) =>
-    changeProject(world.db, world.config, world.actor, 'shop', { settings: { hsts } }, () => {})
+    changeProject(world.db, world.urls, world.actor, {
+      key: 'shop',
+      input: { settings: { hsts } },
+      precondition: () => {},
+    })
   await change(true)
   await until(async () => (await header('shop.test')) === 'max-age=31536000')
   expect(await header('www.shop.test')).toBe('max-age=31536000')
@@ -130,7 +135,7 @@ describe('another edge on the same database', () => {
         socket.write(bytes)
         expect(String((await once(socket, 'data'))[0])).toMatch(/^HTTP\/1.1 20/)
       }
-      ends.push(once(socket.resume(), 'close'))
+      ends.push(closed(socket.resume()))
     }
     const session = connectHttp2(`https://shop.test:${httpsPort}`, {
       createConnection: () =>
@@ -138,10 +143,14 @@ describe('another edge on the same database', () => {
     })
     const stream = session.request({ ':path': '/' })
     await once(stream.resume(), 'end')
-    ends.push(once(session, 'close'))
-    const startedMs = performance.now()
-    await Promise.all([edge.close(), ...ends])
-    expect(performance.now() - startedMs).toBeLessThan(2_000)
+    ends.push(closed(session))
+    // The time that answers under way get would end them too, so it does not pass.
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      await Promise.all([edge.close(), ...ends])
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   test('that finds one of its ports taken leaves the other one closed', async () => {

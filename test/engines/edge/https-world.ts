@@ -8,9 +8,10 @@ import {
 import { request } from 'node:https'
 import { type ConnectionOptions, connect, createSecureContext, type TLSSocket } from 'node:tls'
 import type { EdgeOptions } from '../../../src/engines/edge/server.ts'
-import { createVault, type Vault } from '../../../src/secrets.ts'
-import { type Authority, createAuthority, type Issued, serveCertificate } from '../../certificates/authority.ts'
-import { type Answer, startWorld, until, type World } from './world.ts'
+import { createVault, type Vault } from '../../../src/platform/secrets.ts'
+import { until } from '../../helpers/until.ts'
+import { type Authority, createAuthority, type Issued, serveCertificate } from '../../tls/authority.ts'
+import { type Answer, startWorld, type World } from './world.ts'
 
 export type HttpsWorld = World & {
   vault: Vault
@@ -66,7 +67,7 @@ export async function startHttpsWorld(options: Partial<EdgeOptions> = {}): Promi
       await world.attach(project, domain)
       const issued = await authority.issue(names)
       await serveCertificate(db, vault, domain, issued)
-      await until(async () => (await serialAt(domain.replace('*', 'any'))) === serialOf(issued), 5_000)
+      await until(async () => (await serialAt(domain.replace('*', 'any'))) === serialOf(issued))
       return issued
     },
     fetch: (host, path, { servername = host, method = 'GET', headers = {} } = {}) =>

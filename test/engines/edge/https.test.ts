@@ -1,11 +1,11 @@
-import { once } from 'node:events'
 import { connect as connectTcp } from 'node:net'
 import type { ConnectionOptions, TLSSocket } from 'node:tls'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { type Issued, serveCertificate, storeCertificate } from '../../certificates/authority.ts'
+import { closed } from '../../helpers/closed.ts'
+import { until } from '../../helpers/until.ts'
+import { type Issued, serveCertificate, storeCertificate } from '../../tls/authority.ts'
 import { type HttpsWorld, serialOf, startHttpsWorld } from './https-world.ts'
-import { until } from './world.ts'
 
 let world: HttpsWorld
 beforeAll(async () => {
@@ -18,8 +18,8 @@ beforeAll(async () => {
 afterAll(() => world.stop())
 
 const namesShown = (socket: TLSSocket) => socket.getPeerCertificate().subjectaltname
-const shows = (servername: string, issued: Issued, withinMs?: number) =>
-  until(async () => (await world.serialAt(servername)) === serialOf(issued), withinMs)
+const shows = (servername: string, issued: Issued) =>
+  until(async () => (await world.serialAt(servername)) === serialOf(issued))
 const refusal = (servername: string, options?: ConnectionOptions) =>
   world.handshake(servername, options).then(
     (socket) => {
@@ -75,10 +75,10 @@ describe('a client', () => {
   test('who breaks a handshake off, or talks nonsense or plain HTTP, harms nobody', async () => {
     for (const bytes of ['GET / HTTP/1.1\r\nHost: shop.test\r\n\r\n', '\x16\x03\x01\x02\x00\x01', '\0'.repeat(500)]) {
       const socket = connectTcp(world.httpsPort, '127.0.0.1')
-      socket.on('error', () => {})
+      const end = closed(socket.resume())
       socket.write(bytes, 'latin1')
       if (bytes.startsWith('\x16')) socket.resetAndDestroy()
-      else await once(socket.resume(), 'close')
+      await end
     }
     expect((await world.fetch('shop.test', '/')).status).toBe(200)
   })
@@ -99,7 +99,7 @@ describe('a certificate', () => {
     const issued = await world.authority.issue(['renew.test'])
     await serveCertificate(world.db, world.vault, 'renew.test', issued)
     // By its notification: the next comparison with the database is minutes away.
-    await shows('renew.test', issued, 15_000)
+    await shows('renew.test', issued)
     before.write('GET / HTTP/1.1\r\nHost: renew.test\r\nConnection: close\r\n\r\n')
     expect(Buffer.concat(await before.toArray()).toString()).toMatch(/^HTTP\/1.1 200 OK.*renewed$/s)
   })
@@ -168,7 +168,7 @@ test('while PostgreSQL is away everything known is served, and a certificate tha
   await admin.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1`, [name])
   expect((await world.fetch('away.test', '/')).text).toBe('away')
   await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`)
-  await until(() => serveCertificate(world.db, world.vault, 'away.test', issued).catch(() => null), 5_000)
-  await shows('away.test', issued, 5_000)
+  await until(() => serveCertificate(world.db, world.vault, 'away.test', issued).catch(() => null))
+  await shows('away.test', issued)
   await admin.end()
 })

@@ -1,7 +1,10 @@
+import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import fc from 'fast-check'
+import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readPlainRequest } from '../../../src/engines/edge/plain-request.ts'
+import { closed } from '../../helpers/closed.ts'
 import { startWorld, type World } from './world.ts'
 
 let world: World
@@ -29,42 +32,37 @@ afterAll(() => world.stop())
 
 const last = 'GET /a.txt HTTP/1.1\r\nHost: plain.localhost\r\nConnection: close\r\n\r\n'
 
-/** Everything that comes for these pieces, each sent when the one before was answered or has been let lie. */
-async function conversation(pieces: string[], quietMs = 40): Promise<string> {
+/** Everything that comes for these pieces, each sent when the one before was answered. */
+async function conversation(pieces: string[], first = ''): Promise<string> {
   const socket = connect({ port: world.port, host: '127.0.0.1', noDelay: true })
   let text = ''
   socket.setEncoding('latin1').on('data', (chunk) => {
     text += chunk
   })
   const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()).on('error', () => resolve()))
+  if (first !== '') {
+    socket.write(first, 'latin1')
+    // Nobody answers it, and nothing tells that it was read; together with the rest it gets the same answer.
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
   for (const piece of pieces) {
     if (socket.destroyed || socket.writableEnded) break
     socket.write(piece, 'latin1')
-    await Promise.race([answered(socket, quietMs), closed])
+    await Promise.race([answered(socket), closed])
   }
   await closed
   return text.replace(/^Date: .*$/gm, 'Date: now')
 }
 
-function answered(socket: Socket, quietMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer)
-      socket.off('data', done)
-      // The rest of the same answer is on its way.
-      setTimeout(resolve, 5)
-    }
-    const timer = setTimeout(done, quietMs)
-    socket.once('data', done)
-  })
+async function answered(socket: Socket): Promise<void> {
+  await new Promise((resolve) => socket.once('data', resolve))
+  // The rest of the same answer is on its way; if it comes later, the next piece is only sent sooner.
+  await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
 /** The same request in one piece and torn apart after its first letter, which leaves it to Node's parser. */
 async function both(request: string): Promise<[string, string]> {
-  return Promise.all([
-    conversation([request, last]),
-    conversation([request.slice(0, 1), request.slice(1), last], 10 /* for the piece that nobody answers */),
-  ])
+  return Promise.all([conversation([request, last]), conversation([request.slice(1), last], request.slice(0, 1))])
 }
 
 const get = (path: string, ...headers: string[]) =>
@@ -180,7 +178,7 @@ test('a client that asks and does not read is held back, and gets every answer w
     text += chunk
   })
   socket.resume()
-  await new Promise((resolve) => socket.once('close', resolve))
+  await closed(socket)
   expect(text.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(count + 1)
 })
 
@@ -190,7 +188,32 @@ test('an edge that stops does not wait for connections on which nothing is under
   await other.get('a.localhost', '/')
   const socket = connect(other.port, '127.0.0.1', () => socket.write(get('/').replace('plain', 'a')))
   await new Promise((resolve) => socket.once('data', resolve))
-  const ended = new Promise((resolve) => socket.once('close', resolve))
+  const ended = closed(socket)
   await other.stop()
   await ended
+})
+
+test('the level of the log does not change who answers: at debug, the same requests are plain, with a line each', async () => {
+  const lines: { path: string; status: number; plain?: true }[] = []
+  const log = pino({ level: 'debug' }, { write: (line) => lines.push(JSON.parse(line)) })
+  const debugged = await startWorld({ log })
+  try {
+    await debugged.site('plain', { 'a.txt': 'a' })
+    const { headers } = await debugged.get('plain.localhost', '/a.txt')
+    // On connections of their own: one that Node has got stays with Node.
+    for (const extra of ['', `If-None-Match: ${headers.etag}\r\n`]) {
+      const socket = connect({ port: debugged.port, host: '127.0.0.1' })
+      socket.write(`GET /a.txt?secret HTTP/1.1\r\nHost: plain.localhost\r\n${extra}\r\n`)
+      await once(socket, 'data')
+      socket.destroy()
+    }
+    const requests = lines.filter(({ path }) => path !== undefined)
+    // The first one loads the file; what is in memory is answered on the socket.
+    expect(requests.slice(1)).toMatchObject([
+      { path: '/a.txt', status: 200, plain: true },
+      { path: '/a.txt', status: 304, plain: true },
+    ])
+  } finally {
+    await debugged.stop()
+  }
 })

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import type { Manifest } from '../../../src/artifacts.ts'
 import { parseRedirects } from '../../../src/engines/edge/redirects.ts'
 import { resolve } from '../../../src/engines/edge/resolve.ts'
 import { buildSite } from '../../../src/engines/edge/sites.ts'
+import type { Manifest } from '../../../src/platform/artifacts.ts'
 
 function siteOf(paths: string[], settings: Partial<Manifest> = {}, redirects = '') {
   const files = Object.fromEntries(paths.map((path) => [path, { hash: path.padEnd(64, '0'), size: 1 }]))
   const manifest: Manifest = { version: 1, kind: 'static', files, spaFallback: false, cleanUrls: true, ...settings }
-  const site = buildSite('dpl_1', manifest, parseRedirects(redirects).rules, [])
+  const site = buildSite('dpl_1', manifest, { redirects: parseRedirects(redirects).rules, headers: [] })
   /** `about.html`, `404 404.html`, `308 /about`, or nothing. */
   return (path: string, query = '') => {
     const found = resolve(site, path, query)

@@ -1,8 +1,10 @@
+import pg from 'pg'
 import { pino } from 'pino'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { createSnapshot, type Snapshot } from '../../../src/engines/edge/snapshot.ts'
 import { createTakeovers } from '../../../src/engines/edge/takeovers.ts'
-import { startWorld, until, type World } from './world.ts'
+import { until } from '../../helpers/until.ts'
+import { startWorld, type World } from './world.ts'
 
 let world: World
 let snapshot: Snapshot | undefined
@@ -28,23 +30,33 @@ afterAll(async () => {
   await world.stop()
 })
 
-test('10,000 deployments and 10,000 domains are loaded quickly, held in little memory and found at once', async () => {
+const processorMs = (since?: NodeJS.CpuUsage) => {
+  const { user, system } = process.cpuUsage(since)
+  return (user + system) / 1000
+}
+
+test('10,000 deployments and 10,000 domains are loaded by a few queries, held in little memory and found at once', async () => {
   globalThis.gc?.()
   const before = process.memoryUsage().heapUsed
-  const startedMs = performance.now()
+  const queries = vi.spyOn(pg.Pool.prototype, 'query')
+  const loading = process.cpuUsage()
   const log = pino({ level: 'silent' })
-  snapshot = await createSnapshot(world.db, world.notifications, 'localhost', log, createTakeovers(undefined, log))
-  expect(performance.now() - startedMs).toBeLessThan(2_000)
+  const { db, notifications } = world
+  const takeovers = createTakeovers(undefined, log)
+  snapshot = await createSnapshot({ db, notifications, edgeDomain: 'localhost', log, takeovers })
+  const loadMs = processorMs(loading)
+  expect(queries.mock.calls.length).toBeLessThan(10)
+  queries.mockRestore()
   expect(snapshot.size).toBe(22_000)
   expect(process.memoryUsage().heapUsed - before).toBeLessThan(60 << 20)
-  const findMs = performance.now()
-  for (let i = 1; i <= 10_000; i++) {
-    expect.soft(snapshot.find(`d${i}.test`)?.target?.deploymentId).toBe(`dpl_${((i - 1) % 2000) + 1}`)
-  }
-  expect(performance.now() - findMs).toBeLessThan(2_000)
+  const finding = process.cpuUsage()
+  const found = Array.from({ length: 10_000 }, (_, i) => snapshot!.find(`d${i + 1}.test`)?.target?.deploymentId)
+  // To find each costs less than to read each once; to look through all of them for each would cost a thousand times more.
+  expect(processorMs(finding)).toBeLessThan(loadMs)
+  expect(found).toEqual(Array.from({ length: 10_000 }, (_, i) => `dpl_${(i % 2000) + 1}`))
 })
 
-test('a change among them is seen within a second all the same', async () => {
+test('a change among them is seen all the same, by its notification', async () => {
   await world.newProject('fresh')
   const { host } = await world.deploy('fresh', { 'index.html': 'x' }, { production: true })
   await until(() => snapshot!.find('fresh.localhost')?.target && snapshot!.find(host))

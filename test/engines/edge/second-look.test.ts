@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createSecondLook } from '../../../src/engines/edge/second-look.ts'
-import type { Servers } from '../../../src/engines/edge/servers/servers.ts'
+import type { Servers } from '../../../src/engines/servers/servers.ts'
 import { startWorld, type World } from './world.ts'
 
 describe('a second look', () => {

@@ -4,7 +4,8 @@ import { rm } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startWorld, until, type World } from './world.ts'
+import { until } from '../../helpers/until.ts'
+import { startWorld, type World } from './world.ts'
 
 const page = `<h1>hello</h1>${'<p>text</p>'.repeat(500)}`
 const large = randomBytes(700_000)

@@ -1,10 +1,11 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { deleteDeployment, promoteDeployment } from '../../../src/services/deployments.ts'
-import { markUnverified, recordCheck } from '../../../src/services/domain-states.ts'
-import { deleteDomain } from '../../../src/services/domains.ts'
-import { deleteProject } from '../../../src/services/projects.ts'
-import { startWorld, until, type World } from './world.ts'
+import { deleteDeployment, promoteDeployment } from '../../../src/services/deployments/deployments.ts'
+import { deleteDomain } from '../../../src/services/domains/domains.ts'
+import { markUnverified, recordCheck } from '../../../src/services/domains/states.ts'
+import { deleteProject } from '../../../src/services/projects/projects.ts'
+import { until } from '../../helpers/until.ts'
+import { startWorld, type World } from './world.ts'
 
 let world: World
 beforeAll(async () => {
@@ -16,7 +17,7 @@ const text = async (host: string, path = '/') => {
   const answer = await world.get(host, path)
   return answer.status === 200 ? answer.text : String(answer.status)
 }
-const promote = (id: string) => promoteDeployment(world.db, world.config, world.actor, id)
+const promote = (id: string) => promoteDeployment(world.db, world.urls, world.actor, id)
 const shows = (host: string, expected: string) => until(async () => (await text(host)) === expected)
 
 describe('a deployment', () => {
@@ -27,7 +28,7 @@ describe('a deployment', () => {
     await world.ready(first.id)
     await shows(first.host, 'first')
     expect(await text('one.localhost')).toBe('404')
-    await deleteDeployment(world.db, world.config, world.actor, first.id, () => {})
+    await deleteDeployment(world.db, world.urls, world.actor, { id: first.id, precondition: () => {} })
     await shows(first.host, '404')
   })
 
@@ -61,10 +62,8 @@ describe('production', () => {
     }
     const next = await world.deploy('shop', { 'index.html': 'v2' }, { production: true, ready: false })
     const watching = watch('v2')
-    const startedMs = performance.now()
     await world.ready(next.id)
     await watching
-    expect(performance.now() - startedMs).toBeLessThan(1_000)
     const old = await world.db.deployment.findFirstOrThrow({
       where: { project: { name: 'shop' } },
       orderBy: { id: 'asc' },
@@ -99,8 +98,10 @@ describe('production', () => {
     }
     const visitors = Array.from({ length: 8 }, visit)
     for (let i = 0; i < 20; i++) {
-      await promote(i % 2 === 0 ? b.id : a.id)
-      await new Promise((resolve) => setTimeout(resolve, 20))
+      const version = i % 2 === 0 ? 'b' : 'a'
+      const before = seen[version]
+      await promote(version === 'b' ? b.id : a.id)
+      await until(() => seen[version] > before + 5)
     }
     done = true
     await Promise.all(visitors)
@@ -117,7 +118,7 @@ describe('a domain', () => {
     expect(await text('www.own.test')).toBe('mine')
     expect(await text('other.own.test')).toBe('404')
     expect(await text('www.own.localhost')).toBe('404')
-    await deleteDomain(world.db, world.config, world.actor, 'own.test', () => {})
+    await deleteDomain(world.db, world.config, world.actor, { path: 'own.test', precondition: () => {} })
     await shows('own.test', '404')
     expect(await text('www.own.test')).toBe('404')
   })
@@ -131,7 +132,7 @@ describe('a domain', () => {
     // Misses of one day count as one; the first two were on other days.
     await world.db.domain.update({ where: { id }, data: { misses: 2 } })
     await recordCheck(world.db, id, check)
-    await markUnverified(world.db, world.config, id, check.observed, 'gone')
+    await markUnverified(world.db, world.config, id, { observed: check.observed, reason: 'gone' })
     await shows('lost.test', '404')
     expect(await text('lost.localhost')).toBe('mine')
   })
@@ -156,7 +157,7 @@ describe('a domain', () => {
     await world.site('to', { 'index.html': 'to' })
     await world.attach('from', 'moving.test')
     await shows('moving.test', 'from')
-    await deleteDomain(world.db, world.config, world.actor, 'moving.test', () => {})
+    await deleteDomain(world.db, world.config, world.actor, { path: 'moving.test', precondition: () => {} })
     await world.attach('to', 'moving.test')
     await shows('moving.test', 'to')
   })
@@ -167,7 +168,7 @@ test('a deleted project takes all its hosts along', async () => {
   const preview = await world.deploy('short', { 'index.html': 'y' })
   await shows(preview.host, 'y')
   const size = world.edge.snapshot!.size
-  await deleteProject(world.db, world.config, world.actor, 'short', () => {})
+  await deleteProject(world.db, world.urls, world.actor, { key: 'short', precondition: () => {} })
   await shows(host, '404')
   await shows(preview.host, '404')
   expect(world.edge.snapshot!.size).toBe(size - 3)
@@ -201,7 +202,7 @@ test('while PostgreSQL is away everything known is served, and what was missed c
   expect(await text(next.host, '/never-asked.txt')).toBe('from disk')
   await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`)
   await admin.end()
-  await until(async () => (await text(host)) === 'v2', 5_000)
+  await until(async () => (await text(host)) === 'v2')
   const last = await world.deploy('calm', { 'index.html': 'v4' }, { production: true })
   await shows(host, 'v4')
   expect(await text(last.host)).toBe('v4')

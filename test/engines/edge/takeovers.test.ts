@@ -1,9 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import type { Host } from '../../../src/engines/edge/hosts.ts'
 import { createTakeovers, type Takeovers } from '../../../src/engines/edge/takeovers.ts'
-import { until } from './world.ts'
+import type { Host } from '../../../src/engines/edge/targets.ts'
+import { until } from '../../helpers/until.ts'
 
 const target = (deploymentId: string) => ({ deploymentId, projectId: 'prj' })
 

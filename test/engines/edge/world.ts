@@ -6,19 +6,21 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import type { Actor } from '../../../src/actor.ts'
-import { type Artifacts, createArtifacts, type Manifest } from '../../../src/artifacts.ts'
 import { type Config, loadConfig } from '../../../src/config.ts'
-import { closeDatabase, type Database, openDatabase } from '../../../src/db.ts'
 import { createEdge, type Edge, type EdgeOptions } from '../../../src/engines/edge/server.ts'
-import { listen, type Notifications } from '../../../src/notifications.ts'
-import { createAccount } from '../../../src/services/accounts.ts'
-import { finishDeployment } from '../../../src/services/deployment-states.ts'
-import { createDeployment } from '../../../src/services/deployments.ts'
-import { markVerified } from '../../../src/services/domain-states.ts'
-import { createDomain } from '../../../src/services/domains.ts'
-import { createProject, findProject } from '../../../src/services/projects.ts'
+import { type Artifacts, createArtifacts, type Manifest } from '../../../src/platform/artifacts.ts'
+import { closeDatabase, type Database, openDatabase } from '../../../src/platform/database.ts'
+import { listen, type Notifications } from '../../../src/platform/notifications.ts'
+import { createUrls, type Urls } from '../../../src/platform/urls.ts'
+import { createAccount } from '../../../src/services/accounts/accounts.ts'
+import { createDeployment } from '../../../src/services/deployments/deployments.ts'
+import { finishDeployment } from '../../../src/services/deployments/states.ts'
+import { createDomain } from '../../../src/services/domains/domains.ts'
+import { markVerified } from '../../../src/services/domains/states.ts'
+import { createProject, findProject } from '../../../src/services/projects/projects.ts'
+import type { Actor } from '../../../src/services/tokens/actor.ts'
 import { createDatabase } from '../../helpers/database.ts'
+import { until } from '../../helpers/until.ts'
 
 export type Answer = { status: number; headers: IncomingHttpHeaders; body: Buffer; text: string }
 export type Files = Record<string, string | Buffer>
@@ -31,6 +33,7 @@ export type World = {
   httpsPort: number
   db: Database
   config: Config
+  urls: Urls
   actor: Actor
   artifacts: Artifacts
   notifications: Notifications
@@ -61,6 +64,7 @@ export async function startWorld(options: Partial<EdgeOptions> = {}): Promise<Wo
     EDGE_HTTP_PORT: '0',
     EDGE_HTTPS_PORT: '0',
   })
+  const urls = createUrls(config)
   const log = pino({ level: 'silent' })
   const db = openDatabase(database.url, 10)
   const notifications = await listen(database.url, log)
@@ -93,21 +97,33 @@ export async function startWorld(options: Partial<EdgeOptions> = {}): Promise<Wo
     httpsPort: httpsPort ?? 0,
     db,
     config,
+    urls,
     actor,
     artifacts,
     notifications,
     databaseUrl: database.url,
-    newProject: async (name) => (await createProject(db, config, actor, { name, repo: `test/${name}` })).name,
+    async newProject(name) {
+      const { region } = config
+      await createProject(db, urls, actor, { region, input: { name, repo: `test/${name}` } })
+      return name
+    },
     async deploy(name, files, { production = false, ready = true, ...settings } = {}) {
       const project = await findProject(db, actor, name)
-      const plan = { project, ref: 'main', commit: 'c'.repeat(40), production, source: 'api' as const }
-      const made = await createDeployment(db, config, actor, plan)
+      const plan = {
+        project,
+        ref: 'main',
+        commit: 'c'.repeat(40),
+        production,
+        region: config.region,
+        source: 'api' as const,
+      }
+      const made = await createDeployment(db, urls, actor, plan)
       await publish(made.id, files, settings)
       if (ready) await world.ready(made.id)
       return { id: made.id, host: new URL(made.url).hostname }
     },
     async ready(id) {
-      await finishDeployment(db, config, id, 'system', { to: 'READY' })
+      await finishDeployment(db, urls, id, { to: 'READY', by: 'system' })
     },
     async site(name, files, settings = {}) {
       await world.newProject(name)
@@ -119,7 +135,7 @@ export async function startWorld(options: Partial<EdgeOptions> = {}): Promise<Wo
     async attach(project, name) {
       await createDomain(db, config, actor, { project, name })
       const { id } = await db.domain.findFirstOrThrow({ where: { name } })
-      await markVerified(db, config, id, 'txt', { nameservers: [], txt: [] })
+      await markVerified(db, config, id, { method: 'txt', observed: { nameservers: [], txt: [] } })
       return id
     },
     get: (host, path, headers = {}, method = 'GET') =>
@@ -146,7 +162,7 @@ export async function startWorld(options: Partial<EdgeOptions> = {}): Promise<Wo
         })
         socket.on('error', reject)
         socket.on('close', () => resolve(text))
-        socket.setTimeout(5_000, () => socket.destroy(new Error('the edge kept the connection open')))
+        socket.setTimeout(30_000, () => socket.destroy(new Error('the edge kept the connection open')))
       }),
     async stop() {
       agent.destroy()
@@ -158,15 +174,4 @@ export async function startWorld(options: Partial<EdgeOptions> = {}): Promise<Wo
     },
   }
   return world
-}
-
-/** Looks again and again until something is there, for a second at most: what the edge promises. */
-export async function until<T>(look: () => T | Promise<T>, withinMs = 1_000): Promise<NonNullable<T>> {
-  const endMs = performance.now() + withinMs
-  for (;;) {
-    const found = await look()
-    if (found) return found
-    if (performance.now() > endMs) throw new Error(`not within ${withinMs} ms`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
 }

@@ -1,19 +1,19 @@
 // What certificate authorities ask the nameservers for, and the platform's own zones: neither is in a customer's records.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { loadConfig } from '../../../src/config.ts'
-import { rows, sql } from '../../../src/db.ts'
+import { textName } from '../../../src/dns/packet/wire-names.ts'
 import { differenceOf } from '../../../src/engines/nameserver/transfer/records.ts'
-import { textName } from '../../../src/engines/nameserver/wire.ts'
-import { platformZones } from '../../../src/services/platform-zones.ts'
-import { nowhere, row, startOffline } from '../transfer/offline.ts'
+import { platformZones } from '../../../src/services/dns/platform-zones.ts'
+import { until } from '../../helpers/until.ts'
 import { addressesIn, askUdp } from './packets.ts'
-import { startWorld, until, type World } from './world.ts'
+import { nowhere, row, startOffline } from './transfer/offline.ts'
+import { startWorld, type World } from './world.ts'
 
 let world: World
 beforeAll(async () => {
   world = await startWorld({}, { NAMESERVERS: 'ns1.berth.example,ns2.dns.berth.example' })
   await world.newDomain('shop.com')
-  await rows(world.db, sql`INSERT INTO acme_order (subject, directory) VALUES ('order', 'https://ca.test')`)
+  await world.db.acmeOrder.create({ data: { subject: 'order', directory: 'https://ca.test' } })
 })
 afterAll(() => world.stop())
 
@@ -27,14 +27,13 @@ const everywhere = (name: string, wanted: string[]) =>
 
 /** As whoever orders a certificate does it: the row and the serial in one statement. */
 async function challenge(table: 'domain' | 'platform_zone', zone: string, name: string, value: string): Promise<void> {
-  const grown = table === 'domain' ? sql`UPDATE domain` : sql`UPDATE platform_zone`
-  await rows(
-    world.db,
-    sql`WITH made AS (
-          INSERT INTO acme_challenge (id, subject, type, name, zone, token, value)
-          VALUES (${`${name} ${value}`}, 'order', 'dns-01', ${name}, ${zone}, 'token', ${value}))
-        ${grown} SET serial = serial + 1 WHERE name = ${zone} RETURNING name`,
-  )
+  const data = { id: `${name} ${value}`, subject: 'order', type: 'dns-01', name, zone, token: 'token', value }
+  const grown = { where: { name: zone }, data: { serial: { increment: 1 } } }
+  const { db } = world
+  await db.$transaction([
+    db.acmeChallenge.create({ data }),
+    table === 'domain' ? db.domain.updateMany(grown) : db.platformZone.updateMany(grown),
+  ])
 }
 
 describe('a challenge', () => {
@@ -46,8 +45,8 @@ describe('a challenge', () => {
     await challenge('domain', 'shop.com', 'a.b.shop.com', 'three')
     await everywhere('_acme-challenge.a.b.shop.com', ['three'])
     await everywhere('_acme-challenge.shop.com', ['one', 'two'])
-    await rows(world.db, sql`DELETE FROM acme_challenge WHERE value = 'one' RETURNING id`)
-    await rows(world.db, sql`UPDATE domain SET serial = serial + 1 WHERE name = 'shop.com' RETURNING id`)
+    await world.db.acmeChallenge.deleteMany({ where: { value: 'one' } })
+    await world.db.domain.updateMany({ where: { name: 'shop.com' }, data: { serial: { increment: 1 } } })
     await everywhere('_acme-challenge.shop.com', ['two'])
   })
 
@@ -108,10 +107,8 @@ describe('the domain of the deployments', () => {
 
   test('is the platform’s, even where a domain of that name was attached before', async () => {
     await world.newDomain('claim.com')
-    await rows(
-      world.db,
-      sql`UPDATE domain SET name = 'berth.example', serial = 9, verified = true WHERE name = 'claim.com' RETURNING id`,
-    )
+    const taken = { name: 'berth.example', serial: 9, verified: true }
+    await world.db.domain.updateMany({ where: { name: 'claim.com' }, data: taken })
     await world.newDomain('later.com')
     await until(async () => (await ask('later.com', 'SOA')).answer.length === 1)
     expect(world.nameserver.snapshot!.table.get('berth.example')!.id).toBe('platform berth.example')

@@ -1,8 +1,9 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { createNameserver } from '../../../src/engines/nameserver/server.ts'
+import { until } from '../../helpers/until.ts'
 import { addressesIn, askTcp, askUdp } from './packets.ts'
-import { startWorld, until, type World } from './world.ts'
+import { startWorld, type World } from './world.ts'
 
 let world: World
 beforeAll(async () => {
@@ -21,31 +22,28 @@ const everywhere = async (name: string, address: string | undefined) =>
   (await addresses(name)).every((found) => found[0] === address)
 
 describe('a change', () => {
-  test('is answered by both listeners, over UDP and TCP, within a second', async () => {
+  // Its notification alone brings it: the next comparison with the database is minutes away, and nobody waits so long.
+  test('is answered by both listeners, over UDP and TCP, as soon as it is told', async () => {
     expect((await askUdp(world.ports[0]!, 'www.change.com', 'A')).rcode).toBe('REFUSED')
     await world.newDomain('change.com')
-    await until(() => everywhere('www.change.com', '192.0.2.80'), 1_000)
+    await until(() => everywhere('www.change.com', '192.0.2.80'))
     const made = await world.record('change.com', 'A', 'www', '192.0.2.1')
-    await until(() => everywhere('www.change.com', '192.0.2.1'), 1_000)
+    await until(() => everywhere('www.change.com', '192.0.2.1'))
     const path = `/dns/change.com/records/${made.body.id}`
     await world.call('PATCH', path, { body: { value: '192.0.2.2' } })
-    await until(() => everywhere('www.change.com', '192.0.2.2'), 1_000)
+    await until(() => everywhere('www.change.com', '192.0.2.2'))
     await world.call('DELETE', path)
-    await until(() => everywhere('www.change.com', '192.0.2.80'), 1_000)
+    await until(() => everywhere('www.change.com', '192.0.2.80'))
     await world.call('DELETE', '/domains/change.com')
-    await until(async () => (await askUdp(world.ports[1]!, 'change.com', 'SOA')).rcode === 'REFUSED', 1_000)
+    await until(async () => (await askUdp(world.ports[1]!, 'change.com', 'SOA')).rcode === 'REFUSED')
   })
 
-  test('is answered within tens of milliseconds, one after the other', async () => {
+  test('is answered again and again, one after the other', async () => {
     await world.newDomain('quick.com')
-    const tookMs: number[] = []
     for (let index = 1; index <= 30; index++) {
       await world.record('quick.com', 'A', `n${index}`, `192.0.2.${index}`)
-      tookMs.push(await until(() => everywhere(`n${index}.quick.com`, `192.0.2.${index}`)))
+      await until(() => everywhere(`n${index}.quick.com`, `192.0.2.${index}`))
     }
-    tookMs.sort((one, other) => one - other)
-    expect(tookMs[15]).toBeLessThan(50)
-    expect(tookMs[29]).toBeLessThan(500)
   })
 
   test('shows in the serial that the zone’s status reads from the nameservers’ answers', async () => {
@@ -55,7 +53,7 @@ describe('a change', () => {
     await until(async () => {
       const answers = await Promise.all(world.ports.map((port) => askUdp(port, 'serial.com', 'SOA')))
       return answers.every(({ answer }) => answer[0]!.data.subarray(-20).readUInt32BE(0) === body.serial)
-    }, 1_000)
+    })
   })
 
   test('during a load of others is not lost', async () => {
@@ -65,7 +63,7 @@ describe('a change', () => {
     await until(async () =>
       (await Promise.all(names.map((n, i) => everywhere(`${n}.busy.com`, `192.0.2.${i}`)))).every(Boolean),
     )
-    expect(world.nameserver.snapshot!.ageSeconds()).toBe(0)
+    await until(() => world.nameserver.snapshot!.ageSeconds() === 0)
   })
 })
 
@@ -82,9 +80,9 @@ describe('claims to one name', () => {
     expect(await everywhere('claimed.com', '192.0.2.1')).toBe(true)
     await world.db.$executeRaw`UPDATE domain SET verified = true
       WHERE name = 'claimed.com' AND account_id = ${other.accountId}`
-    await until(() => everywhere('claimed.com', '192.0.2.2'), 1_000)
+    await until(() => everywhere('claimed.com', '192.0.2.2'))
     await world.call('DELETE', '/domains/claimed.com', { token: other.token })
-    await until(() => everywhere('claimed.com', '192.0.2.1'), 1_000)
+    await until(() => everywhere('claimed.com', '192.0.2.1'))
   })
 
   test('a wildcard domain has no zone of its own', async () => {
@@ -139,7 +137,7 @@ describe('while the database is away', () => {
     expect((await askUdp(world.ports[0]!, 'never-asked.outage.com', 'A')).rcode).toBe('NXDOMAIN')
     expect(world.nameserver.snapshot!.ageSeconds()).toBeGreaterThan(0)
     await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`)
-    await until(() => everywhere('www.outage.com', '192.0.2.2'), 10_000)
+    await until(() => everywhere('www.outage.com', '192.0.2.2'))
     await until(async () => (await askUdp(world.ports[0]!, 'busy.com', 'SOA')).rcode === 'REFUSED')
     await until(async () => world.nameserver.snapshot!.ageSeconds() === 0)
     await inside.end()

@@ -3,8 +3,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { until } from '../../helpers/until.ts'
 import { askTcp, askUdp, type Message, question, type Rr, readMessage, sendUdp, types } from './packets.ts'
-import { everyRecord, startWorld, until, type World } from './world.ts'
+import { everyRecord, startWorld, type World } from './world.ts'
 
 function isInstalled(): boolean {
   try {
@@ -71,7 +72,7 @@ beforeAll(async () => {
     said += chunk
   })
   try {
-    await until(async () => (await sendUdp(nsdPort, question('full.com', 'SOA'), 100)) !== null, 10_000)
+    await until(async () => (await sendUdp(nsdPort, question('full.com', 'SOA'), 100)) !== null)
   } catch {
     throw new Error(`NSD did not start: ${said}`)
   }

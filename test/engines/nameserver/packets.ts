@@ -87,7 +87,7 @@ export function question(name: string, type: string | number, options: QuestionO
 }
 
 /** One packet over UDP; null if nothing comes within the time. */
-export function sendUdp(port: number, packet: Buffer, waitMs = 2_000): Promise<Buffer | null> {
+export function sendUdp(port: number, packet: Buffer, waitMs = 20_000): Promise<Buffer | null> {
   return new Promise((resolve, reject) => {
     const socket = createSocket('udp4')
     const finish = (answer: Buffer | null) => {
@@ -109,7 +109,7 @@ export function framed(packet: Buffer): Buffer {
 }
 
 /** Octets as they are over one connection; resolves with as many messages as wanted, or fewer if it is closed first. */
-export function sendTcp(port: number, octets: Buffer, wanted = 1, waitMs = 5_000): Promise<Buffer[]> {
+export function sendTcp(port: number, octets: Buffer, wanted = 1, waitMs = 20_000): Promise<Buffer[]> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1')
     const messages: Buffer[] = []
@@ -127,7 +127,9 @@ export function sendTcp(port: number, octets: Buffer, wanted = 1, waitMs = 5_000
       clearTimeout(timer)
       resolve(messages)
     })
-    socket.on('error', (error: NodeJS.ErrnoException) => error.code === 'ECONNRESET' || reject(error))
+    // A server that closes at once resets what is on its way, or what is sent after that.
+    const isClosed = ({ code = '' }: NodeJS.ErrnoException) => ['ECONNRESET', 'EPIPE'].includes(code)
+    socket.on('error', (error) => isClosed(error) || reject(error))
     socket.write(octets)
   })
 }

@@ -2,7 +2,8 @@ import { execFile, execFileSync } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { recordTypes } from '../../../src/dns/record-types.ts'
-import { everyRecord, startWorld, until, type World } from './world.ts'
+import { until } from '../../helpers/until.ts'
+import { everyRecord, startWorld, type World } from './world.ts'
 
 const run = promisify(execFile)
 

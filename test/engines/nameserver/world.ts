@@ -46,16 +46,6 @@ export async function startWorld(
   }
 }
 
-/** Asks again and again until the answer is the one waited for; returns how long that took. */
-export async function until(check: () => Promise<boolean>, withinMs = 5_000): Promise<number> {
-  const startedMs = performance.now()
-  while (!(await check())) {
-    if (performance.now() - startedMs > withinMs) throw new Error('it did not come to that')
-    await new Promise((resolve) => setTimeout(resolve, 2))
-  }
-  return performance.now() - startedMs
-}
-
 // One zone with every type and every situation that lookups know.
 export const everyRecord: [type: string, name: string, value: string][] = [
   ['A', '@', '192.0.2.1'],

@@ -1,21 +1,22 @@
 // Zones, and nameservers that serve them over real sockets, without a database.
 import { pino } from 'pino'
 import { loadConfig } from '../../../src/config.ts'
+import { typeNumbers } from '../../../src/dns/packet/numbers.ts'
+import { textName, wireName } from '../../../src/dns/packet/wire-names.ts'
 import { createAliases, type ResolveAlias } from '../../../src/engines/nameserver/alias.ts'
 import { type AnswerCache, createAnswerCache } from '../../../src/engines/nameserver/cache.ts'
 import { type Cookies, createCookies } from '../../../src/engines/nameserver/cookies.ts'
 import { listenOn } from '../../../src/engines/nameserver/listeners.ts'
-import { type Found, lookup, type OwnedSet, type Surroundings } from '../../../src/engines/nameserver/lookup.ts'
+import { type Found, lookup, type OutsideAddresses, type OwnedSet } from '../../../src/engines/nameserver/lookup.ts'
 import { createNameserverMetrics, type NameserverMetrics } from '../../../src/engines/nameserver/metrics.ts'
 import { createRateLimit, type RateLimitOptions } from '../../../src/engines/nameserver/rate-limit.ts'
 import { createResponder, type Responder } from '../../../src/engines/nameserver/responder.ts'
 import { edgeAddresses } from '../../../src/engines/nameserver/server.ts'
 import type { TcpLimits } from '../../../src/engines/nameserver/tcp.ts'
 import type { Transfers } from '../../../src/engines/nameserver/transfers.ts'
-import { textName, typeNumbers, wireName } from '../../../src/engines/nameserver/wire.ts'
 import { buildZone, type Zone } from '../../../src/engines/nameserver/zone.ts'
 import { type ZoneSource, ZoneTable } from '../../../src/engines/nameserver/zone-table.ts'
-import { generatedRecords, soaOf } from '../../../src/services/zones.ts'
+import { generatedRecords, soaOf } from '../../../src/services/dns/zones.ts'
 
 export const config = loadConfig({
   EDGE_ADDRESSES: '192.0.2.80,2001:db8::80',
@@ -46,7 +47,7 @@ export function zoneOf(text: string, name = 'example.com'): Zone {
   return buildZone(name, 7, parseLines(text), constants)
 }
 
-export const nowhere: Surroundings = {
+export const nowhere: OutsideAddresses = {
   edge: edgeAddresses(config),
   resolved: () => null,
 }
@@ -125,7 +126,7 @@ export async function serveZones(options: ServedOptions = {}): Promise<Served> {
     table,
     cache,
     aliases,
-    surroundings: { ...nowhere, resolved: aliases.resolved },
+    outside: { ...nowhere, resolved: aliases.resolved },
     cookies: options.cookies ?? createCookies(),
     rateLimit: options.rateLimit === null ? null : createRateLimit(options.rateLimit),
     metrics,

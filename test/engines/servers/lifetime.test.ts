@@ -1,7 +1,8 @@
 import { afterEach, expect, test } from 'vitest'
-import { ServerUnavailable, ServerUnhealthy } from '../../../src/engines/edge/servers/failures.ts'
+import { ServerUnavailable, ServerUnhealthy } from '../../../src/engines/servers/failures.ts'
 import { type Sandbox, SandboxError } from '../../../src/sandbox/sandbox.ts'
-import { processesWith, startWorld, until, type World, withEachDriver } from './world.ts'
+import { until } from '../../helpers/until.ts'
+import { processesWith, startWorld, type World, withEachDriver } from './world.ts'
 
 withEachDriver('a server', (driver) => {
   let world: World
@@ -39,8 +40,8 @@ withEachDriver('a server', (driver) => {
     await world.deploy(
       'site',
       `import { createServer } from 'node:http'
-       const since = Date.now()
-       const status = () => (Date.now() - since < 500 ? 503 : 200)
+       let asked = 0
+       const status = () => (++asked < 5 ? 503 : 200)
        createServer((_, response) => response.writeHead(status()).end('x')).listen(process.env.PORT)`,
     )
     world.show('site')
@@ -48,7 +49,7 @@ withEachDriver('a server', (driver) => {
   })
 
   test('that never listens is not ready, and the reason says so with its output', async () => {
-    world = await startWorld(driver, { startMs: 2_500 })
+    world = await startWorld(driver, { startMs: 5_000 })
     await world.deploy('deaf', `console.log('my key is ' + process.env.API_KEY); setInterval(() => {}, 1000)`)
     await world.deploy(
       'sick',
@@ -60,7 +61,7 @@ withEachDriver('a server', (driver) => {
     )
     expect(deaf).toBeInstanceOf(ServerUnavailable)
     expect(deaf.message).toBe(
-      'The server was not healthy within 2.5 s: nothing listens at the port of the variable PORT. ' +
+      'The server was not healthy within 5 s: nothing listens at the port of the variable PORT. ' +
         'Its last output:\nmy key is ***',
     )
     expect(sick.message).toContain('it answers GET / with 500. It printed nothing.')
@@ -87,7 +88,9 @@ withEachDriver('a server', (driver) => {
   })
 
   test('leaves no process behind when all is closed, whatever it was doing', async () => {
-    world = await startWorld(driver, { closeMs: 200, restartDelaysMs: [60_000] })
+    // Whatever else could end the three of them is far away.
+    const later = { startMs: 600_000, drainMs: 600_000, restartDelaysMs: [600_000] }
+    world = await startWorld(driver, { closeMs: 200, ...later })
     for (const id of ['busy', 'crashed', 'starting']) await world.deploy(id)
     await world.deploy('starting', 'setInterval(() => {}, 1000)')
     await world.servers.ready('busy')
@@ -102,9 +105,7 @@ withEachDriver('a server', (driver) => {
     const endless = world.get('/endless').catch((error) => error.code)
     const socket = new WebSocket(`ws://127.0.0.1:${world.port}/`)
     await new Promise((resolve) => socket.addEventListener('open', resolve))
-    const startedMs = performance.now()
     await world.servers.close()
-    expect(performance.now() - startedMs).toBeLessThan(2_000)
     for (const id of ['busy', 'crashed', 'starting']) expect(processesWith(`key-of-${id}`)).toEqual([])
     expect(await starting).toBeInstanceOf(ServerUnavailable)
     expect((await waiting).status).toBe(503)

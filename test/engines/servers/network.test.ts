@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest'
+import { privateHosts } from '../../../src/sandbox/hosts.ts'
 import { createSandbox, type Sandbox, type SandboxedCommand } from '../../../src/sandbox/sandbox.ts'
-import { privateHosts } from '../../../src/sandbox-hosts.ts'
-import type { Network } from '../../../src/services/builds.ts'
+import type { Network } from '../../../src/services/deployments/builds.ts'
 import { startWorld, type World } from './world.ts'
 
 let world: World | undefined

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { createOutput, type LogWriter } from '../../../src/engines/edge/servers/output.ts'
+import { createOutput, type LogWriter } from '../../../src/engines/servers/output.ts'
 
 afterEach(() => void vi.useRealTimers())
 

@@ -1,13 +1,13 @@
 // An API, a worker and an edge with small limits, on one repository whose folders are the versions of a server.
 import { Agent, get } from 'node:http'
-import { buildHandlers } from '../../../src/engines/builder/start.ts'
+import { buildHandlers } from '../../../src/engines/builder/index.ts'
 import { createEdge, type Edge } from '../../../src/engines/edge/server.ts'
-import type { ServerLimits } from '../../../src/engines/edge/servers/limits.ts'
+import { openServers } from '../../../src/engines/servers/index.ts'
+import type { ServerLimits } from '../../../src/engines/servers/limits.ts'
 import { startWorker } from '../../../src/jobs/worker.ts'
-import { listen } from '../../../src/notifications.ts'
+import { listen } from '../../../src/platform/notifications.ts'
+import { askPackageRegistry } from '../../../src/sandbox/hosts.ts'
 import { createSandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts'
-import { askPackageRegistry } from '../../../src/sandbox-hosts.ts'
-import { openServers } from '../../../src/servers.ts'
 import { type Platform, startPlatform } from '../builder/host.ts'
 
 const answering = (version: string, afterMs = 0) => `

@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 
 const version = process.env.VERSION
 let aborted = 0
+let hanging = 0
 
 const routes = {
   '/': (_request, response) => response.end(`hello from ${version}`),
@@ -29,7 +30,10 @@ const routes = {
     response.writeHead(413)
     response.end('too large')
   },
-  '/hang': (request) => request.on('close', () => aborted++),
+  '/hang': (request) => {
+    hanging++
+    request.on('close', () => aborted++)
+  },
   '/endless': (request, response) => {
     const timer = setInterval(() => response.write('tick\n'), 10)
     request.on('close', () => {
@@ -43,8 +47,12 @@ const routes = {
     response.write('only this', () => process.exit(4))
   },
   '/aborted': (_request, response) => response.end(String(aborted)),
+  '/hanging': (_request, response) => response.end(String(hanging)),
   '/crash': () => process.exit(3),
-  '/slow': (_request, response, query) => setTimeout(() => response.end(`slow ${version}`), Number(query.get('ms'))),
+  '/held': (request, response) => {
+    response.writeHead(200).flushHeaders()
+    request.on('end', () => response.end(`held by ${version}`)).resume()
+  },
   '/parts': (_request, response) => {
     let left = 5
     const timer = setInterval(() => {

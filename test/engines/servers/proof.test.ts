@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { until } from '../../helpers/until.ts'
 import { type ServedPlatform, startServedPlatform } from './platform.ts'
-import { processesWith, until } from './world.ts'
+import { processesWith } from './world.ts'
 
 vi.setConfig({ testTimeout: 90_000 })
 
@@ -146,7 +147,7 @@ describe('a worker without an edge in its process', () => {
     const name = `stopped-${how.split(' ')[0]}`
     await platform.newProject(name)
     const { id, label } = await platform.begin(name, 'deaf')
-    await until(() => processesWith(label).length > 0, 20_000)
+    await until(() => processesWith(label).length > 0)
     const [method, path] = how === 'canceled' ? ['POST', `/deployments/${id}/cancel`] : ['DELETE', `/projects/${name}`]
     expect((await platform.api.call(method!, path!)).status).toBeLessThan(300)
     await until(() => processesWith(label).length === 0)

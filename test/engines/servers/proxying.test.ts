@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startWorld, until, type World, withEachDriver } from './world.ts'
+import { until } from '../../helpers/until.ts'
+import { startWorld, type World, withEachDriver } from './world.ts'
 
 withEachDriver('a request passes to the server', (driver) => {
   let world: World
@@ -104,8 +106,11 @@ withEachDriver('a request passes to the server', (driver) => {
     for (const path of ['/hang', '/endless']) {
       const sent = request({ port: world.port, host: '127.0.0.1', path })
       sent.on('error', () => {})
+      const begun = path === '/endless' && once(sent, 'response')
+      const hanging = Number((await world.get('/hanging')).text)
       sent.end()
-      await new Promise((resolve) => setTimeout(resolve, 80))
+      if (begun) await begun
+      else await until(async () => Number((await world.get('/hanging')).text) > hanging)
       sent.destroy()
     }
     await until(async () => Number((await world.get('/aborted')).text) === before + 2)

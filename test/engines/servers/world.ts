@@ -7,11 +7,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { describe } from 'vitest'
-import { createArtifacts } from '../../../src/artifacts.ts'
-import { defaultLimits, type ServerLimits } from '../../../src/engines/edge/servers/limits.ts'
-import { createServers, type Servers, type ServersOptions } from '../../../src/engines/edge/servers/servers.ts'
+import { defaultLimits, type ServerLimits } from '../../../src/engines/servers/limits.ts'
+import { createServers, type Servers, type ServersOptions } from '../../../src/engines/servers/servers.ts'
+import { createArtifacts } from '../../../src/platform/artifacts.ts'
 import { createSandbox } from '../../../src/sandbox/sandbox.ts'
-import type { NewLogLine } from '../../../src/services/deployment-logs.ts'
+import type { NewLogLine } from '../../../src/services/deployments/deployment-logs.ts'
 
 export type Driver = 'none' | 'bubblewrap'
 export type Answer = { status: number; headers: IncomingHttpHeaders; raw: string[]; text: string }
@@ -114,14 +114,6 @@ export async function startWorld(
       await sandbox.close()
       await rm(directory, { recursive: true, force: true })
     },
-  }
-}
-
-export async function until(holds: () => unknown, withinMs = 15_000): Promise<void> {
-  const endMs = performance.now() + withinMs
-  while (!(await holds())) {
-    if (performance.now() > endMs) throw new Error(`not within ${withinMs} ms`)
-    await new Promise((resolve) => setTimeout(resolve, 10))
   }
 }
 

@@ -4,12 +4,14 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createStatusHandler, waitOf } from '../../../src/engines/statuses/handler.ts'
-import { postJson, publicLookup, RefusedTarget } from '../../../src/engines/statuses/request.ts'
+import { postJson, RefusedTarget } from '../../../src/engines/statuses/request.ts'
 import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
-import { setCommit } from '../../../src/services/builds.ts'
-import { finishDeployment, type Outcome } from '../../../src/services/deployment-states.ts'
-import { createDeployment } from '../../../src/services/deployments.ts'
-import { findProject } from '../../../src/services/projects.ts'
+import { checkedLookup, createReach } from '../../../src/platform/checked-lookup.ts'
+import { isPublicAddress } from '../../../src/platform/public-address.ts'
+import { setCommit } from '../../../src/services/deployments/builds.ts'
+import { createDeployment } from '../../../src/services/deployments/deployments.ts'
+import { finishDeployment, type Outcome } from '../../../src/services/deployments/states.ts'
+import { findProject } from '../../../src/services/projects/projects.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 
 type Posted = { url: string; headers: IncomingHttpHeaders; body: { state: string; [field: string]: unknown } }
@@ -33,8 +35,8 @@ beforeAll(async () => {
   await once(host, 'listening')
   hostUrl = `http://127.0.0.1:${(host.address() as AddressInfo).port}`
   api = await startApi({ WEBHOOK_ALLOW_PRIVATE: 'true' })
-  const { db, notifications, log, config, vault } = api.deps
-  worker = startWorker(db, notifications, log, { status: createStatusHandler({ db, config, vault }) })
+  const { db, notifications, log, config, urls, vault } = api.deps
+  worker = startWorker(db, notifications, log, { status: createStatusHandler({ db, config, urls, vault }) })
 })
 afterAll(async () => {
   await worker.stop()
@@ -48,7 +50,7 @@ afterEach(() => {
 
 let made = 0
 const sha = () => (++made).toString(16).padStart(40, 'a')
-const quickly = { timeout: 10_000, interval: 20 }
+const quickly = { timeout: 30_000, interval: 20 }
 
 async function newProject(target: object | null = { provider: 'github', apiUrl: hostUrl, token: 'ghp_x' }) {
   const name = `site-${++made}`
@@ -61,10 +63,18 @@ async function newProject(target: object | null = { provider: 'github', apiUrl: 
 async function deploy(name: string, commit: string, production = true) {
   const actor = { accountId: api.accountId, tokenId: 'system', scopes: [], projectIds: null }
   const project = await findProject(api.db, actor, name)
-  return createDeployment(api.db, api.config, actor, { project, ref: 'main', commit, production, source: 'push' })
+  return createDeployment(api.db, api.deps.urls, actor, {
+    project,
+    ref: 'main',
+    commit,
+    production,
+    region: api.config.region,
+    source: 'push',
+  })
 }
 
-const finish = (id: string, outcome: Outcome) => finishDeployment(api.db, api.config, id, 'system', outcome)
+const finish = (id: string, outcome: Outcome) =>
+  finishDeployment(api.db, api.deps.urls, id, { ...outcome, by: 'system' })
 const states = () => posted.map(({ body }) => body.state)
 const told = (count: number) => vi.waitFor(() => expect(posted).toHaveLength(count), quickly)
 const jobOf = (id: string) => api.db.job.findFirst({ where: { kind: 'status', key: id } })
@@ -133,7 +143,7 @@ describe('a commit gets the status of its deployment:', () => {
     await done(id)
     expect(posted).toEqual([])
     const commit = sha()
-    await setCommit(api.db, id, commit)
+    await setCommit(api.db, await api.db.deployment.findUniqueOrThrow({ where: { id } }), commit)
     await told(1)
     expect(posted[0]).toMatchObject({ url: expect.stringContaining(commit), body: { state: 'pending' } })
   })
@@ -189,8 +199,8 @@ describe('a repository host that refuses', () => {
   })
 
   test('because it is down is asked again by the table, and blamed when that is over', async () => {
-    const { db, config, vault } = api.deps
-    const handler = createStatusHandler({ db, config, vault })
+    const { db, config, urls, vault } = api.deps
+    const handler = createStatusHandler({ db, config, urls, vault })
     const name = await newProject()
     answers.push({ status: 503, body: '{"message":"later"}' })
     const { id } = await deploy(name, sha())
@@ -220,8 +230,8 @@ describe('the token goes nowhere', () => {
   const rules = { production: false, webhookAllowPrivate: false }
 
   test('private, neither by an address nor by a name that leads there', async () => {
-    const { db, vault, config } = api.deps
-    const handler = createStatusHandler({ db, vault, config: { ...config, webhookAllowPrivate: false } })
+    const { db, urls, vault, config } = api.deps
+    const handler = createStatusHandler({ db, urls, vault, config: { ...config, webhookAllowPrivate: false } })
     const name = await newProject()
     answers.push({ status: 404 })
     const { id } = await deploy(name, sha())
@@ -237,13 +247,16 @@ describe('the token goes nowhere', () => {
     [['10.0.0.1', '8.8.8.8', '169.254.169.254'], ['8.8.8.8']],
   ])('of %j but %j', async (found, allowed) => {
     const addresses: LookupAddress[] = found.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
-    const look = ((_name: string, _options: object, callback: (error: null, found: LookupAddress[]) => void) =>
-      callback(null, addresses)) as never
+    const reach = { mayReach: isPublicAddress, resolve: async () => addresses }
     const answer = await new Promise<{ error: unknown; found: unknown }>((resolve) => {
-      publicLookup(rules, look)('git.example.com', { all: true }, (error, found) => resolve({ error, found }))
+      checkedLookup(reach)('git.example.com', { all: true }, (error, found) => resolve({ error, found }))
     })
-    if (allowed === null) expect(answer.error).toBeInstanceOf(RefusedTarget)
-    else expect((answer.found as LookupAddress[]).map(({ address }) => address)).toEqual(allowed)
+    if (allowed === null) {
+      const { signal } = new AbortController()
+      const sent = postJson('https://git.example.com/', { headers: {}, body: {}, rules, reach, signal })
+      await expect(sent).rejects.toBeInstanceOf(RefusedTarget)
+    }
+    if (allowed !== null) expect((answer.found as LookupAddress[]).map(({ address }) => address)).toEqual(allowed)
   })
 
   test('and an answer without an end is cut off', async () => {
@@ -255,7 +268,13 @@ describe('the token goes nowhere', () => {
     await once(endless, 'listening')
     const url = `http://127.0.0.1:${(endless.address() as AddressInfo).port}/`
     const open = { production: false, webhookAllowPrivate: true }
-    const answer = await postJson(url, {}, {}, open, new AbortController().signal)
+    const answer = await postJson(url, {
+      headers: {},
+      body: {},
+      rules: open,
+      reach: createReach({ ...open, dnsResolvers: [] }),
+      signal: new AbortController().signal,
+    })
     expect(answer.status).toBe(200)
     expect(answer.text.length).toBeLessThan(100_000)
     endless.close()

@@ -4,8 +4,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { until } from '../../helpers/until.ts'
 import { question, sendUdp } from '../nameserver/packets.ts'
-import { until } from '../nameserver/world.ts'
 import { startVerificationWorld, type VerificationWorld } from './world.ts'
 
 function isInstalled(): boolean {
@@ -46,7 +46,7 @@ async function startNsd(zones: Record<string, string>): Promise<number> {
   await writeFile(join(home, 'nsd.conf'), `${settings.join('\n')}\n`)
   running.push(spawn('nsd', ['-d', '-c', join(home, 'nsd.conf')], { stdio: 'ignore' }))
   const [zone] = Object.keys(zones)
-  await until(async () => (await sendUdp(port, question(zone!, 'SOA'), 100)) !== null, 10_000)
+  await until(async () => (await sendUdp(port, question(zone!, 'SOA'), 100)) !== null)
   return port
 }
 

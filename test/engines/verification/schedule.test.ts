@@ -2,9 +2,9 @@ import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createVerification } from '../../../src/engines/verification/verification.ts'
 import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
-import { nextSearchAt, searchSchedule } from '../../../src/services/check-schedule.ts'
-import { requeueForgottenChecks } from '../../../src/services/domain-checks.ts'
-import { until } from '../nameserver/world.ts'
+import { nextSearchAt, searchSchedule } from '../../../src/services/domains/check-schedule.ts'
+import { requeueForgottenChecks } from '../../../src/services/domains/checks.ts'
+import { until } from '../../helpers/until.ts'
 import type { Behaviour } from './internet.ts'
 import { startVerificationWorld, type VerificationWorld } from './world.ts'
 
@@ -64,7 +64,11 @@ describe('a domain without proof', () => {
     expect(next.getTime() - new Date(domain.verification.checkedAt).getTime()).toBeGreaterThan(9_000)
     work()
     await world.call('POST', '/domains/waits.com/verify')
-    await until(async () => (await jobOf('waits.com'))?.lockedBy === null)
+    // Asked for while it ran, it runs once more.
+    await until(async () => {
+      const job = await jobOf('waits.com')
+      return job?.lockedBy === null && job.runAt > new Date()
+    })
     const { verification } = await world.read('waits.com')
     expect((await jobOf('waits.com'))!.runAt.toISOString()).toBe(verification.nextCheckAt)
   })
@@ -222,7 +226,7 @@ describe('in development', () => {
     const { verify } = createVerification({ ...world.options, config: offline })
     work(verify)
     await world.newDomain('tour.test')
-    expect(await until(async () => (await world.read('tour.test')).verified)).toBeLessThan(2_000)
+    await until(async () => (await world.read('tour.test')).verified)
     expect((await world.read('tour.test')).verification).toMatchObject({
       method: 'nameservers',
       observed: { nameservers: world.ours, txt: [] },

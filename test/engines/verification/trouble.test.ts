@@ -40,7 +40,7 @@ describe('a server that cannot be asked', () => {
     expect(verification.reason).toBe(
       `Too few nameservers of .com could be asked for ${name}: ${said}. This is no verdict on the domain; it is asked again by itself.`,
     )
-    expect(new Date(verification.nextCheckAt).getTime()).toBeGreaterThan(Date.now())
+    expect(Date.parse(verification.nextCheckAt)).toBeGreaterThan(Date.parse(verification.checkedAt))
     for (const server of world.internet.top) server.behave = honestTop
     expect((await world.check(name)).verified).toBe(true)
   })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Attack, isProtected, startAttack } from './attacks.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 120_000 })
 
 let attack: Attack
 beforeAll(async () => {
@@ -60,11 +60,9 @@ describe.runIf(isProtected)('caches', () => {
     const place = join(attack.platform.api.config.dataDir, 'cache')
     const cached = async () => (await readdir(place).catch((): string[] => [])).includes(id)
     // It is kept after READY, when nobody waits any more.
-    await expect.poll(cached, { timeout: 30_000 }).toBe(true)
+    await expect.poll(cached).toBe(true)
     expect((await attack.platform.api.call('DELETE', '/projects/deep-cache')).status).toBe(204)
-    await expect.poll(cached, { timeout: 30_000 }).toBe(false)
-    await expect
-      .poll(() => readdir(join(attack.platform.api.config.dataDir, 'builds')), { timeout: 30_000 })
-      .toEqual([])
+    await expect.poll(cached).toBe(false)
+    await expect.poll(() => readdir(join(attack.platform.api.config.dataDir, 'builds'))).toEqual([])
   })
 })

@@ -6,7 +6,7 @@ import { scripts } from '../../engines/builder/host.ts'
 import { createRepository } from '../../helpers/repository.ts'
 import { type Attack, isProtected, startAttack } from './attacks.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 120_000 })
 
 let attack: Attack
 /** A service of this machine that nothing of a build may reach. */

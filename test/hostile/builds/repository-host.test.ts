@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { BuildLog } from '../../../src/engines/builder/log.ts'
 import { openSource } from '../../../src/engines/builder/source.ts'
-import { createRepositories } from '../../../src/repositories.ts'
+import { createRepositories } from '../../../src/platform/repositories.ts'
 import { processesWith } from '../../sandbox/sandboxes.ts'
 
 let root: string
@@ -80,7 +80,7 @@ describe('a repository host that falls silent', () => {
     const { port } = server.address() as AddressInfo
     const repositories = createRepositories(`http://127.0.0.1:${port}/{repo}.git`, null, searchPath)
     expect(await repositories.resolve('acme/silent', 'main', 1_000)).toBe('unreachable')
-    await expect.poll(() => processesWith(`127.0.0.1:${port}/acme/silent`), { timeout: 10_000 }).toEqual([])
+    await expect.poll(() => processesWith(`127.0.0.1:${port}/acme/silent`)).toEqual([])
     for (const socket of sockets) socket.destroy()
     server.close()
   })

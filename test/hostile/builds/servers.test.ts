@@ -27,7 +27,7 @@ const server = (tries: Record<string, string>) => `
 const fs = require('node:fs'), net = require('node:net')
 const tcp = (host, port) => new Promise((resolve) => {
   const socket = net.connect({ host, port, family: 0 }, () => socket.write('hello'))
-  socket.setTimeout(5000, () => socket.destroy(new Error('silence')))
+  socket.setTimeout(15000, () => socket.destroy(new Error('silence')))
   socket.on('data', (data) => resolve('reached: ' + data)).on('error', (error) => resolve(error.code || error.message))
 })
 const file = (act) => { try { return 'done: ' + act() } catch (error) { return error.code } }
@@ -119,7 +119,7 @@ describe('a hostile server', () => {
   test('leaves the host as it was when it is deleted with its links', async () => {
     expect((await platform.api.call('DELETE', '/projects/files')).status).toBe(204)
     const ids = async () => platform.api.db.job.count({ where: { kind: 'reap' } })
-    await expect.poll(ids, { timeout: 20_000 }).toBe(0)
+    await expect.poll(ids).toBe(0)
     await canary.expectUntouched()
     expect(await readFile(canary.file, 'utf8')).toBe(canary.secret)
   })

@@ -1,13 +1,14 @@
-// The catalog zone (RFC 9432): one record per zone, from which a secondary learns what there is to transfer.
+// The catalog zone (RFC 9432): one record per zone, which tells secondaries which zones to transfer.
 import { createHash } from 'node:crypto'
+import { typeNumbers } from '../../../dns/packet/numbers.ts'
+import { wireName } from '../../../dns/packet/wire-names.ts'
 import type { OwnedSet } from '../lookup.ts'
 import { type Rdata, soaRdata, textRdata } from '../rdata.ts'
-import { typeNumbers, wireName } from '../wire.ts'
 import type { Rrset } from '../zone.ts'
 import type { ZoneSource } from '../zone-table.ts'
 import type { Difference } from './records.ts'
 
-/** Never delegated, so it can be nobody's; nobody but a secondary gets to see it. */
+/** `invalid` is never delegated, so nobody can own this name; only secondaries see the zone. */
 export const catalogName = 'catalog.berth.invalid'
 
 export type Catalog = {
@@ -16,7 +17,7 @@ export type Catalog = {
   soa(): Rrset
   /** Everything but the SOA. */
   records(): OwnedSet[]
-  /** This zone may have come, gone, or become another one of the same name. */
+  /** Call when this zone may have been added, removed or replaced by another one of the same name. */
   touch(origin: string): void
   close(): void
 }
@@ -24,8 +25,8 @@ export type Catalog = {
 const typePtr = 12
 const ttl = 0
 const timers = { refresh: 3600, retry: 60, expire: 604_800, minimum: 0 }
-// The serial is the time, so that it grows over restarts without being stored. It may run ahead of the clock by so
-// much, for bursts; a start begins there, and so is never behind what the process before has given out.
+// The serial is the time, so that it grows over restarts without being stored. In bursts it may be ahead of the clock
+// by this much; a new process starts at that lead, so it is never behind the serials of the process before.
 const leadSeconds = 10
 const coalesceMs = 20
 const waitMs = 100
@@ -49,7 +50,7 @@ function soaOf(serial: number): Rrset {
   }
 }
 
-/** Of the id: a domain that is made anew starts its serials anew, and another label makes secondaries forget the old. */
+/** From the id: a recreated domain restarts its serials, and a new label makes secondaries drop the old zone. */
 function labelOf({ id }: ZoneSource): string {
   return createHash('sha256').update(id).digest('hex').slice(0, 32)
 }

@@ -1,19 +1,19 @@
-// Which lines of a zone's records differ, found in the text itself: a large zone is not taken apart for one record.
+// Finds the lines that differ between two versions of a zone's text, without parsing a large zone for one record.
 
 /** A line is type, ttl, name and value. */
 export const nameOf = (line: string) => line.split(' ', 3)[2]!
 
-// Each name is one search through the text; for more of them, it is read line by line once.
+// Each name costs a search through the text; for more names than this, it is read line by line once.
 const highestSearched = 32
 
 const linesOf = (text: string) => (text === '' ? [] : text.split('\n'))
 
-/** Names with lines that only one of both texts has. */
+/** Names with lines that only one of the two texts has. */
 export function changedNames(before: string, after: string): Set<string> {
   const shorter = Math.min(before.length, after.length)
   let start = 0
   while (start < shorter && before.charCodeAt(start) === after.charCodeAt(start)) start++
-  // Only whole lines are left out, so a line is cut off neither here nor at the end.
+  // The common prefix and suffix end at line boundaries, so that only whole lines are skipped.
   start = start === 0 ? 0 : before.lastIndexOf('\n', start - 1) + 1
   let tail = 0
   const highestTail = shorter - start
@@ -41,7 +41,7 @@ function* search(text: string, name: string): Generator<string> {
     const found = text.indexOf('\n', at)
     const end = found < 0 ? text.length : found
     const line = text.slice(start, end)
-    // It may have been in the value.
+    // The match may have been in the value.
     if (nameOf(line) === name) yield line
     at = text.indexOf(wanted, end)
   }

@@ -1,26 +1,26 @@
-// The last changes of every zone, in memory and bounded: what IXFR is answered from.
+// The latest changes of every zone, in bounded memory: the source of IXFR answers.
 import type { Difference } from './records.ts'
 
 export type Journal = {
   add(origin: string, difference: Difference): void
-  /** What is remembered of a zone leads nowhere any more. */
+  /** Drops the changes of a zone, because they no longer lead to its current version. */
   drop(origin: string): void
-  /** From a serial to the newest, or null if the way is not known. */
+  /** The changes from a serial to the newest, or null if they are not known. */
   since(origin: string, serial: number): Difference[] | null
   readonly records: number
 }
 
 const versionsPerZone = 20
-// Some 50 MB at most; whoever is further behind gets the whole zone.
+// About 50 MB at most; a secondary that is further behind gets the whole zone.
 const recordsInAll = 200_000
 
-/** RFC 1982: serials are on a circle. */
+/** RFC 1982: serial number arithmetic wraps around. */
 export function isNewer(serial: number, other: number): boolean {
   return ((serial - other) | 0) > 0
 }
 
 export function createJournal(versions = versionsPerZone, highest = recordsInAll): Journal {
-  // In the order of their last change, so that the first is the one to forget.
+  // In order of last change, so that the first is dropped first.
   const zones = new Map<string, Difference[]>()
   let records = 0
   // A version without records takes memory too.

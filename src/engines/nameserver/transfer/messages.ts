@@ -1,11 +1,14 @@
-// Records packed into as few messages as hold them, and the answers that have none.
+// Packs records into as few messages as possible, and makes answers without records.
+
+import { headerOctets, rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
+import { nameInQuery, type Query } from '../../../dns/packet/query.ts'
+import { skipName } from '../../../dns/packet/wire-names.ts'
 import { bareAnswer, type Encoder, finishAnswer, type Options } from '../encode.ts'
 import type { OwnedSet } from '../lookup.ts'
-import { headerOctets, nameInQuery, type Query, rcodes, skipName, typeNumbers } from '../wire.ts'
 
-/** Pointers reach 16 KiB; beyond, names cost more, but a signature per message costs as well. */
+/** Compression pointers reach 16 KiB; larger messages compress less, but need fewer signatures. */
 export const messageOctets = 32_768
-// No record is shorter, so more than this many are never looked at for one message.
+// No record is shorter, which bounds how many records are considered for one message.
 const lowestRecordOctets = 12
 const tcBit = 0x02
 
@@ -13,16 +16,15 @@ export function optionsOf(query: Query): Options | null {
   return query.edns ? { nsid: null, cookie: null, udpSize: 1232 } : null
 }
 
-/** How long an answer over UDP may be, signature and all. */
+/** The highest length of an answer over UDP, including the signature. */
 export function udpLimit(query: Query): number {
   return query.edns ? Math.min(1232, Math.max(512, query.udpSize)) : 512
 }
 
-/** Each message is made when it is asked for, so that a slow secondary costs the memory of one. */
+/** Messages are made on demand, so that a slow secondary costs the memory of one. */
 export function* packed(
   encoder: Encoder,
-  message: Buffer,
-  query: Query,
+  { message, query }: { message: Buffer; query: Query },
   records: readonly OwnedSet[],
   limit = messageOctets,
 ): Generator<Buffer> {
@@ -38,7 +40,7 @@ export function* packed(
       limit,
     )
     const count = template.octets.readUInt16BE(template.start + 6)
-    // A record that fits no message cannot be transferred; the rest of the zone can.
+    // A record that is too large for a message is skipped; the rest of the zone is transferred.
     at += Math.max(1, count)
     if (count === 0) continue
     const made = finishAnswer(template, message, query, first ? optionsOf(query) : null)
@@ -53,10 +55,10 @@ export function refusal(message: Buffer, query: Query, rcode: number, truncated 
   let { questionEnd } = query
   if (questionEnd === 0 && message.readUInt16BE(4) === 1) {
     const nameEnd = skipName(message, headerOctets)
-    // A pointer in the first name has nothing to point at and is not echoed.
+    // A compression pointer in the first name is invalid and not echoed.
     if (nameEnd > 0 && nameEnd + 4 <= message.length && !hasPointer(message, nameEnd)) questionEnd = nameEnd + 4
   }
-  return bareAnswer(message, { ...query, questionEnd }, rcode, optionsOf(query), truncated)
+  return bareAnswer(message, { ...query, questionEnd }, { rcode, truncated }, optionsOf(query))
 }
 
 function hasPointer(message: Buffer, nameEnd: number): boolean {

@@ -1,4 +1,4 @@
-// What is counted of transfers and notices.
+// Metrics of zone transfers and NOTIFY messages.
 import { Counter, Registry } from 'prom-client'
 
 export type TransferKind = 'axfr' | 'ixfr' | 'current' | 'refused' | 'badsig'

@@ -1,10 +1,11 @@
-// NOTIFY to the secondaries (RFC 1996): signed, repeated until it is acknowledged, one at a time per zone and secondary.
+// NOTIFY to the secondaries (RFC 1996): signed, repeated until acknowledged, one at a time per zone and secondary.
 import { randomInt } from 'node:crypto'
 import { createSocket, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
 import type { Logger } from 'pino'
+import { classIn, headerOctets, opcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
+import { textName } from '../../../dns/packet/wire-names.ts'
 import { createEncoder } from '../encode.ts'
-import { classIn, headerOctets, opcodes, textName, typeNumbers } from '../wire.ts'
 import type { Rrset } from '../zone.ts'
 import { createSigner, readTsig, type TsigKey, tsigErrors, verify } from './tsig.ts'
 
@@ -12,7 +13,7 @@ export type Secondary = { host: string; port: number }
 
 export type Notifier = {
   notify(origin: string): void
-  /** Notices that wait for their turn or their acknowledgement. */
+  /** Notices that are queued or not acknowledged yet. */
   readonly open: number
   close(): Promise<void>
 }
@@ -20,7 +21,7 @@ export type Notifier = {
 export type NotifierOptions = {
   key: TsigKey
   secondaries: readonly Secondary[]
-  /** Null for a zone that is gone meanwhile. */
+  /** Null if the zone was removed meanwhile. */
   soaOf(origin: string): Rrset | null
   onEnd(result: 'acknowledged' | 'lost', tries: number): void
   log: Logger
@@ -28,11 +29,11 @@ export type NotifierOptions = {
   retryDelaysMs?: readonly number[]
 }
 
-/** How long each try is waited for, the last one as long as the first. */
+/** How long each try waits for an acknowledgement; the last try waits as long as the first. */
 export const retryDelaysMs = [1_000, 3_000, 10_000, 30_000] as const
-// Many changes of one zone are one transfer to a secondary, if it is told of them together.
+// Changes of one zone within this time are one notice, so that a secondary transfers them together.
 const spacingMs = 100
-// Per secondary, so that one which is away holds up nobody else.
+// Per secondary, so that an unreachable one does not delay the others.
 const highestInFlight = 200
 const highestId = 0x10000
 
@@ -46,9 +47,9 @@ type Notice = {
   packet: Buffer
   mac: Buffer
   acknowledged: boolean
-  /** The zone has changed again since. */
+  /** The zone has changed again since the notice was sent. */
   again: boolean
-  /** Only then may it be sent again or be forgotten. */
+  /** `spacingMs` has passed: only then may the notice be sent again or dropped. */
   spaced: boolean
   timer: NodeJS.Timeout | undefined
 }
@@ -101,14 +102,14 @@ export function createNotifier(options: NotifierOptions): Notifier {
     return socket
   }
 
-  /** Whoever sent it: only a secondary can sign for this very notice. */
+  /** The sender's address does not matter: only a secondary can sign the response to this notice. */
   function receive(message: Buffer): void {
     if (message.length < headerOctets || (message[2]! & 0xf8) !== (0x80 | (opcodes.NOTIFY << 3))) return
     const notice = byId.get(message.readUInt16BE(0))
     const tsig = readTsig(message)
     if (!notice || !tsig || tsig === 'malformed') return
-    if (verify(message, tsig, key, now(), notice.mac) !== tsigErrors.NONE) return
-    // A refusal is heard as well: a zone that a secondary does not know yet is one it will fetch when it does.
+    if (verify(message, tsig, { key, nowSeconds: now(), prior: notice.mac }) !== tsigErrors.NONE) return
+    // A refusal counts as an acknowledgement too: a secondary fetches an unknown zone when the catalog tells it.
     notice.acknowledged = true
     if (notice.spaced) end(notice, 'acknowledged')
   }

@@ -1,12 +1,14 @@
-// The records of a zone one by one, as they are transferred, and the difference between two versions of it.
-import { challengeType } from '../../../services/served-zones.ts'
-import { lookup, type OwnedSet, type Surroundings } from '../lookup.ts'
-import { typeNumbers, wireName } from '../wire.ts'
+// The single records of a zone for transfers, and the difference between two versions of a zone.
+
+import { typeNumbers } from '../../../dns/packet/numbers.ts'
+import { wireName } from '../../../dns/packet/wire-names.ts'
+import { challengeType } from '../../../services/dns/served-zones.ts'
+import { lookup, type OutsideAddresses, type OwnedSet } from '../lookup.ts'
 import { type Rrset, setOf, type Zone, type ZoneNode } from '../zone.ts'
 import type { ZoneSource, ZoneTable } from '../zone-table.ts'
 import { changedNames, linesNamed, linesTyped, nameOf } from './changed-lines.ts'
 
-/** From one version of a zone to a later one. Every set has one record; the SOAs are apart. */
+/** From one version of a zone to a later one. Every set has one record; the SOAs are separate. */
 export type Difference = {
   from: number
   to: number
@@ -17,12 +19,12 @@ export type Difference = {
 }
 
 const addressTypes = [typeNumbers.A, typeNumbers.AAAA]
-// Addresses elsewhere are most often found within one round trip; a secondary waits for some seconds.
+// ALIAS targets are most often resolved within one round trip; a secondary waits for some seconds.
 const aliasWaitMs = 2_000
 const aliasPollMs = 20
 
 function* single(owner: string, set: Rrset): Generator<OwnedSet> {
-  // Sets of thousands would not fit into a message; records always do.
+  // A set of thousands of records would not fit into a message; single records do.
   for (const rdata of set.rdatas) yield { owner, set: { type: set.type, ttl: set.ttl, rdatas: [rdata] } }
 }
 
@@ -42,23 +44,23 @@ function isAlias(node: ZoneNode, type: number): boolean {
   return node.alias !== null && setOf(node, type) === null
 }
 
-/** What the nameserver answers for an ALIAS; null while it is not known. */
-function flattened(zone: Zone, owner: string, type: number, around: Surroundings): OwnedSet[] | null {
+/** What the nameserver answers for an ALIAS; null while it is unknown. */
+function flattened(zone: Zone, owner: string, type: number, around: OutsideAddresses): OwnedSet[] | null {
   const found = lookup(zone, owner, type, around)
   if (found.rcode !== 0) return null
   const own = found.answer.find((one) => one.owner === owner && one.set.type === type)
   return own ? [...single(owner, own.set)] : []
 }
 
-/** Everything but the SOA. Addresses that stay unknown are left out and named to `onUnknown`. */
+/** Everything but the SOA. Names whose addresses stay unknown are left out and reported to `onUnknown`. */
 export async function zoneRecords(
   zone: Zone,
-  around: Surroundings,
+  around: OutsideAddresses,
   onUnknown: (owner: string) => void,
 ): Promise<OwnedSet[]> {
   const records = [...ownRecords(zone)]
   const endMs = performance.now() + aliasWaitMs
-  // All are asked for before any is waited for.
+  // All lookups start before any is awaited.
   const asked = [...aliases(zone)].map((one) => ({ ...one, sets: flattened(zone, one.owner, one.type, around) }))
   for (const { owner, type, sets: first } of asked) {
     let sets = first
@@ -72,13 +74,13 @@ export async function zoneRecords(
   return records
 }
 
-/** The SOA alone, without building all the zone. */
+/** The SOA alone, without building the whole zone. */
 export function soaOf(table: ZoneTable, source: ZoneSource): Rrset {
   return table.zoneOf({ ...source, records: '', live: false }).soa
 }
 
-/** Addresses found elsewhere change without a new serial, so nobody knows which ones a secondary has got. */
-function isSteady({ records }: ZoneSource, around: Surroundings): boolean {
+/** Resolved addresses change without a new serial, so it is unknown which ones a secondary has. */
+function isSteady({ records }: ZoneSource, around: OutsideAddresses): boolean {
   for (const line of linesTyped(records, 'ALIAS')) {
     const target = wireName(line.slice(line.lastIndexOf(' ') + 1))
     if (!around.edge(target, typeNumbers.A)) return false
@@ -86,7 +88,7 @@ function isSteady({ records }: ZoneSource, around: Surroundings): boolean {
   return true
 }
 
-function keyed(zone: Zone, around: Surroundings): Map<string, OwnedSet> {
+function keyed(zone: Zone, around: OutsideAddresses): Map<string, OwnedSet> {
   const records = [...ownRecords(zone)]
   for (const { owner, type } of aliases(zone)) {
     for (const one of flattened(zone, owner, type, around) ?? []) records.push(one)
@@ -108,15 +110,15 @@ function copiesWildcards({ records }: ZoneSource): boolean {
   return false
 }
 
-/** Null where it cannot be told. Only the names that changed are built, so a large zone costs little more than a small. */
+/** Null if it is unknown. Only changed names are built, so a large zone costs little more than a small one. */
 export function differenceOf(
   table: ZoneTable,
   before: ZoneSource,
   after: ZoneSource,
-  around: Surroundings,
+  around: OutsideAddresses,
 ): Difference | null {
   if (!isSteady(before, around) || !isSteady(after, around)) return null
-  // What the service adds depends on what there is at these two.
+  // The records that the platform adds depend on the records of these two names.
   const names = changedNames(before.records, after.records).add('@').add('www')
   const whole = copiesWildcards(before) || copiesWildcards(after)
   const part = (source: ZoneSource) => {

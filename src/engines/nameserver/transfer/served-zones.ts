@@ -1,13 +1,15 @@
-// Which zones are served, and what each was before it changed: a snapshot tells only that it did.
+// Which zones are served, and their versions before a change, because a snapshot reports only that they changed.
+
+import { typeNumbers } from '../../../dns/packet/numbers.ts'
+import { wireName } from '../../../dns/packet/wire-names.ts'
 import type { Snapshot } from '../snapshot.ts'
-import { typeNumbers, wireName } from '../wire.ts'
 import type { ZoneSource } from '../zone-table.ts'
 
 export type ZoneChange = { origin: string; before: ZoneSource | null; after: ZoneSource | null }
 
 export type ServedZones = { readonly zones: ReadonlyMap<string, ZoneSource>; close(): void }
 
-// Looking through 100,000 zones takes some 100 ms, which not every change of a sub-domain should cost.
+// Scanning 100,000 zones takes some 100 ms, too long for every change of a subdomain.
 const rescanMs = 250
 
 export function followZones(snapshot: Snapshot, onChange: (changes: ZoneChange[]) => void): ServedZones {

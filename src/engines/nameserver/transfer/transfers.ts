@@ -1,12 +1,14 @@
-// Zone transfer out: signed requests answered, secondaries told of changes, all zones in one catalog.
+// Outgoing zone transfers: answers signed requests, notifies secondaries, and lists all zones in a catalog.
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import { listenAddress } from '../../../dns/listen-address.ts'
+import { classIn, opcodes, rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
+import { nameInQuery } from '../../../dns/packet/query.ts'
+import { textName } from '../../../dns/packet/wire-names.ts'
 import { createEncoder } from '../encode.ts'
-import type { OwnedSet, Surroundings } from '../lookup.ts'
+import type { OutsideAddresses, OwnedSet } from '../lookup.ts'
 import type { Snapshot } from '../snapshot.ts'
 import type { TransferRequest, Transfers } from '../transfers.ts'
-import { classIn, nameInQuery, opcodes, rcodes, textName, typeNumbers } from '../wire.ts'
 import type { Rrset } from '../zone.ts'
 import { createCatalog } from './catalog.ts'
 import { createJournal, isNewer } from './journal.ts'
@@ -19,8 +21,8 @@ import { createSigner, readTsig, type Signer, signError, type TsigKey, tsigError
 
 export type TransfersOptions = {
   snapshot: Snapshot
-  /** What the nameserver answers from besides the zones: ALIAS records are transferred as addresses. */
-  surroundings: Surroundings
+  /** Addresses from outside the zones: ALIAS records are transferred as addresses. */
+  outside: OutsideAddresses
   key: TsigKey
   /** `address:port` */
   secondaries: readonly string[]
@@ -36,7 +38,7 @@ export type RunningTransfers = Transfers & { close(): Promise<void> }
 type Version = { origin: string; serial: number; soa: Rrset; records(): Promise<OwnedSet[]> }
 
 export function createTransfers(options: TransfersOptions): RunningTransfers {
-  const { snapshot, surroundings, key, log, now = () => Math.floor(Date.now() / 1000) } = options
+  const { snapshot, outside, key, log, now = () => Math.floor(Date.now() / 1000) } = options
   const { table } = snapshot
   const encoder = createEncoder()
   const metrics = createTransferMetrics(options.registry)
@@ -64,7 +66,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
       if (!same) catalog.touch(origin)
       if (same && before.serial === after.serial) continue
       const grown = same && isNewer(after.serial, before.serial)
-      const difference = grown ? differenceOf(table, before, after, surroundings) : null
+      const difference = grown ? differenceOf(table, before, after, outside) : null
       if (difference) journal.add(origin, difference)
       else journal.drop(origin)
       if (after) notifier.notify(origin)
@@ -83,13 +85,13 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
     const source = served.zones.get(origin)
     if (!source) return null
     const records = () =>
-      zoneRecords(table.zoneOf(source), surroundings, (owner) =>
+      zoneRecords(table.zoneOf(source), outside, (owner) =>
         log.warn({ zone: source.name, name: textName(owner) }, 'an ALIAS was transferred without addresses'),
       )
     return { origin, serial: source.serial, soa: soaOf(table, source), records }
   }
 
-  /** Null where the way from there is not remembered. */
+  /** Null if the changes since that serial are not known. */
   function incremental({ origin, serial, soa }: Version, from: number): OwnedSet[] | null {
     const chain = journal.since(origin, from)
     if (chain?.at(-1)?.to !== serial) return null
@@ -104,21 +106,21 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
   }
 
   async function sendAll({ message, query, send }: TransferRequest, sign: Signer, records: OwnedSet[]) {
-    for (const one of packed(encoder, message, query, records)) {
+    for (const one of packed(encoder, { message, query }, records)) {
       await send(sign(one))
-      // The zone may be large and the secondary fast; everyone else has questions too.
+      // A large zone and a fast secondary must not delay other queries.
       await new Promise((resolve) => setImmediate(resolve))
     }
   }
 
-  /** The SOA alone says that there is nothing new, or over UDP that there is more than fits. */
+  /** The SOA alone means that nothing changed, or over UDP that the answer does not fit. */
   async function sendSoa(request: TransferRequest, sign: Signer, { origin, soa }: Version): Promise<void> {
-    const [one] = packed(encoder, request.message, request.query, [{ owner: origin, set: soa }])
+    const [one] = packed(encoder, request, [{ owner: origin, set: soa }])
     if (one) await sendSigned(request, sign, one)
   }
 
   async function sendSigned({ message, query, tcp, send }: TransferRequest, sign: Signer, answer: Buffer) {
-    // The room for the signature is known only with it, and what was signed first is not sent then.
+    // An upper bound: the size of the signature is known only after signing, and a signed answer must be sent.
     const roomOctets = key.name.length + 80
     const fits = tcp || answer.length + roomOctets <= udpLimit(query)
     await send(sign(fits ? answer : refusal(message, query, rcodes.NOERROR, true)))
@@ -136,7 +138,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
     }
     const difference = from === null ? null : incremental(version, from)
     if (!tcp) {
-      const messages = difference ? [...packed(encoder, message, query, difference, messageOctets)] : []
+      const messages = difference ? [...packed(encoder, { message, query }, difference, messageOctets)] : []
       const fits = messages.length === 1 && messages[0]!.length + key.name.length + 80 <= udpLimit(query)
       metrics.answered(fits ? 'ixfr' : 'current', fits ? difference!.length : 0)
       return fits ? sendSigned(request, sign, messages[0]!) : sendSoa(request, sign, version)
@@ -152,7 +154,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
     await (sign ? request.send(sign(answer)) : request.refuse(answer))
   }
 
-  /** The signer of the answers, or null if the request was answered with what is wrong with it. */
+  /** The signer of the answers, or null if the request was answered with an error. */
   async function checked(request: TransferRequest): Promise<Signer | null> {
     const { message, query, peer, tcp } = request
     const tsig = readTsig(message)
@@ -161,7 +163,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
       return null
     }
     const nowSeconds = now()
-    const verdict = tsig === 'malformed' ? tsig : verify(message, tsig, key, nowSeconds)
+    const verdict = tsig === 'malformed' ? tsig : verify(message, tsig, { key, nowSeconds })
     if (tsig === 'malformed' || verdict === 'malformed') {
       await refuse(request, null, rcodes.FORMERR)
       return null
@@ -170,8 +172,8 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
       metrics.answered('badsig')
       log.debug({ peer: peer.address, error: verdict }, 'a request was not signed as it must be')
       const plain = refusal(message, query, rcodes.NOTAUTH)
-      const answer = signError(plain, tsig, key, verdict, nowSeconds)
-      // Names that came compressed go out whole; a forged address must not get more than was sent.
+      const answer = signError(plain, tsig, verdict, { key, nowSeconds })
+      // Names are sent uncompressed; an answer to a forged address must not be larger than the request.
       const swollen = !tcp && verdict !== tsigErrors.BADTIME && answer.length > message.length
       await request.refuse(swollen ? plain : answer)
       return null
@@ -179,7 +181,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
     return createSigner(key, tsig.mac, now)
   }
 
-  /** Anything else that is asked for in a signed message gets the answer that everyone gets. */
+  /** Any other signed query gets the ordinary answer. */
   async function answerAsUsual(request: TransferRequest, sign: Signer): Promise<void> {
     const answer = await request.answer()
     if (answer) await sendSigned(request, sign, answer)

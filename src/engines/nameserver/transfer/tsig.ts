@@ -1,12 +1,13 @@
-// Transaction signatures (RFC 8945, hmac-sha256): read from messages that may hold anything, checked, and made.
+// TSIG signatures (RFC 8945, hmac-sha256): parsed from untrusted messages, verified, and created.
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { headerOctets, skipName, typeNumbers, wireName } from '../wire.ts'
+import { headerOctets, typeNumbers } from '../../../dns/packet/numbers.ts'
+import { skipName, wireName } from '../../../dns/packet/wire-names.ts'
 
 /** The name is text, without a final dot. */
 export type TsigKey = { name: string; secret: Buffer }
 
 export type Tsig = {
-  /** Where the record begins: what stands before is what was signed. */
+  /** Where the record begins; the octets before it are signed. */
   start: number
   /** Names are in the form of wireName. */
   keyName: string
@@ -21,7 +22,7 @@ export type Tsig = {
 
 export const tsigErrors = { NONE: 0, BADSIG: 16, BADKEY: 17, BADTIME: 18, BADTRUNC: 22 } as const
 
-/** Ours, and the most that is granted to others: a message stays good for replaying this long. */
+/** Our own value, and the highest one accepted: a message can be replayed for this long. */
 export const fudgeSeconds = 300
 
 const algorithm = wireName('hmac-sha256')
@@ -30,7 +31,7 @@ const classAny = 255
 const highestNameOctets = 255
 const nothing = Buffer.alloc(0)
 
-/** A name in lower case, or null. Pointers lead only backwards, so that they come to an end. */
+/** A name in lower case, or null. Pointers may only point backwards, so that there are no loops. */
 function readName(message: Buffer, start: number): string | null {
   let name = ''
   for (let at = start, highest = start; ; ) {
@@ -115,8 +116,13 @@ function u16(...numbers: number[]): Buffer {
   return Buffer.from(numbers.flatMap((number) => [number >> 8, number & 0xff]))
 }
 
-/** `prior` is the request's MAC, or in a row of answers the one before, whose followers sign only their time. */
-function macOf(key: TsigKey, message: Buffer, stamp: Stamp, prior: Buffer | null, follower: boolean): Buffer {
+/** `prior` is the MAC of the request or of the previous message; later messages sign only their time fields. */
+function macOf(
+  key: TsigKey,
+  message: Buffer,
+  stamp: Stamp,
+  { prior, follower = false }: { prior: Buffer | null; follower?: boolean },
+): Buffer {
   const hmac = createHmac('sha256', key.secret)
   if (prior) hmac.update(u16(prior.length)).update(prior)
   hmac.update(message)
@@ -138,21 +144,18 @@ function unsigned(message: Buffer, { start, originalId }: Tsig): Buffer {
   return octets
 }
 
+/** `prior` is the MAC of the request that an answer belongs to. */
+export type Check = { key: TsigKey; nowSeconds: number; prior?: Buffer | null }
+
 export type Verdict = (typeof tsigErrors)[keyof typeof tsigErrors] | 'malformed'
 
-/** In the order of RFC 8945, section 5.2: the key, the signature, the time. `prior` is set for an answer. */
-export function verify(
-  message: Buffer,
-  tsig: Tsig,
-  key: TsigKey,
-  nowSeconds: number,
-  prior: Buffer | null = null,
-): Verdict {
+/** In the order of RFC 8945, section 5.2: the key, the signature, the time. */
+export function verify(message: Buffer, tsig: Tsig, { key, nowSeconds, prior = null }: Check): Verdict {
   if (tsig.keyName !== wireName(key.name) || tsig.algorithm !== algorithm) return tsigErrors.BADKEY
   if (tsig.mac.length > macOctets) return 'malformed'
-  // No MAC at all is what an unsigned error has; a short one is never enough here, but only below half is malformed.
+  // An unsigned error has no MAC. A truncated one is never accepted, but only below half the length it is malformed.
   if (tsig.mac.length !== 0 && tsig.mac.length < macOctets / 2) return 'malformed'
-  const expected = macOf(key, unsigned(message, tsig), tsig, prior, false)
+  const expected = macOf(key, unsigned(message, tsig), tsig, { prior })
   if (tsig.mac.length === 0 || !timingSafeEqual(expected.subarray(0, tsig.mac.length), tsig.mac)) {
     return tsigErrors.BADSIG
   }
@@ -161,7 +164,10 @@ export function verify(
   return Math.abs(nowSeconds - tsig.timeSigned) > allowed ? tsigErrors.BADTIME : tsigErrors.NONE
 }
 
-function append(message: Buffer, keyName: string, algorithm: string, mac: Buffer, stamp: Stamp): Buffer {
+type Signature = Stamp & { keyName: string; algorithm: string; mac: Buffer }
+
+function append(message: Buffer, signature: Signature): Buffer {
+  const { keyName, algorithm, mac, ...stamp } = signature
   const name = Buffer.from(keyName, 'latin1')
   const data = Buffer.concat([
     Buffer.from(algorithm, 'latin1'),
@@ -179,26 +185,26 @@ function append(message: Buffer, keyName: string, algorithm: string, mac: Buffer
 
 export type Signer = (message: Buffer) => Buffer
 
-/** Signs a row of answers to the request of this MAC, or a request where there is none. */
+/** Signs the messages of an answer to the request with this MAC, or a request if it is null. */
 export function createSigner(key: TsigKey, requestMac: Buffer | null, now: () => number): Signer {
   let prior = requestMac
   let follower = false
   return (message) => {
     const stamp = { timeSigned: now(), fudge: fudgeSeconds, error: tsigErrors.NONE, other: nothing }
-    const mac = macOf(key, message, stamp, prior, follower)
+    const mac = macOf(key, message, stamp, { prior, follower })
     prior = mac
     follower = true
-    return append(message, wireName(key.name), algorithm, mac, stamp)
+    return append(message, { keyName: wireName(key.name), algorithm, mac, ...stamp })
   }
 }
 
-/** The answer to a request whose signature is not good; its rcode is NOTAUTH already. */
-export function signError(answer: Buffer, tsig: Tsig, key: TsigKey, error: number, nowSeconds: number): Buffer {
-  // Only who has the key is told the time under a signature, and by the clock that was refused (section 5.2.3).
+/** The answer to a request with an invalid signature; its rcode is NOTAUTH already. */
+export function signError(answer: Buffer, tsig: Tsig, error: number, { key, nowSeconds }: Check): Buffer {
+  // Only BADTIME is signed, because the client has the key; it repeats the time of the request (section 5.2.3).
   const late = error === tsigErrors.BADTIME
   const other = Buffer.alloc(late ? 6 : 0)
   if (late) other.writeUIntBE(nowSeconds, 0, 6)
   const stamp = { timeSigned: late ? tsig.timeSigned : nowSeconds, fudge: fudgeSeconds, error, other }
-  const mac = late ? macOf(key, answer, stamp, tsig.mac, false) : nothing
-  return append(answer, tsig.keyName, tsig.algorithm, mac, stamp)
+  const mac = late ? macOf(key, answer, stamp, { prior: tsig.mac }) : nothing
+  return append(answer, { keyName: tsig.keyName, algorithm: tsig.algorithm, mac, ...stamp })
 }

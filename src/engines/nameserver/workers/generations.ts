@@ -1,18 +1,18 @@
-// Which answers still hold, told to all threads at once: one number per zone, another one with every change of it.
+// Invalidates cached answers in all threads at once: each zone has a number that changes with the zone.
 
 export type Generations = {
-  /** Every answer of this zone is over. */
+  /** Invalidates every answer of this zone. */
   end(origin: string): void
-  /** Every answer of every zone is over. */
+  /** Invalidates every answer of every zone. */
   endAll(): void
-  /** What an answer of this zone is worth now. */
+  /** The current stamp for answers of this zone. */
   stampOf(origin: string): Stamp
 }
 
-/** Slot of the zone, its number, and the number of all. */
+/** Slot of the zone, its generation, and the era of all zones. */
 export type Stamp = readonly [slot: number, generation: number, era: number]
 
-// Zones that share a slot end each other's answers, which costs a question to the main thread and nothing else.
+// Zones that share a slot invalidate each other's answers, which only costs a query to the main thread.
 const slotBits = 16
 const eraAt = 1 << slotBits
 
@@ -38,7 +38,7 @@ export function createGenerations(memory: SharedArrayBuffer): Generations {
   }
 }
 
-/** What an answer in another thread's cache hangs on. */
+/** The validity of an answer in another thread's cache. */
 export class Stamped {
   readonly #numbers: Int32Array
   readonly #slot: number

@@ -1,4 +1,4 @@
-// What the threads of the nameserver tell each other.
+// Messages between the threads of the nameserver.
 import type { RateLimitMemory } from '../rate-limit.ts'
 import type { Stamp } from './generations.ts'
 
@@ -6,7 +6,7 @@ export type WorkerData = {
   /** Sockets belong to the whole process: the main thread opens, closes and may send by them. */
   listeners: { socket: number; nsid: string }[]
   cookieSecret: Uint8Array
-  /** Null answers everyone without limit. */
+  /** Null: no rate limit. */
   rateLimit: { perSecond?: number | undefined; slip?: number | undefined; memory: RateLimitMemory } | null
   tallies: SharedArrayBuffer
   generations: SharedArrayBuffer
@@ -14,18 +14,18 @@ export type WorkerData = {
   outstanding: SharedArrayBuffer
 }
 
-/** An answer to keep for whoever asks the same. */
+/** An answer for a worker's cache. */
 export type KeptAnswer = [hash: number, octets: Uint8Array, rcode: number, tuple: number, stamp: Stamp]
 
-/** A packet that only the main thread can answer, and its sender in the form of the system. */
+/** A packet that only the main thread can answer, and its sender as a `sockaddr`. */
 export type HandedPacket = { listener: number; sender: Buffer; message: Buffer }
 
 const headOctets = 4
 const roomOctets = 1 << 16
 
 /**
- * Hands packets over in one piece of memory per turn of the event loop. As objects they would cost the main thread more
- * than looking their answers up.
+ * Hands packets over in one buffer per turn of the event loop. As objects they would cost the main thread more than
+ * their lookup.
  */
 export function createPacker(send: (octets: Uint8Array<ArrayBuffer>) => void): (packet: HandedPacket) => void {
   const room = Buffer.allocUnsafeSlow(roomOctets)
@@ -57,7 +57,7 @@ export function* unpack(octets: Uint8Array): Generator<HandedPacket> {
   }
 }
 
-/** Collects what comes in one turn of the event loop, since a message costs more than what is in it. */
+/** Sends the items of one turn of the event loop together, because each message has a high fixed cost. */
 export function createBatch<T>(send: (items: T[]) => void): (item: T) => void {
   let items: T[] = []
   return (item) => {

@@ -1,29 +1,29 @@
-// UDP in batches, by calls of Linux that Node has no name for: one call takes or sends dozens of packets.
+// UDP in batches, by Linux system calls that Node does not offer: one call receives or sends dozens of packets.
 import { isIPv6 } from 'node:net'
 import { getSystemErrorName } from 'node:util'
 import { ipv4Octets, ipv4Text, ipv6Octets, ipv6Text } from '../../../dns/addresses.ts'
 import type { ListenAddress } from '../../../dns/listen-address.ts'
-import type { Peer } from '../front.ts'
+import type { Peer } from '../without-zones.ts'
 
-/** The little of koffi that is used here; it is optional, so its own types may be missing. */
+/** The part of koffi's API that is used here; koffi is optional, so its own types may be missing. */
 type Koffi = {
   load(library: null): { func(declaration: string): (...args: unknown[]) => number }
   address(memory: Uint8Array): bigint
   errno(): number
 }
 
-/** Says what goes back to the sender of a packet, if anything does. Both views are good until it returns. */
+/** Returns the answer to a packet, if any. Both arguments are valid only until it returns. */
 export type Answer = (message: Buffer, sender: Buffer) => Buffer | null
 
 export type PacketSockets = {
-  /** Several may have one address; the system spreads packets over them by where they come from. */
+  /** Several sockets may have one address; the system distributes packets over them by their sender. */
   open(address: ListenAddress): number
   close(socket: number): void
-  /** To a sender that `Answer` was told; what the system has no room for is lost. */
+  /** Sends to a sender passed to `Answer`; if the system's buffer is full, the answer is lost. */
   send(socket: number, sender: Uint8Array, answer: Buffer): void
   /** Returns when there is something to read, or after the time. */
   waiter(sockets: readonly number[]): (timeoutMs: number) => void
-  /** Answers what has come, at most a batch; true if there may be more. Packets that were too long are counted. */
+  /** Answers at most one batch of packets; true if there may be more. `onOversized` is called for too long packets. */
   reader(socket: number, answer: Answer, onOversized: () => void): () => boolean
 }
 
@@ -32,7 +32,7 @@ const batch = 64
 const packetOctets = 4096
 const bufferOctets = 4 << 20
 
-// The layouts and numbers of Linux on processors of 64 bits with the low octet first.
+// Struct layouts and constants of Linux on 64-bit little-endian processors.
 const headerOctets = 64
 const flagsAt = 48
 const lengthAt = 56
@@ -59,12 +59,12 @@ export function peerOf(sender: Buffer): Peer {
   return { address, port: sender.readUInt16BE(2) }
 }
 
-/** Room for a batch: for each packet a header, which points at a sender and a vector, which points at the octets. */
+/** Memory for a batch: each packet has a header, which points to a sender and a vector, which points to the octets. */
 function createRoom(koffi: Koffi) {
   const vectorsAt = batch * headerOctets
   const sendersAt = vectorsAt + batch * vectorOctets
   const bodiesAt = sendersAt + batch * 32
-  // Not from the pool: its place must not change.
+  // Not from Node's buffer pool: its address must not change.
   const memory = Buffer.from(new ArrayBuffer(bodiesAt + batch * packetOctets))
   const words = new Uint32Array(memory.buffer)
   const start = koffi.address(memory)
@@ -80,7 +80,7 @@ function createRoom(koffi: Koffi) {
     memory,
     sender: (index: number) => sendersAt + index * 32,
     body: (index: number) => bodiesAt + index * packetOctets,
-    /** Where the numbers of 32 bits are: of the sender's octets, the flags, the octets that came, and the octets to take. */
+    /** Offsets of 32-bit fields: sender length, flags, received length, and buffer length. */
     senderSize: (index: number) => (index * headerOctets + 8) >> 2,
     flags: (index: number) => (index * headerOctets + flagsAt) >> 2,
     received: (index: number) => (index * headerOctets + lengthAt) >> 2,
@@ -111,7 +111,7 @@ function createSockets(koffi: Koffi): PacketSockets {
     for (let at = 0; at < count; ) {
       const sent = sendmmsg(number, at === 0 ? memory : memory.subarray(at * headerOctets), count - at, dontWait)
       if (sent < 0 && koffi.errno() === tryAgain) return
-      // One that cannot be sent is its receiver's trouble.
+      // An answer that cannot be sent is skipped.
       at += Math.max(1, sent)
     }
   }
@@ -182,7 +182,7 @@ function createSockets(koffi: Koffi): PacketSockets {
   }
 }
 
-/** Null where it cannot be done: another system, another processor, or without koffi. */
+/** Null if not supported: another system, another processor, or no koffi. */
 export async function loadPacketSockets(): Promise<PacketSockets | null> {
   if (process.platform !== 'linux' || !['x64', 'arm64'].includes(process.arch)) return null
   const name = 'koffi'

@@ -1,4 +1,4 @@
-// The threads that answer over UDP: started, fed with answers, and replaced when one ends by itself.
+// The threads that answer over UDP: starts them, sends them answers, and replaces one that exits.
 import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { AnswerCache } from '../cache.ts'
@@ -13,7 +13,7 @@ export type SharedListener = {
   /** One for each thread. */
   sockets: number[]
   nsid: string
-  /** A responder that gives its answers to this cache. */
+  /** A responder that stores its answers in this cache. */
   responderFor(cache: AnswerCache<ZoneSource>): Responder
 }
 
@@ -29,7 +29,7 @@ export type PoolOptions = Pick<WorkerData, 'cookieSecret' | 'rateLimit'> & {
 }
 
 const respawnMs = 1_000
-// Compiled or not, the worker is beside this file.
+// The worker is in the same folder, with the same extension (.ts or .js).
 const program = new URL(`./worker${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)
 
 export function startPool(options: PoolOptions): { close(): Promise<void> } {
@@ -41,7 +41,7 @@ export function startPool(options: PoolOptions): { close(): Promise<void> } {
   const keep = createBatch((answers: KeptAnswer[]) => {
     for (const worker of workers) worker.postMessage(answers)
   })
-  // Told to the threads when it is asked for the second time: a flood of names that nobody has must not cost them.
+  // An answer is sent to the threads at its second request, so that a flood of random names does not reach them.
   const shared: AnswerCache<ZoneSource> = {
     ...options.cache,
     get(message, query) {
@@ -88,7 +88,7 @@ export function startPool(options: PoolOptions): { close(): Promise<void> } {
     worker.on('exit', () => {
       workers.delete(worker)
       if (closed) return
-      // Its sockets stay open, so that what comes meanwhile waits in them.
+      // Its sockets stay open, so that packets are queued in them meanwhile.
       const timer = setTimeout(() => {
         timers.delete(timer)
         spawn(index, tallies)

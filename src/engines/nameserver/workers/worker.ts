@@ -1,12 +1,12 @@
-// A thread that answers over UDP what was answered before, and hands everything else over.
+// A thread that answers UDP queries from its cache and hands all others to the main thread.
 import { parentPort, workerData } from 'node:worker_threads'
+import { decodeQuery, emptyQuery } from '../../../dns/packet/query.ts'
 import { createAnswerCache } from '../cache.ts'
 import { createCookies } from '../cookies.ts'
-import { createFront, isSpecial } from '../front.ts'
 import { createTallies } from '../metrics.ts'
 import { createRateLimit } from '../rate-limit.ts'
 import { senselessPorts } from '../udp.ts'
-import { decodeQuery, emptyQuery } from '../wire.ts'
+import { createAnswersWithoutZones, isSpecial } from '../without-zones.ts'
 import { Stamped } from './generations.ts'
 import { createPacker, type KeptAnswer, type WorkerData } from './messages.ts'
 import { type Answer, loadPacketSockets, peerOf } from './packets.ts'
@@ -14,11 +14,11 @@ import { type Answer, loadPacketSockets, peerOf } from './packets.ts'
 const main = parentPort!
 const data = workerData as WorkerData
 const sockets = (await loadPacketSockets())!
-// More than a second of work for the main thread: whoever asked has asked again by then.
+// More than a second of work for the main thread: clients have retried by then.
 const highestOutstanding = 10_000
-// How long the thread sleeps when nothing comes, and with it how long it takes to hear of its end.
+// How long the thread sleeps when no packet comes, and so the delay until it sees that it should stop.
 const idleMs = 50
-// Batches in a row of one socket, so that the others and the main thread are heard in between.
+// Consecutive batches of one socket, before the other sockets and the main thread get their turn.
 const highestBatches = 16
 
 const cache = createAnswerCache<Stamped>()
@@ -38,7 +38,7 @@ main.on('message', (answers: KeptAnswer[]) => {
 })
 
 function answerOn(listener: number, nsid: string): Answer {
-  const front = createFront({ cache, cookies, rateLimit, tallies, nsid })
+  const withoutZones = createAnswersWithoutZones({ cache, cookies, rateLimit, tallies, nsid })
 
   function answer(message: Buffer, sender: Buffer): Buffer | null {
     const peer = peerOf(sender)
@@ -46,7 +46,9 @@ function answerOn(listener: number, nsid: string): Answer {
       tallies.drop(senselessPorts.has(peer.port) ? 'source' : 'unreadable')
       return null
     }
-    const known = isSpecial(query, false) ? undefined : front.answer(front.contextOf(message, query, peer, false))
+    const known = isSpecial(query, false)
+      ? undefined
+      : withoutZones.answer(withoutZones.contextOf(message, query, peer, false))
     if (known !== undefined) return known
     if (Atomics.add(outstanding, 0, 1) < highestOutstanding) handOver({ listener, sender, message })
     else {

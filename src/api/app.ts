@@ -1,0 +1,202 @@
+// The API server: hooks, the guarded /api scope, and every route listed by hand.
+import type { TlsOptions } from 'node:tls'
+import Fastify, { type FastifyInstance, type FastifyServerOptions, LogController } from 'fastify'
+import { Fault } from '../platform/errors.ts'
+import { randomLabel } from '../platform/ids.ts'
+import { schemas } from '../schemas/all.ts'
+import type { Deps } from './deps.ts'
+import { createGuard } from './http/bearer.ts'
+import { createOnce, createReplay } from './http/idempotency.ts'
+import { createMetrics, type Metrics, observeRequests } from './http/observe.ts'
+import { useOpenApi } from './http/openapi.ts'
+import { sendFault, toFault } from './http/problem.ts'
+import { createRateLimit } from './http/rate-limit.ts'
+import { createStreams } from './http/sse.ts'
+import { createTokenWatch } from './http/token-watch.ts'
+import { negotiateVersion, requireHttps, shedLoad } from './http/transport.ts'
+import {
+  bodyLimitBytes,
+  refuseUnexpectedBody,
+  refuseUnstorable,
+  useJsonBodies,
+  useValidation,
+} from './http/validation.ts'
+import { accountRoutes } from './routes/account.ts'
+import { deploymentLogRoutes } from './routes/deployment-logs.ts'
+import { deploymentRoutes } from './routes/deployments.ts'
+import { dnsRecordRoutes } from './routes/dns-records.ts'
+import { domainRoutes } from './routes/domains.ts'
+import { eventRoutes } from './routes/events.ts'
+import { operatorRoutes } from './routes/operator.ts'
+import { platformRoutes } from './routes/platform.ts'
+import { projectRoutes } from './routes/projects.ts'
+import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
+import { ticketRoutes } from './routes/tickets.ts'
+import { tokenRoutes } from './routes/tokens.ts'
+import { webhookRoutes } from './routes/webhooks.ts'
+import { zoneRoutes } from './routes/zones.ts'
+
+const badTokensPerMinute = 60
+
+// Refused alike in development and production: a misspelt route must not run unguarded.
+const apiRoutes = [
+  projectRoutes,
+  pushHookRoutes,
+  deploymentRoutes,
+  deploymentLogRoutes,
+  domainRoutes,
+  dnsRecordRoutes,
+  zoneRoutes,
+  tokenRoutes,
+  eventRoutes,
+  accountRoutes,
+  ticketRoutes,
+  webhookRoutes,
+  operatorRoutes,
+]
+
+export type App = FastifyInstance & { metrics: Metrics }
+
+export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
+  const { config } = deps
+  const options: FastifyServerOptions = {
+    loggerInstance: deps.log,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
+    trustProxy: config.trustedProxies.length > 0 ? config.trustedProxies : false,
+    bodyLimit: bodyLimitBytes,
+    requestTimeout: 30_000,
+    genReqId: (raw) => {
+      const own = raw.headers['x-request-id']
+      return typeof own === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(own) ? own : `req_${randomLabel(20)}`
+    },
+    // A domain name has up to 253 characters.
+    routerOptions: { maxParamLength: 512 },
+    frameworkErrors: (error, request, reply) => {
+      reply.header('x-request-id', request.id)
+      return sendFault(toFault(error), config.baseUrl, request, reply)
+    },
+    // A connection that is still idle when the server stops is closed at once.
+    forceCloseConnections: 'idle',
+  }
+  // The type of a server depends on its TLS, which no route cares about.
+  const app: FastifyInstance = Fastify(tls ? ({ ...options, https: tls } as FastifyServerOptions) : options)
+
+  const metrics = createMetrics(deps.registry)
+  const streams = createStreams()
+  app.decorate('metrics', metrics)
+  app.decorate('streams', streams)
+  app.decorate('watchToken', createTokenWatch(deps.db, deps.notifications))
+  app.decorateRequest('actor', null as never)
+  app.decorateRequest('idempotency', null)
+  useValidation(app)
+  useJsonBodies(app)
+  observeRequests(app, metrics)
+  let closing = false
+  app.addHook('preClose', async () => {
+    closing = true
+    streams.endAll()
+  })
+  // A connection that was busy when the server began to stop would be kept alive for a next request otherwise.
+  app.addHook('onSend', (_request, reply, _payload, done) => {
+    if (closing) reply.header('connection', 'close')
+    done()
+  })
+
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header('x-request-id', request.id)
+    reply.header('x-content-type-options', 'nosniff')
+    if (request.protocol === 'https') reply.header('strict-transport-security', 'max-age=63072000; includeSubDomains')
+    done()
+  })
+  app.setErrorHandler((error, request, reply) => {
+    const fault = toFault(error)
+    metrics.problems.inc({ code: fault.code })
+    return sendFault(fault, config.baseUrl, request, reply)
+  })
+  app.setNotFoundHandler(() => {
+    throw new Fault('route_not_found')
+  })
+
+  await useOpenApi(app)
+  for (const schema of schemas) app.addSchema(schema)
+  await app.register(platformRoutes, { deps })
+
+  await app.register(
+    async (api) => {
+      const guard = createGuard(
+        deps.tokenDirectory,
+        createRateLimit(config.rateLimitPerMinute),
+        createRateLimit(badTokensPerMinute),
+      )
+      shedLoad(api, config.maxInFlight)
+      api.addHook('onRequest', (request, reply, done) => {
+        try {
+          reply.header('cache-control', 'private, no-cache')
+          requireHttps(request)
+          negotiateVersion(request, reply)
+        } catch (error) {
+          return done(error as Error)
+        }
+        guard(request, reply, done)
+      })
+      api.addHook('preValidation', async (request) => {
+        refuseUnexpectedBody(request.routeOptions.schema, request.body)
+        // Only an escape can bring NUL into an address, and PostgreSQL cannot store it.
+        if (request.is404 || !request.url.includes('%00')) return
+        if (JSON.stringify(request.params).includes('\\u0000')) throw new Fault('not_found')
+        refuseUnstorable(request.query, 'query')
+      })
+      api.addHook('preHandler', createReplay(deps))
+      api.setNotFoundHandler(() => {
+        throw new Fault('route_not_found')
+      })
+      api.addHook('onRoute', (route) => {
+        if (route.config?.scope === undefined && !route.config?.anyMethod) {
+          throw new Error(`${route.method} ${route.url} does not say which scope it needs`)
+        }
+      })
+      const once = createOnce(deps)
+      const refuseOtherMethods = collectMethods(api)
+      for (const routes of apiRoutes) await api.register(routes, { deps, once })
+      refuseOtherMethods()
+    },
+    { prefix: '/api' },
+  )
+  await app.register(gitHookRoutes, { deps })
+  return app as App
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    anyMethod?: boolean
+  }
+}
+
+const allMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
+
+/** A path that exists answers 405 with Allow to the methods it does not have, instead of 404. */
+function collectMethods(api: FastifyInstance): () => void {
+  const methods = new Map<string, Set<string>>()
+  api.addHook('onRoute', (route) => {
+    if (route.config?.anyMethod) return
+    const known = methods.get(route.url) ?? new Set()
+    for (const method of [route.method].flat()) known.add(method)
+    methods.set(route.url, known)
+  })
+  return () => {
+    for (const [url, known] of [...methods]) {
+      const allow = [...known].sort()
+      api.route({
+        method: allMethods.filter((method) => !known.has(method)),
+        url: url.replace(/^\/api/, ''),
+        config: { anyMethod: true },
+        schema: { hide: true },
+        // Refused before the body is looked at, but after the guard.
+        preParsing: async (request) => {
+          throw new Fault('method_not_allowed', `${request.method} is not one of ${allow.join(', ')}.`, { allow })
+        },
+        handler: async () => {},
+      })
+    }
+  }
+}

@@ -1,0 +1,23 @@
+// Dependencies of the API: created once in roles/api.ts or by a test and passed down, never singletons.
+import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
+import type { Config } from '../config.ts'
+import type { Database } from '../platform/database.ts'
+import type { Notifications } from '../platform/notifications.ts'
+import type { Repositories } from '../platform/repositories.ts'
+import type { Vault } from '../platform/secrets.ts'
+import type { Urls } from '../platform/urls.ts'
+import type { TokenDirectory } from '../services/tokens/directory.ts'
+
+export type Deps = {
+  config: Config
+  urls: Urls
+  db: Database
+  notifications: Notifications
+  vault: Vault
+  repositories: Repositories
+  tokenDirectory: TokenDirectory
+  log: Logger
+  /** The metrics of all roles; default: a registry of its own. */
+  registry?: Registry
+}

@@ -1,0 +1,102 @@
+// Errors as RFC 9457 problems: the one place that knows which HTTP status a code has.
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { isDatabaseLost } from '../../platform/database.ts'
+import { Fault, type FaultCode, faults } from '../../platform/errors.ts'
+
+export const statuses: Record<FaultCode, number> = {
+  invalid_json: 400,
+  invalid_request: 400,
+  invalid_cursor: 400,
+  invalid_idempotency_key: 400,
+  unknown_api_version: 400,
+  missing_token: 401,
+  invalid_token: 401,
+  token_expired: 401,
+  token_revoked: 401,
+  invalid_signature: 401,
+  insufficient_scope: 403,
+  token_limited_to_projects: 403,
+  account_suspended: 403,
+  https_required: 403,
+  not_found: 404,
+  route_not_found: 404,
+  method_not_allowed: 405,
+  project_exists: 409,
+  project_has_domains: 409,
+  deployment_finished: 409,
+  deployment_not_ready: 409,
+  deployment_in_production: 409,
+  deployment_building: 409,
+  domain_exists: 409,
+  domain_taken: 409,
+  domain_has_wildcard: 409,
+  record_conflict: 409,
+  ticket_closed: 409,
+  invalid_transition: 409,
+  account_exists: 409,
+  idempotency_in_progress: 409,
+  precondition_failed: 412,
+  body_too_large: 413,
+  unsupported_media_type: 415,
+  validation_failed: 422,
+  ref_not_found: 422,
+  idempotency_key_reused: 422,
+  rate_limited: 429,
+  internal_error: 500,
+  overloaded: 503,
+  database_unavailable: 503,
+}
+
+// Fault codes for Fastify's own errors.
+const fastifyFaults: Record<string, FaultCode> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: 'body_too_large',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
+}
+
+/** Any error as a Fault; an unexpected error becomes an internal error that keeps its cause. */
+export function toFault(error: unknown): Fault {
+  if (error instanceof Fault) return error
+  const { code = '', statusCode = 500, message } = error as FastifyError
+  const known = fastifyFaults[code]
+  if (known) return new Fault(known, undefined, { cause: error })
+  if (statusCode >= 400 && statusCode < 500) return new Fault('invalid_request', message, { cause: error })
+  if (isDatabaseLost(error)) return new Fault('database_unavailable', undefined, { cause: error, retryAfterSeconds: 2 })
+  return new Fault('internal_error', undefined, { cause: error })
+}
+
+export function problemOf(fault: Fault, baseUrl: string, requestId: string) {
+  const { errors, requiredScope, record } = fault.members
+  return {
+    type: `${baseUrl}/errors/${fault.code}`,
+    title: faults[fault.code].title,
+    status: statuses[fault.code],
+    detail: fault.message,
+    code: fault.code,
+    requestId,
+    ...(errors && { errors }),
+    ...(requiredScope && { requiredScope }),
+    ...(record && { record }),
+  }
+}
+
+export function sendFault(fault: Fault, baseUrl: string, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const status = statuses[fault.code]
+  const { allow, retryAfterSeconds, requiredScope } = fault.members
+  if (status === 401) {
+    // A client that sent no token is only told the scheme (RFC 6750, 3.1); repository hosts do not come with a token.
+    const sent = fault.code !== 'missing_token'
+    const bearer = `Bearer realm="berth"${sent ? ', error="invalid_token"' : ''}`
+    reply.header('www-authenticate', fault.code === 'invalid_signature' ? 'HMAC-SHA256 realm="berth"' : bearer)
+  }
+  if (requiredScope) {
+    reply.header('www-authenticate', `Bearer realm="berth", error="insufficient_scope", scope="${requiredScope}"`)
+  }
+  if (allow) reply.header('allow', allow.join(', '))
+  if (retryAfterSeconds !== undefined) reply.header('retry-after', String(Math.max(1, Math.ceil(retryAfterSeconds))))
+  if (status >= 500) request.log.error({ err: fault.cause ?? fault }, fault.code)
+  return reply
+    .code(status)
+    .type('application/problem+json')
+    .serializer((payload: unknown) => JSON.stringify(payload))
+    .send(problemOf(fault, baseUrl, request.id))
+}

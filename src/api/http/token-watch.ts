@@ -1,0 +1,56 @@
+// Watches the tokens of open streams: ends the streams of a token that became invalid. One query for all tokens.
+
+import type { Database } from '../../platform/database.ts'
+import type { Notifications } from '../../platform/notifications.ts'
+import type { Actor } from '../../services/tokens/actor.ts'
+import { liveTokens } from '../../services/tokens/tokens.ts'
+
+/** Calls `end` when the token is revoked or expired, or its account suspended; returns a function to stop watching. */
+export type TokenWatch = (actor: Actor, end: () => void) => () => void
+
+// Expiry causes no notification, and a notification may get lost, so all tokens are checked regularly.
+const checkMs = 15_000
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    watchToken: TokenWatch
+  }
+}
+
+export function createTokenWatch(db: Database, notifications: Notifications): TokenWatch {
+  const tokens = new Map<string, { accountId: string; ends: Set<() => void> }>()
+  let off: (() => void)[] = []
+
+  async function check(accountId?: string): Promise<void> {
+    const ids = [...tokens.keys()].filter((id) => accountId === undefined || tokens.get(id)!.accountId === accountId)
+    if (ids.length === 0) return
+    // If the database is unavailable, tokens cannot be checked, and streams get no data either.
+    const live = await liveTokens(db, ids).catch(() => null)
+    if (!live) return
+    for (const id of ids) if (!live.has(id)) for (const end of tokens.get(id)?.ends ?? []) end()
+  }
+
+  function begin(): void {
+    const timer = setInterval(() => void check(), checkMs)
+    off = [
+      () => clearInterval(timer),
+      notifications.on('event', ({ type, accountId }) => {
+        if (/^(token|account)\./.test(type)) void check(accountId)
+      }),
+      notifications.on('reconnected', () => void check()),
+    ]
+  }
+
+  return ({ tokenId, accountId }, end) => {
+    if (tokens.size === 0) begin()
+    const entry = tokens.get(tokenId) ?? { accountId, ends: new Set() }
+    entry.ends.add(end)
+    tokens.set(tokenId, entry)
+    return () => {
+      entry.ends.delete(end)
+      if (entry.ends.size > 0 || tokens.get(tokenId) !== entry) return
+      tokens.delete(tokenId)
+      if (tokens.size === 0) for (const stop of off.splice(0)) stop()
+    }
+  }
+}

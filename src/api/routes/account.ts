@@ -1,0 +1,48 @@
+// /account and /regions: who the caller is, and where things run.
+
+import { Account, Regions } from '../../schemas/account.ts'
+import { Named } from '../../schemas/common.ts'
+import { readAccount } from '../../services/accounts/usage.ts'
+import { sendSingle } from '../http/etag.ts'
+import { bodyLimitBytes, zoneImportLimitBytes } from '../http/validation.ts'
+import type { RoutePlugin } from './route.ts'
+
+export const accountRoutes: RoutePlugin = async (app, { deps }) => {
+  const { db, config } = deps
+
+  app.get(
+    '/account',
+    {
+      config: { scope: null },
+      schema: {
+        operationId: 'getAccount',
+        tags: ['Account'],
+        summary: 'Read the account',
+        description: 'The account of the calling token, its limits and what it uses.',
+        response: { 200: Named(Account) },
+      },
+    },
+    async (request, reply) => {
+      const account = await readAccount(db, request.actor)
+      const { rateLimitPerMinute: requestsPerMinute } = config
+      const limits = { requestsPerMinute, bodyBytes: bodyLimitBytes, zoneImportBytes: zoneImportLimitBytes }
+      const { usage, ...identity } = account
+      return sendSingle(request, reply, { ...identity, limits, usage })
+    },
+  )
+
+  app.get(
+    '/regions',
+    {
+      config: { scope: null },
+      schema: {
+        operationId: 'listRegions',
+        tags: ['Account'],
+        summary: 'List regions',
+        description: 'The regions in which projects are built and served.',
+        response: { 200: Named(Regions) },
+      },
+    },
+    async () => ({ regions: [{ id: config.region, default: true }] }),
+  )
+}

@@ -1,0 +1,73 @@
+// /deployments/{id}/logs: what a build printed, in pages or as it comes.
+
+import { Fault } from '../../platform/errors.ts'
+import { decodeCursor, encodeCursor } from '../../platform/page.ts'
+import { DeploymentParams, LogLines, LogQuery } from '../../schemas/deployments.ts'
+import { linesAfter } from '../../services/deployments/deployment-logs.ts'
+import { findDeployment } from '../../services/deployments/deployments.ts'
+import { isFinished } from '../../services/deployments/states.ts'
+import { follow } from '../http/live-stream.ts'
+import { wantsStream } from '../http/sse.ts'
+import type { RoutePlugin } from './route.ts'
+
+const streamBatch = 500
+
+export const deploymentLogRoutes: RoutePlugin = async (app, { deps }) => {
+  const { db } = deps
+
+  app.get(
+    '/deployments/:id/logs',
+    {
+      config: { scope: 'deployments:read' },
+      schema: {
+        operationId: 'getDeploymentLogs',
+        tags: ['Deployments'],
+        summary: 'Read the log of a deployment',
+        description:
+          'Lines of the build, oldest first. With `Accept: text/event-stream` the same lines live: every event carries ' +
+          'its number as id, `Last-Event-ID` resumes after it, and an `end` event with the final state closes the stream.',
+        params: DeploymentParams,
+        querystring: LogQuery,
+        response: { 200: LogLines },
+      },
+    },
+    async (request, reply) => {
+      const { actor } = request
+      const { id } = request.params
+      await findDeployment(db, actor, id)
+      if (!wantsStream(request)) {
+        const { limit = 100, cursor } = request.query
+        const after = cursor === undefined ? 0 : sequence(decodeCursor(cursor, 'lines', 'asc', 1)[0])
+        const found = await linesAfter(db, id, after, limit + 1)
+        const lines = found.slice(0, limit)
+        const last = lines[lines.length - 1]
+        const nextCursor = found.length > limit && last ? encodeCursor('lines', 'asc', [String(last.seq)]) : null
+        return { lines, nextCursor }
+      }
+
+      let seq = sequence(request.headers['last-event-id'] ?? '0')
+      return follow(deps, request, reply, {
+        wakesOnEvent: ({ subject }) => subject === id,
+        wakesOnLog: (deploymentId) => deploymentId === id,
+        async step(stream) {
+          // The state is read before the lines: once it is final, no line can follow those read after it.
+          const { state } = await findDeployment(db, actor, id)
+          const lines = await linesAfter(db, id, seq, streamBatch)
+          for (const line of lines) {
+            seq = line.seq
+            if (!stream.send({ id: String(seq), data: line })) return 'end'
+          }
+          if (lines.length === streamBatch) return 'again'
+          if (!isFinished(state)) return 'wait'
+          stream.send({ event: 'end', data: { state } })
+          return 'end'
+        },
+      })
+    },
+  )
+}
+
+function sequence(text: string | string[] | undefined): number {
+  if (typeof text !== 'string' || !/^\d{1,9}$/.test(text)) throw new Fault('invalid_cursor')
+  return Number(text)
+}

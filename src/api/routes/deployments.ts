@@ -1,0 +1,182 @@
+// /deployments: create, read, wait, cancel, promote, delete.
+
+import { Named, waitQuery } from '../../schemas/common.ts'
+import {
+  CreateDeployment,
+  Deployment,
+  DeploymentList,
+  DeploymentParams,
+  DeploymentQuery,
+  DeploymentStates,
+} from '../../schemas/deployments.ts'
+import {
+  createDeployment,
+  deleteDeployment,
+  getDeployment,
+  listDeployments,
+  planDeployment,
+  promoteDeployment,
+} from '../../services/deployments/deployments.ts'
+import {
+  cancelDeployment,
+  initialState,
+  isFinished,
+  terminalStates,
+  transitions,
+} from '../../services/deployments/states.ts'
+import { precondition, sendSingle } from '../http/etag.ts'
+import { readPage, sendPage } from '../http/page.ts'
+import { waitUntil } from '../http/waiting.ts'
+import { NoContent, type RoutePlugin } from './route.ts'
+
+export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
+  const { db, urls, repositories, notifications } = deps
+  const { region } = deps.config
+
+  app.post(
+    '/deployments',
+    {
+      config: { scope: 'deployments:write', faults: ['not_found', 'ref_not_found'] },
+      schema: {
+        operationId: 'createDeployment',
+        tags: ['Deployments'],
+        summary: 'Create a deployment',
+        description:
+          'Builds a ref of the project. The ref is resolved first, so `commit` is the commit that is built; if the ' +
+          'repository does not answer within 2 s, `commit` stays empty until the worker has resolved it.',
+        body: CreateDeployment,
+        response: { 201: Named(Deployment) },
+      },
+    },
+    (request, reply) =>
+      once(request, reply, {
+        prepare: () => planDeployment(db, { repositories, region }, request.actor, request.body),
+        status: 201,
+        work: (db, plan) => createDeployment(db, urls, request.actor, plan),
+        location: (deployment) => `/deployments/${deployment.id}`,
+      }),
+  )
+
+  app.get(
+    '/deployments',
+    {
+      config: { scope: 'deployments:read' },
+      schema: {
+        operationId: 'listDeployments',
+        tags: ['Deployments'],
+        summary: 'List deployments',
+        description: 'Deployments of all projects or of one, newest first.',
+        querystring: DeploymentQuery,
+        response: { 200: DeploymentList },
+      },
+    },
+    async (request, reply) => {
+      const page = readPage(request.query, 'deployments')
+      const found = await listDeployments(db, urls, request.actor, { filter: request.query, page })
+      return sendPage(request, reply, page, { deployments: found })
+    },
+  )
+
+  app.get(
+    '/deployments/states',
+    {
+      config: { scope: 'deployments:read' },
+      schema: {
+        operationId: 'listDeploymentStates',
+        tags: ['Deployments'],
+        summary: 'Read the state machine',
+        description: 'Every state of a deployment, and when it changes into which.',
+        response: { 200: Named(DeploymentStates) },
+      },
+    },
+    async () => ({ initial: initialState, transitions, terminal: terminalStates }),
+  )
+
+  app.get(
+    '/deployments/:id',
+    {
+      config: { scope: 'deployments:read' },
+      schema: {
+        operationId: 'getDeployment',
+        tags: ['Deployments'],
+        summary: 'Read a deployment',
+        description: 'With `wait`, the answer comes when the deployment has left BUILDING or the seconds are over.',
+        params: DeploymentParams,
+        querystring: waitQuery,
+        response: { 200: Named(Deployment) },
+      },
+    },
+    async (request, reply) => {
+      const { id } = request.params
+      const view = await waitUntil(notifications, {
+        accountId: request.actor.accountId,
+        subject: id,
+        waitSeconds: request.query.wait,
+        read: () => getDeployment(db, urls, request.actor, id),
+        settled: (view) => isFinished(view.state),
+      })
+      return sendSingle(request, reply, view)
+    },
+  )
+
+  app.post(
+    '/deployments/:id/cancel',
+    {
+      config: { scope: 'deployments:write', faults: ['deployment_finished'] },
+      schema: {
+        operationId: 'cancelDeployment',
+        tags: ['Deployments'],
+        summary: 'Cancel a deployment',
+        description: 'Ends a build that is under way; its processes are gone within 5 s.',
+        params: DeploymentParams,
+        response: { 202: Named(Deployment) },
+      },
+    },
+    (request, reply) =>
+      once(request, reply, {
+        status: 202,
+        work: (db) => cancelDeployment(db, urls, request.actor, request.params.id),
+      }),
+  )
+
+  app.post(
+    '/deployments/:id/promote',
+    {
+      config: { scope: 'deployments:write', faults: ['deployment_not_ready'] },
+      schema: {
+        operationId: 'promoteDeployment',
+        tags: ['Deployments'],
+        summary: 'Promote a deployment',
+        description:
+          'Points production at a READY deployment at once and without a build: roll back, or forward again.',
+        params: DeploymentParams,
+        response: { 202: Named(Deployment) },
+      },
+    },
+    (request, reply) =>
+      once(request, reply, {
+        status: 202,
+        work: (db) => promoteDeployment(db, urls, request.actor, request.params.id),
+      }),
+  )
+
+  app.delete(
+    '/deployments/:id',
+    {
+      config: { scope: 'deployments:write', faults: ['deployment_in_production', 'deployment_building'] },
+      schema: {
+        operationId: 'deleteDeployment',
+        tags: ['Deployments'],
+        summary: 'Delete a deployment',
+        description: 'Its address stops being served. Refused while it serves production or is being built.',
+        params: DeploymentParams,
+        response: { 204: NoContent },
+      },
+    },
+    async (request, reply) => {
+      const { id } = request.params
+      await deleteDeployment(db, urls, request.actor, { id, precondition: precondition(request) })
+      return reply.code(204).send(null)
+    },
+  )
+}

@@ -1,0 +1,152 @@
+// /dns/{domain}/records: list, create, read, change, delete, and many changes at once.
+
+import { Named } from '../../schemas/common.ts'
+import {
+  ChangeDnsRecord,
+  CreateDnsRecord,
+  DnsBatch,
+  DnsBatchResult,
+  DnsRecord,
+  DnsRecordList,
+  DnsRecordParams,
+  DnsRecordQuery,
+  DryRunQuery,
+  ZoneParams,
+} from '../../schemas/dns-records.ts'
+import { applyBatch } from '../../services/dns/batches.ts'
+import { createRecord, findRecord, listRecords } from '../../services/dns/dns-records.ts'
+import { changeRecord, deleteRecord } from '../../services/dns/record-changes.ts'
+import { precondition, sendSingle } from '../http/etag.ts'
+import { readPage, sendPage } from '../http/page.ts'
+import { NoContent, type RoutePlugin } from './route.ts'
+
+export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
+  const { db } = deps
+
+  app.post(
+    '/dns/:domain/records',
+    {
+      config: { scope: 'dns:write', faults: ['record_conflict'] },
+      schema: {
+        operationId: 'createDnsRecord',
+        tags: ['DNS'],
+        summary: 'Create a record',
+        description:
+          'Adds a record to the zone of an attached domain, verified or not. The value is checked and stored in the ' +
+          'canonical form of its type.',
+        params: ZoneParams,
+        body: CreateDnsRecord,
+        response: { 201: Named(DnsRecord) },
+      },
+    },
+    (request, reply) =>
+      once(request, reply, {
+        status: 201,
+        work: (db) => createRecord(db, request.actor, request.params.domain, request.body),
+        location: (record) => `/dns/${record.domain}/records/${record.id}`,
+      }),
+  )
+
+  app.get(
+    '/dns/:domain/records',
+    {
+      config: { scope: 'dns:read' },
+      schema: {
+        operationId: 'listDnsRecords',
+        tags: ['DNS'],
+        summary: 'List records',
+        description: 'Records of the zone, by name.',
+        params: ZoneParams,
+        querystring: DnsRecordQuery,
+        response: { 200: DnsRecordList },
+      },
+    },
+    async (request, reply) => {
+      const page = readPage(request.query, 'records', 2, 'asc')
+      const found = await listRecords(db, request.actor, request.params.domain, { filter: request.query, page })
+      return sendPage(request, reply, page, { records: found })
+    },
+  )
+
+  app.post(
+    '/dns/:domain/records/batch',
+    {
+      config: { scope: 'dns:write', faults: ['record_conflict'] },
+      schema: {
+        operationId: 'changeDnsRecords',
+        tags: ['DNS'],
+        summary: 'Change many records',
+        description:
+          'Deletes, then updates, then creates, all or nothing; what counts is the zone that results, so two records ' +
+          'may swap their values. Errors point to the operation by its index. The serial grows by one in all.',
+        params: ZoneParams,
+        querystring: DryRunQuery,
+        body: DnsBatch,
+        response: { 200: Named(DnsBatchResult) },
+      },
+    },
+    (request, reply) =>
+      once(request, reply, {
+        status: 200,
+        work: (db) => {
+          const { body: batch, query } = request
+          return applyBatch(db, request.actor, request.params.domain, { batch, dryRun: query.dryRun ?? false })
+        },
+      }),
+  )
+
+  app.get(
+    '/dns/:domain/records/:id',
+    {
+      config: { scope: 'dns:read' },
+      schema: {
+        operationId: 'getDnsRecord',
+        tags: ['DNS'],
+        summary: 'Read a record',
+        description: 'One record of the zone.',
+        params: DnsRecordParams,
+        response: { 200: Named(DnsRecord) },
+      },
+    },
+    async (request, reply) => sendSingle(request, reply, await findRecord(db, request.actor, request.params)),
+  )
+
+  app.patch(
+    '/dns/:domain/records/:id',
+    {
+      config: { scope: 'dns:write', faults: ['record_conflict'] },
+      schema: {
+        operationId: 'changeDnsRecord',
+        tags: ['DNS'],
+        summary: 'Change a record',
+        description: 'Changes name, value, ttl or comment; what is left out stays. The type never changes.',
+        params: DnsRecordParams,
+        body: ChangeDnsRecord,
+        response: { 200: Named(DnsRecord) },
+      },
+    },
+    async (request, reply) => {
+      const change = { change: request.body, precondition: precondition(request) }
+      return sendSingle(request, reply, await changeRecord(db, request.actor, request.params, change))
+    },
+  )
+
+  app.delete(
+    '/dns/:domain/records/:id',
+    {
+      config: { scope: 'dns:write' },
+      schema: {
+        operationId: 'deleteDnsRecord',
+        tags: ['DNS'],
+        summary: 'Delete a record',
+        description: 'The nameservers stop answering with it.',
+        params: DnsRecordParams,
+        response: { 204: NoContent },
+      },
+    },
+    async (request, reply) => {
+      await deleteRecord(db, request.actor, request.params, precondition(request))
+      return reply.code(204).send(null)
+    },
+  )
+}

@@ -1,0 +1,138 @@
+// /domains: attach, read, wait, check again, delete.
+
+import { Named, waitQuery } from '../../schemas/common.ts'
+import { CreateDomain, Domain, DomainList, DomainParams, DomainQuery } from '../../schemas/domains.ts'
+import {
+  createDomain,
+  deleteDomain,
+  findDomain,
+  isSettled,
+  listDomains,
+  requestVerification,
+  viewDomain,
+} from '../../services/domains/domains.ts'
+import { nameInPath } from '../../services/domains/names.ts'
+import { precondition, sendSingle } from '../http/etag.ts'
+import { readPage, sendPage } from '../http/page.ts'
+import { waitUntil } from '../http/waiting.ts'
+import { NoContent, type RoutePlugin } from './route.ts'
+
+export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
+  const { db, config, notifications } = deps
+
+  app.post(
+    '/domains',
+    {
+      config: { scope: 'domains:write', faults: ['not_found', 'domain_exists', 'domain_taken'] },
+      schema: {
+        operationId: 'createDomain',
+        tags: ['Domains'],
+        summary: 'Attach a domain',
+        description:
+          'Attaches a custom domain to a project. Point it to `nameservers`, or add the record in `verification.txt`; ' +
+          'it is checked at once and then again and again, and gets its certificate as soon as it is verified. A ' +
+          'wildcard such as `*.example.com` needs `example.com` to be attached.',
+        body: CreateDomain,
+        response: { 201: Named(Domain) },
+      },
+    },
+    (request, reply) =>
+      once(request, reply, {
+        status: 201,
+        work: (db) => createDomain(db, config, request.actor, request.body),
+        location: (domain) => `/domains/${domain.name}`,
+      }),
+  )
+
+  app.get(
+    '/domains',
+    {
+      config: { scope: 'domains:read' },
+      schema: {
+        operationId: 'listDomains',
+        tags: ['Domains'],
+        summary: 'List domains',
+        description: 'Domains of all projects or of one, newest first.',
+        querystring: DomainQuery,
+        response: { 200: DomainList },
+      },
+    },
+    async (request, reply) => {
+      const page = readPage(request.query, 'domains')
+      const found = await listDomains(db, config, request.actor, { filter: request.query, page })
+      return sendPage(request, reply, page, { domains: found })
+    },
+  )
+
+  app.get(
+    '/domains/:name',
+    {
+      config: { scope: 'domains:read' },
+      schema: {
+        operationId: 'getDomain',
+        tags: ['Domains'],
+        summary: 'Read a domain',
+        description:
+          'Verification and certificate. With `wait`, the answer comes when the domain is verified and its certificate ' +
+          'has come or failed, or the seconds are over.',
+        params: DomainParams,
+        querystring: waitQuery,
+        response: { 200: Named(Domain) },
+      },
+    },
+    async (request, reply) => {
+      const name = nameInPath(request.params.name)
+      const row = await waitUntil(notifications, {
+        accountId: request.actor.accountId,
+        subject: name,
+        waitSeconds: request.query.wait,
+        read: () => findDomain(db, request.actor, name),
+        settled: isSettled,
+      })
+      return sendSingle(request, reply, viewDomain(config, row))
+    },
+  )
+
+  app.post(
+    '/domains/:name/verify',
+    {
+      config: { scope: 'domains:write' },
+      schema: {
+        operationId: 'verifyDomain',
+        tags: ['Domains'],
+        summary: 'Check a domain now',
+        description:
+          'Asks the DNS now instead of at `verification.nextCheckAt`; read the domain to see what came of it.',
+        params: DomainParams,
+        response: { 202: Named(Domain) },
+      },
+    },
+    (request, reply) =>
+      once(request, reply, {
+        status: 202,
+        work: (db) => requestVerification(db, config, request.actor, request.params.name),
+      }),
+  )
+
+  app.delete(
+    '/domains/:name',
+    {
+      config: { scope: 'domains:write', faults: ['domain_has_wildcard'] },
+      schema: {
+        operationId: 'deleteDomain',
+        tags: ['Domains'],
+        summary: 'Delete a domain',
+        description:
+          'Takes its DNS records along. A verified name stays reserved for the account for 7 days, so that a forgotten ' +
+          'delegation cannot be claimed by someone else.',
+        params: DomainParams,
+        response: { 204: NoContent },
+      },
+    },
+    async (request, reply) => {
+      const { name: path } = request.params
+      await deleteDomain(db, config, request.actor, { path, precondition: precondition(request) })
+      return reply.code(204).send(null)
+    },
+  )
+}

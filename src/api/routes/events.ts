@@ -1,0 +1,45 @@
+// /events: everything that happened, in pages or as it happens.
+
+import { EventList, EventQuery } from '../../schemas/events.ts'
+import { listEvents, positionOf } from '../../services/events/events.ts'
+import { createEventFeed } from '../http/event-feed.ts'
+import { streaming } from '../http/live-stream.ts'
+import { readPage, sendPage } from '../http/page.ts'
+import { wantsStream } from '../http/sse.ts'
+import type { RoutePlugin } from './route.ts'
+
+export const eventRoutes: RoutePlugin = async (app, { deps }) => {
+  const { db, notifications } = deps
+  const feed = createEventFeed(db, notifications)
+
+  app.get(
+    '/events',
+    {
+      config: { scope: 'events:read' },
+      // `data` is one of many resources; trying each schema would cost too much.
+      serializerCompiler: () => (payload) => JSON.stringify(payload),
+      schema: {
+        operationId: 'listEvents',
+        tags: ['Events'],
+        summary: 'List or follow events',
+        description:
+          'Everything that happened in the account, newest first. With `Accept: text/event-stream` events come as they ' +
+          'happen, filtered alike; `Last-Event-ID` resumes behind an event without a gap or a repeat.',
+        querystring: EventQuery,
+        response: { 200: EventList },
+      },
+    },
+    async (request, reply) => {
+      const { actor, query } = request
+      if (!wantsStream(request)) {
+        const page = readPage(query, 'events')
+        return sendPage(request, reply, page, { events: await listEvents(db, actor, query, page) })
+      }
+
+      const lastEventId = request.headers['last-event-id']
+      // Read before the response begins, so that no event after the start of the stream is missed.
+      const from = await positionOf(db, actor, typeof lastEventId === 'string' ? lastEventId : null)
+      return streaming(request, reply, (stream) => feed.follow(actor, query, from, stream))
+    },
+  )
+}

@@ -1,0 +1,225 @@
+// /operator: for the platform's own staff, with the tickets of all accounts and the accounts themselves.
+
+import { Named } from '../../schemas/common.ts'
+import {
+  AccountList,
+  AccountParams,
+  AccountQuery,
+  ChangeAccount,
+  ChangeTicketAsSupport,
+  CreateAccount,
+  NewAccount,
+  OperatorAccount,
+  OperatorTicket,
+  OperatorTicketList,
+} from '../../schemas/operator.ts'
+import {
+  ReplyToTicket,
+  TicketMessage,
+  TicketMessageList,
+  TicketMessageQuery,
+  TicketParams,
+  TicketQuery,
+} from '../../schemas/tickets.ts'
+import {
+  findAccount,
+  listAccounts,
+  openAccount,
+  suspendAccount,
+  viewAccount,
+} from '../../services/accounts/accounts.ts'
+import { changeTicket, replyToTicket, transitionsOf } from '../../services/tickets/states.ts'
+import { asSupport, getTicket, listMessages, listTickets } from '../../services/tickets/tickets.ts'
+import { precondition, sendSingle } from '../http/etag.ts'
+import { readPage, sendPage } from '../http/page.ts'
+import type { RoutePlugin } from './route.ts'
+
+const access = { scope: 'operator', accountWide: true } as const
+
+export const operatorRoutes: RoutePlugin = async (app, { deps, once }) => {
+  const { db, tokenDirectory } = deps
+
+  app.get(
+    '/operator/tickets',
+    {
+      config: access,
+      schema: {
+        operationId: 'listAllTickets',
+        tags: ['Operator'],
+        summary: 'List the tickets of all accounts',
+        description: 'Every ticket with the account that opened it, newest first.',
+        querystring: TicketQuery,
+        response: { 200: OperatorTicketList },
+      },
+    },
+    async (request, reply) => {
+      const page = readPage(request.query, 'tickets')
+      const found = await listTickets(db, asSupport(request.actor), request.query, page)
+      return sendPage(request, reply, page, { tickets: found })
+    },
+  )
+
+  app.get(
+    '/operator/tickets/:id',
+    {
+      config: access,
+      schema: {
+        operationId: 'getTicketAsSupport',
+        tags: ['Operator'],
+        summary: 'Read a ticket of any account',
+        description: 'The ticket and the account that opened it.',
+        params: TicketParams,
+        response: { 200: Named(OperatorTicket) },
+      },
+    },
+    async (request, reply) =>
+      sendSingle(request, reply, await getTicket(db, asSupport(request.actor), request.params.id)),
+  )
+
+  app.patch(
+    '/operator/tickets/:id',
+    {
+      config: { ...access, faults: ['ticket_closed', 'invalid_transition'] },
+      schema: {
+        operationId: 'changeTicketAsSupport',
+        tags: ['Operator'],
+        summary: 'Change a ticket of any account',
+        description: `Sets the priority or moves the ticket on: ${transitionsOf('support', 'sets it')}.`,
+        params: TicketParams,
+        body: ChangeTicketAsSupport,
+        response: { 200: Named(OperatorTicket) },
+      },
+    },
+    async (request, reply) => {
+      const { actor, params, body } = request
+      return sendSingle(
+        request,
+        reply,
+        await changeTicket(db, asSupport(actor), params.id, { input: body, precondition: precondition(request) }),
+      )
+    },
+  )
+
+  app.get(
+    '/operator/tickets/:id/messages',
+    {
+      config: access,
+      schema: {
+        operationId: 'listTicketMessagesAsSupport',
+        tags: ['Operator'],
+        summary: 'Read the conversation on a ticket of any account',
+        description: 'The messages of both sides, newest first; `order=asc` reads it from the beginning.',
+        params: TicketParams,
+        querystring: TicketMessageQuery,
+        response: { 200: TicketMessageList },
+      },
+    },
+    async (request, reply) => {
+      const page = readPage(request.query, 'messages')
+      const found = await listMessages(db, asSupport(request.actor), request.params.id, page)
+      return sendPage(request, reply, page, { messages: found })
+    },
+  )
+
+  app.post(
+    '/operator/tickets/:id/messages',
+    {
+      config: { ...access, faults: ['ticket_closed'] },
+      schema: {
+        operationId: 'replyToTicketAsSupport',
+        tags: ['Operator'],
+        summary: 'Reply as support',
+        description: `Adds a message that the customer sees. It moves a ticket: ${transitionsOf('support', 'replies')}.`,
+        params: TicketParams,
+        body: ReplyToTicket,
+        response: { 201: Named(TicketMessage) },
+      },
+    },
+    (request, reply) =>
+      once(request, reply, {
+        status: 201,
+        work: (db) => replyToTicket(db, asSupport(request.actor), request.params.id, request.body.message),
+        location: () => `/operator/tickets/${request.params.id}/messages`,
+      }),
+  )
+
+  app.get(
+    '/operator/accounts',
+    {
+      config: access,
+      schema: {
+        operationId: 'listAccounts',
+        tags: ['Operator'],
+        summary: 'List accounts',
+        description: 'All accounts of the platform, newest first.',
+        querystring: AccountQuery,
+        response: { 200: AccountList },
+      },
+    },
+    async (request, reply) => {
+      const page = readPage(request.query, 'accounts')
+      return sendPage(request, reply, page, { accounts: await listAccounts(db, page) })
+    },
+  )
+
+  app.post(
+    '/operator/accounts',
+    {
+      config: { ...access, faults: ['account_exists'] },
+      schema: {
+        operationId: 'createAccount',
+        tags: ['Operator'],
+        summary: 'Create an account',
+        description: 'The answer holds the test key of the account, which is never shown again.',
+        body: CreateAccount,
+        response: { 201: Named(NewAccount) },
+      },
+    },
+    (request, reply) =>
+      once(request, reply, {
+        status: 201,
+        work: (db) => openAccount(db, request.actor, request.body.name),
+        location: (account) => `/operator/accounts/${account.id}`,
+      }),
+  )
+
+  app.get(
+    '/operator/accounts/:id',
+    {
+      config: access,
+      schema: {
+        operationId: 'getAccountAsOperator',
+        tags: ['Operator'],
+        summary: 'Read an account',
+        description: 'Its name, and whether it is suspended.',
+        params: AccountParams,
+        response: { 200: Named(OperatorAccount) },
+      },
+    },
+    async (request, reply) => sendSingle(request, reply, viewAccount(await findAccount(db, request.params.id))),
+  )
+
+  app.patch(
+    '/operator/accounts/:id',
+    {
+      config: access,
+      schema: {
+        operationId: 'changeAccount',
+        tags: ['Operator'],
+        summary: 'Suspend or resume an account',
+        description: 'Every token of a suspended account is refused with 403 `account_suspended`.',
+        params: AccountParams,
+        body: ChangeAccount,
+        response: { 200: Named(OperatorAccount) },
+      },
+    },
+    async (request, reply) => {
+      const { actor, params, body } = request
+      const change = { input: body, precondition: precondition(request) }
+      const account = await suspendAccount(db, actor, params.id, change)
+      // Other replicas learn of it by notification; this one must not respond before its own cache is updated.
+      tokenDirectory.forgetAccount(account.id)
+      return sendSingle(request, reply, account)
+    },
+  )
+}

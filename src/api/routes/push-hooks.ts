@@ -1,0 +1,245 @@
+// /projects/{project}/hook: the push hook and its commit statuses; and outside /api, where repository hosts push to.
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyRequest } from 'fastify'
+import { Fault } from '../../platform/errors.ts'
+import { Named } from '../../schemas/common.ts'
+import { ProjectParams } from '../../schemas/projects.ts'
+import {
+  CreatePushHook,
+  Push,
+  PushHook,
+  PushHookWithSecret,
+  PushParams,
+  PushResult,
+  PutCommitStatusTarget,
+} from '../../schemas/push-hooks.ts'
+import {
+  createPushHook,
+  deleteCommitStatusTarget,
+  deletePushHook,
+  findPushHook,
+  putCommitStatusTarget,
+} from '../../services/pushes/push-hooks.ts'
+import { createPushGate, takePush } from '../../services/pushes/pushes.ts'
+import { deliveryOfPush, eventOfPush } from '../../services/pushes/signatures.ts'
+import type { Deps } from '../deps.ts'
+import { precondition, sendSingle } from '../http/etag.ts'
+import { createRateLimit, tooMany } from '../http/rate-limit.ts'
+import { requireHttps, shedLoad } from '../http/transport.ts'
+import { NoContent, type RoutePlugin } from './route.ts'
+
+export const pushHookRoutes: RoutePlugin = async (app, { deps, once }) => {
+  const { db, urls, vault, config } = deps
+
+  app.get(
+    '/projects/:project/hook',
+    {
+      config: { scope: 'projects:read' },
+      schema: {
+        operationId: 'getPushHook',
+        tags: ['Projects'],
+        summary: 'Read the push hook',
+        description: 'Its address, when a push last came in and how commit statuses are doing, without any secret.',
+        params: ProjectParams,
+        response: { 200: Named(PushHook) },
+      },
+    },
+    async (request, reply) =>
+      sendSingle(request, reply, await findPushHook(db, urls, request.actor, request.params.project)),
+  )
+
+  app.post(
+    '/projects/:project/hook',
+    {
+      config: { scope: 'projects:write' },
+      schema: {
+        operationId: 'createPushHook',
+        tags: ['Projects'],
+        summary: 'Make the push hook, or give it a new secret',
+        description:
+          'The answer holds the address and the secret to enter at GitHub, GitLab, Gitea or Forgejo; the secret is ' +
+          'never shown again. A secret that is replaced works on for `overlapSeconds`, not at all if left out.',
+        params: ProjectParams,
+        body: CreatePushHook,
+        response: { 201: Named(PushHookWithSecret) },
+      },
+    },
+    (request, reply) => {
+      const { project } = request.params
+      const overlapSeconds = request.body?.overlapSeconds ?? 0
+      return once(request, reply, {
+        status: 201,
+        work: (db) => createPushHook(db, { urls, vault }, request.actor, { key: project, overlapSeconds }),
+        location: () => `/projects/${project}/hook`,
+      })
+    },
+  )
+
+  app.delete(
+    '/projects/:project/hook',
+    {
+      config: { scope: 'projects:write' },
+      schema: {
+        operationId: 'deletePushHook',
+        tags: ['Projects'],
+        summary: 'Delete the push hook',
+        description: 'Pushes are refused from now on, and commits get no status.',
+        params: ProjectParams,
+        response: { 204: NoContent },
+      },
+    },
+    async (request, reply) => {
+      const { project: key } = request.params
+      await deletePushHook(db, urls, request.actor, { key, precondition: precondition(request) })
+      return reply.code(204).send(null)
+    },
+  )
+
+  app.put(
+    '/projects/:project/hook/status',
+    {
+      config: { scope: 'projects:write' },
+      schema: {
+        operationId: 'putCommitStatusTarget',
+        tags: ['Projects'],
+        summary: 'Post commit statuses',
+        description:
+          'From now on the repository host is told of each deployment as it is made and as it ends, as the status ' +
+          '`berth/<project>/production` or `berth/<project>/preview` of its commit. The token must be allowed to ' +
+          'write commit statuses; it is sealed at rest and never returned.',
+        params: ProjectParams,
+        body: PutCommitStatusTarget,
+        response: { 200: Named(PushHook) },
+      },
+    },
+    (request) => {
+      const { project: key } = request.params
+      return putCommitStatusTarget(db, { urls, vault, rules: config }, request.actor, { key, input: request.body })
+    },
+  )
+
+  app.delete(
+    '/projects/:project/hook/status',
+    {
+      config: { scope: 'projects:write', withoutEtag: true },
+      schema: {
+        operationId: 'deleteCommitStatusTarget',
+        tags: ['Projects'],
+        summary: 'Post no commit statuses',
+        description: 'Forgets the token of the repository host.',
+        params: ProjectParams,
+        response: { 204: NoContent },
+      },
+    },
+    async (request, reply) => {
+      await deleteCommitStatusTarget(db, urls, request.actor, request.params.project)
+      return reply.code(204).send(null)
+    },
+  )
+}
+
+const pushLimitBytes = 1024 * 1024
+// Each request may hold a body of a megabyte before its sender is verified.
+const maxInFlight = 100
+const pushesPerMinute = 60
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+function readJson(text: Buffer): unknown {
+  try {
+    return JSON.parse(utf8.decode(text))
+  } catch (error) {
+    throw new Fault('invalid_json', 'The push is not valid JSON.', { cause: error })
+  }
+}
+
+/** The JSON payload: the body, or its field `payload` if the hook is configured to send a form. */
+function payloadOf(request: FastifyRequest, raw: Buffer): Buffer {
+  if (!request.headers['content-type']?.startsWith('application/x-www-form-urlencoded')) return raw
+  return Buffer.from(new URLSearchParams(raw.toString()).get('payload') ?? '')
+}
+
+/** The only route without a token: a push is verified by its signature before it is parsed. */
+export const gitHookRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (app, { deps }) => {
+  const { db, urls, config, vault } = deps
+  const admit = createPushGate(db, vault)
+  const pushesPerProject = createRateLimit(pushesPerMinute)
+  shedLoad(app, Math.min(config.maxInFlight, maxInFlight))
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('cache-control', 'no-store')
+    requireHttps(request)
+  })
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser(
+    ['application/json', 'application/x-www-form-urlencoded'],
+    { parseAs: 'buffer', bodyLimit: pushLimitBytes },
+    (request, raw: Buffer, done) => {
+      request.rawBody = raw
+      done(null)
+    },
+  )
+
+  app.post(
+    '/hooks/git/:project',
+    {
+      config: {
+        faults: [
+          'invalid_request',
+          'invalid_json',
+          'invalid_signature',
+          'account_suspended',
+          'https_required',
+          'body_too_large',
+          'unsupported_media_type',
+          'validation_failed',
+          'rate_limited',
+          'internal_error',
+          'overloaded',
+          'database_unavailable',
+        ],
+      },
+      bodyLimit: pushLimitBytes,
+      schema: {
+        operationId: 'receivePush',
+        tags: ['Projects'],
+        summary: 'Receive a push',
+        description:
+          'Called by GitHub (`X-Hub-Signature-256`), GitLab (`X-Gitlab-Token`), Gitea and Forgejo ' +
+          '(`X-Gitea-Signature`, `X-Forgejo-Signature`), as JSON or as a form. A push to the production branch is ' +
+          'deployed to production, one to another branch as a preview; earlier pushes to the branch that still build ' +
+          'are canceled. Deleted branches, tags and other events make nothing, nor does what was taken within a week.',
+        params: PushParams,
+        body: Push,
+        response: { 200: Named(PushResult), 202: Named(PushResult) },
+      },
+      preValidation: async (request, reply) => {
+        const raw = request.rawBody ?? Buffer.alloc(0)
+        const text = payloadOf(request, raw)
+        const { project } = request.params as { project: string }
+        request.actor = await admit(project, request.headers, text === raw ? [raw] : [raw, text])
+        const event = eventOfPush(request.headers)
+        if (event === 'ping') {
+          const detail = 'Berth hears you. The next push is deployed.'
+          return reply.code(200).send({ deployment: null, reason: 'ping', detail })
+        }
+        if (event !== 'push') {
+          const detail = `Only pushes are deployed, not the event ${event.other}.`
+          return reply.code(202).send({ deployment: null, reason: 'other_event', detail })
+        }
+        const { exceeded, resetSeconds } = pushesPerProject.take(project)
+        if (exceeded) throw tooMany(`More than ${pushesPerMinute} pushes in a minute.`, resetSeconds)
+        request.rawBody = text
+        request.body = readJson(text) as never
+      },
+    },
+    async (request, reply) => {
+      reply.code(202)
+      return takePush(db, urls, request.actor, {
+        push: request.body,
+        text: request.rawBody!,
+        deliveryId: deliveryOfPush(request.headers),
+        region: config.region,
+      })
+    },
+  )
+}

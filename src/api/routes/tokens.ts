@@ -1,0 +1,139 @@
+// /tokens: list, create, read the current one, rotate, revoke.
+
+import { Named } from '../../schemas/common.ts'
+import {
+  CreateToken,
+  RotateToken,
+  Token,
+  TokenList,
+  TokenParams,
+  TokenQuery,
+  TokenWithSecret,
+} from '../../schemas/tokens.ts'
+import { createToken, findToken, listTokens, revokeToken, rotateToken } from '../../services/tokens/tokens.ts'
+import { precondition, sendSingle } from '../http/etag.ts'
+import { readPage, sendPage } from '../http/page.ts'
+import { NoContent, type RoutePlugin } from './route.ts'
+
+export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
+  const { db, tokenDirectory } = deps
+
+  app.get(
+    '/tokens',
+    {
+      config: { scope: 'tokens:read', accountWide: true },
+      schema: {
+        operationId: 'listTokens',
+        tags: ['Tokens'],
+        summary: 'List tokens',
+        description: 'The live tokens of the account, newest first, without their secrets.',
+        querystring: TokenQuery,
+        response: { 200: TokenList },
+      },
+    },
+    async (request, reply) => {
+      const page = readPage(request.query, 'tokens')
+      return sendPage(request, reply, page, { tokens: await listTokens(db, request.actor, page) })
+    },
+  )
+
+  app.post(
+    '/tokens',
+    {
+      config: { scope: 'tokens:write' },
+      schema: {
+        operationId: 'createToken',
+        tags: ['Tokens'],
+        summary: 'Create a token',
+        description:
+          'Makes a token with the calling token’s access or less. The secret is in this answer and nowhere else.',
+        body: CreateToken,
+        response: { 201: Named(TokenWithSecret) },
+      },
+    },
+    (request, reply) =>
+      once(request, reply, {
+        status: 201,
+        work: (db) => createToken(db, request.actor, request.body),
+        location: (token) => `/tokens/${token.id}`,
+      }),
+  )
+
+  app.get(
+    '/tokens/current',
+    {
+      config: { scope: null },
+      schema: {
+        operationId: 'getCurrentToken',
+        tags: ['Tokens'],
+        summary: 'Read the calling token',
+        description: 'Scopes, projects and expiry of the token that sends the request.',
+        response: { 200: Named(Token) },
+      },
+    },
+    async (request, reply) => sendSingle(request, reply, await findToken(db, request.actor, request.actor.tokenId)),
+  )
+
+  app.get(
+    '/tokens/:id',
+    {
+      config: { scope: 'tokens:read', accountWide: true },
+      schema: {
+        operationId: 'getToken',
+        tags: ['Tokens'],
+        summary: 'Read a token',
+        description: 'Scopes, projects, expiry and last use of a live token.',
+        params: TokenParams,
+        response: { 200: Named(Token) },
+      },
+    },
+    async (request, reply) => sendSingle(request, reply, await findToken(db, request.actor, request.params.id)),
+  )
+
+  app.delete(
+    '/tokens/:id',
+    {
+      config: { scope: 'tokens:write', accountWide: true },
+      schema: {
+        operationId: 'revokeToken',
+        tags: ['Tokens'],
+        summary: 'Revoke a token',
+        description: 'Takes effect at once on this server and within a second on every other.',
+        params: TokenParams,
+        response: { 204: NoContent },
+      },
+    },
+    async (request, reply) => {
+      await revokeToken(db, request.actor, request.params.id, precondition(request))
+      tokenDirectory.forgetAccount(request.actor.accountId)
+      return reply.code(204).send(null)
+    },
+  )
+
+  app.post(
+    '/tokens/:id/rotate',
+    {
+      config: { scope: 'tokens:write', accountWide: true },
+      schema: {
+        operationId: 'rotateToken',
+        tags: ['Tokens'],
+        summary: 'Rotate a token',
+        description: 'Makes a new token with the same access; the old one works on for `overlapSeconds`, then no more.',
+        params: TokenParams,
+        body: RotateToken,
+        response: { 201: Named(TokenWithSecret) },
+      },
+    },
+    async (request, reply) => {
+      const { id } = request.params
+      const overlapSeconds = request.body?.overlapSeconds ?? 0
+      const made = await once(request, reply, {
+        status: 201,
+        work: (db) => rotateToken(db, request.actor, id, overlapSeconds),
+        location: (token) => `/tokens/${token.id}`,
+      })
+      tokenDirectory.forgetAccount(request.actor.accountId)
+      return made
+    },
+  )
+}

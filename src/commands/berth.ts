@@ -1,0 +1,122 @@
+// The command line: serve, migrate, accounts, tokens, openapi.
+import { readFile, writeFile } from 'node:fs/promises'
+import { parseArgs } from 'node:util'
+import { migrate } from '../../prisma/migrate.ts'
+import { renderOpenApi } from '../api/http/openapi-file.ts'
+import { type Config, ConfigError, loadConfig, readEnvironment } from '../config.ts'
+import { Fault } from '../platform/errors.ts'
+import { openStorage } from '../roles/storage.ts'
+import { tokenScopes } from '../schemas/tokens.ts'
+import { createAccount } from '../services/accounts/accounts.ts'
+import type { Scope } from '../services/tokens/actor.ts'
+import { insertToken } from '../services/tokens/tokens.ts'
+import { serve } from './serve.ts'
+import { UsageError } from './usage-error.ts'
+
+const usage = `Usage:
+  berth serve [--roles api,worker,edge,nameserver]
+  berth migrate                                   apply migrations to DATABASE_URL
+  berth accounts create <name>                    print the account id and its test key
+  berth tokens create --account <id> --scopes <scope,…> --name <name>     print the secret once
+  berth openapi [--check]                         write openapi.yaml, or fail if it differs`
+
+function parse(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      allowPositionals: true,
+      options: {
+        roles: { type: 'string' },
+        account: { type: 'string' },
+        scopes: { type: 'string' },
+        name: { type: 'string' },
+        check: { type: 'boolean' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    })
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
+}
+
+async function withStorage(config: Config, work: (storage: Awaited<ReturnType<typeof openStorage>>) => Promise<void>) {
+  const storage = await openStorage(config)
+  try {
+    await work(storage)
+  } finally {
+    await storage.close()
+  }
+}
+
+async function main(args: string[]): Promise<void> {
+  const { values, positionals } = parse(args)
+  const [command, verb, name] = positionals
+  if (values.help || command === undefined) return console.log(usage)
+  if (command === 'openapi') return openapi(values.check ?? false)
+  const config = loadConfig(readEnvironment())
+  if (command === 'serve') return serve(config, values.roles)
+  if (command === 'migrate') {
+    if (!config.databaseUrl)
+      throw new UsageError('DATABASE_URL is not set; the embedded database is migrated at every start.')
+    const applied = await migrate(config.databaseUrl)
+    return console.log(applied.length > 0 ? `Applied ${applied.join(', ')}.` : 'Nothing to apply.')
+  }
+  if (command === 'accounts' && verb === 'create' && name) {
+    return withStorage(config, async ({ db }) => {
+      const { account, token } = await createAccount(db, name)
+      console.log(`Account    ${account.id}\nTest key   ${token}`)
+    })
+  }
+  if (command === 'tokens' && verb === 'create' && values.account && values.scopes && values.name) {
+    const { account: accountId, name } = values
+    const scopes = values.scopes.split(',') as Scope[]
+    const unknown = scopes.find((scope) => !tokenScopes.includes(scope))
+    if (unknown !== undefined)
+      throw new UsageError(`There is no scope ${unknown}; known are ${tokenScopes.join(', ')}.`)
+    return withStorage(config, async ({ db }) => {
+      if (!(await db.account.findUnique({ where: { id: accountId } })))
+        throw new UsageError(`There is no account ${accountId}.`)
+      const { id, secret } = await insertToken(db, { accountId, name, scopes, projectIds: [], expiresAt: null })
+      console.log(`Token      ${id}\nSecret     ${secret}`)
+    })
+  }
+  throw new UsageError(`Not understood: berth ${args.join(' ')}\n${usage}`)
+}
+
+async function openapi(check: boolean): Promise<void> {
+  const made = await renderOpenApi()
+  if (!check) return writeFile('openapi.yaml', made)
+  const committed = await readFile('openapi.yaml', 'utf8').catch(() => '')
+  if (committed !== made) throw new UsageError('openapi.yaml differs from the routes; `npm run openapi` writes it.')
+}
+
+/** The environment variable that sets a port. */
+function portName(port: number | undefined): string {
+  const { port: api, metricsPort, edge } = loadConfig(readEnvironment())
+  const names = new Map([
+    [api, 'PORT'],
+    [metricsPort, 'METRICS_PORT'],
+    [edge.httpPort, 'EDGE_HTTP_PORT'],
+    [edge.httpsPort, 'EDGE_HTTPS_PORT'],
+  ])
+  return names.get(port ?? -1) ?? 'NAMESERVER_LISTEN'
+}
+
+/** One line for an error that the user can fix; a stack trace only for internal errors. */
+function explain(error: unknown): string {
+  if (error instanceof UsageError || error instanceof ConfigError || error instanceof Fault) return error.message
+  const { code, message, port } = error as { code?: string; message?: string; port?: number }
+  if (code === 'EADDRINUSE')
+    return `Port ${port} is taken; stop what listens there, or set ${portName(port)} to another.`
+  if (code === 'ECONNREFUSED') return `The database does not answer at DATABASE_URL (${message}).`
+  return message?.includes('already in use') ? message : ((error as Error).stack ?? String(error))
+}
+
+export async function berth(args: string[]): Promise<void> {
+  try {
+    await main(args)
+  } catch (error) {
+    console.error(`berth: ${explain(error)}`)
+    process.exitCode = 1
+  }
+}

@@ -1,0 +1,52 @@
+// `berth serve`: runs roles until it is stopped, and prints their addresses.
+import { join, relative } from 'node:path'
+import type { Config } from '../config.ts'
+import { type Role, roles, run } from '../roles/run.ts'
+import { UsageError } from './usage-error.ts'
+
+export async function serve(config: Config, rolesText: string | undefined): Promise<void> {
+  const wanted = (rolesText?.split(',') ?? [...roles]) as Role[]
+  const unknown = wanted.find((role) => !roles.includes(role))
+  if (unknown !== undefined) throw new UsageError(`There is no role ${unknown}; known are ${roles.join(', ')}.`)
+  const berth = await run(config, wanted)
+  const stopped = Promise.withResolvers<void>()
+  let stopping = false
+  const end = async (): Promise<void> => {
+    // A second Ctrl-C changes nothing: the stop has its own deadline.
+    if (stopping) return
+    stopping = true
+    await berth.stop()
+    stopped.resolve()
+  }
+  process.on('SIGINT', end)
+  process.on('SIGTERM', end)
+  berth.broken.then(async (reason) => {
+    if (stopping) return
+    console.error(`berth: ${reason}`)
+    process.exitCode = 1
+    await end()
+  })
+  printBanner(config, wanted, berth.testKey)
+  await stopped.promise
+}
+
+function printBanner(config: Config, wanted: readonly Role[], testKey: string | null): void {
+  const api = `${config.baseUrl}/api`
+  const path = join(config.dataDir, 'test-key')
+  const keyFile = relative('.', path).startsWith('..') ? path : relative('.', path)
+  const lines: string[] = []
+  if (wanted.includes('api')) lines.push(`API        ${api}      (reference: ${config.baseUrl}/docs)`)
+  if (wanted.includes('edge')) {
+    const { domain, httpPort, httpsPort } = config.edge
+    lines.push(`Edge       http://${domain}:${httpPort}  https://${domain}:${httpsPort}`)
+  }
+  if (wanted.includes('nameserver')) {
+    const listeners = config.nameserverListen.map((address, index) => `${address} (ns${index + 1})`)
+    lines.push(`DNS        ${listeners.join('  ')}`)
+  }
+  if (testKey) lines.push(`Test key   ${testKey}            (also in ${keyFile}, mode 0600)`)
+  if (wanted.includes('api') && !config.production) {
+    lines.push(`Try        curl -H "Authorization: Bearer $(cat ${keyFile})" ${api}/projects`)
+  }
+  console.log(lines.join('\n'))
+}

@@ -1,0 +1,49 @@
+// The numbers of the DNS protocol.
+export const typeNumbers = {
+  A: 1,
+  NS: 2,
+  CNAME: 5,
+  SOA: 6,
+  HINFO: 13,
+  MX: 15,
+  TXT: 16,
+  AAAA: 28,
+  SRV: 33,
+  OPT: 41,
+  DS: 43,
+  TLSA: 52,
+  SVCB: 64,
+  HTTPS: 65,
+  TSIG: 250,
+  IXFR: 251,
+  AXFR: 252,
+  ANY: 255,
+  CAA: 257,
+} as const
+
+export const rcodes = {
+  NOERROR: 0,
+  FORMERR: 1,
+  SERVFAIL: 2,
+  NXDOMAIN: 3,
+  NOTIMP: 4,
+  REFUSED: 5,
+  NOTAUTH: 9,
+  BADVERS: 16,
+} as const
+
+export const opcodes = { QUERY: 0, NOTIFY: 4 } as const
+export const classIn = 1
+export const headerOctets = 12
+export const highestNameOctets = 255
+export const highestLabelOctets = 63
+/** Of the second 16 bits of a header. */
+export const flags = {
+  response: 0x8000,
+  opcode: 0x7800,
+  authoritative: 0x0400,
+  truncated: 0x0200,
+  recursionDesired: 0x0100,
+  recursionAvailable: 0x0080,
+  rcode: 0x000f,
+} as const

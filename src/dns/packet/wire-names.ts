@@ -1,0 +1,86 @@
+// Domain names in packets: labels with their lengths, and compression pointers to earlier names.
+import { highestLabelOctets, highestNameOctets } from './numbers.ts'
+
+// Lengths of labels are below 64 and letters above, so a whole name can be folded octet by octet.
+export const lowerCase: Uint8Array = Uint8Array.from({ length: 256 }, (_, octet) =>
+  octet >= 0x41 && octet <= 0x5a ? octet + 0x20 : octet,
+)
+
+/** A name as text to the form used as key everywhere here: its octets on the wire, in lower case, as a string. */
+export function wireName(text: string): string {
+  if (text === '.' || text === '') return '\0'
+  let wire = ''
+  const folded = text.toLowerCase()
+  for (let start = 0; start < folded.length; ) {
+    const dot = folded.indexOf('.', start)
+    const end = dot < 0 ? folded.length : dot
+    wire += String.fromCharCode(end - start) + folded.slice(start, end)
+    start = end + 1
+  }
+  return `${wire}\0`
+}
+
+export function textName(wire: string): string {
+  const labels: string[] = []
+  for (let at = 0; at < wire.length - 1; at += 1 + wire.charCodeAt(at)) {
+    labels.push(wire.slice(at + 1, at + 1 + wire.charCodeAt(at)))
+  }
+  return labels.length === 0 ? '.' : labels.join('.')
+}
+
+/**
+ * Where the name at `start` ends; -1 if it is invalid. A pointer ends a name and is not followed, so that there are no
+ * loops; it must point backwards, because the next reader of the packet may follow it.
+ */
+export function skipName(message: Buffer, start: number): number {
+  for (let at = start; at - start <= highestNameOctets; ) {
+    const length = message[at]
+    if (length === undefined) return -1
+    if (length === 0) return at + 1
+    if (length >= 0xc0) {
+      if (at + 2 > message.length || (message.readUInt16BE(at) & 0x3fff) >= start) return -1
+      return at + 2
+    }
+    if (length > highestLabelOctets) return -1
+    at += 1 + length
+  }
+  return -1
+}
+
+/** Octets as text that can be stored and shown: what does not print, or is one of `special`, is escaped as `\\DDD`. */
+export function printable(octets: Buffer, special: string): string {
+  let text = ''
+  for (const octet of octets) {
+    const character = String.fromCharCode(octet)
+    const plain = octet >= 0x20 && octet < 0x7f && !special.includes(character)
+    text += plain ? character : `\\${octet.toString().padStart(3, '0')}`
+  }
+  return text
+}
+
+/** The name at `start` with its pointers followed: lower case, without the last dot; the root is the empty name. */
+export function readName(message: Buffer, start: number): { name: string; end: number } {
+  const labels: string[] = []
+  let size = 1
+  let at = start
+  let end = -1
+  let runStart = start
+  for (;;) {
+    const length = message.readUInt8(at)
+    if (length >= 0xc0) {
+      const target = message.readUInt16BE(at) & 0x3fff
+      // Every pointer must point further back than the last, so that there are no loops.
+      if (target >= runStart) throw new RangeError('a pointer leads forwards')
+      if (end < 0) end = at + 2
+      at = runStart = target
+      continue
+    }
+    if (length > highestLabelOctets) throw new RangeError('not a label')
+    if (length === 0) break
+    size += 1 + length
+    if (size > highestNameOctets || at + 1 + length > message.length) throw new RangeError('a name is too long')
+    labels.push(printable(message.subarray(at + 1, at + 1 + length), '. \\').toLowerCase())
+    at += 1 + length
+  }
+  return { name: labels.join('.'), end: end < 0 ? at + 1 : end }
+}

@@ -1,0 +1,45 @@
+// Errors of ACME requests: no usable answer, or a problem document of the server.
+
+/** No answer, or not one of an ACME server. */
+export class Unreachable extends Error {}
+
+const errorPrefix = 'urn:ietf:params:acme:error:'
+const highestDetailLength = 500
+
+/** A refusal in the authority's own words (RFC 8555, section 6.7). */
+export class AcmeProblem extends Error {
+  readonly status: number
+  /** The type without its prefix, such as `rateLimited`. */
+  readonly code: string
+  readonly retryAt: Date | null
+  /** Names that the subproblems are about. */
+  readonly hostnames: string[]
+
+  constructor(document: unknown, status: number, retryAt: Date | null = null) {
+    const { type, detail, subproblems } = (document ?? {}) as Record<string, unknown>
+    const parts = Array.isArray(subproblems) ? (subproblems as Record<string, unknown>[]) : []
+    const code = String(type ?? '').replace(errorPrefix, '') || `HTTP ${status}`
+    const details = [detail, ...parts.map((part) => part?.detail)].filter((text) => typeof text === 'string')
+    super(`${plain(details.join(' ')) || 'The certificate authority refused without a reason.'} (${plain(code)})`)
+    this.status = status
+    this.code = code
+    this.retryAt = retryAt
+    this.hostnames = parts.flatMap((part) => {
+      const { value } = (part?.identifier ?? {}) as { value?: unknown }
+      return typeof value === 'string' ? [value] : []
+    })
+  }
+}
+
+/** Texts of an authority are shown to owners and logged, so they are shortened and lose control characters. */
+export function plain(text: string): string {
+  const clean = text.replace(/[\p{C}\s]+/gu, ' ').trim()
+  return clean.length > highestDetailLength ? `${clean.slice(0, highestDetailLength)}…` : clean
+}
+
+/** Seconds or a date (RFC 9110, section 10.2.3). */
+export function readRetryAfter(header: string | undefined, now = Date.now()): Date | null {
+  if (!header) return null
+  const atMs = /^\d{1,9}$/.test(header) ? now + Number(header) * 1000 : Date.parse(header)
+  return Number.isNaN(atMs) ? null : new Date(atMs)
+}

@@ -1,0 +1,2 @@
+// The entry of the engine that gets and renews certificates.
+export { createIssuer } from './issuer.ts'

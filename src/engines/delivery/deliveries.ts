@@ -1,0 +1,230 @@
+// Delivers events to webhooks: leases webhooks with pending events, claims due deliveries, sends, and records.
+import { hostname } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
+import type { Config } from '../../config.ts'
+import { createReach } from '../../platform/checked-lookup.ts'
+import type { Database } from '../../platform/database.ts'
+import { randomLabel } from '../../platform/ids.ts'
+import type { Notifications } from '../../platform/notifications.ts'
+import type { Vault } from '../../platform/secrets.ts'
+import { countWaiting, type Outcome, pruneDeliveries, succeeded } from '../../services/webhooks/results.ts'
+import {
+  type Claimed,
+  claimDeliveries,
+  releaseLeases,
+  renewLeases,
+  takeDue,
+  takePending,
+} from '../../services/webhooks/sending.ts'
+import { adopt, type HeldWebhook, type HeldWebhooks, noteClaim, shareOut } from './held-webhooks.ts'
+import { createSigner, writeMessage } from './message.ts'
+import { createDeliveryMetrics } from './metrics.ts'
+import { createRecorder } from './recorder.ts'
+import { createSender } from './sender.ts'
+
+export type DeliveryDeps = {
+  config: Pick<Config, 'webhookAllowPrivate' | 'dnsResolvers'>
+  db: Database
+  notifications: Notifications
+  vault: Vault
+  log: Logger
+  registry?: Registry
+}
+
+export type DeliveryOptions = { leaseMs?: number; pollMs?: number; timeoutMs?: number; ca?: string }
+
+export type Deliveries = { stop(): Promise<void> }
+
+// A worker that dies is noticed when its lease ends.
+const defaultLeaseMs = 10_000
+// Finds due retries and the webhooks of dead workers; new events come by notification.
+const defaultPollMs = 1_000
+// Finds events whose notification was lost.
+const searchMs = 30_000
+const pruneMs = 10 * 60_000
+// Events within this time are claimed together: a statement for eighty costs little more than one for one.
+const gatherMs = 80
+// The same after a round without a claim: most events are of accounts without a webhook.
+const vainMs = 100
+const unsettledMs = 15
+const failedRoundMs = 1_000
+// A webhook that had nothing to send for this long may go to another worker.
+const idleMs = 5_000
+const stopGraceMs = 3_000
+
+export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {}): Deliveries {
+  const { config, db, notifications, log } = deps
+  const { leaseMs = defaultLeaseMs, pollMs = defaultPollMs } = options
+  const worker = `${hostname()}-${process.pid}-${randomLabel(6)}`
+  const lease = { worker, leaseMs }
+  const sender = createSender({
+    ...createReach(config),
+    ca: options.ca,
+    timeoutMs: options.timeoutMs,
+  })
+  const sign = createSigner(deps.vault)
+  const held: HeldWebhooks = new Map()
+  const accounts = new Set<string>()
+  const attempts = new Set<Promise<void>>()
+  const stopping = new AbortController()
+  const metrics = createDeliveryMetrics(deps.registry, {
+    inFlight: () => attempts.size,
+    waiting: () => countWaiting(db),
+  })
+  const recorder = createRecorder(db, log, (webhookIds) => {
+    for (const id of webhookIds) {
+      const webhook = held.get(id)
+      if (webhook) Object.assign(webhook, { failed: false, wanted: true })
+    }
+    wake()
+  })
+  const due = { poll: 0, search: 0, renewal: 0, prune: Date.now() + pruneMs }
+  let woken = Promise.withResolvers<void>()
+  /** A webhook had to wait because too many requests are in flight. */
+  let crowded = false
+
+  const wake = () => woken.resolve()
+
+  const off = [
+    notifications.on('event', ({ accountId }) => {
+      accounts.add(accountId)
+      wake()
+    }),
+    notifications.on('reconnected', () => {
+      due.search = 0
+      wake()
+    }),
+  ]
+
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      // Created before the round, so that events during it wake the next one.
+      woken = Promise.withResolvers<void>()
+      let pauseMs = failedRoundMs
+      try {
+        const { claimed, unsettled } = await round()
+        // A single event is sent at once; the pause comes after it and gathers the following ones.
+        pauseMs = unsettled ? unsettledMs : claimed > 0 ? gatherMs : vainMs
+        if (unsettled) wake()
+      } catch (err) {
+        log.warn({ err }, 'webhooks could not be looked at')
+        // Search again for everything that was notified before.
+        due.search = 0
+      }
+      await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => {})
+      await nextWake()
+    }
+  }
+
+  async function nextWake(): Promise<void> {
+    const timer = setTimeout(wake, Math.max(0, Math.min(...Object.values(due)) - Date.now()))
+    await woken.promise
+    clearTimeout(timer)
+  }
+
+  /** Returns how much was claimed, and whether there are events that cannot be claimed yet. */
+  async function round(): Promise<{ claimed: number; unsettled: boolean }> {
+    const now = Date.now()
+    if (now >= due.renewal) await renew(now)
+    const told = [...accounts]
+    for (const webhook of held.values()) {
+      if (now >= due.poll || accounts.has(webhook.accountId)) webhook.wanted = true
+    }
+    accounts.clear()
+    if (now >= due.search) {
+      adopt(held, await takePending(db, lease, 'all'))
+      due.search = now + searchMs
+    } else if (told.length > 0) {
+      adopt(held, await takePending(db, lease, told))
+    }
+    if (now >= due.poll) {
+      adopt(held, await takeDue(db, lease))
+      due.poll = now + pollMs
+    }
+    const outcome = await claim()
+    await releaseIdle(Date.now())
+    if (now >= due.prune) due.prune = (await pruneDeliveries(db)) ? now : now + pruneMs
+    return outcome
+  }
+
+  async function renew(now: number): Promise<void> {
+    due.renewal = now + leaseMs / 3
+    if (held.size === 0) return
+    const kept = new Set(await renewLeases(db, lease, [...held.keys()]))
+    for (const id of held.keys()) if (!kept.has(id)) held.delete(id)
+  }
+
+  async function claim(): Promise<{ claimed: number; unsettled: boolean }> {
+    const plan = shareOut(held, attempts.size)
+    crowded = plan.crowded
+    if (plan.shares.length === 0) return { claimed: 0, unsettled: false }
+    const { claimed, unsettled } = await claimDeliveries(db, worker, plan.shares)
+    noteClaim(held, plan.shares, claimed)
+    for (const delivery of claimed) {
+      const attempt = attend(delivery, held.get(delivery.webhookId)!).finally(() => attempts.delete(attempt))
+      attempts.add(attempt)
+    }
+    for (const webhookId of unsettled) held.get(webhookId)!.wanted = true
+    return { claimed: claimed.length, unsettled: unsettled.length > 0 }
+  }
+
+  async function attend(delivery: Claimed, webhook: HeldWebhook): Promise<void> {
+    const { id: deliveryId, webhookId, attempt, failures } = delivery
+    webhook.busy++
+    const outcome = await send(delivery)
+    // An aborted attempt stays as begun: the next holder of the webhook finds it and repeats it.
+    if (outcome) {
+      metrics.attempted(outcome)
+      if (!succeeded(outcome)) webhook.failed = true
+      recorder.add({ ...outcome, deliveryId, webhookId, attempt }, failures)
+    }
+    webhook.busy--
+    webhook.usedMs = Date.now()
+    if (webhook.more) webhook.wanted = true
+    if (webhook.more || crowded) wake()
+  }
+
+  async function send(delivery: Claimed): Promise<Outcome | null> {
+    const now = new Date()
+    const failed = (error: string) => ({ startedAt: now, durationMs: 0, status: null, body: null, error })
+    if (delivery.attempt === 1) metrics.firstAttempt((now.getTime() - delivery.createdAt.getTime()) / 1000)
+    try {
+      const message = writeMessage(delivery, sign, now)
+      return message ? await sender.send(delivery.url, message) : failed('the event is not there any more')
+    } catch (err) {
+      log.error({ err, deliveryId: delivery.id }, 'a webhook could not be called')
+      return failed('the request could not be made')
+    }
+  }
+
+  async function releaseIdle(now: number): Promise<void> {
+    const isIdle = ({ busy, wanted, usedMs }: HeldWebhook) => busy === 0 && !wanted && usedMs < now - idleMs
+    // Outcomes are recorded before another worker may take the webhook.
+    const idle = [...held.values()].filter((webhook) => isIdle(webhook) && !recorder.isWaiting(webhook.webhookId))
+    if (idle.length === 0) return
+    const ids = idle.map(({ webhookId }) => webhookId)
+    await releaseLeases(db, worker, ids)
+    for (const id of ids) held.delete(id)
+  }
+
+  const running = run()
+  return {
+    async stop() {
+      for (const stop of off) stop()
+      stopping.abort()
+      wake()
+      await running
+      const grace = setTimeout(() => sender.close(), stopGraceMs)
+      await Promise.all(attempts)
+      clearTimeout(grace)
+      await recorder.close(stopGraceMs)
+      if (held.size > 0) {
+        const released = releaseLeases(db, worker, [...held.keys()])
+        await released.catch((err) => log.warn({ err }, 'webhooks go to another worker when the lease ends'))
+      }
+      sender.close()
+    },
+  }
+}

@@ -1,0 +1,4 @@
+// The entry of the edge.
+
+export { createEdge } from './server.ts'
+export type { ServerProjects } from './server-projects.ts'

@@ -1,0 +1,113 @@
+// The part of answering a packet that needs no zones: cookies, the rate limit, errors, and cached answers.
+
+import { classIn, opcodes, rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
+import type { Query } from '../../dns/packet/query.ts'
+import type { AnswerCache } from './cache.ts'
+import type { Cookies } from './cookies.ts'
+import { bareAnswer, finishAnswer, type Options, optOctets } from './encode.ts'
+import type { Tallies } from './metrics.ts'
+import type { RateLimit } from './rate-limit.ts'
+
+export type Peer = { address: string; port: number }
+
+export type Context = {
+  message: Buffer
+  query: Query
+  peer: Peer
+  tcp: boolean
+  opt: Options | null
+  /** The address is not forged: the client completed a TCP handshake or sent a valid cookie. */
+  trusted: boolean
+}
+
+export type WithoutZonesOptions = {
+  cache: AnswerCache<{ live: boolean }>
+  cookies: Cookies
+  rateLimit: RateLimit | null
+  tallies: Tallies
+  /** Host name of this nameserver, sent to clients that request it (NSID, RFC 5001). */
+  nsid: string
+}
+
+export type AnswersWithoutZones = {
+  contextOf(message: Buffer, query: Query, peer: Peer, tcp: boolean): Context
+  /** The highest length of the answer. */
+  limitOf(context: Context): number
+  /** Null if the answer is dropped. `make` is called only if it is sent. */
+  limited(context: Context, rcode: number, tuple: number, make: () => Buffer): Buffer | null
+  fault(context: Context, rcode: number): Buffer | null
+  /** Undefined if the answer needs the zones. */
+  answer(context: Context): Buffer | null | undefined
+}
+
+// Avoids fragmentation on every path (DNS flag day 2020).
+const highestUdp = 1232
+const plainUdp = 512
+const highestTcp = 65_535
+
+/** Signed messages, NOTIFY and transfers: for configured peers, and possibly answered by several messages. */
+export function isSpecial({ opcode, tsig, type }: Query, tcp: boolean): boolean {
+  return opcode === opcodes.NOTIFY || tsig || (tcp && (type === typeNumbers.AXFR || type === typeNumbers.IXFR))
+}
+
+export function createAnswersWithoutZones({
+  cache,
+  cookies,
+  rateLimit,
+  tallies,
+  nsid: name,
+}: WithoutZonesOptions): AnswersWithoutZones {
+  const nsid = Buffer.from(name, 'latin1')
+
+  function limitOf({ query, tcp }: Context): number {
+    if (tcp) return highestTcp
+    return query.edns ? Math.min(highestUdp, Math.max(plainUdp, query.udpSize)) : plainUdp
+  }
+
+  function limited(context: Context, rcode: number, tuple: number, make: () => Buffer): Buffer | null {
+    const { message, query, peer, opt, trusted } = context
+    const verdict = rateLimit && !trusted ? rateLimit.judge(peer.address, tuple) : 'send'
+    if (verdict === 'drop') {
+      tallies.drop('rate')
+      return null
+    }
+    tallies.count(query.type, rcode)
+    return verdict === 'send' ? make() : bareAnswer(message, query, { rcode: rcodes.NOERROR, truncated: true }, opt)
+  }
+
+  function fault(context: Context, rcode: number): Buffer | null {
+    // To the rate limit, the same error for different names is the same answer.
+    return limited(context, rcode, rcode, () => bareAnswer(context.message, context.query, { rcode }, context.opt))
+  }
+
+  return {
+    limitOf,
+    limited,
+    fault,
+    contextOf(message, query, peer, tcp) {
+      let trusted = tcp
+      let opt: Options | null = null
+      if (query.edns) {
+        let cookie: Buffer | null = null
+        if (query.cookieAt > 0) {
+          const sent = message.subarray(query.cookieAt, query.cookieAt + query.cookieOctets)
+          const checked = cookies.check(sent, peer.address)
+          cookie = checked.cookie
+          trusted ||= checked.valid
+        }
+        opt = { nsid: query.nsid ? nsid : null, cookie, udpSize: highestUdp }
+      }
+      return { message, query, peer, tcp, opt, trusted }
+    },
+    answer(context) {
+      const { message, query, opt } = context
+      if (query.rcode !== rcodes.NOERROR) return fault(context, query.rcode)
+      if (query.class !== classIn) return fault(context, rcodes.REFUSED)
+      // Transfers are only over TCP, and only for configured secondaries.
+      if (query.type === typeNumbers.AXFR || query.type === typeNumbers.IXFR) return fault(context, rcodes.REFUSED)
+      const cached = cache.get(message, query)
+      if (!cached || cached.end - cached.start + (opt ? optOctets(opt) : 0) > limitOf(context)) return undefined
+      return limited(context, cached.rcode, cached.tuple, () => finishAnswer(cached, message, query, opt))
+    },
+  }
+}

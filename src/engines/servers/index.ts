@@ -1,0 +1,2 @@
+// The entry of the engine that runs server projects.
+export { openServers } from './open.ts'

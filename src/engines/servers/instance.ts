@@ -1,0 +1,191 @@
+// One run of a deployment's server, from its start to the end of its last process, and its open exchanges.
+import { access } from 'node:fs/promises'
+import { Agent } from 'node:http'
+import type { Address, Exit, Sandbox } from '../../sandbox/sandbox.ts'
+import type { Network } from '../../services/deployments/builds.ts'
+import { ServerUnavailable, ServerUnhealthy } from './failures.ts'
+import { becomesHealthy } from './health.ts'
+import type { ServerLimits } from './limits.ts'
+import type { Output } from './output.ts'
+
+export type ExchangeKind = 'request' | 'tunnel'
+
+export type Instance = {
+  address: Address
+  /** Its connections belong to this run only: none is reused for the next one. */
+  agent: Agent
+  /** Each request gets a new connection, without `connection: close`. */
+  freshAgent: Agent
+  readonly exchanges: number
+  readonly lastUsedMs: number
+  /** Restarts the idle time. */
+  touch(): void
+  /** Registers an exchange; `cut` aborts it. Returns a function to call when it is over, which may be called twice. */
+  begin(kind: ExchangeKind, cut: () => void): () => void
+  /** Aborts exchanges that began before `beforeMs`, a value of `performance.now()`. */
+  cut(kinds: readonly ExchangeKind[], beforeMs?: number): void
+  /** How it ended, for the log; settles when its last process is gone, and never rejects. */
+  ended: Promise<string>
+  kill(): Promise<void>
+}
+
+export type LaunchOptions = {
+  sandbox: Sandbox
+  workTree: string
+  /** Working directory within the tree. */
+  root: string
+  command: string
+  environment: Record<string, string>
+  network: Network
+  privateHosts: string[]
+  limits: ServerLimits
+  output: Output
+  signal: AbortSignal
+}
+
+/** Resolves when the server is healthy; in every other case it rejects, and nothing is left running. */
+export async function launch(options: LaunchOptions): Promise<Instance> {
+  const { sandbox, workTree, root, command, environment, network, privateHosts, limits, output, signal } = options
+  await access(workTree).catch(() => {
+    throw new ServerUnavailable('The files of this server are not on this machine.')
+  })
+  signal.throwIfAborted()
+  const { memoryMb, processes, cpus, diskMb } = limits
+  const run = sandbox.run({
+    argv: ['/bin/sh', '-c', command],
+    workTree,
+    // The server runs exactly what was built, also after a restart and on another machine.
+    writable: false,
+    cwd: root,
+    environment: {
+      NODE_ENV: 'production',
+      // Otherwise npm checks for updates and writes log files at each start.
+      npm_config_update_notifier: 'false',
+      npm_config_logs_max: '0',
+      ...environment,
+    },
+    limits: { memoryMb, processes, cpus, diskMb, timeoutMs: Number.POSITIVE_INFINITY },
+    network: network === 'none' ? null : { reach: network, private: privateHosts },
+    listen: {},
+    onOutput: output.print,
+  })
+  const over = new AbortController()
+  // Whether the server was stopped by us, or exited by itself.
+  let ours = false
+  const ended = run.exited
+    .then(
+      (exit) => {
+        ours = exit.reason === 'killed'
+        return endOf(exit, limits)
+      },
+      (error: Error) => {
+        ours = true
+        return `could not be started: ${error.message}`
+      },
+    )
+    .finally(() => {
+      over.abort()
+      output.endRun()
+    })
+  const kill = () => void run.kill()
+  signal.addEventListener('abort', kill)
+  try {
+    const reason = await Promise.race([
+      ended.then((end) => `The server ${end}`),
+      healthOf(run.address, environment, limits, over.signal),
+    ])
+    signal.throwIfAborted()
+    if (reason !== null) {
+      const Unavailable = ours ? ServerUnavailable : ServerUnhealthy
+      await run.kill()
+      await ended
+      throw new Unavailable(withOutput(reason, output.latest()))
+    }
+    return await instanceOf((await run.address)!, run.kill, ended)
+  } catch (error) {
+    await run.kill()
+    throw error
+  } finally {
+    over.abort()
+    signal.removeEventListener('abort', kill)
+  }
+}
+
+async function healthOf(
+  found: Promise<Address | null>,
+  environment: Record<string, string>,
+  { startMs }: ServerLimits,
+  signal: AbortSignal,
+): Promise<string | null> {
+  // If no address is found, the run ends, and its end says why.
+  const address = await found.catch(() => new Promise<never>(() => {}))
+  const url = environment.BERTH_URL ?? ''
+  const host = URL.canParse(url) ? new URL(url).host : 'localhost'
+  const reason = await becomesHealthy(address!, host, startMs, signal)
+  return reason && `The server was not healthy within ${startMs / 1000} s: ${reason}`
+}
+
+// The message is stored in the deployment and its events; the log has the whole output.
+const longestOutput = 2_000
+
+export function withOutput(reason: string, lines: string[]): string {
+  if (lines.length === 0) return `${reason}. It printed nothing.`
+  const text = lines.join('\n')
+  const end = text.length > longestOutput ? `…${text.slice(-longestOutput)}` : text
+  return `${reason}. Its last output:\n${end}`
+}
+
+function endOf({ code, signal, reason }: Exit, { memoryMb, diskMb }: ServerLimits): string {
+  if (reason === 'memory') return `needed more than ${memoryMb} MB of memory`
+  if (reason === 'disk') return `wrote more than ${diskMb} MB`
+  if (reason === 'killed') return 'was stopped'
+  return signal ? `was ended by ${signal}` : `exited with ${code}`
+}
+
+// With `agent: false`, Node sends `connection: close`. A server that answers before it has read the whole body (because
+// it is too large) then resets the connection, and the answer is lost.
+class FreshAgent extends Agent {
+  override keepSocketAlive(): boolean {
+    return false
+  }
+}
+
+function instanceOf(address: Address, stop: () => Promise<void>, ended: Promise<string>): Instance {
+  const agent = new Agent({ keepAlive: true, maxFreeSockets: 64, scheduling: 'lifo' })
+  const freshAgent = new FreshAgent({ keepAlive: true })
+  const exchanges = new Set<{ kind: ExchangeKind; sinceMs: number; cut(): void }>()
+  let lastUsedMs = performance.now()
+  void ended.then(() => agent.destroy())
+  return {
+    address,
+    agent,
+    freshAgent,
+    ended,
+    get exchanges() {
+      return exchanges.size
+    },
+    get lastUsedMs() {
+      return lastUsedMs
+    },
+    touch() {
+      lastUsedMs = performance.now()
+    },
+    begin(kind, cut) {
+      lastUsedMs = performance.now()
+      const exchange = { kind, sinceMs: lastUsedMs, cut }
+      exchanges.add(exchange)
+      return () => {
+        if (exchanges.delete(exchange)) lastUsedMs = performance.now()
+      }
+    },
+    cut(kinds, beforeMs = Number.POSITIVE_INFINITY) {
+      for (const { kind, sinceMs, cut } of [...exchanges]) if (kinds.includes(kind) && sinceMs <= beforeMs) cut()
+    },
+    async kill() {
+      // A server that shuts down gracefully would wait for idle connections to close.
+      agent.destroy()
+      await stop()
+      await ended
+    },
+  }
+}

@@ -1,0 +1,158 @@
+// Writes a server's output to the deployment's log: by lines, with secrets masked, in batches, rate-limited.
+import { StringDecoder } from 'node:string_decoder'
+import { stripVTControlCharacters } from 'node:util'
+import type { NewLogLine } from '../../services/deployments/deployment-logs.ts'
+import type { LogLimits } from './limits.ts'
+
+export type Output = {
+  /** Values in `secrets` are masked from here on. */
+  beginRun(secrets: string[]): void
+  system(text: string): void
+  print(stream: 'stdout' | 'stderr', chunk: Buffer): void
+  /** Writes the unterminated lines of a run. */
+  endRun(): void
+  /** The latest lines that the run printed. */
+  latest(): string[]
+  /** Writes what is queued; gives up after a timeout. */
+  flush(): Promise<void>
+}
+
+export type LogWriter = {
+  write(lines: NewLogLine[]): Promise<void>
+  /** Removes the oldest lines of step `run` until `keepBytes` remain; without it the log is cut at the limit. */
+  trim?(keepBytes: number): Promise<void>
+}
+
+const step = 'run'
+const flushMs = 200
+// Delay after a failed write; output is queued meanwhile, up to the bound below.
+const retryMs = 2_000
+const flushTimeoutMs = 2_000
+const mostWaitingBytes = 2 << 20
+const batchLines = 2_000
+const maxLineLength = 8_000
+const latestLines = 10
+// Shorter values would mask large parts of a log, and are not real secrets.
+const leastSecretLength = 4
+const minuteMs = 60_000
+
+export function createOutput(writer: LogWriter, limits: LogLimits): Output {
+  let masked: string[] = []
+  const waiting: NewLogLine[] = []
+  let waitingBytes = 0
+  let totalBytes = 0
+  let untrimmedBytes = 0
+  let minute = { startMs: 0, bytes: 0, dropped: 0 }
+  let timer: NodeJS.Timeout | undefined
+  let writing: Promise<void> | null = null
+  let decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
+  const open = { stdout: '', stderr: '' }
+  let latest: string[] = []
+
+  function clean(text: string): string {
+    // Removes what a terminal would overwrite, and NUL, which PostgreSQL cannot store.
+    let line = stripVTControlCharacters(text.slice(text.lastIndexOf('\r') + 1)).replaceAll('\0', '')
+    for (const secret of masked) line = line.replaceAll(secret, '***')
+    return line.length > maxLineLength ? `${line.slice(0, maxLineLength)}…` : line
+  }
+
+  function push(stream: NewLogLine['stream'], text: string): void {
+    waiting.push({ stream, step, text, at: new Date() })
+    waitingBytes += text.length
+    totalBytes += text.length
+    untrimmedBytes += text.length
+    timer ??= setTimeout(write, flushMs)
+  }
+
+  function system(text: string): void {
+    push('system', clean(text))
+  }
+
+  /** Whether another line of the server is within the limits; a note marks dropped lines. */
+  function admits(bytes: number): boolean {
+    if (Date.now() - minute.startMs >= minuteMs) {
+      if (minute.dropped > 0) system(`${minute.dropped} lines of output were dropped.`)
+      minute = { startMs: Date.now(), bytes: 0, dropped: 0 }
+    }
+    if (!writer.trim && totalBytes > limits.bytes) return false
+    if (minute.dropped === 0 && minute.bytes + bytes <= limits.bytesPerMinute && waitingBytes <= mostWaitingBytes) {
+      minute.bytes += bytes
+      return true
+    }
+    if (minute.dropped++ === 0) system('The output comes too fast; lines are dropped for the rest of this minute.')
+    return false
+  }
+
+  function line(stream: 'stdout' | 'stderr', text: string): void {
+    const cleaned = clean(text.replace(/\r$/, ''))
+    latest.push(cleaned)
+    if (latest.length > latestLines) latest.shift()
+    if (!admits(cleaned.length + 1)) return
+    push(stream, cleaned)
+    const cutNow = !writer.trim && totalBytes > limits.bytes
+    if (cutNow) system(`The output is longer than ${Math.round(limits.bytes / (1 << 20))} MB; the rest is cut.`)
+  }
+
+  // One write at a time keeps the lines in order; a failed one is retried with the lines that came meanwhile.
+  function write(): Promise<void> {
+    timer = undefined
+    writing ??= writeWaiting().finally(() => {
+      writing = null
+    })
+    return writing
+  }
+
+  async function writeWaiting(): Promise<void> {
+    while (waiting.length > 0) {
+      const batch = waiting.splice(0, batchLines)
+      try {
+        await writer.write(batch)
+      } catch {
+        waiting.unshift(...batch)
+        timer ??= setTimeout(write, retryMs).unref()
+        return
+      }
+      for (const { text } of batch) waitingBytes -= text.length
+      // In steps of a tenth, so that a log at its limit is not trimmed for every line.
+      if (writer.trim && totalBytes > limits.bytes && untrimmedBytes > limits.bytes / 10) {
+        untrimmedBytes = 0
+        await writer.trim(limits.bytes).catch(() => {})
+      }
+    }
+  }
+
+  return {
+    beginRun(secrets) {
+      latest = []
+      masked = secrets
+        .flatMap((secret) => [secret, ...secret.split('\n')])
+        .map((secret) => secret.trim())
+        .filter((secret) => secret.length >= leastSecretLength)
+        .sort((a, b) => b.length - a.length)
+    },
+    system,
+    print(stream, chunk) {
+      const lines = (open[stream] + decoders[stream].write(chunk)).split('\n')
+      open[stream] = lines.pop()!.slice(-maxLineLength * 2)
+      for (const text of lines) line(stream, text)
+    },
+    endRun() {
+      for (const stream of ['stdout', 'stderr'] as const) {
+        const rest = open[stream] + decoders[stream].end()
+        open[stream] = ''
+        if (rest !== '') line(stream, rest)
+      }
+      decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
+    },
+    latest: () => latest,
+    async flush() {
+      const late = Promise.withResolvers<void>()
+      const giveUp = setTimeout(late.resolve, flushTimeoutMs)
+      await Promise.race([late.promise, (writing ?? Promise.resolve()).then(write)])
+      clearTimeout(giveUp)
+      // No further retry: lines that cannot be written now are lost.
+      clearTimeout(timer)
+      timer = undefined
+    },
+  }
+}

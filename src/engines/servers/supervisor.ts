@@ -1,0 +1,251 @@
+// Supervises one deployment's server: started once, restarted after a crash, stopped when it is not needed.
+import { setTimeout as delay } from 'node:timers/promises'
+import { ServerUnavailable } from './failures.ts'
+import type { Instance } from './instance.ts'
+import type { ServerLimits } from './limits.ts'
+import type { Output } from './output.ts'
+import { createSuspicion } from './suspicion.ts'
+
+export type Supervisor = {
+  readonly output: Output
+  /** Starts the server if it does not run, and keeps it up until `retire`. */
+  ready(): Promise<void>
+  /** Keeps it up until `retire`, however often it fails; the first start is by `ready` or a request. */
+  keep(): void
+  /** Starts it and keeps it up until `release`; it is not restarted if it fails. */
+  hold(): Promise<Instance>
+  /** From here on it runs on demand only, unless it is kept. */
+  release(): void
+  /** Ends the hold and stops the held server, unless it is kept. */
+  abandon(why: string): Promise<void>
+  /** Calls `act` with a healthy run as soon as there is one; the run is not stopped before `act` has returned. */
+  use(act: (instance: Instance) => void, fail: (error: Error) => void): void
+  isRunning(instance: Instance): boolean
+  /** A connection broke. A crash is reported a moment later: until then no request is sent to the run. */
+  suspect(instance: Instance): void
+  /** Stops it when its requests are done; `why` is for its log. */
+  retire(why?: string): Promise<void>
+  /** Stops it if it runs on demand only and had no request for this long. */
+  stopIfIdle(idleMs: number): Promise<void> | null
+  /** It runs or is starting, on demand only. */
+  readonly onDemand: boolean
+  /** `performance.now()` of the last use; undefined while it is in use or not running. */
+  readonly idleSinceMs: number | undefined
+  /** Its state can be dropped. */
+  readonly forgettable: boolean
+  close(): Promise<void>
+}
+
+export type SupervisorOptions = {
+  limits: ServerLimits
+  output: Output
+  launch(signal: AbortSignal): Promise<Instance>
+  /** Makes room for one more server on demand, or rejects. */
+  admit(): Promise<void>
+}
+
+const drainPollMs = 25
+export function createSupervisor({ limits, output, launch, admit }: SupervisorOptions): Supervisor {
+  let running: Instance | null = null
+  let attempt: { promise: Promise<Instance>; cancel: AbortController } | null = null
+  // A deployment has one process at a time, with the memory of one server, so a start waits until the last run ended.
+  let ending: Promise<void> | null = null
+  let failures = 0
+  let notBeforeMs = 0
+  let healthySinceMs = 0
+  let readying = 0
+  let kept = false
+  let holds = 0
+  let waiting = 0
+  let closed = false
+  const suspicion = createSuspicion((instance) => running === instance)
+
+  function acquire(): Promise<Instance> {
+    if (closed) return Promise.reject(new ServerUnavailable('The edge is stopping.'))
+    if (running) return Promise.resolve(running)
+    if (!attempt) {
+      const cancel = new AbortController()
+      const promise = start(cancel.signal).finally(() => {
+        attempt = null
+      })
+      attempt = { promise, cancel }
+      promise.catch(() => {
+        if (kept) restart()
+      })
+    }
+    return attempt.promise
+  }
+
+  function restart(): void {
+    // Failures are logged, and requests that wait get them too.
+    void acquire().catch(() => {})
+  }
+
+  async function start(signal: AbortSignal): Promise<Instance> {
+    try {
+      await ending
+      if (!kept && readying === 0) await admit()
+      const backoffMs = notBeforeMs - performance.now()
+      if (backoffMs > 0) await delay(backoffMs, undefined, { signal })
+      signal.throwIfAborted()
+      const startedMs = performance.now()
+      const instance = await launch(signal)
+      healthySinceMs = performance.now()
+      output.system(`The server answers after ${Math.round(healthySinceMs - startedMs)} ms`)
+      running = instance
+      void instance.ended.then((end) => crashed(instance, end))
+      return instance
+    } catch (error) {
+      if (signal.aborted) throw new ServerUnavailable('The server was stopped before it was healthy.')
+      const [reason] = (error as Error).message.split('\n', 1)
+      output.system(`${reason} (next start not before ${backOff() / 1000} s from now)`)
+      throw error
+    }
+  }
+
+  /** Counts a failure; returns how long the next start has to wait. */
+  function backOff(): number {
+    const { restartDelaysMs: table } = limits
+    const delayMs = table[Math.min(failures++, table.length - 1)]!
+    notBeforeMs = performance.now() + delayMs
+    return delayMs
+  }
+
+  function crashed(instance: Instance, end: string): void {
+    if (running !== instance) return
+    running = null
+    if (performance.now() - healthySinceMs >= limits.soundMs) failures = 0
+    const recentlyUsed = performance.now() - instance.lastUsedMs < limits.idleMs
+    output.system(`The server ${end}; it is started again in ${backOff() / 1000} s`)
+    if (kept || holds > 0 || recentlyUsed) restart()
+  }
+
+  const busy = (instance: Instance) => instance.exchanges > 0 || waiting > 0
+
+  function stop(): Promise<void> {
+    const killed = running?.kill().finally(() => {
+      if (ending === killed) ending = null
+    })
+    running = null
+    ending = killed ?? ending
+    return ending ?? Promise.resolve()
+  }
+
+  function use(act: (instance: Instance) => void, fail: (error: Error) => void): void {
+    if (running && !suspicion.pending) return void act(running)
+    if (waiting >= limits.waiting) return void fail(new ServerUnavailable('Too many requests wait for this server.'))
+    waiting++
+    let over = false
+    const finish = (what: () => void) => {
+      if (over) return
+      over = true
+      clearTimeout(timer)
+      what()
+      waiting--
+    }
+    const timer = setTimeout(() => {
+      finish(() => fail(new ServerUnavailable(`The server did not start within ${limits.waitMs / 1000} s.`)))
+    }, limits.waitMs)
+    const next = () => {
+      if (over) return
+      acquire().then(
+        // It may have crashed already; then the request waits for the next start.
+        (instance) => (instance === running ? finish(() => act(instance)) : next()),
+        (error) => finish(() => fail(error)),
+      )
+    }
+    if (suspicion.pending) void suspicion.pending.then(next)
+    else next()
+  }
+
+  async function readied(): Promise<Instance> {
+    readying++
+    try {
+      return await acquire()
+    } finally {
+      readying--
+    }
+  }
+
+  async function retire(why = 'Another deployment has taken over'): Promise<void> {
+    kept = false
+    holds = 0
+    const retiredMs = performance.now()
+    if (attempt) {
+      const { promise, cancel } = attempt
+      if (waiting === 0) cancel.abort()
+      await promise.catch(() => {})
+    }
+    const instance = running
+    if (!instance) return void (await ending)
+    const endMs = retiredMs + limits.drainMs
+    while (running === instance && busy(instance) && performance.now() < endMs) await delay(drainPollMs)
+    // Kept again meanwhile, for example by a rollback.
+    if (kept || running !== instance) return void (await ending)
+    instance.cut(['request', 'tunnel'], retiredMs)
+    // Newer requests are for the deployment's own address: it runs for them until it is idle.
+    if (busy(instance)) return
+    output.system(`${why}; the server is stopped`)
+    await stop()
+  }
+
+  return {
+    output,
+    use,
+    suspect: suspicion.suspect,
+    isRunning: (instance) => running === instance,
+    async ready() {
+      await readied()
+      kept = true
+    },
+    keep() {
+      kept = true
+    },
+    async hold() {
+      const instance = await readied()
+      holds++
+      return instance
+    },
+    release() {
+      holds = Math.max(0, holds - 1)
+      running?.touch()
+    },
+    retire,
+    async abandon(why) {
+      holds = 0
+      if (!kept) await retire(why)
+    },
+    stopIfIdle(idleMs) {
+      if (!running || kept || holds > 0 || busy(running) || performance.now() - running.lastUsedMs < idleMs) return null
+      output.system('The server is stopped for want of requests; the next one starts it again')
+      return stop()
+    },
+    get onDemand() {
+      return !kept && holds === 0 && readying === 0 && (running !== null || attempt !== null)
+    },
+    get idleSinceMs() {
+      return running && !kept && holds === 0 && !busy(running) ? running.lastUsedMs : undefined
+    },
+    get forgettable() {
+      return (
+        !kept && !running && !attempt && !ending && waiting === 0 && performance.now() > notBeforeMs + limits.soundMs
+      )
+    },
+    async close() {
+      closed = true
+      kept = false
+      attempt?.cancel.abort()
+      await attempt?.promise.catch(() => {})
+      const instance = running
+      if (instance) {
+        // A WebSocket does not end by itself.
+        instance.cut(['tunnel'])
+        const endMs = performance.now() + limits.closeMs
+        while (running === instance && instance.exchanges > 0 && performance.now() < endMs) await delay(drainPollMs)
+        instance.cut(['request'])
+      }
+      await stop()
+      await output.flush()
+    },
+  }
+}

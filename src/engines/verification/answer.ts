@@ -1,0 +1,73 @@
+// Parses answers of DNS servers for the verification: the records of six types. Every octet is untrusted.
+import { ipv4Text, ipv6Text } from '../../dns/addresses.ts'
+import { encodeQuestion, flagsOf, hasQuestion, isAnswerTo, readRecord } from '../../dns/packet/message.ts'
+import { classIn, flags, typeNumbers } from '../../dns/packet/numbers.ts'
+import { printable, readName } from '../../dns/packet/wire-names.ts'
+
+const types = ['A', 'NS', 'CNAME', 'SOA', 'TXT', 'AAAA'] as const
+export type Type = (typeof types)[number]
+
+/** `data` is a name, an address or a text, depending on the type; of an SOA only the owner is used. */
+export type Rr = { name: string; type: Type; data: string }
+
+export type Answer = {
+  code: number
+  /** The AA flag: not from a cache. */
+  authoritative: boolean
+  truncated: boolean
+  answer: Rr[]
+  authority: Rr[]
+}
+
+const typeNames = new Map<number, Type>(types.map((type) => [typeNumbers[type], type]))
+
+export function encodeQuery(id: number, name: string, type: Type, recursive: boolean): Buffer | undefined {
+  return encodeQuestion(name, { id, type: typeNumbers[type], recursive })
+}
+
+function readTexts(data: Buffer): string {
+  const texts: Buffer[] = []
+  for (let at = 0; at < data.length; at += 1 + data[at]!) {
+    if (at + 1 + data[at]! > data.length) throw new RangeError('a text is cut off')
+    texts.push(data.subarray(at + 1, at + 1 + data[at]!))
+  }
+  return printable(Buffer.concat(texts), '\\')
+}
+
+function readData(message: Buffer, type: Type, start: number, end: number): string {
+  const data = message.subarray(start, end)
+  if (type === 'NS' || type === 'CNAME') return readName(message, start).name
+  if (type === 'TXT') return readTexts(data)
+  if (type === 'SOA') return ''
+  if (data.length !== (type === 'A' ? 4 : 16)) throw new RangeError('not an address')
+  return type === 'A' ? ipv4Text(data) : ipv6Text(data)
+}
+
+/** The records of a message; null if it does not answer this query at all. Throws a RangeError if it is broken. */
+export function decodeAnswer(message: Buffer, query: Buffer): Answer | null {
+  if (!isAnswerTo(message, query)) return null
+  const bits = flagsOf(message)
+  const read = {
+    code: bits & flags.rcode,
+    authoritative: (bits & flags.authoritative) !== 0,
+    truncated: (bits & flags.truncated) !== 0,
+  }
+  // A truncated answer is requested again over TCP.
+  if (read.truncated || !hasQuestion(message)) return { ...read, answer: [], authority: [] }
+  let at = query.length
+  const section = (count: number): Rr[] => {
+    const found: Rr[] = []
+    for (let left = count; left > 0; left--) {
+      const record = readRecord(message, at)
+      if (!record) throw new RangeError('a record is cut off')
+      const type = typeNames.get(record.type)
+      if (type && record.class === classIn) {
+        const { name } = readName(message, record.start)
+        found.push({ name, type, data: readData(message, type, record.dataStart, record.end) })
+      }
+      at = record.end
+    }
+    return found
+  }
+  return { ...read, answer: section(message.readUInt16BE(6)), authority: section(message.readUInt16BE(8)) }
+}

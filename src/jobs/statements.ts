@@ -1,0 +1,109 @@
+// SQL of jobs: the part by which other statements queue jobs, and the lease of a worker on a job.
+
+import { isFree, leaseEnd } from '../platform/lease.ts'
+import { boolean, int4, int8, jsonb, optional, statement, text, timestamptz } from '../platform/statement.ts'
+import type { JobKind, JobKinds } from './kinds.ts'
+
+/** Parameters of `insertJob`, for the statement that it is part of. */
+export const jobIn = {
+  jobKind: text(),
+  jobKey: optional(text()),
+  jobPayload: jsonb<object>(),
+  jobRunAt: optional(timestamptz()),
+}
+
+export type NewJob<K extends JobKind> = {
+  kind: K
+  /** Two waiting jobs of one kind and key are one. */
+  key: string | null
+  payload: JobKinds[K]
+  /** Null: now. */
+  runAt?: Date | null
+}
+
+export function jobValues<K extends JobKind>({ kind, key, payload, runAt = null }: NewJob<K>) {
+  return { jobKind: kind, jobKey: key, jobPayload: payload, jobRunAt: runAt }
+}
+
+/**
+ * Queues the job if `source`, the part that makes the change, has a row. Two waiting jobs with the same key become one,
+ * run at the earlier time. A job that is already running is run once more, at the earliest of the times requested while
+ * it ran.
+ */
+export function insertJob(p: { [K in keyof typeof jobIn]: string }, source: string): string {
+  return queueJobs(`SELECT ${p.jobKind}, ${p.jobKey}, ${p.jobPayload}, COALESCE(${p.jobRunAt}, now()) FROM ${source}`)
+}
+
+/** Queues a job for every row of a query with the columns kind, key, payload and run_at. */
+export function queueJobs(query: string): string {
+  return `INSERT INTO job (kind, key, payload, run_at) ${query}
+    ON CONFLICT (kind, key) WHERE failed_at IS NULL
+    DO UPDATE SET run_at = CASE WHEN job.locked_by IS NOT NULL AND job.run_at = job.taken_run_at THEN excluded.run_at
+      ELSE LEAST(job.run_at, excluded.run_at) END`
+}
+
+export const queueJob = statement('jobs.queue', {
+  reason: 'not in Prisma',
+  in: jobIn,
+  out: { id: int8() },
+  sql: (p) => `${insertJob(p, '(SELECT 1) AS one')} RETURNING id`,
+})
+
+/** Leases the next job to the worker: a waiting one, or one whose worker died. */
+export const takeJob = statement('jobs.take', {
+  reason: 'lease',
+  in: { worker: text(), kind: text() },
+  out: { id: int8(), payload: jsonb<never>(), attempts: int4(), runAt: text() },
+  sql: (p) => `
+    UPDATE job SET locked_by = ${p.worker}, attempts = attempts + 1, taken_run_at = run_at, locked_until = ${leaseEnd()}
+    WHERE id = (SELECT id FROM job WHERE kind = ${p.kind} AND failed_at IS NULL AND run_at <= now()
+                  AND ${isFree('locked_until')}
+                ORDER BY run_at LIMIT 1 FOR UPDATE SKIP LOCKED)
+    RETURNING id, payload, attempts, run_at::text AS "runAt"`,
+})
+
+export const renewJob = statement('jobs.renew', {
+  reason: 'lease',
+  in: { worker: text(), id: int8() },
+  out: { id: int8() },
+  sql: (p) => `UPDATE job SET locked_until = ${leaseEnd()} WHERE id = ${p.id} AND locked_by = ${p.worker} RETURNING id`,
+})
+
+/** Deletes the job, unless it was queued again meanwhile, which changes its `run_at`. */
+export const deleteDoneJob = statement('jobs.done', {
+  reason: 'lease',
+  in: { worker: text(), id: int8(), runAt: text() },
+  out: { id: int8() },
+  sql: (p) => `
+    DELETE FROM job WHERE id = ${p.id} AND locked_by = ${p.worker} AND run_at = ${p.runAt}::timestamptz RETURNING id`,
+})
+
+/** Returns the job to the queue for another run, with no attempts counted. */
+export const repeatJob = statement('jobs.repeat', {
+  reason: 'lease',
+  in: { worker: text(), id: int8() },
+  out: { id: int8() },
+  sql: (p) => `
+    UPDATE job SET locked_by = NULL, locked_until = NULL, attempts = 0
+    WHERE id = ${p.id} AND locked_by = ${p.worker} RETURNING id`,
+})
+
+/** A worker that stops cleanly returns its jobs at once, without counting the attempt. */
+export const releaseJob = statement('jobs.release', {
+  reason: 'lease',
+  in: { worker: text(), id: int8() },
+  out: { id: int8() },
+  sql: (p) => `
+    UPDATE job SET locked_by = NULL, locked_until = NULL, attempts = attempts - 1, run_at = now()
+    WHERE id = ${p.id} AND locked_by = ${p.worker} RETURNING id`,
+})
+
+export const failJob = statement('jobs.fail', {
+  reason: 'lease',
+  in: { worker: text(), id: int8(), error: text(), givenUp: boolean(), delayMs: int4() },
+  out: { id: int8() },
+  sql: (p) => `
+    UPDATE job SET locked_by = NULL, locked_until = NULL, last_error = ${p.error},
+      failed_at = CASE WHEN ${p.givenUp} THEN now() END, run_at = now() + ${p.delayMs} * interval '1 millisecond'
+    WHERE id = ${p.id} AND locked_by = ${p.worker} RETURNING id`,
+})

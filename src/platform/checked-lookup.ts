@@ -1,0 +1,79 @@
+// A lookup for connections that resolves names here and returns only allowed addresses.
+import type { LookupAddress } from 'node:dns'
+import { lookup, Resolver } from 'node:dns/promises'
+import { isIP, type LookupFunction } from 'node:net'
+import { isPublicAddress } from './public-address.ts'
+
+export type Resolve = (name: string) => Promise<LookupAddress[]>
+
+/** Which addresses requests on behalf of customers may reach, and how their names are resolved. */
+export type Reach = {
+  /** Whether an address may be connected to. */
+  mayReach(address: string): boolean
+  resolve: Resolve
+}
+
+export type ReachOptions = {
+  /** Private and local addresses too. */
+  webhookAllowPrivate: boolean
+  dnsResolvers: readonly string[]
+}
+
+export function createReach({ webhookAllowPrivate, dnsResolvers }: ReachOptions): Reach {
+  return webhookAllowPrivate
+    ? { mayReach: () => true, resolve: resolveBySystem }
+    : { mayReach: isPublicAddress, resolve: createResolve(dnsResolvers) }
+}
+
+/** The host has no allowed address. */
+export class AddressRefused extends Error {
+  override name = 'AddressRefused'
+}
+
+/**
+ * For the option `lookup` of a connection: it connects to the address that was checked, because a second lookup could
+ * have another answer. Node does not call it for a host that is an address; use `isRefusedAddress` for that.
+ */
+export function checkedLookup({ mayReach, resolve }: Reach): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname).then(
+      (found) => {
+        const addresses = found.filter(({ address }) => mayReach(address))
+        const [first] = addresses
+        if (!first) callback(new AddressRefused(`${hostname} has no public address`), '', 4)
+        else if (options.all) callback(null, addresses)
+        else callback(null, first.address, first.family)
+      },
+      (error) => callback(error, '', 4),
+    )
+  }
+}
+
+/** Whether the host of a URL is a forbidden address. Names are checked when they are resolved. */
+export function isRefusedAddress({ mayReach }: Pick<Reach, 'mayReach'>, hostname: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '')
+  return isIP(host) !== 0 && !mayReach(host)
+}
+
+const questionTimeoutMs = 2_000
+const questionTries = 2
+
+/**
+ * Queries name servers directly. The system's resolver uses the four threads of Node's pool, so four receivers whose
+ * name servers do not answer would block everything else.
+ */
+export function createResolve(servers: readonly string[]): Resolve {
+  const resolver = new Resolver({ timeout: questionTimeoutMs, tries: questionTries })
+  if (servers.length > 0) resolver.setServers(servers)
+  return async (name) => {
+    const [ipv4, ipv6] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])
+    const found: LookupAddress[] = []
+    if (ipv4.status === 'fulfilled') found.push(...ipv4.value.map((address) => ({ address, family: 4 })))
+    if (ipv6.status === 'fulfilled') found.push(...ipv6.value.map((address) => ({ address, family: 6 })))
+    if (found.length === 0 && ipv4.status === 'rejected') throw ipv4.reason
+    return found
+  }
+}
+
+/** The system's resolver, with its hosts file and search domains: for closed networks with internal webhooks. */
+export const resolveBySystem: Resolve = (name) => lookup(name, { all: true })

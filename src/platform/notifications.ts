@@ -1,0 +1,128 @@
+// Database notifications, received on one connection per process and passed to its listeners.
+import { EventEmitter } from 'node:events'
+import pg from 'pg'
+import type { Logger } from 'pino'
+
+export type EventNotice = { type: string; accountId: string; subject: string }
+
+type Topics = {
+  event: [EventNotice]
+  job: [kind: string]
+  log: [deploymentId: string]
+  /** The records or the owner of a domain of this name changed, or it was added or removed. */
+  zone: [name: string]
+  /** The certificate of this name was replaced or removed. */
+  certificate: [name: string]
+  /** The http-01 challenge of this token was added or removed. */
+  challenge: [token: string]
+  /** The connection was lost and is back: changes may have been missed and must be read again. */
+  reconnected: []
+  lost: []
+}
+
+export type Notifications = {
+  on<T extends keyof Topics>(topic: T, listener: (...args: Topics[T]) => void): () => void
+  /** Resolves at the next event of a subject of the account, at `lost`, or after the time, whichever is first. */
+  nextEvent(accountId: string, subject: string, timeoutMs: number): { done: Promise<void>; cancel(): void }
+  readonly connected: boolean
+  close(): Promise<void>
+}
+
+// The channels whose payload is only a name.
+const channels: Record<string, 'job' | 'log' | 'zone' | 'certificate' | 'challenge'> = {
+  berth_job: 'job',
+  berth_log: 'log',
+  berth_zone: 'zone',
+  berth_certificate: 'certificate',
+  berth_challenge: 'challenge',
+}
+
+const reconnectDelaysMs = [100, 250, 500, 1_000, 2_000]
+
+export async function listen(url: string, log: Logger): Promise<Notifications> {
+  const emitter = new EventEmitter<Topics>()
+  emitter.setMaxListeners(0)
+  let client: pg.Client | null = null
+  let closed = false
+  let retry: NodeJS.Timeout | undefined
+
+  async function connect(): Promise<void> {
+    const fresh = new pg.Client({ connectionString: url, keepAlive: true, connectionTimeoutMillis: 5_000 })
+    fresh.on('error', () => {})
+    fresh.on('notification', ({ channel, payload = '' }) => {
+      if (channel === 'berth_event') {
+        const [type = '', accountId = '', subject = ''] = payload.split(' ')
+        emitter.emit('event', { type, accountId, subject })
+      } else {
+        const topic = channels[channel]
+        if (topic) emitter.emit(topic, payload)
+      }
+    })
+    await fresh.connect()
+    await fresh.query(['berth_event', ...Object.keys(channels)].map((channel) => `LISTEN ${channel}`).join('; '))
+    client = fresh
+    fresh.on('end', () => {
+      if (client === fresh) lose()
+    })
+  }
+
+  function lose(): void {
+    client = null
+    if (closed) return
+    log.warn('lost the notification connection to the database')
+    emitter.emit('lost')
+    reconnect(0)
+  }
+
+  function reconnect(attempt: number): void {
+    retry = setTimeout(
+      async () => {
+        try {
+          await connect()
+          if (closed) return void client?.end()
+          log.info('the notification connection to the database is back')
+          emitter.emit('reconnected')
+        } catch {
+          if (!closed) reconnect(attempt + 1)
+        }
+      },
+      reconnectDelaysMs[Math.min(attempt, reconnectDelaysMs.length - 1)],
+    )
+    retry.unref()
+  }
+
+  await connect()
+  const notifications: Notifications = {
+    on(topic, listener) {
+      emitter.on(topic, listener as never)
+      return () => emitter.off(topic, listener as never)
+    },
+    nextEvent(accountId, subject, timeoutMs) {
+      let finish = () => {}
+      const done = new Promise<void>((resolve) => {
+        finish = resolve
+      })
+      const offEvent = notifications.on('event', (notice) => {
+        if (notice.subject === subject && notice.accountId === accountId) cancel()
+      })
+      const offLost = notifications.on('lost', () => cancel())
+      const timer = setTimeout(() => cancel(), timeoutMs)
+      function cancel(): void {
+        clearTimeout(timer)
+        offEvent()
+        offLost()
+        finish()
+      }
+      return { done, cancel }
+    },
+    get connected() {
+      return client !== null
+    },
+    async close() {
+      closed = true
+      clearTimeout(retry)
+      await client?.end()
+    },
+  }
+  return notifications
+}

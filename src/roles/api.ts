@@ -1,0 +1,36 @@
+// The API role: the REST server, with its own certificate if it serves HTTPS.
+import { readFile } from 'node:fs/promises'
+import type { Server } from 'node:tls'
+import { buildApp } from '../api/app.ts'
+import { createTokenDirectory } from '../services/tokens/directory.ts'
+import { keepOwnCertificate } from '../tls/own-certificate.ts'
+import { createCertificateStore, handshakeTimeoutMs, minVersion } from '../tls/store.ts'
+import type { Closing } from './closing.ts'
+import type { Shared } from './shared.ts'
+
+/** A clean stop waits this long for requests in flight. */
+const drainMs = 10_000
+
+export async function openApi(shared: Shared, closing: Closing): Promise<void> {
+  const { config, db, notifications, log } = shared
+  const tokenDirectory = createTokenDirectory(db, notifications)
+  closing.add(() => tokenDirectory.close())
+  const files = config.tls && { cert: await readFile(config.tls.certFile), key: await readFile(config.tls.keyFile) }
+  const tls =
+    files || config.managedTlsHost ? { minVersion, handshakeTimeout: handshakeTimeoutMs, ...files } : undefined
+  const app = await buildApp({ ...shared, tokenDirectory }, tls)
+  if (config.managedTlsHost) {
+    const certificates = await createCertificateStore({ ...shared, platformOnly: true })
+    closing.add(() => certificates.close())
+    keepOwnCertificate(app.server as unknown as Server, certificates, config.managedTlsHost, log)
+  }
+  await app.listen({ host: config.host, port: config.port })
+  closing.add(() => drained(app.close(), () => app.server.closeAllConnections()))
+}
+
+/** Waits for a server to finish its requests, and aborts those that take too long. */
+async function drained(closing: Promise<unknown>, cutOff: () => void): Promise<void> {
+  const timer = setTimeout(cutOff, drainMs)
+  await closing
+  clearTimeout(timer)
+}

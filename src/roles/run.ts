@@ -1,0 +1,54 @@
+// Runs the wanted roles in this process: opens what they share, then each of them, and closes all in reverse.
+import { destination, pino } from 'pino'
+import type { Config } from '../config.ts'
+import { serveMetrics } from '../platform/metrics.ts'
+import { forgetOldKeys } from '../services/idempotency/keys.ts'
+import { forgetOldPushes } from '../services/pushes/pushes.ts'
+import { openApi } from './api.ts'
+import { createClosing } from './closing.ts'
+import { openEdge } from './edge.ts'
+import { makeDemo } from './first-start.ts'
+import { openHosting } from './hosting.ts'
+import { openNameserver } from './nameserver.ts'
+import { openShared } from './shared.ts'
+import { openWorker } from './worker.ts'
+
+export const roles = ['api', 'worker', 'edge', 'nameserver'] as const
+export type Role = (typeof roles)[number]
+
+export type Running = {
+  /** Set at the first start on an empty database; shown once. */
+  testKey: string | null
+  /** Resolves with a sentence if something essential, such as the embedded database, ends unexpectedly. */
+  broken: Promise<string>
+  stop(): Promise<void>
+}
+
+const housekeepingMs = 10 * 60_000
+
+export async function run(config: Config, wanted: readonly Role[]): Promise<Running> {
+  const log = pino({ level: config.logLevel, redact: ['req.headers.authorization'] }, destination({ sync: false }))
+  const closing = createClosing()
+  const wants = (role: Role) => wanted.includes(role)
+  try {
+    const shared = await openShared(config, log, closing)
+    const { db, urls, registry, broken } = shared
+    const testKey = config.production || !wants('api') ? null : await makeDemo(db, urls, config)
+    const hosting = wants('edge') || wants('worker') ? await openHosting(shared, closing, !wants('edge')) : null
+    if (hosting && wants('edge')) await openEdge(shared, hosting, closing)
+    if (wants('nameserver')) await openNameserver(shared, closing, wanted.length === 1)
+    if (hosting && wants('worker')) await openWorker({ ...shared, ...hosting }, closing)
+    if (wants('api')) await openApi(shared, closing)
+    const metrics = await serveMetrics(registry, config.host, config.metricsPort)
+    closing.add(() => metrics.close())
+    const housekeeping = setInterval(
+      () => Promise.all([forgetOldKeys(db), forgetOldPushes(db)]).catch((err) => log.warn({ err }, 'housekeeping')),
+      housekeepingMs,
+    )
+    closing.add(() => clearInterval(housekeeping))
+    return { testKey, broken, stop: closing.closeAll }
+  } catch (error) {
+    await closing.closeAll().catch(() => {})
+    throw error
+  }
+}

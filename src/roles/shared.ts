@@ -1,0 +1,29 @@
+// What roles share: the database, the vault, the stores. Opened once for all roles of a process.
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import type { Config } from '../config.ts'
+import { createArtifacts } from '../platform/artifacts.ts'
+import { listen } from '../platform/notifications.ts'
+import { createRepositories } from '../platform/repositories.ts'
+import { createVault } from '../platform/secrets.ts'
+import { createUrls } from '../platform/urls.ts'
+import type { Closing } from './closing.ts'
+import { readSecretsKey } from './first-start.ts'
+import { openStorage } from './storage.ts'
+
+export type Shared = Awaited<ReturnType<typeof openShared>>
+
+export async function openShared(config: Config, log: Logger, closing: Closing) {
+  const { db, url, broken, close } = await openStorage(config)
+  closing.add(close)
+  const vault = createVault(await readSecretsKey(config), config.oldSecretsKeys)
+  const notifications = await listen(url, log)
+  closing.add(() => notifications.close())
+  const localRepositories = config.production ? null : join(config.dataDir, 'repos')
+  const repositories = createRepositories(config.gitUrlTemplate, localRepositories, config.searchPath)
+  const artifacts = createArtifacts(join(config.dataDir, 'artifacts'))
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  return { config, urls: createUrls(config), db, notifications, vault, repositories, artifacts, log, registry, broken }
+}

@@ -1,0 +1,24 @@
+// The hosts of this installation that sandboxed commands may reach at private addresses.
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import type { Logger } from 'pino'
+
+const run = promisify(execFile)
+
+/**
+ * URL of the package registry, read from npm because a company's mirror is configured only there. It takes half a
+ * second, so the start does not wait for it.
+ */
+export function askPackageRegistry(log: Logger): Promise<string> {
+  const registry = run('npm', ['config', 'get', 'registry']).then(({ stdout }) => stdout.trim())
+  registry.catch((err) => log.error({ err }, 'npm does not say which registry it uses'))
+  return registry
+}
+
+/** `host:port` of the package registry and the repository host, which may be internal to the company. */
+export function privateHosts(packageRegistry: string, gitUrlTemplate: string): string[] {
+  return [packageRegistry, gitUrlTemplate.replace('{repo}', 'a/b')].map((address) => {
+    const { hostname, port, protocol } = new URL(address)
+    return `${hostname}:${port || (protocol === 'http:' ? 80 : 443)}`
+  })
+}

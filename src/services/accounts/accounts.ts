@@ -1,0 +1,96 @@
+// Accounts: made by the operator or at first start, each with a test key that is shown once.
+import type { Static } from '@sinclair/typebox'
+import type { Account } from '../../generated/client.ts'
+import { type Db, inTransaction, violation } from '../../platform/database.ts'
+import { Fault, invalidField } from '../../platform/errors.ts'
+import { newId } from '../../platform/ids.ts'
+import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
+import type { ChangeAccount, NewAccount, OperatorAccount } from '../../schemas/operator.ts'
+import { append } from '../events/events.ts'
+import type { Actor, Scope } from '../tokens/actor.ts'
+import { insertToken } from '../tokens/tokens.ts'
+import { lockAccount } from './statements.ts'
+
+export type AccountView = Static<typeof OperatorAccount>
+
+/** Makes an account and its first token, which has full access to the account unless `scopes` says otherwise. */
+export async function createAccount(
+  db: Db,
+  name: string,
+  scopes: Scope[] = ['*'],
+  actor = 'system',
+): Promise<{ account: Account; token: string }> {
+  try {
+    return await inTransaction(db, async (db) => {
+      const account = await db.account.create({ data: { id: newId('acc'), name, createdAt: new Date() } })
+      const { secret } = await insertToken(db, {
+        accountId: account.id,
+        name: 'test key',
+        scopes,
+        projectIds: [],
+        expiresAt: null,
+      })
+      const event = { type: 'account.created', subject: account.id, projectId: null, accountId: account.id } as const
+      await append(db, [{ ...event, actor, data: { id: account.id, name } }])
+      return { account, token: secret }
+    })
+  } catch (error) {
+    if (violation(error)?.kind === 'unique') throw new Fault('account_exists', `There is already an account ${name}.`)
+    throw error
+  }
+}
+
+export function viewAccount(row: Account): AccountView {
+  return {
+    id: row.id,
+    name: row.name,
+    suspended: row.suspendedAt !== null,
+    suspendedAt: row.suspendedAt?.toISOString() ?? null,
+    createdAt: row.createdAt.toISOString(),
+  }
+}
+
+/** An account made by an operator, and the test key to hand out. */
+export async function openAccount(db: Db, actor: Actor, name: string): Promise<Static<typeof NewAccount>> {
+  const { account, token } = await createAccount(db, name, ['*'], actor.tokenId)
+  return { ...viewAccount(account), token }
+}
+
+/** Any account of the platform: for operators alone. */
+export async function findAccount(db: Db, id: string): Promise<Account> {
+  const row = await db.account.findFirst({ where: { id } })
+  if (!row) throw new Fault('not_found', `There is no account ${id}.`)
+  return row
+}
+
+export async function listAccounts(db: Db, page: PageRequest): Promise<PageOf<AccountView>> {
+  const found = await db.account.findMany(byId(page))
+  return pageOf(found, page, viewAccount, (row) => [row.id])
+}
+
+type AccountChange = { input: Static<typeof ChangeAccount>; precondition: (view: AccountView) => void }
+
+/** Suspends or resumes an account; nothing happens, and no event, if it is so already. */
+export async function suspendAccount(
+  db: Db,
+  actor: Actor,
+  id: string,
+  { input: { suspended }, precondition }: AccountChange,
+): Promise<AccountView> {
+  return inTransaction(db, async (db) => {
+    await lockAccount(db, { id })
+    const before = await findAccount(db, id)
+    precondition(viewAccount(before))
+    if (suspended && id === actor.accountId) {
+      // Nobody would be left to lift it.
+      throw invalidField('#/suspended', 'own_account', 'an operator cannot suspend the account it works from')
+    }
+    if (suspended === (before.suspendedAt !== null)) return viewAccount(before)
+    const data = { suspendedAt: suspended ? new Date() : null }
+    const after = await db.account.update({ where: { id }, data })
+    const type = suspended ? 'account.suspended' : 'account.resumed'
+    const event = { accountId: id, projectId: null, type, actor: actor.tokenId, subject: id } as const
+    await append(db, [{ ...event, data: { id, name: after.name } }])
+    return viewAccount(after)
+  })
+}

@@ -1,0 +1,180 @@
+// Certificates of domains: which holders share an order, which certificate is in service, and how an attempt ended.
+import type { Certificate, Domain } from '../../generated/client.ts'
+import { enqueue } from '../../jobs/queue.ts'
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { generatedRecords } from '../dns/zones.ts'
+import type { CertificateView, DomainView } from '../domains/domains.ts'
+import { hostOf, isWildcard, parentsOf } from '../domains/names.ts'
+import { changeSsl, noteCertificate } from '../domains/states.ts'
+import {
+  addCertificate,
+  dropSuperseded,
+  type Failure,
+  type Holder,
+  type Issued,
+  type ManagedCertificate,
+  type OrderScope,
+  withInService,
+} from './managed-certificate.ts'
+import { endOrder, type Lease } from './orders.ts'
+
+/** What views of domains and records that the nameservers generate are made from. */
+export type DomainCertificateConfig = Parameters<typeof changeSsl>[1] & Parameters<typeof generatedRecords>[0]
+
+type DomainRow = Domain & { inService: Omit<Certificate, 'key'> | null }
+
+const summaryOf = (row: Domain) => row.certificate as CertificateView | null
+
+function holderOf(row: DomainRow, hosted: boolean): Holder {
+  const { nextAttemptAt } = summaryOf(row) ?? {}
+  return {
+    key: row.id,
+    names: [row.name],
+    // The nameservers have a zone of its own for every domain, which comes before that of a domain above it.
+    zone: hosted ? hostOf(row.name) : null,
+    entitled: row.verified,
+    ssl: row.ssl as DomainView['ssl'],
+    failures: row.certificateFailures,
+    nextAttemptAt: nextAttemptAt ? new Date(nextAttemptAt) : null,
+    certificate: row.inService,
+  }
+}
+
+/** The name and those above it that can have a zone. */
+const zoneNamesOf = (name: string) => [name, ...parentsOf(name)].filter((zone) => !isWildcard(zone))
+
+/** Tells which names of an account are in a zone that is delegated to our nameservers. */
+async function readHosted(db: Db, accountId: string, names: string[]): Promise<(name: string) => boolean> {
+  const zones = await db.domain.findMany({
+    where: { accountId, verified: true, method: 'nameservers', name: { in: names.flatMap(zoneNamesOf) } },
+    select: { name: true },
+  })
+  return (name) => zoneNamesOf(name).some((above) => zones.some((zone) => zone.name === above))
+}
+
+/** A host and its www are one: `example.com` for both. What is below another www stands for itself. */
+function baseOf(name: string): string {
+  return /^www\.(?!www\.)/.test(name) ? name.slice(4) : name
+}
+
+/** www answers with the edge where a hosted zone says nothing about it and nobody has attached it. */
+async function hasGeneratedWww(db: Db, config: DomainCertificateConfig, apex: Domain): Promise<boolean> {
+  if (isWildcard(apex.name) || apex.name.startsWith('www.')) return false
+  if ((await db.domain.count({ where: { name: `www.${apex.name}` } })) > 0) return false
+  const records = await db.dnsRecord.findMany({
+    where: { domainId: apex.id, name: 'www' },
+    select: { name: true, type: true },
+  })
+  // A delegation takes the name out of our hands.
+  if (records.some(({ type }) => type === 'NS')) return false
+  return generatedRecords(config, records).some(({ name }) => name === 'www')
+}
+
+export function domainCertificate(db: Db, config: DomainCertificateConfig, domainId: string): ManagedCertificate {
+  async function find(): Promise<OrderScope | null> {
+    const own = await db.domain.findUnique({ where: { id: domainId }, include: withInService })
+    if (!own) return null
+    const { accountId } = own
+    const base = baseOf(own.name)
+    const both = [base, `www.${base}`].filter((name) => name !== own.name)
+    const others = await db.domain.findMany({
+      where: { accountId, name: { in: both }, verified: true },
+      include: withInService,
+    })
+    const isHosted = await readHosted(db, accountId, [own.name, ...both])
+    const apex = [own, ...others].find(({ name }) => name === base)
+    const withWww = apex !== undefined && isHosted(base) && (await hasGeneratedWww(db, config, apex))
+    return {
+      subject: `${accountId} ${base}`,
+      accountId,
+      holders: [holderOf(own, isHosted(own.name)), ...others.map((row) => holderOf(row, isHosted(row.name)))],
+      extraNames: withWww ? [`www.${base}`] : [],
+    }
+  }
+
+  async function install({ accountId, holders }: OrderScope, lease: Lease, issued: Issued): Promise<boolean> {
+    return inTransaction(db, async (db) => {
+      if (!(await endOrder(db, lease))) return false
+      // Domains that were deleted or lost their ownership meanwhile get nothing.
+      const ids = holders.map(({ key }) => key)
+      const served = await db.domain.findMany({
+        where: { id: { in: ids }, verified: true, name: { in: issued.names } },
+      })
+      if (served.length === 0) return true
+      const certificateId = await addCertificate(db, accountId, issued)
+      const summary = issuedSummary(issued)
+      for (const { id, ssl } of served) {
+        await db.domain.updateMany({ where: { id }, data: { certificateId, certificateFailures: 0 } })
+        if (ssl !== 'ACTIVE') await changeSsl(db, config, id, { to: 'ISSUING' })
+        await changeSsl(db, config, id, { to: 'ACTIVE', certificate: summary })
+        await enqueue(db, { kind: 'issue', key: id, payload: { domainId: id }, runAt: issued.lookAgainAt })
+      }
+      const superseded = served.flatMap(({ certificateId }) => certificateId ?? [])
+      await dropSuperseded(db, superseded)
+      return true
+    })
+  }
+
+  async function fail(holders: Holder[], lease: Lease | null, failure: Failure): Promise<void> {
+    await inTransaction(db, async (db) => {
+      if (lease && !(await endOrder(db, lease))) return
+      for (const { key: id } of holders) {
+        await db.domain.updateMany({ where: { id }, data: { certificateFailures: { increment: 1 } } })
+        const domain = await db.domain.findUnique({ where: { id }, include: withInService })
+        if (!domain) continue
+        const nextAttemptAt = failure.nextAttemptAt(domain.certificateFailures)
+        const summary = {
+          ...(summaryOf(domain) ?? emptySummary),
+          lastError: failure.message,
+          nextAttemptAt: nextAttemptAt.toISOString(),
+        }
+        const moved = await changeSsl(db, config, id, { to: 'ERROR', certificate: summary })
+        if (!moved) await noteCertificate(db, id, summary)
+        // A certificate that is still in service must be seen to expire, even if that is before the next attempt.
+        const expiresAt = domain.ssl === 'ACTIVE' ? domain.inService?.notAfter : undefined
+        const isSooner = expiresAt !== undefined && expiresAt < nextAttemptAt
+        await enqueue(db, {
+          kind: 'issue',
+          key: id,
+          payload: { domainId: id },
+          runAt: isSooner ? expiresAt : nextAttemptAt,
+        })
+      }
+    })
+  }
+
+  return {
+    job: { key: domainId, payload: { domainId } },
+    find,
+    async begin(holders) {
+      for (const { key } of holders) await changeSsl(db, config, key, { to: 'ISSUING' })
+    },
+    install,
+    fail,
+    async expire() {
+      await changeSsl(db, config, domainId, { to: 'EXPIRED' })
+    },
+  }
+}
+
+const emptySummary: CertificateView = {
+  issuer: null,
+  serial: null,
+  notBefore: null,
+  notAfter: null,
+  sans: [],
+  lastError: null,
+  nextAttemptAt: null,
+}
+
+function issuedSummary(issued: Issued): CertificateView {
+  return {
+    issuer: issued.issuer,
+    serial: issued.serial,
+    notBefore: issued.notBefore.toISOString(),
+    notAfter: issued.notAfter.toISOString(),
+    sans: issued.names,
+    lastError: null,
+    nextAttemptAt: issued.renewAt.toISOString(),
+  }
+}

@@ -1,0 +1,95 @@
+// Certificates in SQL: the lease of an order, and the certificates in service as those who serve them read them.
+import { queueJobs } from '../../jobs/statements.ts'
+import { isFree, leaseEnd } from '../../platform/lease.ts'
+import { boolean, bytea, int4, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+
+export const takenOrder = {
+  subject: text(),
+  names: textArray(),
+  directory: text(),
+  url: text(),
+  key: optional(bytea()),
+}
+
+export const takeOrder = statement('certificates.takeOrder', {
+  reason: 'lease',
+  in: { subject: text(), worker: text(), directory: text() },
+  out: takenOrder,
+  sql: (p) => `
+    INSERT INTO acme_order (subject, names, directory, leased_by, leased_until)
+    VALUES (${p.subject}, '{}', ${p.directory}, ${p.worker}, ${leaseEnd()})
+    ON CONFLICT (subject) DO UPDATE SET leased_by = excluded.leased_by, leased_until = excluded.leased_until
+    WHERE ${isFree('acme_order.leased_until')}
+    RETURNING subject, names, directory, url, key`,
+})
+
+export const renewOrder = statement('certificates.renewOrder', {
+  reason: 'lease',
+  in: { subject: text(), worker: text() },
+  out: { subject: text() },
+  sql: (p) => `
+    UPDATE acme_order SET leased_until = ${leaseEnd()}
+    WHERE subject = ${p.subject} AND leased_by = ${p.worker} RETURNING subject`,
+})
+
+/** One insert for all verified domains without a job that waits: jobs have no relation to what they are for. */
+export const queueMissingIssues = statement('certificates.queueMissing', {
+  reason: 'not in Prisma',
+  in: {},
+  out: { key: text() },
+  sql: () =>
+    `${queueJobs(`
+    SELECT 'issue', d.id, jsonb_build_object('domainId', d.id), COALESCE(c.renew_at, now())
+    FROM domain d LEFT JOIN certificate c ON c.id = d.certificate_id
+    WHERE d.verified
+      AND NOT EXISTS (SELECT 1 FROM job j WHERE j.kind = 'issue' AND j.key = d.id AND j.failed_at IS NULL)`)} RETURNING key`,
+})
+
+/**
+ * The certificate of one verified domain, whose name it is kept under, or one of the platform's own, which goes by the
+ * first of its names.
+ */
+export const servedState = { name: text(), platform: boolean(), id: text() }
+
+export const servedCertificate = {
+  ...servedState,
+  names: textArray(),
+  /** PEM, the certificate itself first. */
+  chain: text(),
+  /** PEM, sealed. */
+  key: bytea(),
+  notAfter: timestamptz(),
+}
+
+// The platform keeps its old certificates for a while: of those that begin with the same name the newest counts.
+const platformOrder = 'c.names[1], c.created_at DESC, c.id DESC'
+
+export const selectPlatformStates = statement('certificates.platformStates', {
+  reason: 'snapshot for an engine',
+  in: {},
+  out: servedState,
+  sql: () => `
+    SELECT DISTINCT ON (c.names[1]) c.names[1] AS name, true AS platform, c.id FROM certificate c
+    WHERE c.account_id IS NULL AND c.names[1] IS NOT NULL ORDER BY ${platformOrder}`,
+})
+
+export const selectDomainStates = statement('certificates.domainStates', {
+  reason: 'snapshot for an engine',
+  in: { after: text(), limit: int4() },
+  out: servedState,
+  sql: (p) => `
+    SELECT d.name, false AS platform, d.certificate_id AS id FROM domain d
+    WHERE d.verified AND d.certificate_id IS NOT NULL AND d.name > ${p.after} ORDER BY d.name LIMIT ${p.limit}`,
+})
+
+export const selectServed = statement('certificates.served', {
+  reason: 'snapshot for an engine',
+  in: { names: textArray() },
+  out: servedCertificate,
+  sql: (p) => `
+    (SELECT DISTINCT ON (c.names[1]) c.names[1] AS name, true AS platform,
+       c.id, c.names, c.chain, c.key, c.not_after AS "notAfter" FROM certificate c
+     WHERE c.account_id IS NULL AND c.names[1] = ANY(${p.names}) ORDER BY ${platformOrder})
+    UNION ALL SELECT d.name, false, c.id, c.names, c.chain, c.key, c.not_after
+    FROM domain d JOIN certificate c ON c.id = d.certificate_id WHERE d.verified AND d.name = ANY(${p.names})`,
+})

@@ -1,0 +1,89 @@
+// What a worker needs to know of a deployment to build it. Called for the system, not for a caller: there is no owner.
+import type { Deployment, Project } from '../../generated/client.ts'
+import { type Db, inTransaction } from '../../platform/database.ts'
+import type { Vault } from '../../platform/secrets.ts'
+import type { Urls } from '../../platform/urls.ts'
+import type { ProjectView } from '../projects/projects.ts'
+import { queueStatus } from './commit-statuses.ts'
+
+const ofDeployment = {
+  id: true,
+  accountId: true,
+  projectId: true,
+  state: true,
+  ref: true,
+  commit: true,
+  production: true,
+  label: true,
+} as const
+
+const ofProject = {
+  name: true,
+  repo: true,
+  framework: true,
+  rootDirectory: true,
+  installCommand: true,
+  buildCommand: true,
+  outputDirectory: true,
+  spaFallback: true,
+  cleanUrls: true,
+  buildNetwork: true,
+  serverNetwork: true,
+} as const
+
+/** What a sandboxed command may reach. */
+export type Network = ProjectView['settings']['buildNetwork']
+
+export type Build = Pick<Deployment, keyof typeof ofDeployment> &
+  Omit<Pick<Project, keyof typeof ofProject>, 'name' | 'framework'> & {
+    /** Its name. */
+    project: string
+    framework: ProjectView['framework']
+    buildNetwork: Network
+    serverNetwork: Network
+  }
+
+export async function findBuild(db: Db, deploymentId: string): Promise<Build | null> {
+  const found = await db.deployment.findUnique({
+    where: { id: deploymentId },
+    select: { ...ofDeployment, project: { select: ofProject } },
+  })
+  // Without a project it was deleted between the two statements that read them.
+  if (!found?.project) return null
+  const { project, ...deployment } = found
+  const { name, framework, buildNetwork, serverNetwork, ...settings } = project
+  return {
+    ...deployment,
+    ...settings,
+    project: name,
+    framework: framework as Build['framework'],
+    buildNetwork: buildNetwork as Network,
+    serverNetwork: serverNetwork as Network,
+  }
+}
+
+/** The commit that the ref names, found late because the repository's host did not answer at first. */
+export async function setCommit(db: Db, build: Pick<Build, 'id' | 'projectId'>, commit: string): Promise<void> {
+  await inTransaction(db, async (db) => {
+    const set = await db.deployment.updateMany({ where: { id: build.id, state: 'BUILDING' }, data: { commit } })
+    if (set.count > 0) await queueStatus(db, build)
+  })
+}
+
+/** The project's variables for a build, opened. */
+export async function openVariables(db: Db, vault: Vault, build: Build): Promise<Record<string, string>> {
+  const found = await db.variable.findMany({
+    where: { projectId: build.projectId, target: { in: ['all', build.production ? 'production' : 'preview'] } },
+  })
+  return Object.fromEntries(found.map(({ key, sealed }) => [key, vault.open(sealed).toString()]))
+}
+
+/** What a build, and the server it makes, is told about itself. */
+export function factsOf(urls: Urls, build: Build): Record<string, string> {
+  return {
+    BERTH_URL: urls.deployment(build.label),
+    BERTH_COMMIT: build.commit,
+    BERTH_REF: build.ref,
+    BERTH_ENV: build.production ? 'production' : 'preview',
+  }
+}

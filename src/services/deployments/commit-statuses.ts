@@ -1,0 +1,66 @@
+// Commit statuses: which deployment must be told to the repository host, and what became of the telling.
+import type { Deployment, Project } from '../../generated/client.ts'
+import { enqueue } from '../../jobs/queue.ts'
+import type { Db } from '../../platform/database.ts'
+import type { PushHookView } from '../pushes/push-hooks.ts'
+import type { DeploymentView } from './deployments.ts'
+
+/** Queues the status job of a deployment that changed, if its project posts commit statuses. */
+export async function queueStatus(db: Db, { id, projectId }: { id: string; projectId: string }): Promise<void> {
+  const due = await db.pushHook.count({ where: { projectId, statusToken: { not: null } } })
+  if (due > 0) await enqueue(db, { kind: 'status', key: id, payload: { deploymentId: id } })
+}
+
+export type DueStatus = Pick<Project, 'repo'> &
+  Pick<
+    Deployment,
+    'projectId' | 'commit' | 'production' | 'label' | 'errorCode' | 'errorMessage' | 'createdAt' | 'finishedAt'
+  > & {
+    /** The name of the project. */
+    project: string
+    state: DeploymentView['state']
+    provider: NonNullable<PushHookView['commitStatus']>['provider']
+    apiUrl: string
+    /** Sealed. */
+    token: Uint8Array<ArrayBuffer>
+    /** A newer deployment of the same commit speaks for it. */
+    outdated: boolean
+  }
+
+/** How a deployment stands now, and where to say so; null if nobody is to be told. */
+export async function findDueStatus(db: Db, deploymentId: string): Promise<DueStatus | null> {
+  const found = await db.deployment.findUnique({
+    where: { id: deploymentId },
+    include: { project: { include: { pushHook: true } } },
+  })
+  // Without a project it was deleted between the two statements that read them.
+  const hook = found?.project?.pushHook
+  if (!found || !hook?.statusToken) return null
+  const { projectId, commit, production, label, errorCode, errorMessage, createdAt, finishedAt, project } = found
+  const newer = await db.deployment.count({ where: { projectId, commit, production, id: { gt: deploymentId } } })
+  return {
+    projectId,
+    project: project.name,
+    repo: project.repo,
+    state: found.state as DueStatus['state'],
+    commit,
+    production,
+    label,
+    errorCode,
+    errorMessage,
+    createdAt,
+    finishedAt,
+    provider: hook.statusProvider as DueStatus['provider'],
+    apiUrl: hook.statusApiUrl ?? '',
+    token: hook.statusToken,
+    outdated: newer > 0,
+  }
+}
+
+/** Notes how a posting went, unless the token was replaced meanwhile: the new one is not to blame. */
+export async function recordStatus(db: Db, due: DueStatus, error: string | null): Promise<void> {
+  await db.pushHook.updateMany({
+    where: { projectId: due.projectId, statusToken: due.token },
+    data: { statusError: error, ...(error === null && { statusPostedAt: new Date() }) },
+  })
+}

@@ -1,0 +1,36 @@
+// Log lines of deployments: written in bulk by the builder, read in pages and by live streams.
+import type { Static } from '@sinclair/typebox'
+import type { Db } from '../../platform/database.ts'
+import type { LogLine as LogLineSchema } from '../../schemas/deployments.ts'
+import { appendLogLines, trimServerLines } from './statements.ts'
+
+export type LogLineView = Static<typeof LogLineSchema>
+
+/** Lines after a number, oldest first. The caller has found the deployment, and with it its owner. */
+export async function linesAfter(db: Db, deploymentId: string, seq: number, limit: number): Promise<LogLineView[]> {
+  const found = await db.logLine.findMany({
+    where: { deploymentId, seq: { gt: seq } },
+    orderBy: { seq: 'asc' },
+    take: limit,
+  })
+  return found.map(({ seq, at, stream, step, text }) => ({
+    seq,
+    at: at.toISOString(),
+    stream: stream as LogLineView['stream'],
+    step,
+    text,
+  }))
+}
+
+export type NewLogLine = Pick<LogLineView, 'stream' | 'step' | 'text'> & { at: Date }
+
+/** Appends lines behind those that are there. One writer at a time: the worker that holds the build's job. */
+export async function appendLines(db: Db, deploymentId: string, lines: NewLogLine[]): Promise<void> {
+  if (lines.length === 0) return
+  await appendLogLines(db, { deploymentId, lines: lines.map((line, index) => ({ ...line, index: index + 1 })) })
+}
+
+/** Forgets the oldest lines that a server printed, so that the newest `keepBytes` stay; those of its build stay too. */
+export async function trimRunLines(db: Db, deploymentId: string, keepBytes: number): Promise<void> {
+  await trimServerLines(db, { deploymentId, keepBytes })
+}

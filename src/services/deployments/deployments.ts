@@ -1,0 +1,194 @@
+// Deployments: made, read, canceled, promoted, deleted. States change in states.ts alone.
+import type { Static } from '@sinclair/typebox'
+import type { Deployment, Project } from '../../generated/client.ts'
+import { enqueue } from '../../jobs/queue.ts'
+import { jobValues } from '../../jobs/statements.ts'
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { Fault } from '../../platform/errors.ts'
+import { newId, randomLabel } from '../../platform/ids.ts'
+import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
+import { isRefName, type Repositories } from '../../platform/repositories.ts'
+import type { Urls } from '../../platform/urls.ts'
+import type { CreateDeployment, DeploymentQuery, Deployment as DeploymentSchema } from '../../schemas/deployments.ts'
+import { append, eventOf } from '../events/events.ts'
+import { eventValues } from '../events/statements.ts'
+import { inProjectsOf, withKey } from '../projects/projects.ts'
+import type { Actor } from '../tokens/actor.ts'
+import { createDeploymentRow, lockDeployment, readDeployment, readProjectToDeploy } from './statements.ts'
+
+export type DeploymentView = Static<typeof DeploymentSchema>
+
+/** A deployment with the name of its project, and whether it serves production. */
+export type DeploymentRow = Deployment & { project: string; current: boolean }
+
+// How long the answer to POST may wait for the repository's host.
+const resolveTimeoutMs = 2_000
+
+export function viewDeployment(urls: Urls, row: DeploymentRow): DeploymentView {
+  return {
+    id: row.id,
+    project: row.project,
+    state: row.state as DeploymentView['state'],
+    ref: row.ref,
+    commit: row.commit.slice(0, 7),
+    production: row.production,
+    url: urls.deployment(row.label),
+    region: row.region,
+    createdAt: row.createdAt.toISOString(),
+    readyAt: row.readyAt?.toISOString() ?? null,
+    finishedAt: row.finishedAt?.toISOString() ?? null,
+    error: row.errorCode ? { code: row.errorCode, message: row.errorMessage ?? '' } : null,
+    source: row.source as DeploymentView['source'],
+    current: row.current,
+  }
+}
+
+export async function findDeployment(db: Db, { accountId, projectIds }: Actor, id: string): Promise<DeploymentRow> {
+  const [row] = await readDeployment(db, { accountId, projectIds, id })
+  if (!row) throw new Fault('not_found', `There is no deployment ${id}.`)
+  return row
+}
+
+/** As `findDeployment`, with the deployment and its project locked until the transaction ends. */
+async function findDeploymentToChange(db: Db, actor: Actor, id: string): Promise<DeploymentRow> {
+  const { accountId, projectIds } = actor
+  await lockDeployment(db, { accountId, projectIds, id })
+  return findDeployment(db, actor, id)
+}
+
+export async function getDeployment(db: Db, urls: Urls, actor: Actor, id: string): Promise<DeploymentView> {
+  return viewDeployment(urls, await findDeployment(db, actor, id))
+}
+
+export const withProject = { project: { select: { name: true, currentDeploymentId: true } } }
+
+/** A row that was read by Prisma with `withProject`. */
+export function rowOf(found: Deployment & { project: Pick<Project, 'name' | 'currentDeploymentId'> }): DeploymentRow {
+  const { project, ...deployment } = found
+  return { ...deployment, project: project.name, current: project.currentDeploymentId === deployment.id }
+}
+
+export type DeploymentsListed = { filter: Static<typeof DeploymentQuery>; page: PageRequest }
+
+export async function listDeployments(
+  db: Db,
+  urls: Urls,
+  actor: Actor,
+  { filter: { project, state, production, ref }, page }: DeploymentsListed,
+): Promise<PageOf<DeploymentView>> {
+  const { where, ...rest } = byId(page)
+  const ofProject = project ? { project: withKey(project) } : {}
+  const found = await db.deployment.findMany({
+    where: { ...where, ...inProjectsOf(actor), ...ofProject, state, production, ref: ref || undefined },
+    include: withProject,
+    ...rest,
+  })
+  const { items, next } = pageOf(
+    found,
+    page,
+    (row) => row,
+    (row) => [row.id],
+  )
+  // Projects are read by a second statement. One that was deleted before it is null, and its deployments are gone too.
+  return { items: items.filter((row) => row.project).map((row) => viewDeployment(urls, rowOf(row))), next }
+}
+
+export type DeploymentPlan = {
+  project: Pick<Project, 'id' | 'name'>
+  ref: string
+  commit: string
+  production: boolean
+  region: string
+  source: DeploymentView['source']
+}
+
+export type PlanOptions = { repositories: Repositories; region: string }
+
+/** Everything that must be known before the row is written; the repository is asked here, outside any transaction. */
+export async function planDeployment(
+  db: Db,
+  { repositories, region }: PlanOptions,
+  { accountId, projectIds }: Actor,
+  input: Static<typeof CreateDeployment>,
+): Promise<DeploymentPlan> {
+  const { project: key, production = false } = input
+  const read = key.startsWith('prj_') ? readProjectToDeploy.byId : readProjectToDeploy.byName
+  const [project] = await read(db, { accountId, projectIds, key })
+  if (!project) throw new Fault('not_found', `There is no project ${key}.`)
+  const ref = input.ref ?? project.productionBranch
+  const resolution = isRefName(ref) ? await repositories.resolve(project.repo, ref, resolveTimeoutMs) : 'not_found'
+  if (resolution === 'not_found') {
+    const detail = `${project.repo} has no branch, tag or commit ${ref}.`
+    throw new Fault('ref_not_found', detail, {
+      errors: [{ in: 'body', pointer: '#/ref', code: 'ref_not_found', detail }],
+    })
+  }
+  // A host that does not answer never refuses the call: the worker goes on trying.
+  const commit = resolution === 'unreachable' ? '' : resolution.found
+  return { project, ref, commit, production, region, source: 'api' }
+}
+
+export async function createDeployment(
+  db: Db,
+  urls: Urls,
+  actor: Actor,
+  plan: DeploymentPlan,
+): Promise<DeploymentView> {
+  const { project, ...planned } = plan
+  const row: DeploymentRow = {
+    ...planned,
+    id: newId('dpl'),
+    accountId: actor.accountId,
+    projectId: project.id,
+    project: project.name,
+    state: 'BUILDING',
+    label: `${project.name}-${randomLabel(9)}`,
+    errorCode: null,
+    errorMessage: null,
+    createdAt: new Date(),
+    readyAt: null,
+    finishedAt: null,
+    current: false,
+  }
+  const view = viewDeployment(urls, row)
+  const made = await createDeploymentRow(db, {
+    ...row,
+    ...eventValues(eventOf(actor, 'deployment.created', { subject: row.id, projectId: row.projectId, data: view })),
+    ...jobValues({ kind: 'build', key: row.id, payload: { deploymentId: row.id } }),
+  })
+  if (made.length === 0) throw new Fault('not_found', `There is no project ${row.project}.`)
+  return view
+}
+
+/** Points production at a READY deployment, older or newer, without a build. */
+export async function promoteDeployment(db: Db, urls: Urls, actor: Actor, id: string): Promise<DeploymentView> {
+  return inTransaction(db, async (db) => {
+    const row = await findDeploymentToChange(db, actor, id)
+    if (row.state !== 'READY') throw new Fault('deployment_not_ready', `The deployment is ${row.state}, not READY.`)
+    if (row.current) return viewDeployment(urls, row)
+    await db.project.update({ where: { id: row.projectId }, data: { currentDeploymentId: row.id } })
+    const data = row.production ? {} : ({ production: true, source: 'promote' } as const)
+    if (!row.production) await db.deployment.update({ where: { id: row.id }, data })
+    const view = viewDeployment(urls, { ...row, ...data, current: true })
+    await append(db, [eventOf(actor, 'deployment.promoted', { subject: row.id, projectId: row.projectId, data: view })])
+    return view
+  })
+}
+
+export async function deleteDeployment(
+  db: Db,
+  urls: Urls,
+  actor: Actor,
+  { id, precondition }: { id: string; precondition(view: DeploymentView): void },
+): Promise<void> {
+  await inTransaction(db, async (db) => {
+    const row = await findDeploymentToChange(db, actor, id)
+    const view = viewDeployment(urls, row)
+    precondition(view)
+    if (row.current) throw new Fault('deployment_in_production')
+    if (row.state === 'BUILDING') throw new Fault('deployment_building')
+    await db.deployment.delete({ where: { id: row.id } })
+    await enqueue(db, { kind: 'reap', key: row.id, payload: { deploymentIds: [row.id] } })
+    await append(db, [eventOf(actor, 'deployment.deleted', { subject: row.id, projectId: row.projectId, data: view })])
+  })
+}

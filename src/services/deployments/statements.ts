@@ -1,0 +1,181 @@
+// Deployments in SQL.
+import { insertJob, jobIn, queueJobs } from '../../jobs/statements.ts'
+import { boolean, int4, jsonb, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import { eventIn, insertEvent } from '../events/statements.ts'
+import { isOwned, ownerIn } from '../projects/statements.ts'
+
+const projectToDeploy = (by: 'id' | 'name') =>
+  statement(`deployments.projectToDeploy.${by}`, {
+    reason: 'hot read',
+    in: { ...ownerIn, key: text() },
+    out: { id: text(), name: text(), repo: text(), productionBranch: text() },
+    sql: (p) => `
+      SELECT id, name, repo, production_branch AS "productionBranch" FROM project
+      WHERE ${by} = ${p.key} AND ${isOwned(p, 'account_id', 'id')}`,
+  })
+
+/** What POST /deployments needs of the project. */
+export const readProjectToDeploy = { byId: projectToDeploy('id'), byName: projectToDeploy('name') }
+
+/**
+ * The project cannot be deleted between the read and the insert; no row comes back if the project is gone already. The
+ * second job is written if the project posts commit statuses.
+ */
+export const createDeploymentRow = statement('deployments.create', {
+  reason: 'change with its event and job',
+  in: {
+    id: text(),
+    accountId: text(),
+    projectId: text(),
+    state: text(),
+    ref: text(),
+    commit: text(),
+    production: boolean(),
+    label: text(),
+    region: text(),
+    source: text(),
+    createdAt: timestamptz(),
+    ...eventIn,
+    ...jobIn,
+  },
+  out: { id: text() },
+  sql: (p) => `
+    WITH made AS (
+      INSERT INTO deployment (id, account_id, project_id, state, ref, commit, production, label, region, source, created_at)
+      SELECT ${p.id}, ${p.accountId}, p.id, ${p.state}, ${p.ref}, ${p.commit}, ${p.production}, ${p.label}, ${p.region},
+        ${p.source}, ${p.createdAt}
+      FROM project p WHERE p.id = ${p.projectId} FOR KEY SHARE RETURNING id, project_id),
+    logged AS (${insertEvent(p, 'made')}),
+    queued AS (${insertJob(p, 'made')}),
+    told AS (${queueJobs(`
+      SELECT 'status', made.id, jsonb_build_object('deploymentId', made.id), now()
+      FROM made JOIN push_hook h ON h.project_id = made.project_id WHERE h.status_token IS NOT NULL`)})
+    SELECT id FROM made`,
+})
+
+export const readDeployment = statement('deployments.find', {
+  reason: 'hot read',
+  in: { ...ownerIn, id: text() },
+  out: {
+    id: text(),
+    accountId: text(),
+    projectId: text(),
+    project: text(),
+    state: text(),
+    ref: text(),
+    commit: text(),
+    production: boolean(),
+    label: text(),
+    region: text(),
+    source: text(),
+    errorCode: optional(text()),
+    errorMessage: optional(text()),
+    createdAt: timestamptz(),
+    readyAt: optional(timestamptz()),
+    finishedAt: optional(timestamptz()),
+    current: boolean(),
+  },
+  sql: (p) => `
+    SELECT d.id, d.account_id AS "accountId", d.project_id AS "projectId", p.name AS project, d.state, d.ref, d.commit,
+      d.production, d.label, d.region, d.source, d.error_code AS "errorCode", d.error_message AS "errorMessage",
+      d.created_at AS "createdAt", d.ready_at AS "readyAt", d.finished_at AS "finishedAt",
+      p.current_deployment_id IS NOT DISTINCT FROM d.id AS current
+    FROM deployment d JOIN project p ON p.id = d.project_id
+    WHERE d.id = ${p.id} AND ${isOwned(p, 'd.account_id', 'd.project_id')}`,
+})
+
+/** Locks the deployment and its project until the transaction ends. */
+export const lockDeployment = statement('deployments.lock', {
+  reason: 'not in Prisma',
+  in: { ...ownerIn, id: text() },
+  out: { id: text() },
+  sql: (p) => `
+    SELECT d.id FROM deployment d JOIN project p ON p.id = d.project_id
+    WHERE d.id = ${p.id} AND ${isOwned(p, 'd.account_id', 'd.project_id')} FOR UPDATE OF d, p`,
+})
+
+/** Locks the deployments of a branch that pushes made and that still build; those that are locked are left out. */
+export const lockSuperseded = statement('deployments.lockSuperseded', {
+  reason: 'not in Prisma',
+  in: { projectId: text(), ref: text() },
+  out: { id: text() },
+  sql: (p) => `
+    SELECT id FROM deployment
+    WHERE project_id = ${p.projectId} AND ref = ${p.ref} AND source = 'push' AND state = 'BUILDING'
+    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`,
+})
+
+export type LineToWrite = { index: number; at: Date; stream: string; step: string; text: string }
+
+/**
+ * Numbers the lines behind those that are there. `createMany` has another text for every number of lines, and each
+ * text would stay prepared on every connection.
+ */
+export const appendLogLines = statement('deployments.appendLines', {
+  reason: 'not in Prisma',
+  in: { deploymentId: text(), lines: jsonb<LineToWrite[]>() },
+  out: { seq: int4() },
+  sql: (p) => `
+    WITH last AS (SELECT coalesce(max(seq), 0) AS seq FROM log_line WHERE deployment_id = ${p.deploymentId})
+    INSERT INTO log_line (deployment_id, seq, at, stream, step, text)
+    SELECT ${p.deploymentId}, last.seq + l.index, l.at, l.stream, l.step, l.text
+    FROM last, jsonb_to_recordset(${p.lines})
+      AS l(index int, at timestamptz, stream text, step text, text text)
+    RETURNING seq`,
+})
+
+/** Keeps the newest lines of a server, by a running sum of their lengths. */
+export const trimServerLines = statement('deployments.trimLines', {
+  reason: 'not in Prisma',
+  in: { deploymentId: text(), keepBytes: int4() },
+  out: { seq: int4() },
+  sql: (p) => `
+    DELETE FROM log_line WHERE deployment_id = ${p.deploymentId} AND step = 'run' AND seq <= (
+      SELECT max(seq) FROM (
+        SELECT seq, sum(length(text)) OVER (ORDER BY seq DESC) AS held FROM log_line
+        WHERE deployment_id = ${p.deploymentId} AND step = 'run') line
+      WHERE held > ${p.keepBytes})
+    RETURNING seq`,
+})
+
+export const edgeHost = {
+  kind: text<'deployment' | 'project' | 'domain'>(),
+  name: text(),
+  projectId: text(),
+  deploymentId: optional(text()),
+  /** A project whose deployments are processes. */
+  server: boolean(),
+  /** Browsers are to stay with HTTPS at the project's domains. */
+  hsts: boolean(),
+}
+
+const edgeProject = `'project'::text AS kind, p.label AS name, p.id AS "projectId",
+  p.current_deployment_id AS "deploymentId", p.framework = 'node' AS server, p.hsts`
+const edgeDomain = `'domain', d.name, d.project_id, NULL, false, false`
+const edgeDeployment = `'deployment', d.label, d.project_id, d.id, false, false`
+
+/** One statement, so that projects, domains and deployments are of the same moment. */
+export const edgeHosts = statement('deployments.edgeHosts', {
+  reason: 'snapshot for an engine',
+  in: {},
+  out: edgeHost,
+  sql: () => `
+    SELECT ${edgeProject} FROM project p
+    UNION ALL SELECT ${edgeDomain} FROM domain d WHERE d.verified
+    UNION ALL SELECT ${edgeDeployment} FROM deployment d WHERE d.state = 'READY'`,
+})
+
+export const touchedEdgeHosts = statement('deployments.touchedEdgeHosts', {
+  reason: 'snapshot for an engine',
+  in: { subjects: textArray() },
+  out: edgeHost,
+  sql: (p) => `
+    WITH subject AS (SELECT unnest(${p.subjects}) AS key),
+    touched AS (
+      SELECT key AS id FROM subject
+      UNION SELECT d.project_id FROM deployment d JOIN subject s ON s.key = d.id
+      UNION SELECT d.project_id FROM domain d JOIN subject s ON s.key = d.name)
+    SELECT ${edgeProject} FROM project p JOIN touched t ON t.id = p.id
+    UNION ALL SELECT ${edgeDomain} FROM domain d JOIN touched t ON t.id = d.project_id WHERE d.verified
+    UNION ALL SELECT ${edgeDeployment} FROM deployment d JOIN subject s ON s.key = d.id WHERE d.state = 'READY'`,
+})

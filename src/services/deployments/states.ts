@@ -1,0 +1,92 @@
+// The state machine of deployments: the table, and the one guarded change that moves a deployment along it.
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { Fault } from '../../platform/errors.ts'
+import type { Urls } from '../../platform/urls.ts'
+import { append, type EventType } from '../events/events.ts'
+import type { Actor } from '../tokens/actor.ts'
+import { queueStatus } from './commit-statuses.ts'
+import { type DeploymentView, findDeployment, rowOf, viewDeployment, withProject } from './deployments.ts'
+
+type State = DeploymentView['state']
+
+export const initialState: State = 'BUILDING'
+
+export const transitions: { from: State; to: State; when: string; event: EventType }[] = [
+  {
+    from: 'BUILDING',
+    to: 'READY',
+    when: 'the build is published, and a server has answered',
+    event: 'deployment.ready',
+  },
+  {
+    from: 'BUILDING',
+    to: 'ERROR',
+    when: 'the build failed, ran out of time or lost its worker, or its server did not answer',
+    event: 'deployment.error',
+  },
+  {
+    from: 'BUILDING',
+    to: 'CANCELED',
+    when: 'a caller canceled it or a newer push superseded it',
+    event: 'deployment.canceled',
+  },
+]
+
+export const terminalStates: State[] = ['READY', 'ERROR', 'CANCELED']
+
+export const isFinished = (state: string): boolean => terminalStates.some((terminal) => terminal === state)
+
+export type Outcome = { to: 'READY' } | { to: 'CANCELED' } | { to: 'ERROR'; code: string; message: string }
+
+/**
+ * Moves a deployment to its outcome if it is still in the state that the table asks for; null if it was not.
+ * A production deployment that becomes READY takes production over in the same transaction, unless a newer one did.
+ */
+export async function finishDeployment(
+  db: Db,
+  urls: Urls,
+  id: string,
+  { by, ...outcome }: Outcome & { by: string },
+): Promise<DeploymentView | null> {
+  const step = transitions.find((transition) => transition.to === outcome.to)!
+  const failure = outcome.to === 'ERROR' ? outcome : null
+  return inTransaction(db, async (db) => {
+    const now = new Date()
+    const moved = await db.deployment.updateMany({
+      where: { id, state: step.from },
+      data: {
+        state: step.to,
+        finishedAt: now,
+        readyAt: step.to === 'READY' ? now : null,
+        errorCode: failure?.code ?? null,
+        errorMessage: failure?.message ?? null,
+      },
+    })
+    if (moved.count === 0) return null
+    const found = await db.deployment.findUniqueOrThrow({ where: { id }, include: withProject })
+    const { accountId, projectId } = found
+    const row = rowOf(found)
+    await queueStatus(db, row)
+    if (step.to === 'READY' && row.production) row.current = await takeProduction(db, row)
+    const view = viewDeployment(urls, row)
+    await append(db, [{ accountId, projectId, type: step.event, actor: by, subject: id, data: view }])
+    return view
+  })
+}
+
+/** Whether the deployment serves production now: a newer one that did before stays. */
+async function takeProduction(db: Db, { id, projectId }: { id: string; projectId: string }): Promise<boolean> {
+  const taken = await db.project.updateMany({
+    where: { id: projectId, OR: [{ newestProductionId: null }, { newestProductionId: { lt: id } }] },
+    data: { currentDeploymentId: id, newestProductionId: id },
+  })
+  return taken.count > 0
+}
+
+export async function cancelDeployment(db: Db, urls: Urls, actor: Actor, id: string): Promise<DeploymentView> {
+  const row = await findDeployment(db, actor, id)
+  const canceled = await finishDeployment(db, urls, row.id, { to: 'CANCELED', by: actor.tokenId })
+  if (canceled) return canceled
+  const { state } = await findDeployment(db, actor, id)
+  throw new Fault('deployment_finished', `The deployment is ${state} already.`)
+}

@@ -1,0 +1,180 @@
+// DNS records: found, listed and created. Changes of existing records are in record-changes.ts.
+import type { Static } from '@sinclair/typebox'
+import { conflict } from '../../dns/conflicts.ts'
+import { relativeName } from '../../dns/names.ts'
+import type { RecordType } from '../../dns/record-types.ts'
+import type { DnsRecord, Domain, Prisma } from '../../generated/client.ts'
+import { type Db, violation } from '../../platform/database.ts'
+import { Fault } from '../../platform/errors.ts'
+import { newId } from '../../platform/ids.ts'
+import { type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
+import type { DnsRecordQuery, DnsRecord as DnsRecordSchema } from '../../schemas/dns-records.ts'
+import { isWildcard, nameInPath } from '../domains/names.ts'
+import { eventOf } from '../events/events.ts'
+import { eventValues } from '../events/statements.ts'
+import { inProjectsOf } from '../projects/projects.ts'
+import type { Actor } from '../tokens/actor.ts'
+import {
+  excludedTypes,
+  invalidRecord,
+  type RecordInput,
+  readDraft,
+  recordConflict,
+  refusedPlace,
+} from './record-rules.ts'
+import { createRecordRows, listRecordRows, lockZone } from './statements.ts'
+
+export type DnsRecordView = Static<typeof DnsRecordSchema>
+
+export type RecordRow = Omit<DnsRecord, 'domainId' | 'type'> & { type: RecordType }
+export type Zone = Pick<Domain, 'id' | 'projectId' | 'name' | 'serial'>
+
+/** Where a record is: the name of its zone as a caller wrote it, and its id. */
+export type RecordPath = { domain: string; id: string }
+
+export function viewRecord(zone: string, row: Omit<DnsRecord, 'domainId'>): DnsRecordView {
+  return {
+    id: row.id,
+    domain: zone,
+    type: row.type as RecordType,
+    name: row.name,
+    value: row.value,
+    ttl: row.ttl,
+    createdAt: row.createdAt.toISOString(),
+    updatedAt: row.updatedAt.toISOString(),
+    comment: row.comment,
+  }
+}
+
+/** Name of the zone in a path. A wildcard is a name in its parent's zone and has none of its own. */
+export function zoneInPath(path: string): string {
+  const name = nameInPath(path)
+  if (isWildcard(name)) throw new Fault('not_found', `${name} has no zone of its own; its records are its parent’s.`)
+  return name
+}
+
+export async function findZone(db: Db, actor: Actor, path: string): Promise<Zone> {
+  const name = zoneInPath(path)
+  const select = { id: true, projectId: true, name: true, serial: true }
+  const zone = await db.domain.findFirst({ where: { ...inProjectsOf(actor), name }, select })
+  if (!zone) throw new Fault('not_found', `There is no domain ${name}.`)
+  return zone
+}
+
+/** The zone, locked against other changes of its records until the transaction ends. */
+export async function findZoneToChange(db: Db, actor: Actor, path: string): Promise<Zone> {
+  await lockZone(db, { accountId: actor.accountId, name: zoneInPath(path) })
+  return findZone(db, actor, path)
+}
+
+/** Records of a zone that was found for the actor. */
+export async function readRecords(db: Db, zone: Zone, which: Prisma.DnsRecordWhereInput): Promise<RecordRow[]> {
+  const found = await db.dnsRecord.findMany({
+    where: { ...which, domainId: zone.id },
+    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+  })
+  return found as RecordRow[]
+}
+
+export async function findRecord(db: Db, actor: Actor, { domain, id }: RecordPath): Promise<DnsRecordView> {
+  const name = zoneInPath(domain)
+  const row = await db.dnsRecord.findFirst({ where: { id, domain: { ...inProjectsOf(actor), name } } })
+  if (!row) throw new Fault('not_found', `There is no record ${id} in ${name}.`)
+  return viewRecord(name, row)
+}
+
+type RecordList = { filter: Static<typeof DnsRecordQuery>; page: PageRequest }
+
+export async function listRecords(
+  db: Db,
+  actor: Actor,
+  path: string,
+  { filter, page }: RecordList,
+): Promise<PageOf<DnsRecordView>> {
+  const zone = zoneInPath(path)
+  const { type } = filter
+  const name = filter.name === undefined ? undefined : nameInQuery(filter.name, zone)
+  const [afterName = '', afterId = ''] = page.after ?? []
+  const { accountId, projectIds } = actor
+  // The list without filters, in its usual order, is the hot read.
+  const isPlain = page.order === 'asc' && type === undefined && name === undefined
+  const found = isPlain
+    ? await listRecordRows(db, { zone, accountId, projectIds, afterName, afterId, limit: page.limit + 1 })
+    : await db.dnsRecord.findMany({
+        where: { domain: { ...inProjectsOf(actor), name: zone }, type, AND: [{ name }, behind(page)] },
+        orderBy: [{ name: page.order }, { id: page.order }],
+        take: page.limit + 1,
+      })
+  // An empty page does not tell whether the zone exists.
+  if (found.length === 0) await findZone(db, actor, path)
+  return pageOf(
+    found,
+    page,
+    (row) => viewRecord(zone, row),
+    (row) => [row.name, row.id],
+  )
+}
+
+function nameInQuery(input: string, zone: string): string {
+  const name = relativeName(input, zone)
+  if (name.ok) return name.value
+  const errors = [{ in: 'query' as const, pointer: '#/name', code: 'bad_format', detail: name.detail }]
+  throw new Fault('validation_failed', name.detail, { errors })
+}
+
+/** The condition that a record is on a later page. The index can use only the bound of the name. */
+function behind({ after, order }: PageRequest): Prisma.DnsRecordWhereInput {
+  if (after === null) return {}
+  const [name, id] = after
+  return order === 'desc'
+    ? { name: { lte: name }, OR: [{ name: { lt: name } }, { id: { lt: id } }] }
+    : { name: { gte: name }, OR: [{ name: { gt: name } }, { id: { gt: id } }] }
+}
+
+export async function createRecord(db: Db, actor: Actor, path: string, input: RecordInput): Promise<DnsRecordView> {
+  const zone = zoneInPath(path)
+  const draft = readDraft(zone, input)
+  if (Array.isArray(draft)) return refuse(db, actor, path, invalidRecord(draft))
+  const misplaced = conflict<RecordRow>(draft, [])
+  if (misplaced) {
+    const place = refusedPlace(misplaced)
+    return refuse(db, actor, path, place ? invalidRecord([place]) : recordConflict(misplaced))
+  }
+  // An error would abort the transaction of the caller. With the zone locked first, the statement sees every record.
+  if (!('$connect' in db)) await lockZone(db, { accountId: actor.accountId, name: zone })
+  const now = new Date()
+  const row: RecordRow = { ...draft, id: newId('rec'), createdAt: now, updatedAt: now }
+  const view = viewRecord(zone, row)
+  for (let attempt = 0; attempt < 3; attempt++) {
+    const [outcome] = await insertRecord(db, actor, view)
+    // The next attempt sees the record that was committed in between.
+    if (outcome === 'raced') continue
+    if (!outcome) throw new Fault('not_found', `There is no domain ${zone}.`)
+    if (outcome.madeId) return view
+    const { id, type, name, value } = outcome
+    if (id === null) continue
+    const existing = { id, type: type as RecordType, name: name!, value: value! }
+    const found = conflict(draft, [existing])
+    if (found) throw recordConflict(found)
+  }
+  throw new Fault('record_conflict', `Another record is being made at ${row.name}.`)
+}
+
+/** A zone that does not exist is reported before any fault of the record. */
+async function refuse(db: Db, actor: Actor, path: string, fault: Fault): Promise<never> {
+  await findZone(db, actor, path)
+  throw fault
+}
+
+async function insertRecord(db: Db, actor: Actor, view: DnsRecordView) {
+  const { accountId, projectIds } = actor
+  const { domain: zone, id, type, name, value, ttl, comment, createdAt } = view
+  const event = eventValues(eventOf(actor, 'dns.record.created', { subject: id, projectId: null, data: view }))
+  const record = { id, type, name, value, ttl, comment, now: new Date(createdAt), excludedTypes: excludedTypes(type) }
+  try {
+    return await createRecordRows(db, { zone, accountId, projectIds, ...record, ...event })
+  } catch (error) {
+    if (violation(error)?.constraint !== 'dns_record_exclusive') throw error
+    return ['raced' as const]
+  }
+}

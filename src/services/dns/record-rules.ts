@@ -1,0 +1,64 @@
+// What a record must be before it is stored: readable, canonical, and allowed beside the others at its name.
+import type { Static } from '@sinclair/typebox'
+import { type Conflict, conflict, type PlacedRecord } from '../../dns/conflicts.ts'
+import { relativeName } from '../../dns/names.ts'
+import { parseRdata } from '../../dns/rdata.ts'
+import { type RecordType, recordTypes, ttlLimits } from '../../dns/record-types.ts'
+import { Fault, type FieldError } from '../../platform/errors.ts'
+import type { CreateDnsRecord } from '../../schemas/dns-records.ts'
+
+export type RecordInput = Static<typeof CreateDnsRecord>
+export type RecordDraft = { type: RecordType; name: string; value: string; ttl: number; comment: string | null }
+
+/** The record in canonical form, or an error for each invalid field; `at` is the record's place in the body. */
+export function readDraft(zone: string, input: RecordInput, at = '#'): RecordDraft | FieldError[] {
+  const name = relativeName(input.name, zone)
+  const value = parseRdata(input.type, input.value, zone)
+  if (name.ok && value.ok) {
+    return {
+      type: input.type,
+      name: name.value,
+      value: value.value,
+      ttl: input.ttl ?? ttlLimits.default,
+      comment: input.comment?.trim() || null,
+    }
+  }
+  const errors: FieldError[] = []
+  if (!name.ok) errors.push({ in: 'body', pointer: `${at}/name`, code: 'bad_format', detail: name.detail })
+  if (!value.ok) errors.push({ in: 'body', pointer: `${at}/value`, code: 'bad_format', detail: value.detail })
+  return errors
+}
+
+/** Types that may not be at the same name as `type`; computed by the rules, so that SQL has the same ones. */
+const excludedBy = new Map<RecordType, RecordType[]>(
+  recordTypes.map((type) => [
+    type,
+    recordTypes.filter((other) => conflict({ type, name: 'a', value: '1' }, [{ type: other, name: 'a', value: '2' }])),
+  ]),
+)
+
+export function excludedTypes(type: RecordType): RecordType[] {
+  return excludedBy.get(type)!
+}
+
+/** The error of a record that is refused whatever the other records are, such as NS at the apex. */
+export function refusedPlace(found: Conflict<unknown>, at = '#'): FieldError | null {
+  // A CNAME at the apex conflicts with records: the SOA and NS that the service adds.
+  if (found.kind !== 'policy' || found.code === 'cname_at_apex') return null
+  return { in: 'body', pointer: `${at}/name`, code: found.code, detail: found.detail }
+}
+
+export function recordConflict(found: Conflict<PlacedRecord & { id: string }>, errors?: FieldError[]): Fault {
+  const { record } = found
+  return new Fault('record_conflict', found.detail, {
+    ...(record && { record: { id: record.id, type: record.type, name: record.name, value: record.value } }),
+    ...(errors && { errors }),
+  })
+}
+
+export function invalidRecord(errors: FieldError[]): Fault {
+  const [first] = errors
+  const detail =
+    errors.length === 1 ? first!.detail : `${errors.length} fields are not valid; the first: ${first!.detail}`
+  return new Fault('validation_failed', detail, { errors })
+}

@@ -1,0 +1,131 @@
+// Checks of ownership: what a check reads, how its result is written, and when the next one is.
+import { enqueue } from '../../jobs/queue.ts'
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { findServedClaim } from '../dns/statements.ts'
+import { nextRecheckAt, nextSearchAt } from './check-schedule.ts'
+import type { ViewOptions } from './domains.ts'
+import { hostOf, isWildcard, parentsOf } from './names.ts'
+import { lockDomain, lockName, queueForgottenChecks } from './statements.ts'
+import { type Method, markUnverified, markVerified, type Observed, recordCheck } from './states.ts'
+
+/** A domain as a check reads it, with the other claims that matter for its name. */
+export type Claim = {
+  id: string
+  accountId: string
+  name: string
+  /** The name that is asked for: that of a wildcard without its star. */
+  host: string
+  verified: boolean
+  method: Method | null
+  txtValue: string
+  nextCheckAt: Date | null
+  checkingSince: Date
+  /** The nameservers serve this claim and not another account's. */
+  served: boolean
+  /** The closest name above, or the host of a wildcard, that an account has proved to own. */
+  nearestOwned: { name: string; own: boolean } | null
+  /** Names above, and the host of a wildcard, that this account has attached, proved or not. */
+  attachedAbove: string[]
+}
+
+export type CheckResult =
+  | { outcome: 'proved'; method: Method; observed: Observed }
+  /** The DNS was asked, and the proof is not there. */
+  | { outcome: 'missed'; observed: Observed; reason: string }
+  /** The DNS could not be asked, or does not agree with itself, which says nothing about the owner. */
+  | { outcome: 'unknown'; observed: Observed; reason: string }
+
+/** Null if the domain is gone, or is not to be checked. */
+export async function readClaim(db: Db, id: string): Promise<Claim | null> {
+  const row = await db.domain.findFirst({ where: { id, nextCheckAt: { not: null } } })
+  if (!row) return null
+  const { accountId, name, verified, method, txtValue, nextCheckAt, checkingSince } = row
+  const host = hostOf(name)
+  const above = isWildcard(name) ? [host, ...parentsOf(host)] : parentsOf(host)
+  const [served] = await findServedClaim(db, { name })
+  const related = await db.domain.findMany({
+    where: { name: { in: above }, OR: [{ verified: true }, { accountId }] },
+    select: { name: true, verified: true, accountId: true },
+  })
+  // The longest name is the nearest, because each of these names ends in every shorter one.
+  const nearestFirst = related
+    .map((one) => ({ name: one.name, verified: one.verified, own: one.accountId === accountId }))
+    .sort((one, other) => other.name.length - one.name.length)
+  return {
+    id,
+    accountId,
+    name,
+    host,
+    verified,
+    method: method as Method | null,
+    txtValue,
+    nextCheckAt,
+    checkingSince,
+    served: served?.id === id,
+    nearestOwned: nearestFirst.find(({ verified }) => verified) ?? null,
+    attachedAbove: nearestFirst.filter(({ own }) => own).map(({ name }) => name),
+  }
+}
+
+export type Settled = 'verified' | 'unverified' | 'taken' | 'unchanged'
+
+/**
+ * Writes what a check found, and queues the next check in the same transaction, so that a crash cannot leave a domain
+ * without one. Null if the domain is gone.
+ */
+export async function settleCheck(
+  db: Db,
+  options: ViewOptions,
+  claim: Claim,
+  result: CheckResult,
+): Promise<Settled | null> {
+  const { id, accountId, name } = claim
+  return inTransaction(db, async (db) => {
+    await lockName(db, { name })
+    await lockDomain(db, { accountId, name })
+    const row = await db.domain.findUnique({ where: { id } })
+    if (!row) return null
+    const now = new Date()
+    const { outcome, observed } = result
+    // Another account's proof ended this claim while the check ran.
+    if (row.nextCheckAt === null && outcome !== 'proved') return 'unchanged'
+    // A check that was asked for while this one ran is made next; its job is queued already.
+    const asked = row.nextCheckAt?.getTime() === claim.nextCheckAt?.getTime() ? null : row.nextCheckAt
+    const settle = async (next: Date | null, write: (next: Date | null) => Promise<unknown>) => {
+      const written = await write(asked ?? next)
+      if (written && written !== 'taken' && next && !asked)
+        await enqueue(db, { kind: 'verify', key: id, payload: { domainId: id }, runAt: next })
+      return written
+    }
+    if (outcome === 'proved' && !row.verified) {
+      const { method } = result
+      const next = nextRecheckAt(now, outcome)
+      const proved = await settle(next, (next) =>
+        markVerified(db, options, id, { method, observed, nextCheckAt: next }),
+      )
+      return proved === 'taken' ? 'taken' : 'verified'
+    }
+    const next = row.verified ? nextRecheckAt(now, outcome) : nextSearchAt(now, row.checkingSince)
+    const noted = next || outcome === 'proved' ? result : { ...result, reason: `${result.reason} ${endedReason(name)}` }
+    await settle(next, (next) => recordCheck(db, id, { ...noted, nextCheckAt: next }))
+    if (outcome !== 'missed' || !row.verified) return 'unchanged'
+    const { reason } = result
+    const lost = await settle(nextSearchAt(now, now), (next) =>
+      markUnverified(db, options, id, { observed, reason, nextCheckAt: next }),
+    )
+    return lost ? 'unverified' : 'unchanged'
+  })
+}
+
+function endedReason(name: string): string {
+  const ended = 'After 30 days without a proof, Berth has stopped looking'
+  return `${ended}; POST /api/domains/${name}/verify makes it look again.`
+}
+
+/**
+ * Queues the checks that are overdue and have no job: the job was given up, or a restored backup did not have it.
+ * Cheap enough to run periodically. Returns how many checks were queued.
+ */
+export async function requeueForgottenChecks(db: Db): Promise<number> {
+  return (await queueForgottenChecks(db, {})).length
+}

@@ -1,0 +1,220 @@
+// Domains: attached, read, checked again on demand, deleted. Their states change in states.ts alone.
+import type { Static } from '@sinclair/typebox'
+import type { Config } from '../../config.ts'
+import type { Domain, Project } from '../../generated/client.ts'
+import { enqueue } from '../../jobs/queue.ts'
+import { jobValues } from '../../jobs/statements.ts'
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { Fault, invalidField } from '../../platform/errors.ts'
+import { newId, randomLabel } from '../../platform/ids.ts'
+import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
+import type { Certificate, CreateDomain, DomainQuery, Domain as DomainSchema } from '../../schemas/domains.ts'
+import { append, eventOf } from '../events/events.ts'
+import { eventValues } from '../events/statements.ts'
+import { inProjectsOf } from '../projects/projects.ts'
+import type { Actor } from '../tokens/actor.ts'
+import { hostOf, isWildcard, nameInPath, nameToAttach, type PlatformNames, parentsOf } from './names.ts'
+import { createDomainRows, createWildcardRows, lockDomain, readAvailability } from './statements.ts'
+
+export type DomainView = Static<typeof DomainSchema>
+export type CertificateView = Static<typeof Certificate>
+
+export type DomainRow = Domain & { project: Pick<Project, 'name'> }
+
+/** What the view of a domain needs besides its row. */
+export type ViewOptions = Pick<Config, 'nameservers'>
+
+export const withProject = { project: { select: { name: true } } } as const
+
+// How long a deleted name stays reserved, because its delegation at the registrar may still be there.
+const holdMs = 7 * 24 * 60 * 60_000
+
+type ShownFields =
+  | 'name'
+  | 'project'
+  | 'verified'
+  | 'verifiedAt'
+  | 'method'
+  | 'txtValue'
+  | 'checkedAt'
+  | 'nextCheckAt'
+  | 'observedNameservers'
+  | 'observedTxt'
+  | 'reason'
+  | 'ssl'
+  | 'certificate'
+  | 'createdAt'
+
+export function viewDomain({ nameservers }: ViewOptions, row: Pick<DomainRow, ShownFields>): DomainView {
+  return {
+    name: row.name,
+    project: row.project.name,
+    verified: row.verified,
+    ssl: row.ssl as DomainView['ssl'],
+    nameservers,
+    createdAt: row.createdAt.toISOString(),
+    verification: {
+      method: row.method as DomainView['verification']['method'],
+      txt: { name: `_berth.${hostOf(row.name)}`, value: row.txtValue },
+      checkedAt: row.checkedAt?.toISOString() ?? null,
+      nextCheckAt: row.nextCheckAt?.toISOString() ?? null,
+      observed: { nameservers: row.observedNameservers, txt: row.observedTxt },
+      reason: row.reason,
+    },
+    certificate: row.certificate as CertificateView | null,
+    verifiedAt: row.verifiedAt?.toISOString() ?? null,
+  }
+}
+
+/** Whether nothing more is to be waited for: the domain is verified, and its certificate is issued or has failed. */
+export function isSettled(row: DomainRow): boolean {
+  return row.verified && row.ssl !== 'PENDING' && row.ssl !== 'ISSUING'
+}
+
+export async function findDomain(db: Db, actor: Actor, path: string): Promise<DomainRow> {
+  const name = nameInPath(path)
+  const row = await db.domain.findFirst({ where: { ...inProjectsOf(actor), name }, include: withProject })
+  if (!row) throw new Fault('not_found', `There is no domain ${name}.`)
+  return row
+}
+
+/** The domain, locked against other changes until the transaction ends. */
+async function findToChange(db: Db, actor: Actor, path: string): Promise<DomainRow> {
+  await lockDomain(db, { accountId: actor.accountId, name: nameInPath(path) })
+  return findDomain(db, actor, path)
+}
+
+export async function listDomains(
+  db: Db,
+  options: ViewOptions,
+  actor: Actor,
+  { filter, page }: { filter: Static<typeof DomainQuery>; page: PageRequest },
+): Promise<PageOf<DomainView>> {
+  const { project: key, verified, ssl } = filter
+  // A name has no underscore, so that it cannot be confused with an id.
+  const project = key?.startsWith('prj_') ? { id: key } : { name: key }
+  const { where, ...rest } = byId(page)
+  const found = await db.domain.findMany({
+    where: { ...where, ...inProjectsOf(actor), ...(key && { project }), verified, ssl },
+    include: withProject,
+    ...rest,
+  })
+  return pageOf(
+    found,
+    page,
+    (row) => viewDomain(options, row),
+    (row) => [row.id],
+  )
+}
+
+type Target = Pick<Project, 'id' | 'name'>
+
+/** The project to attach a name to; throws if there is none, or if the name cannot be attached. */
+async function findTarget(db: Db, actor: Actor, projectKey: string, name: string): Promise<Target> {
+  const [found] = await readAvailability(db, {
+    accountId: actor.accountId,
+    projectIds: actor.projectIds,
+    projectKey,
+    name,
+    host: hostOf(name),
+    // An account that has proved a name owns every name below it too.
+    names: [name, ...parentsOf(name)],
+  })
+  if (!found) throw new Fault('not_found', `There is no project ${projectKey}.`)
+  if (found.exists) throw new Fault('domain_exists', `The account already has the domain ${name}.`)
+  if (found.taken) throw new Fault('domain_taken', `Another account owns ${name} or a domain above it.`)
+  if (isWildcard(name) && !found.hostAttached) {
+    throw invalidField('#/name', 'zone_not_here', `needs ${hostOf(name)} to be attached first`)
+  }
+  return { id: found.projectId, name: found.projectName }
+}
+
+export async function createDomain(
+  db: Db,
+  options: PlatformNames,
+  actor: Actor,
+  input: Static<typeof CreateDomain>,
+): Promise<DomainView> {
+  const name = nameToAttach(options, input.name)
+  const project = await findTarget(db, actor, input.project, name)
+  const now = new Date()
+  const id = newId('dom')
+  const txtValue = `berth-verify=${randomLabel(26)}`
+  const view = viewDomain(options, {
+    project,
+    name,
+    verified: false,
+    verifiedAt: null,
+    method: null,
+    txtValue,
+    checkedAt: null,
+    nextCheckAt: now,
+    observedNameservers: [],
+    observedTxt: [],
+    reason: null,
+    ssl: 'PENDING',
+    certificate: null,
+    createdAt: now,
+  })
+  const values = {
+    id,
+    accountId: actor.accountId,
+    projectId: project.id,
+    name,
+    txtValue,
+    now,
+    ...eventValues(eventOf(actor, 'domain.created', { subject: name, projectId: project.id, data: view })),
+    ...jobValues({ kind: 'verify', key: id, payload: { domainId: id } }),
+  }
+  const created = isWildcard(name)
+    ? await createWildcardRows(db, { ...values, host: hostOf(name) })
+    : await createDomainRows(db, values)
+  if (created.length > 0) return view
+  // Something changed since the first read: reading again tells what.
+  await findTarget(db, actor, input.project, name)
+  throw new Fault('domain_exists', `The account already has the domain ${name}.`)
+}
+
+/** Has the domain checked now. The schedule of an unverified domain starts again. */
+export async function requestVerification(
+  db: Db,
+  options: ViewOptions,
+  actor: Actor,
+  path: string,
+): Promise<DomainView> {
+  return inTransaction(db, async (db) => {
+    const { id, verified } = await findToChange(db, actor, path)
+    const now = new Date()
+    const row = await db.domain.update({
+      where: { id },
+      data: { nextCheckAt: now, ...(!verified && { checkingSince: now }) },
+      include: withProject,
+    })
+    await enqueue(db, { kind: 'verify', key: id, payload: { domainId: id } })
+    return viewDomain(options, row)
+  })
+}
+
+/** Deletes the domain with its zone. A verified name stays reserved for the account for `holdMs`. */
+export async function deleteDomain(
+  db: Db,
+  options: ViewOptions,
+  actor: Actor,
+  { path, precondition }: { path: string; precondition: (view: DomainView) => void },
+): Promise<void> {
+  await inTransaction(db, async (db) => {
+    const row = await findToChange(db, actor, path)
+    const { id, accountId, projectId, name } = row
+    const view = viewDomain(options, row)
+    precondition(view)
+    const wildcards = await db.domain.count({ where: { accountId, name: `*.${name}` } })
+    if (wildcards > 0) throw new Fault('domain_has_wildcard', `Delete *.${name} first: it lives in this zone.`)
+    // Only verified names are reserved: otherwise anyone could block names of others.
+    if (row.verified) {
+      const hold = { accountId, until: new Date(Date.now() + holdMs) }
+      await db.domainHold.upsert({ where: { name }, create: { name, ...hold }, update: hold })
+    }
+    await db.domain.delete({ where: { id } })
+    await append(db, [eventOf(actor, 'domain.deleted', { subject: name, projectId, data: view })])
+  })
+}

@@ -1,0 +1,95 @@
+// Which names may be attached as domains, and the one form in which each of them is stored and looked up.
+import { isIP } from 'node:net'
+import { domainToASCII, domainToUnicode } from 'node:url'
+import { parse } from 'tldts'
+import type { Config } from '../../config.ts'
+import { canonicalName } from '../../dns/names.ts'
+import { Fault, invalidField } from '../../platform/errors.ts'
+
+// Names that no registry gives out (RFC 6761, 6762, 7686, 9476 and ICANN's .internal).
+const reservedTopLevels = new Set(['test', 'localhost', 'invalid', 'example', 'local', 'internal', 'onion', 'alt'])
+// On a developer's machine there are no other names to attach.
+const developmentTopLevels = new Set(['test', 'localhost'])
+
+const hostLabel = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/
+
+/** Punycode that does not decode to Unicode, or decodes to Unicode that encodes to another label. */
+function isBrokenPunycode(label: string): boolean {
+  if (!label.startsWith('xn--')) return false
+  const unicode = domainToUnicode(`${label}.a`)
+  return !/[^\p{ASCII}]/u.test(unicode) || domainToASCII(unicode) !== `${label}.a`
+}
+
+type Reading = { name: string } | { code: string; detail: string }
+
+/** Lower case, Punycode, no last dot; a wildcard keeps its star. Says nothing about who may have the name. */
+function readName(input: string): Reading {
+  const text = input.trim().replace(/\.$/, '')
+  // Also the spellings that a browser takes for an address, such as 0x7f.1.
+  if (isIP(text.replace(/^\[|\]$/g, '')) !== 0 || isIP(domainToASCII(text)) !== 0) {
+    return { code: 'ip_address', detail: 'must be a domain name, not an IP address' }
+  }
+  const read = text.includes('\\') ? null : canonicalName(text)
+  if (!read?.ok) return { code: 'bad_format', detail: read?.detail ?? 'must be a domain name without backslashes' }
+  const host = hostOf(read.value)
+  const labels = host.split('.')
+  // Certificates are for host names only, while the DNS allows more.
+  const malformed = labels.find((label) => !hostLabel.test(label) || isBrokenPunycode(label))
+  if (malformed !== undefined) {
+    const label = JSON.stringify(malformed)
+    return { code: 'bad_format', detail: `must be a host name; the label ${label} is not one of a host` }
+  }
+  if (/^\d+$/.test(labels.at(-1)!)) return { code: 'bad_format', detail: 'must end in a top-level domain' }
+  return { name: read.value }
+}
+
+/** The name without the star of a wildcard. */
+export function hostOf(name: string): string {
+  return name.startsWith('*.') ? name.slice(2) : name
+}
+
+export function isWildcard(name: string): boolean {
+  return name.startsWith('*.')
+}
+
+/** The names above a name, nearest first. */
+export function parentsOf(name: string): string[] {
+  const labels = name.split('.')
+  return labels.slice(1).map((_, index) => labels.slice(index + 1).join('.'))
+}
+
+/** A name in a path, in the form in which it is stored; what cannot be a name is not found. */
+export function nameInPath(text: string): string {
+  const read = readName(text)
+  if (!('name' in read)) throw new Fault('not_found', 'There is no domain of that name.')
+  return read.name
+}
+
+/** The names of the installation itself, and whether it runs in production. */
+export type PlatformNames = Pick<Config, 'baseUrl' | 'nameservers' | 'production'> & {
+  edge: Pick<Config['edge'], 'domain'>
+}
+
+function platformOwns({ edge, nameservers, baseUrl }: PlatformNames, host: string): boolean {
+  const domain = edge.domain.toLowerCase()
+  if (host === domain || host.endsWith(`.${domain}`)) return true
+  const own = [domain, ...nameservers.map((name) => name.toLowerCase()), new URL(baseUrl).hostname]
+  return own.some((name) => host === name || parentsOf(name).includes(host))
+}
+
+/** A name that a caller wants to attach; refused with the field named when nobody could own it. */
+export function nameToAttach(platform: PlatformNames, input: string): string {
+  const read = readName(input)
+  if (!('name' in read)) throw invalidField('#/name', read.code, read.detail)
+  const host = hostOf(read.name)
+  if (platformOwns(platform, host)) throw invalidField('#/name', 'platform_name', 'belongs to the platform itself')
+  const topLevel = host.slice(host.lastIndexOf('.') + 1)
+  if (reservedTopLevels.has(topLevel) && (platform.production || !developmentTopLevels.has(topLevel))) {
+    throw invalidField('#/name', 'reserved_name', `is below .${topLevel}, which no registry gives out`)
+  }
+  // Private suffixes too: an account that attached github.io would own the names of all its users.
+  if (parse(host, { allowPrivateDomains: true }).domain === null) {
+    throw invalidField('#/name', 'public_suffix', `${host} is a public suffix; attach a name below it`)
+  }
+  return read.name
+}

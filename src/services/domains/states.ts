@@ -1,0 +1,224 @@
+// The state machines of domains: whether the ownership is verified, and the state of the certificate.
+import type { Prisma } from '../../generated/client.ts'
+import { enqueue } from '../../jobs/queue.ts'
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { append, type EventType } from '../events/events.ts'
+import { type CertificateView, type DomainView, type ViewOptions, viewDomain, withProject } from './domains.ts'
+import { parentsOf } from './names.ts'
+import { checkNamesBelow, checkNamesWithReason, lockName } from './statements.ts'
+
+type Ssl = DomainView['ssl']
+export type Method = NonNullable<DomainView['verification']['method']>
+export type Observed = DomainView['verification']['observed']
+
+/** Checks in a row that must miss the proof before a verified domain is lost: one miss may be a fault of the DNS. */
+export const missesUntilLost = 3
+/** Misses closer together than this count once, so that a check on demand does not speed up the loss. */
+const missMs = 20 * 60 * 60_000
+
+export const verifiedTransitions: { from: boolean; to: boolean; when: string; event: EventType }[] = [
+  { from: false, to: true, when: 'the nameservers or the TXT record prove the ownership', event: 'domain.verified' },
+  { from: true, to: false, when: `${missesUntilLost} checks in a row missed the proof`, event: 'domain.unverified' },
+]
+
+/** A step without an event is internal. */
+export const sslTransitions: { from: Ssl; to: Ssl; when: string; event: EventType | null }[] = [
+  { from: 'PENDING', to: 'ISSUING', when: 'the domain is verified', event: null },
+  { from: 'ISSUING', to: 'ACTIVE', when: 'the certificate is issued', event: 'domain.ssl.active' },
+  { from: 'ISSUING', to: 'ERROR', when: 'the authority refused or did not answer', event: 'domain.ssl.error' },
+  { from: 'ERROR', to: 'ISSUING', when: 'it is time to try again', event: null },
+  { from: 'ACTIVE', to: 'ACTIVE', when: 'the certificate is renewed', event: 'domain.ssl.renewed' },
+  { from: 'ACTIVE', to: 'EXPIRED', when: 'renewal kept failing until the end', event: 'domain.ssl.expired' },
+  { from: 'EXPIRED', to: 'ISSUING', when: 'it is time to try again', event: null },
+]
+
+const takenReason =
+  'Another account has proved that it owns this name, or removed it less than 7 days ago. Ask again when that is over.'
+const system = 'system'
+
+type Move = { guard: Prisma.DomainWhereInput; data: Prisma.DomainUpdateManyMutationInput; event: EventType | null }
+
+/** The one place where a domain's state changes, with its event; null if the guard failed. */
+async function move(
+  db: Db,
+  options: ViewOptions,
+  id: string,
+  { guard, data, event }: Move,
+): Promise<DomainView | null> {
+  const [row] = await db.domain.updateManyAndReturn({
+    where: { ...guard, id },
+    data: { ...data, updatedAt: new Date() },
+    include: withProject,
+  })
+  if (!row) return null
+  const view = viewDomain(options, row)
+  if (event) {
+    const { accountId, projectId, name } = row
+    await append(db, [{ accountId, projectId, type: event, actor: system, subject: name, data: view }])
+  }
+  return view
+}
+
+type Check = {
+  observed: Observed
+  /** Null when the domain is not checked any more. */
+  nextCheckAt?: Date | null
+}
+
+/** The columns of a check that was made just now. */
+function checked({ observed, nextCheckAt = null }: Check, reason: string | null) {
+  return {
+    checkedAt: new Date(),
+    nextCheckAt,
+    reason,
+    observedNameservers: observed.nameservers,
+    observedTxt: observed.txt,
+  }
+}
+
+/**
+ * Writes a check that changes no state. A proof that is missing counts against a verified domain, once a day however
+ * often it is looked for; from `missesUntilLost` on markUnverified takes effect. A check that could not be made counts
+ * neither way. Null if the domain is gone.
+ */
+export async function recordCheck(
+  db: Db,
+  id: string,
+  check: Check & ({ outcome: 'proved'; method: Method } | { outcome: 'missed' | 'unknown'; reason: string }),
+): Promise<{ verified: boolean; misses: number } | null> {
+  return inTransaction(db, async (db) => {
+    const now = new Date()
+    if (check.outcome === 'proved') {
+      const data = { method: check.method, misses: 0, missedAt: null }
+      await db.domain.updateMany({ where: { id, verified: true }, data })
+    }
+    if (check.outcome === 'missed') {
+      const earlier = { lte: new Date(now.getTime() - missMs) }
+      await db.domain.updateMany({
+        where: { id, verified: true, OR: [{ missedAt: null }, { missedAt: earlier }] },
+        data: { misses: { increment: 1 }, missedAt: now },
+      })
+    }
+    const [row] = await db.domain.updateManyAndReturn({
+      where: { id },
+      data: checked(check, check.outcome === 'proved' ? null : check.reason),
+      select: { verified: true, misses: true },
+    })
+    return row ?? null
+  })
+}
+
+/**
+ * The proof is there. Of two accounts that prove one name at the same time one wins; the other gets `taken`, and its
+ * claim ends with an event. Null if the domain is gone or verified already.
+ */
+export async function markVerified(
+  db: Db,
+  options: ViewOptions,
+  id: string,
+  check: Check & { method: Method },
+): Promise<DomainView | 'taken' | null> {
+  const { from, to, event } = verifiedTransitions.find((step) => step.to)!
+  return inTransaction(db, async (db) => {
+    const claim = await db.domain.findUnique({ where: { id } })
+    if (!claim) return null
+    const { name, accountId } = claim
+    // With the lock, the second transaction sees the first; without it, the unique index would abort the second.
+    await lockName(db, { name })
+    if (await isTaken(db, claim)) {
+      await endClaim(db, options, id, checked({ observed: check.observed }, takenReason))
+      return 'taken'
+    }
+    const view = await move(db, options, id, {
+      guard: { verified: from },
+      data: {
+        verified: to,
+        verifiedAt: new Date(),
+        method: check.method,
+        misses: 0,
+        missedAt: null,
+        // The first attempt on a certificate does not wait because of failures before.
+        certificateFailures: 0,
+        ...checked(check, null),
+      },
+      event,
+    })
+    if (!view) return null
+    // The job for the certificate commits with the change.
+    await enqueue(db, { kind: 'issue', key: id, payload: { domainId: id } })
+    const losers = await db.domain.findMany({
+      where: { name, id: { not: id } },
+      orderBy: { id: 'asc' },
+      select: { id: true },
+    })
+    for (const loser of losers) await endClaim(db, options, loser.id, { nextCheckAt: null, reason: takenReason })
+    // A wildcard and names below may be proved by this one.
+    await checkNamesBelow(db, { accountId, ending: `.${name}` })
+    return view
+  })
+}
+
+/** Whether another claim to the name is verified, or the name or one above it is reserved for another account. */
+async function isTaken(db: Db, { id, name, accountId }: { id: string; name: string; accountId: string }) {
+  if ((await db.domain.count({ where: { name, verified: true, id: { not: id } } })) > 0) return true
+  // A reserved name is taken too: an older claim must not be verified by a delegation that the owner left behind.
+  const names = [name, ...parentsOf(name)]
+  const where = { name: { in: names }, accountId: { not: accountId }, until: { gt: new Date() } }
+  return (await db.domainHold.count({ where })) > 0
+}
+
+/** Ends a claim because of another account's proof; the event is written once, however often that is found out. */
+async function endClaim(db: Db, options: ViewOptions, id: string, data: Move['data']): Promise<void> {
+  const guard = { verified: false, OR: [{ reason: null }, { reason: { not: takenReason } }] }
+  const ended = await move(db, options, id, { guard, data, event: 'domain.unverified' })
+  if (!ended) await db.domain.updateMany({ where: { id, verified: false }, data: { nextCheckAt: null } })
+}
+
+/** The proof was missing for `missesUntilLost` checks; null if it was not, or the domain was not verified. */
+export async function markUnverified(
+  db: Db,
+  options: ViewOptions,
+  id: string,
+  check: Check & { reason: string },
+): Promise<DomainView | null> {
+  const { from, to, event } = verifiedTransitions.find((step) => !step.to)!
+  return inTransaction(db, async (db) => {
+    const view = await move(db, options, id, {
+      guard: { verified: from, misses: { gte: missesUntilLost } },
+      data: {
+        verified: to,
+        verifiedAt: null,
+        method: null,
+        misses: 0,
+        missedAt: null,
+        checkingSince: new Date(),
+        ...checked(check, check.reason),
+      },
+      event,
+    })
+    // Another account may own the name by now; its claims were refused until this moment.
+    if (view) await checkNamesWithReason(db, { name: view.name, reason: takenReason })
+    return view
+  })
+}
+
+/** Moves the certificate's state along the table; null if no step leads from where it is. */
+export async function changeSsl(
+  db: Db,
+  options: ViewOptions,
+  id: string,
+  { to, certificate }: { to: Ssl; certificate?: CertificateView },
+): Promise<DomainView | null> {
+  return inTransaction(db, async (db) => {
+    const row = await db.domain.findUnique({ where: { id }, select: { ssl: true } })
+    const step = sslTransitions.find((transition) => transition.from === row?.ssl && transition.to === to)
+    if (!step) return null
+    const { from, event } = step
+    return move(db, options, id, { guard: { ssl: from }, data: { ssl: to, certificate }, event })
+  })
+}
+
+/** Notes a failed attempt on a certificate that still serves: `ssl` stays ACTIVE while renewal is tried again. */
+export async function noteCertificate(db: Db, id: string, certificate: CertificateView): Promise<void> {
+  await db.domain.updateMany({ where: { id }, data: { certificate, updatedAt: new Date() } })
+}

@@ -1,0 +1,135 @@
+// The event log, which is only appended to: every change writes one row, in the transaction of the change. The trigger
+// `event_notify` tells listeners of each row, and `event_deliver` makes the deliveries to webhooks.
+import type { Static } from '@sinclair/typebox'
+import type { Event as EventRow } from '../../generated/client.ts'
+import type { Db } from '../../platform/database.ts'
+import { Fault } from '../../platform/errors.ts'
+import { newId } from '../../platform/ids.ts'
+import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
+import type { EventQuery, Event as EventSchema } from '../../schemas/events.ts'
+import type { Actor } from '../tokens/actor.ts'
+import type { EventType, NewEvent } from './event-types.ts'
+import {
+  insertEvents,
+  lastSeq,
+  selectEnd,
+  selectEvents,
+  selectEventsAfter,
+  selectEventsOfSubject,
+  selectPosition,
+} from './statements.ts'
+
+export type { EventType, NewEvent }
+
+/** The event of an actor's own change. */
+export function eventOf(
+  actor: Actor,
+  type: EventType,
+  about: Pick<NewEvent, 'subject' | 'projectId' | 'data'>,
+): NewEvent {
+  return { accountId: actor.accountId, type, actor: actor.tokenId, ...about }
+}
+
+/** Writes events beside changes that take more than one statement; `db` is the handle of their transaction. */
+export async function append(db: Db, events: NewEvent[]): Promise<void> {
+  if (events.length === 0) return
+  await insertEvents(db, { events: events.map((event) => ({ id: newId('evt'), ...event })) })
+}
+
+export type EventView = Static<typeof EventSchema>
+
+/** A place in the log: the writing transaction, and the row's number within it. */
+export type Position = { xid: string; seq: string }
+
+type Shown = Pick<EventRow, 'id' | 'type' | 'createdAt' | 'actor' | 'subject'> & { data: unknown }
+
+function view({ id, type, createdAt, actor, subject, data }: Shown): EventView {
+  return { id, type: type as EventType, createdAt: createdAt.toISOString(), actor, subject, data: data as object }
+}
+
+export type Filter = Pick<Static<typeof EventQuery>, 'type' | 'subject'>
+
+export async function listEvents(
+  db: Db,
+  { accountId, projectIds }: Actor,
+  { type, subject }: Filter,
+  page: PageRequest,
+): Promise<PageOf<EventView>> {
+  const { where, ...rest } = byId(page)
+  const projectId = projectIds ? { in: [...projectIds] } : undefined
+  const found = await db.event.findMany({ where: { ...where, accountId, projectId, type, subject }, ...rest })
+  return pageOf(found, page, view, (row) => [row.id])
+}
+
+/**
+ * The position of the event with that id; without an id, the end of the log. A list shows an event before older
+ * transactions have ended, and they may still write before it. Such an event counts as the end of what is certain:
+ * better a repeat than a gap.
+ */
+export async function positionOf(db: Db, { accountId }: Actor, eventId: string | null): Promise<Position> {
+  const [position] = eventId === null ? await selectEnd(db, {}) : await selectPosition(db, { id: eventId, accountId })
+  if (!position) throw new Fault('invalid_cursor', 'Last-Event-ID is not the id of an event of this account.')
+  return position
+}
+
+export function isAfter(one: Position, other: Position): boolean {
+  const [xid, otherXid] = [BigInt(one.xid), BigInt(other.xid)]
+  return xid > otherXid || (xid === otherXid && BigInt(one.seq) > BigInt(other.seq))
+}
+
+export type LogRange = { after: Position; until: Position; limit: number }
+
+/** Events of one reader behind `after`, up to `until`, before which no transaction can write any more. */
+export async function eventsBetween(
+  db: Db,
+  { accountId, projectIds }: Actor,
+  { type, subject }: Filter,
+  { after, until, limit }: LogRange,
+): Promise<{ events: EventView[]; position: Position }> {
+  const values = {
+    accountId,
+    projectIds,
+    type: type ?? null,
+    afterXid: after.xid,
+    afterSeq: after.seq,
+    untilXid: until.xid,
+    untilSeq: until.seq,
+    limit,
+  }
+  const found = subject ? await selectEventsOfSubject(db, { ...values, subject }) : await selectEvents(db, values)
+  const last = found.length === limit ? found[limit - 1]! : until
+  return { events: found.map(view), position: { xid: last.xid, seq: last.seq } }
+}
+
+export type LoggedEvent = { view: EventView; accountId: string; projectId: string | null; position: Position }
+
+/** Whether a reader with this filter gets the event: the same conditions as those of `eventsBetween`. */
+export function reads(actor: Actor, filter: Filter, { view, accountId, projectId }: LoggedEvent): boolean {
+  if (accountId !== actor.accountId) return false
+  if (actor.projectIds && (projectId === null || !actor.projectIds.includes(projectId))) return false
+  return (!filter.type || filter.type === view.type) && (!filter.subject || filter.subject === view.subject)
+}
+
+/**
+ * Events of these accounts behind a position, in an order that never changes: rows are read only once every
+ * transaction that began before theirs has ended, so none can be written before them later. The new position is as
+ * far as that is so; `more` tells that there are events behind it already.
+ */
+export async function eventsAfter(
+  db: Db,
+  accountIds: string[],
+  position: Position,
+  limit: number,
+): Promise<{ events: LoggedEvent[]; position: Position; more: boolean }> {
+  const found = await selectEventsAfter(db, { accountIds, ...position, limit })
+  const events = found
+    .filter((row) => row.settled)
+    .map((row) => {
+      const { accountId, projectId, xid, seq } = row
+      return { view: view(row), accountId, projectId, position: { xid, seq } }
+    })
+  const unsettled = found.some((row) => row.settled === false)
+  const more = unsettled || found.length === limit
+  const reached = more ? (events[events.length - 1]?.position ?? position) : { xid: found[0]!.horizon, seq: lastSeq }
+  return { events, position: isAfter(reached, position) ? reached : position, more }
+}

@@ -1,0 +1,159 @@
+// Events in SQL: how changes write them, and how the log is read in the order of (xid, seq).
+import { newId } from '../../platform/ids.ts'
+import {
+  boolean,
+  int4,
+  int8,
+  json,
+  optional,
+  statement,
+  text,
+  textArray,
+  timestamptz,
+} from '../../platform/statement.ts'
+import type { NewEvent } from './event-types.ts'
+
+/** Parameters of `insertEvent`, for the statement that it is part of. */
+export const eventIn = {
+  eventId: text(),
+  eventAccount: text(),
+  eventProject: optional(text()),
+  eventType: text(),
+  eventActor: text(),
+  eventSubject: text(),
+  eventData: json<object>(),
+}
+
+export function eventValues(event: NewEvent) {
+  return {
+    eventId: newId('evt'),
+    eventAccount: event.accountId,
+    eventProject: event.projectId,
+    eventType: event.type,
+    eventActor: event.actor,
+    eventSubject: event.subject,
+    eventData: event.data,
+  }
+}
+
+/** Writes the event if `source`, the part that makes the change, has a row: one round trip and one commit for both. */
+export function insertEvent(p: { [K in keyof typeof eventIn]: string }, source: string): string {
+  return `INSERT INTO event (id, account_id, project_id, type, actor, subject, data, created_at)
+    SELECT ${p.eventId}, ${p.eventAccount}, ${p.eventProject}, ${p.eventType}, ${p.eventActor}, ${p.eventSubject},
+      ${p.eventData}, now() FROM ${source}`
+}
+
+/**
+ * One parameter for any number of events. Prisma's createMany has eight for each, so every number is another text to
+ * prepare, and 5,000 events of a zone import took 2.1 s instead of 0.5 s.
+ */
+export const insertEvents = statement('events.insert', {
+  reason: 'not in Prisma',
+  in: { events: json<(NewEvent & { id: string })[]>() },
+  out: { id: text() },
+  sql: (p) => `
+    INSERT INTO event (id, account_id, project_id, type, actor, subject, data, created_at)
+    SELECT id, "accountId", "projectId", type, actor, subject, data, now()
+    FROM json_to_recordset(${p.events}) AS e(id text, "accountId" text, "projectId" text, type text, actor text,
+      subject text, data json)
+    RETURNING id`,
+})
+
+// A seq behind every event of its transaction.
+export const lastSeq = '9223372036854775807'
+
+// The last transaction that no running one is older than.
+const settledXid = '(pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1)::text'
+
+const position = { xid: text(), seq: int8() }
+
+export const selectEnd = statement('events.end', {
+  reason: 'not in Prisma',
+  in: {},
+  out: position,
+  sql: () => `SELECT ${settledXid} AS xid, ${lastSeq} AS seq`,
+})
+
+/** The position of an event, or the end of the log if older transactions may still write before the event. */
+export const selectPosition = statement('events.position', {
+  reason: 'not in Prisma',
+  in: { id: text(), accountId: text() },
+  out: position,
+  sql: (p) => `
+    SELECT CASE WHEN settled THEN xid::text ELSE ${settledXid} END AS xid,
+      CASE WHEN settled THEN seq ELSE ${lastSeq} END AS seq
+    FROM (SELECT xid, seq, xid < pg_snapshot_xmin(pg_current_snapshot()) AS settled
+          FROM event WHERE id = ${p.id} AND account_id = ${p.accountId}) e`,
+})
+
+const logged = {
+  id: text(),
+  type: text(),
+  createdAt: timestamptz(),
+  actor: text(),
+  subject: text(),
+  data: json<object>(),
+  ...position,
+}
+
+const columns = `e.id, e.type, e.created_at AS "createdAt", e.actor, e.subject, e.data, e.xid::text AS xid, e.seq`
+
+const betweenIn = {
+  accountId: text(),
+  projectIds: optional(textArray()),
+  type: optional(text()),
+  afterXid: text(),
+  afterSeq: int8(),
+  untilXid: text(),
+  untilSeq: int8(),
+  limit: int4(),
+}
+
+function selectBetween(p: { [K in keyof typeof betweenIn]: string }, condition: string): string {
+  return `
+    SELECT ${columns} FROM event e
+    WHERE e.account_id = ${p.accountId} AND ${condition}
+      AND (${p.projectIds} IS NULL OR e.project_id = ANY(${p.projectIds})) AND (${p.type} IS NULL OR e.type = ${p.type})
+      AND (e.xid, e.seq) > (${p.afterXid}::xid8, ${p.afterSeq})
+      AND (e.xid, e.seq) <= (${p.untilXid}::xid8, ${p.untilSeq})
+    ORDER BY e.xid, e.seq LIMIT ${p.limit}`
+}
+
+/** Events of one reader between two positions. */
+export const selectEvents = statement('events.between', {
+  reason: 'not in Prisma',
+  in: betweenIn,
+  out: logged,
+  sql: (p) => selectBetween(p, 'true'),
+})
+
+/** The same of one subject, which has an index of its own. */
+export const selectEventsOfSubject = statement('events.between_of_subject', {
+  reason: 'not in Prisma',
+  in: { ...betweenIn, subject: text() },
+  out: logged,
+  sql: (p) => selectBetween(p, `e.subject = ${p.subject}`),
+})
+
+/**
+ * Events of these accounts behind a position, each with whether every older transaction has ended, and in every row
+ * how far that is so. Without any event there is one row, in which only `horizon` is set.
+ */
+export const selectEventsAfter = statement('events.after', {
+  reason: 'not in Prisma',
+  in: { accountIds: textArray(), ...position, limit: int4() },
+  out: {
+    ...logged,
+    accountId: text(),
+    projectId: optional(text()),
+    settled: optional(boolean()),
+    horizon: text(),
+  },
+  sql: (p) => `
+    SELECT ${columns}, e.account_id AS "accountId", e.project_id AS "projectId", e.xid < h.xmin AS settled,
+      (h.xmin::text::bigint - 1)::text AS horizon
+    FROM (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS xmin) h LEFT JOIN LATERAL (
+      SELECT * FROM event WHERE account_id = ANY(${p.accountIds}) AND (xid, seq) > (${p.xid}::xid8, ${p.seq})
+      ORDER BY xid, seq LIMIT ${p.limit}) e ON true
+    ORDER BY e.xid, e.seq`,
+})

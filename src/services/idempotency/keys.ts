@@ -1,0 +1,32 @@
+// Answers by idempotency key: kept for a day, so that a POST that is sent again gets the answer of the first.
+import type { Db } from '../../platform/database.ts'
+import { storeAnswerRow, tryLockKey } from './statements.ts'
+
+export type StoredAnswer = {
+  /** Of the request that was answered. */
+  fingerprint: Uint8Array
+  status: number
+  location: string | null
+  /** The body, sealed: it may hold a secret that was shown once. */
+  sealed: Uint8Array
+}
+
+const keptMs = 24 * 60 * 60_000
+
+/** Whether nobody else works on a request of this key; held by the transaction. */
+export async function lockKey(db: Db, tokenId: string, key: string): Promise<boolean> {
+  const [lock] = await tryLockKey(db, { key: `${tokenId} ${key}` })
+  return lock!.held
+}
+
+export function findAnswer(db: Db, tokenId: string, key: string): Promise<StoredAnswer | null> {
+  return db.idempotencyKey.findFirst({ where: { tokenId, key, createdAt: { gt: new Date(Date.now() - keptMs) } } })
+}
+
+export async function storeAnswer(db: Db, tokenId: string, key: string, answer: StoredAnswer): Promise<void> {
+  await storeAnswerRow(db, { tokenId, key, ...answer })
+}
+
+export async function forgetOldKeys(db: Db): Promise<void> {
+  await db.idempotencyKey.deleteMany({ where: { createdAt: { lt: new Date(Date.now() - keptMs) } } })
+}

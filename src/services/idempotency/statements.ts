@@ -1,0 +1,31 @@
+// Idempotency keys in SQL.
+import { boolean, bytea, int4, optional, statement, text } from '../../platform/statement.ts'
+
+/** Held until commit or rollback, also by a crash: a key can neither run twice at once nor stay locked. */
+export const tryLockKey = statement('idempotency.lock', {
+  reason: 'not in Prisma',
+  in: { key: text() },
+  out: { held: boolean() },
+  sql: (p) => `SELECT pg_try_advisory_xact_lock(hashtextextended(${p.key}, 0)) AS held`,
+})
+
+/** Takes the place of an answer that is a day old, and of no other. */
+export const storeAnswerRow = statement('idempotency.store', {
+  reason: 'not in Prisma',
+  in: {
+    tokenId: text(),
+    key: text(),
+    fingerprint: bytea(),
+    status: int4(),
+    location: optional(text()),
+    sealed: bytea(),
+  },
+  out: { key: text() },
+  sql: (p) => `
+    INSERT INTO idempotency_key (token_id, key, fingerprint, status, location, sealed, created_at)
+    VALUES (${p.tokenId}, ${p.key}, ${p.fingerprint}, ${p.status}, ${p.location}, ${p.sealed}, now())
+    ON CONFLICT (token_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, status = excluded.status,
+      location = excluded.location, sealed = excluded.sealed, created_at = excluded.created_at
+      WHERE idempotency_key.created_at <= now() - interval '24 hours'
+    RETURNING key`,
+})

@@ -1,0 +1,232 @@
+// Projects: their rules, their settings, and the one production address each of them keeps for ever.
+import type { Static } from '@sinclair/typebox'
+import type { Project } from '../../generated/client.ts'
+import { enqueue } from '../../jobs/queue.ts'
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { Fault, invalidField } from '../../platform/errors.ts'
+import { newId, randomLabel } from '../../platform/ids.ts'
+import { type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
+import { isRefName } from '../../platform/repositories.ts'
+import type { Urls } from '../../platform/urls.ts'
+import type { ChangeProject, CreateProject, ProjectQuery, Project as ProjectSchema } from '../../schemas/projects.ts'
+import { append, eventOf } from '../events/events.ts'
+import type { Actor } from '../tokens/actor.ts'
+import { listProjectRows, lockProject } from './statements.ts'
+
+export type ProjectView = Static<typeof ProjectSchema>
+
+// Labels that visitors take for the platform's own; a project of that name gets one with a suffix.
+const reservedLabels = new Set('www api app admin dashboard docs mail ns1 ns2 status support'.split(' '))
+
+/** The condition that a project is the actor's. Combine it with other conditions by `AND`: both may name the id. */
+export function projectsOf({ accountId, projectIds }: Actor) {
+  return projectIds ? { accountId, id: { in: [...projectIds] } } : { accountId }
+}
+
+/** The condition that a row belongs to a project of the actor. */
+export function inProjectsOf({ accountId, projectIds }: Actor) {
+  return projectIds ? { accountId, projectId: { in: [...projectIds] } } : { accountId }
+}
+
+/** Projects are addressed by name or by id; a name holds no underscore, so the two cannot be confused. */
+export function withKey(key: string) {
+  return key.startsWith('prj_') ? { id: key } : { name: key }
+}
+
+export function viewProject(
+  urls: Urls,
+  row: Omit<Project, 'accountId' | 'currentDeploymentId' | 'newestProductionId'>,
+): ProjectView {
+  return {
+    id: row.id,
+    name: row.name,
+    framework: row.framework as ProjectView['framework'],
+    repo: row.repo,
+    region: row.region,
+    productionUrl: urls.deployment(row.label),
+    settings: {
+      productionBranch: row.productionBranch,
+      rootDirectory: row.rootDirectory,
+      installCommand: row.installCommand,
+      buildCommand: row.buildCommand,
+      outputDirectory: row.outputDirectory,
+      spaFallback: row.spaFallback,
+      cleanUrls: row.cleanUrls,
+      autoDeploy: row.autoDeploy,
+      hsts: row.hsts,
+      buildNetwork: row.buildNetwork as ProjectView['settings']['buildNetwork'],
+      serverNetwork: row.serverNetwork as ProjectView['settings']['serverNetwork'],
+    },
+    createdAt: row.createdAt.toISOString(),
+    updatedAt: row.updatedAt.toISOString(),
+  }
+}
+
+/** The project of the actor by name or id. */
+export async function findProject(db: Db, actor: Actor, key: string): Promise<Project> {
+  const row = await db.project.findFirst({ where: { AND: [projectsOf(actor), withKey(key)] } })
+  if (!row) throw new Fault('not_found', `There is no project ${key}.`)
+  return row
+}
+
+/** As `findProject`, with the project locked against other changes until the transaction ends. */
+export async function findProjectToChange(db: Db, actor: Actor, key: string): Promise<Project> {
+  const { accountId, projectIds } = actor
+  await lockProject(db, { accountId, projectIds, key })
+  return findProject(db, actor, key)
+}
+
+export type ProjectsListed = { filter: Static<typeof ProjectQuery>; page: PageRequest }
+
+export async function listProjects(
+  db: Db,
+  urls: Urls,
+  actor: Actor,
+  { filter: { framework, repo, search }, page }: ProjectsListed,
+): Promise<PageOf<ProjectView>> {
+  const { accountId, projectIds } = actor
+  const [after = null] = page.after ?? []
+  const limit = page.limit + 1
+  const descending = page.order === 'desc'
+  const all = !projectIds && !framework && !repo && !search && !descending
+  const found = all
+    ? await listProjectRows(db, { accountId, after, limit })
+    : await db.project.findMany({
+        where: {
+          AND: [projectsOf(actor), { framework, repo: repo || undefined }, matching(search)],
+          ...(after !== null && { name: descending ? { lt: after } : { gt: after } }),
+        },
+        orderBy: { name: page.order },
+        take: limit,
+      })
+  return pageOf(
+    found,
+    page,
+    (row) => viewProject(urls, row),
+    (row) => [row.name],
+  )
+}
+
+/** Projects whose name or repository contains the text, in any case. */
+function matching(search: string | undefined) {
+  if (!search) return {}
+  const contains = { contains: search.replace(/[\\%_]/g, '\\$&'), mode: 'insensitive' as const }
+  return { OR: [{ name: contains }, { repo: contains }] }
+}
+
+function checkBranch(branch: string | undefined): void {
+  if (branch !== undefined && !isRefName(branch)) {
+    throw invalidField('#/settings/productionBranch', 'bad_format', 'must be a branch name that git allows')
+  }
+}
+
+export async function createProject(
+  db: Db,
+  urls: Urls,
+  actor: Actor,
+  { region, input }: { region: string; input: Static<typeof CreateProject> },
+): Promise<ProjectView> {
+  if (actor.projectIds) throw new Fault('token_limited_to_projects')
+  checkBranch(input.settings?.productionBranch)
+  const now = new Date()
+  const row: Project = {
+    productionBranch: 'main',
+    rootDirectory: null,
+    installCommand: null,
+    buildCommand: null,
+    outputDirectory: null,
+    spaFallback: false,
+    cleanUrls: true,
+    autoDeploy: true,
+    hsts: false,
+    buildNetwork: 'public',
+    serverNetwork: 'public',
+    ...input.settings,
+    id: newId('prj'),
+    accountId: actor.accountId,
+    name: input.name,
+    framework: input.framework ?? 'other',
+    repo: input.repo,
+    region,
+    label: input.name,
+    currentDeploymentId: null,
+    newestProductionId: null,
+    createdAt: now,
+    updatedAt: now,
+  }
+  return inTransaction(db, async (db) => {
+    await insertProject(db, row)
+    const view = viewProject(urls, row)
+    await append(db, [eventOf(actor, 'project.created', { subject: row.id, projectId: row.id, data: view })])
+    return view
+  })
+}
+
+/** Inserts the row under the first label that is free; a conflict raises no error, which would end the transaction. */
+async function insertProject(db: Db, row: Project): Promise<void> {
+  const { accountId, name } = row
+  for (let attempt = 0; attempt < 5; attempt++) {
+    if (attempt > 0 || reservedLabels.has(row.label)) row.label = `${name}-${randomLabel(4)}`
+    // Deployments are served under labels of the same domain.
+    const taken = await db.deployment.count({ where: { label: row.label } })
+    const made = taken > 0 ? { count: 0 } : await db.project.createMany({ data: [row], skipDuplicates: true })
+    if (made.count > 0) return
+    const same = await db.project.count({ where: { accountId, name } })
+    if (same > 0) throw new Fault('project_exists', `The account already has a project ${name}.`)
+  }
+  throw new Error('no free label found for a project')
+}
+
+export type ProjectChange = {
+  key: string
+  input: Static<typeof ChangeProject>
+  precondition(view: ProjectView): void
+}
+
+export async function changeProject(
+  db: Db,
+  urls: Urls,
+  actor: Actor,
+  { key, input, precondition }: ProjectChange,
+): Promise<ProjectView> {
+  checkBranch(input.settings?.productionBranch)
+  return inTransaction(db, async (db) => {
+    const before = await findProjectToChange(db, actor, key)
+    precondition(viewProject(urls, before))
+    const { settings, ...fields } = input
+    const after = await db.project.update({
+      where: { id: before.id },
+      data: { ...fields, ...settings, updatedAt: new Date() },
+    })
+    const view = viewProject(urls, after)
+    await append(db, [eventOf(actor, 'project.updated', { subject: before.id, projectId: before.id, data: view })])
+    return view
+  })
+}
+
+/** Takes the deployments along, and refuses while domains are attached. */
+export async function deleteProject(
+  db: Db,
+  urls: Urls,
+  actor: Actor,
+  { key, precondition }: Omit<ProjectChange, 'input'>,
+): Promise<void> {
+  await inTransaction(db, async (db) => {
+    const row = await findProjectToChange(db, actor, key)
+    const view = viewProject(urls, row)
+    precondition(view)
+    const domains = await db.domain.findMany({ where: { projectId: row.id }, select: { name: true }, take: 3 })
+    if (domains.length > 0) {
+      const names = domains.map((domain) => domain.name).join(', ')
+      throw new Fault('project_has_domains', `Domains are attached to ${row.name}: ${names}. Delete them first.`)
+    }
+    const deployments = await db.deployment.findMany({ where: { projectId: row.id }, select: { id: true } })
+    await db.project.delete({ where: { id: row.id } })
+    await enqueue(db, {
+      kind: 'reap',
+      key: row.id,
+      payload: { deploymentIds: deployments.map(({ id }) => id), projectId: row.id },
+    })
+    await append(db, [eventOf(actor, 'project.deleted', { subject: row.id, projectId: row.id, data: view })])
+  })
+}

@@ -1,0 +1,176 @@
+// Push hooks: the secret that a repository host signs pushes with, and where commit statuses are posted.
+import { randomInt } from 'node:crypto'
+import type { Static } from '@sinclair/typebox'
+import type { Project, PushHook } from '../../generated/client.ts'
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { Fault, invalidField } from '../../platform/errors.ts'
+import type { Vault } from '../../platform/secrets.ts'
+import type { Urls } from '../../platform/urls.ts'
+import type {
+  PushHook as PushHookSchema,
+  PutCommitStatusTarget,
+  PushHookWithSecret as WithSecretSchema,
+} from '../../schemas/push-hooks.ts'
+import { append, eventOf } from '../events/events.ts'
+import { findProject, findProjectToChange, viewProject } from '../projects/projects.ts'
+import type { Actor } from '../tokens/actor.ts'
+import { type TargetRules, targetRefusal } from '../webhooks/targets.ts'
+import { lockHook } from './statements.ts'
+
+export type PushHookView = Static<typeof PushHookSchema>
+export type PushHookWithSecret = Static<typeof WithSecretSchema>
+
+type Provider = NonNullable<PushHookView['commitStatus']>['provider']
+
+const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+/** Letters and digits only, so that no field, shell or file into which it is pasted changes it; 238 random bits. */
+export function newHookSecret(): string {
+  return `brh_${Array.from({ length: 40 }, () => base62[randomInt(62)]).join('')}`
+}
+
+function view(urls: Urls, row: PushHook): PushHookView {
+  return {
+    url: urls.push(row.projectId),
+    lastPushAt: row.lastPushAt?.toISOString() ?? null,
+    commitStatus: row.statusProvider
+      ? {
+          provider: row.statusProvider as Provider,
+          apiUrl: row.statusApiUrl ?? '',
+          postedAt: row.statusPostedAt?.toISOString() ?? null,
+          error: row.statusError,
+        }
+      : null,
+    createdAt: row.createdAt.toISOString(),
+    updatedAt: row.updatedAt.toISOString(),
+  }
+}
+
+async function readHook(db: Db, project: Project): Promise<PushHook> {
+  const row = await db.pushHook.findUnique({ where: { projectId: project.id } })
+  if (!row) throw new Fault('not_found', `The project ${project.name} has no push hook.`)
+  return row
+}
+
+/** As `readHook`, with the hook locked until the transaction ends; the project is locked already. */
+async function readHookToChange(db: Db, project: Project): Promise<PushHook> {
+  await lockHook(db, { projectId: project.id })
+  return readHook(db, project)
+}
+
+/** The secret of a hook is part of how its project is deployed, so the log tells of it as a change of the project. */
+async function logChange(db: Db, urls: Urls, actor: Actor, project: Project): Promise<void> {
+  await append(db, [
+    eventOf(actor, 'project.updated', { subject: project.id, projectId: project.id, data: viewProject(urls, project) }),
+  ])
+}
+
+export async function findPushHook(db: Db, urls: Urls, actor: Actor, key: string): Promise<PushHookView> {
+  return view(urls, await readHook(db, await findProject(db, actor, key)))
+}
+
+export type HookTools = { urls: Urls; vault: Vault }
+
+const sealed = (vault: Vault, secret: string) => Uint8Array.from(vault.seal(secret))
+
+/** Makes the hook, or gives it another secret; the one that is replaced works on for the overlap. */
+export async function createPushHook(
+  db: Db,
+  { urls, vault }: HookTools,
+  actor: Actor,
+  { key, overlapSeconds }: { key: string; overlapSeconds: number },
+): Promise<PushHookWithSecret> {
+  const secret = newHookSecret()
+  return inTransaction(db, async (db) => {
+    const project = await findProjectToChange(db, actor, key)
+    const projectId = project.id
+    const before = await db.pushHook.findUnique({ where: { projectId }, select: { secret: true } })
+    const now = new Date()
+    const changed = { secret: sealed(vault, secret), updatedAt: now }
+    const overlaps = before !== null && overlapSeconds > 0
+    const row = await db.pushHook.upsert({
+      where: { projectId },
+      create: { ...changed, projectId, createdAt: now },
+      update: {
+        ...changed,
+        oldSecret: overlaps ? before.secret : null,
+        oldSecretUntil: overlaps ? new Date(now.getTime() + overlapSeconds * 1000) : null,
+      },
+    })
+    await logChange(db, urls, actor, project)
+    return { ...view(urls, row), secret }
+  })
+}
+
+/** Pushes are refused from now on. The token for statuses goes too. */
+export async function deletePushHook(
+  db: Db,
+  urls: Urls,
+  actor: Actor,
+  { key, precondition }: { key: string; precondition(view: PushHookView): void },
+): Promise<void> {
+  await inTransaction(db, async (db) => {
+    const project = await findProjectToChange(db, actor, key)
+    precondition(view(urls, await readHookToChange(db, project)))
+    await db.pushHook.delete({ where: { projectId: project.id } })
+    await logChange(db, urls, actor, project)
+  })
+}
+
+/** The address under which `/repos/…/statuses/…` is found: as it was written, without what would double a slash. */
+function apiUrlOf(rules: TargetRules, input: Static<typeof PutCommitStatusTarget>): string {
+  if (input.apiUrl === undefined && input.provider !== 'github') {
+    throw invalidField('#/apiUrl', 'required', 'is required for gitea, such as https://git.example.com/api/v1')
+  }
+  const given = (input.apiUrl ?? 'https://api.github.com').replace(/\/+$/, '')
+  const refusal = targetRefusal(given, rules)
+  if (refusal) throw invalidField('#/apiUrl', 'bad_url', refusal)
+  // Gitea and Forgejo have their API at one place, so the address of the instance will do.
+  return input.provider === 'gitea' && !given.endsWith('/api/v1') ? `${given}/api/v1` : given
+}
+
+/** The token is always sent along: nobody can turn a token that is stored here to another address. */
+export async function putCommitStatusTarget(
+  db: Db,
+  { urls, vault, rules }: HookTools & { rules: TargetRules },
+  actor: Actor,
+  { key, input }: { key: string; input: Static<typeof PutCommitStatusTarget> },
+): Promise<PushHookView> {
+  return inTransaction(db, async (db) => {
+    const project = await findProjectToChange(db, actor, key)
+    await readHookToChange(db, project)
+    const row = await db.pushHook.update({
+      where: { projectId: project.id },
+      data: {
+        statusProvider: input.provider,
+        statusApiUrl: apiUrlOf(rules, input),
+        statusToken: sealed(vault, input.token),
+        statusPostedAt: null,
+        statusError: null,
+        updatedAt: new Date(),
+      },
+    })
+    await logChange(db, urls, actor, project)
+    return view(urls, row)
+  })
+}
+
+export async function deleteCommitStatusTarget(db: Db, urls: Urls, actor: Actor, key: string): Promise<void> {
+  await inTransaction(db, async (db) => {
+    const project = await findProjectToChange(db, actor, key)
+    const { statusProvider } = await readHookToChange(db, project)
+    if (!statusProvider) throw new Fault('not_found', `The project ${project.name} posts no commit statuses.`)
+    await db.pushHook.update({
+      where: { projectId: project.id },
+      data: {
+        statusProvider: null,
+        statusApiUrl: null,
+        statusToken: null,
+        statusPostedAt: null,
+        statusError: null,
+        updatedAt: new Date(),
+      },
+    })
+    await logChange(db, urls, actor, project)
+  })
+}

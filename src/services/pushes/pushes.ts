@@ -1,0 +1,127 @@
+// A push, from its signature to its deployment: admitted by the hook's secret, taken once, superseding what still builds.
+import { hash } from 'node:crypto'
+import type { Static } from '@sinclair/typebox'
+import type { Project } from '../../generated/client.ts'
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { Fault, invalidField } from '../../platform/errors.ts'
+import { isRefName } from '../../platform/repositories.ts'
+import type { Vault } from '../../platform/secrets.ts'
+import type { Urls } from '../../platform/urls.ts'
+import type { PushResult as PushResultSchema, Push as PushSchema } from '../../schemas/push-hooks.ts'
+import { createDeployment } from '../deployments/deployments.ts'
+import { lockSuperseded } from '../deployments/statements.ts'
+import { finishDeployment } from '../deployments/states.ts'
+import { findProject } from '../projects/projects.ts'
+import type { Actor } from '../tokens/actor.ts'
+import { newHookSecret } from './push-hooks.ts'
+import { isSigned, type PushHeaders } from './signatures.ts'
+import { lockHook, readHookSecrets, shareProject } from './statements.ts'
+
+export type Push = Static<typeof PushSchema>
+export type PushResult = Static<typeof PushResultSchema>
+
+export type Admit = (projectId: string, headers: PushHeaders, texts: readonly Buffer[]) => Promise<Actor>
+
+/**
+ * Tells who may push to a project. A project that does not exist, one without a hook and a wrong signature get the same
+ * refusal after the same work, so that nobody learns which projects there are.
+ */
+export function createPushGate(db: Db, vault: Vault): Admit {
+  let made: Buffer | null = null
+  return async (projectId, headers, texts) => {
+    // Made for the first request and not before: whoever only describes the routes has no vault.
+    made ??= vault.seal(newHookSecret())
+    const decoy = made
+    const wellFormed = /^prj_[0-9a-z]{24}$/.test(projectId)
+    const [hook] = await readHookSecrets(db, { projectId: wellFormed ? projectId : '' })
+    const secrets = [hook?.secret ?? decoy, hook?.oldSecret ?? decoy].map((sealed) => vault.open(sealed).toString())
+    const signed = isSigned(headers, texts, secrets)
+    if (!signed || !hook) throw new Fault('invalid_signature')
+    if (hook.suspended) throw new Fault('account_suspended')
+    return { accountId: hook.accountId, tokenId: 'system', scopes: [], projectIds: [projectId] }
+  }
+}
+
+const zeros = /^0+$/
+
+/** Why a push makes no deployment, or the branch of which it makes one. */
+function branchOf(project: Project, push: Push): PushResult | { branch: string } {
+  const none = (reason: PushResult['reason'], detail: string): PushResult => ({ deployment: null, reason, detail })
+  const repo = push.repository?.full_name ?? push.project?.path_with_namespace ?? ''
+  if (repo.toLowerCase() !== project.repo.toLowerCase()) {
+    return none('other_repository', `The project ${project.name} is linked to ${project.repo}, not to this repository.`)
+  }
+  const branch = /^refs\/heads\/(.+)$/s.exec(push.ref)?.[1]
+  if (branch === undefined) return none('not_a_branch', 'Only branches are deployed; tags are deployed by the API.')
+  if (push.deleted || zeros.test(push.after)) return none('branch_deleted', 'The branch was deleted.')
+  if (!isRefName(branch) || !branch.isWellFormed()) {
+    throw invalidField('#/ref', 'bad_format', 'must be a branch name that git allows')
+  }
+  if (!project.autoDeploy) return none('auto_deploy_off', `autoDeploy is off for the project ${project.name}.`)
+  return { branch }
+}
+
+export type ReceivedPush = {
+  push: Push
+  /** What the host sent: the same text is taken once, also under another delivery id, which nothing signs. */
+  text: Buffer
+  deliveryId: string | null
+  region: string
+}
+
+/** Makes the deployment of a push. What makes none leaves no trace: it can be sent again when the reason is gone. */
+export async function takePush(
+  db: Db,
+  urls: Urls,
+  actor: Actor,
+  { push, text, deliveryId, region }: ReceivedPush,
+): Promise<PushResult> {
+  const projectId = actor.projectIds![0]!
+  const digest = hash('sha256', text, 'buffer')
+  const delivery = deliveryId ?? `sha256:${digest.toString('hex')}`
+  return inTransaction(db, async (db) => {
+    // The project before its hook, as every change of the two locks them: in another order they could lock each other.
+    await shareProject(db, { projectId })
+    // Pushes of one project take turns: the later one must see the deployment of the earlier one to supersede it.
+    const locked = await lockHook(db, { projectId })
+    if (locked.length === 0) throw new Fault('invalid_signature')
+    const project = await findProject(db, actor, projectId)
+    const wanted = branchOf(project, push)
+    if (!('branch' in wanted)) return wanted
+    const { branch } = wanted
+    const known = await db.push.findFirst({ where: { projectId, OR: [{ delivery }, { digest }] } })
+    if (known) {
+      const detail = `This push was taken before, as ${known.deploymentId}.`
+      return { deployment: known.deploymentId, reason: 'already_deployed', detail }
+    }
+    const superseded = await cancelSuperseded(db, urls, projectId, branch)
+    const production = branch === project.productionBranch
+    const plan = { project, ref: branch, commit: push.after, production, region, source: 'push' } as const
+    const { id } = await createDeployment(db, urls, actor, plan)
+    const now = new Date()
+    await db.push.create({ data: { projectId, delivery, digest, deploymentId: id, createdAt: now } })
+    await db.pushHook.update({ where: { projectId }, data: { lastPushAt: now } })
+    const where = production ? 'to production' : 'as a preview'
+    const instead = superseded.length > 0 ? ` ${superseded.join(' and ')} was canceled for it.` : ''
+    return { deployment: id, reason: 'deployed', detail: `${branch} is being deployed ${where}.${instead}` }
+  })
+}
+
+/**
+ * Ends the builds of earlier pushes to the branch; what a caller of the API asked for is left alone. One that somebody
+ * has locked is ending this very moment: waiting for it, with the project locked, could be waiting for each other.
+ */
+async function cancelSuperseded(db: Db, urls: Urls, projectId: string, branch: string): Promise<string[]> {
+  const canceled: string[] = []
+  for (const { id } of await lockSuperseded(db, { projectId, ref: branch })) {
+    if (await finishDeployment(db, urls, id, { to: 'CANCELED', by: 'system' })) canceled.push(id)
+  }
+  return canceled
+}
+
+const keptMs = 7 * 24 * 60 * 60_000
+
+/** A week is longer than any repository host goes on trying. */
+export async function forgetOldPushes(db: Db): Promise<void> {
+  await db.push.deleteMany({ where: { createdAt: { lt: new Date(Date.now() - keptMs) } } })
+}

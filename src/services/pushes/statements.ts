@@ -1,0 +1,33 @@
+// Pushes and their hooks in SQL.
+import { boolean, bytea, optional, statement, text } from '../../platform/statement.ts'
+
+/**
+ * What a push is checked against. One statement, whether there is a hook or not: Prisma would read project and account
+ * by two more, and the time of a refusal would tell which projects have a hook.
+ */
+export const readHookSecrets = statement('pushes.secrets', {
+  reason: 'not in Prisma',
+  in: { projectId: text() },
+  out: { accountId: text(), suspended: boolean(), secret: bytea(), oldSecret: optional(bytea()) },
+  sql: (p) => `
+    SELECT p.account_id AS "accountId", a.suspended_at IS NOT NULL AS suspended, h.secret,
+      CASE WHEN h.old_secret_until > now() THEN h.old_secret END AS "oldSecret"
+    FROM push_hook h JOIN project p ON p.id = h.project_id JOIN account a ON a.id = p.account_id
+    WHERE h.project_id = ${p.projectId}`,
+})
+
+/** Keeps the project from being deleted or changed by its owner until the transaction ends; pushes share it. */
+export const shareProject = statement('pushes.shareProject', {
+  reason: 'not in Prisma',
+  in: { projectId: text() },
+  out: { id: text() },
+  sql: (p) => `SELECT id FROM project WHERE id = ${p.projectId} FOR KEY SHARE`,
+})
+
+/** Locks the hook until the transaction ends. */
+export const lockHook = statement('pushes.lockHook', {
+  reason: 'not in Prisma',
+  in: { projectId: text() },
+  out: { projectId: text() },
+  sql: (p) => `SELECT project_id AS "projectId" FROM push_hook WHERE project_id = ${p.projectId} FOR UPDATE`,
+})

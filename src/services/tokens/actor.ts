@@ -1,0 +1,20 @@
+// Who acts: the account, the token, and what it may touch. Every finder of every service takes one first.
+import type { tokenScopes } from '../../schemas/tokens.ts'
+
+export type Scope = (typeof tokenScopes)[number]
+
+export type Actor = {
+  accountId: string
+  tokenId: string
+  scopes: readonly Scope[]
+  /** Ids of the projects the token is narrowed to; null when it sees the whole account. */
+  projectIds: readonly string[] | null
+}
+
+/** Write implies read; `*` is everything of the account, but never the operator's part of the API. */
+export function allows(held: readonly Scope[], needed: Scope): boolean {
+  if (held.includes(needed)) return true
+  if (needed === 'operator') return false
+  if (held.includes('*')) return true
+  return needed.endsWith(':read') && held.includes(needed.replace(/:read$/, ':write') as Scope)
+}

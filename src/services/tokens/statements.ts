@@ -1,0 +1,35 @@
+// Tokens in SQL.
+import { statement, text, textArray } from '../../platform/statement.ts'
+
+/** Holds the token against other changes until the transaction ends. */
+export const lockToken = statement('tokens.lock', {
+  reason: 'not in Prisma',
+  in: { id: text(), accountId: text() },
+  out: { id: text() },
+  sql: (p) => `SELECT id FROM token WHERE id = ${p.id} AND account_id = ${p.accountId} FOR UPDATE`,
+})
+
+/** One time of use for each token, `times` in the order of `ids`; a later time that is there already stays. */
+export const updateLastUses = statement('tokens.last_uses', {
+  reason: 'not in Prisma',
+  in: { ids: textArray(), times: textArray() },
+  out: { id: text() },
+  sql: (p) => `
+    UPDATE token t SET last_used_at = u.at::timestamptz
+    FROM unnest(${p.ids}, ${p.times}) AS u(id, at)
+    WHERE t.id = u.id AND (t.last_used_at IS NULL OR t.last_used_at < u.at::timestamptz) RETURNING t.id`,
+})
+
+/**
+ * Which of the tokens are still accepted. One parameter for any number of them: Prisma has one for each, and so
+ * another text to prepare for every number of open streams.
+ */
+export const selectLiveTokens = statement('tokens.live', {
+  reason: 'not in Prisma',
+  in: { ids: textArray() },
+  out: { id: text() },
+  sql: (p) => `
+    SELECT t.id FROM token t JOIN account a ON a.id = t.account_id
+    WHERE t.id = ANY(${p.ids}) AND a.suspended_at IS NULL
+      AND (t.revoked_at IS NULL OR t.revoked_at > now()) AND (t.expires_at IS NULL OR t.expires_at > now())`,
+})

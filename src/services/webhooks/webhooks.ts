@@ -1,0 +1,189 @@
+// Webhooks: where events are sent. The signing secret is sealed at rest and shown only by the answer that made it.
+import { randomBytes } from 'node:crypto'
+import type { Static } from '@sinclair/typebox'
+import type { Webhook } from '../../generated/client.ts'
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { Fault, type FieldError, invalidField } from '../../platform/errors.ts'
+import { newId } from '../../platform/ids.ts'
+import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
+import type { Vault } from '../../platform/secrets.ts'
+import { eventTypes } from '../../schemas/events.ts'
+import type {
+  ChangeWebhook,
+  CreateWebhook,
+  Webhook as WebhookSchema,
+  WebhookWithSecret as WithSecretSchema,
+} from '../../schemas/webhooks.ts'
+import { lockAccount } from '../accounts/statements.ts'
+import { append, type EventType } from '../events/events.ts'
+import type { Actor } from '../tokens/actor.ts'
+import { resetSending } from './sending.ts'
+import { lockWebhook } from './statements.ts'
+import { type TargetRules, targetRefusal } from './targets.ts'
+
+export type WebhookView = Static<typeof WebhookSchema>
+export type WebhookWithSecret = Static<typeof WithSecretSchema>
+
+const maxWebhooks = 50
+const defaultOverlapSeconds = 86_400
+
+export function viewWebhook(row: Webhook): WebhookView {
+  return {
+    id: row.id,
+    url: row.url,
+    events: row.events,
+    active: row.active,
+    createdAt: row.createdAt.toISOString(),
+    updatedAt: row.updatedAt.toISOString(),
+  }
+}
+
+/** Whether a webhook of these patterns gets an event, by the same rule as the trigger `event_deliver`. */
+export function subscribes(patterns: readonly string[], type: EventType): boolean {
+  // A ping goes to the webhook it is meant for and to no other.
+  if (type === 'webhook.ping') return false
+  return patterns.some(
+    (pattern) =>
+      pattern === '*' || pattern === type || (pattern.endsWith('.*') && type.startsWith(pattern.slice(0, -1))),
+  )
+}
+
+/** Refuses every bad field of a webhook at once. A pattern that no event can match is a typo. */
+function check(rules: TargetRules, input: Static<typeof ChangeWebhook>): void {
+  const errors: FieldError[] = []
+  const refusal = input.url === undefined ? null : targetRefusal(input.url, rules)
+  if (refusal) errors.push({ in: 'body', pointer: '#/url', code: 'bad_url', detail: refusal })
+  for (const [index, pattern] of (input.events ?? []).entries()) {
+    if (eventTypes.some((type) => subscribes([pattern], type))) continue
+    const detail = `${pattern} matches no event; known are *, prefixes such as deployment.* and ${eventTypes.join(', ')}`
+    errors.push({ in: 'body', pointer: `#/events/${index}`, code: 'unknown_event', detail })
+  }
+  if (errors.length === 0) return
+  const names = errors.map((error) => error.pointer.slice(2).replaceAll('/', '.'))
+  throw new Fault('validation_failed', `Not valid: ${names.join(', ')}.`, { errors })
+}
+
+// The form that the libraries of Standard Webhooks take.
+function newSecret(): string {
+  return `whsec_${randomBytes(32).toString('base64')}`
+}
+
+const seal = (vault: Vault, secret: string) => Uint8Array.from(vault.seal(secret))
+
+export async function findWebhook(db: Db, { accountId }: Actor, id: string): Promise<Webhook> {
+  const row = await db.webhook.findFirst({ where: { id, accountId } })
+  if (!row) throw new Fault('not_found', `There is no webhook ${id}.`)
+  return row
+}
+
+/** The webhook, locked until the transaction ends. */
+async function findLocked(db: Db, actor: Actor, id: string, purpose: 'change' | 'delete'): Promise<Webhook> {
+  await lockWebhook[purpose](db, { id, accountId: actor.accountId })
+  return findWebhook(db, actor, id)
+}
+
+export async function listWebhooks(db: Db, { accountId }: Actor, page: PageRequest): Promise<PageOf<WebhookView>> {
+  const { where, ...rest } = byId(page)
+  const found = await db.webhook.findMany({ where: { ...where, accountId }, ...rest })
+  return pageOf(found, page, viewWebhook, (row) => [row.id])
+}
+
+export async function createWebhook(
+  db: Db,
+  { accountId }: Actor,
+  input: Static<typeof CreateWebhook>,
+  { rules, vault }: { rules: TargetRules; vault: Vault },
+): Promise<WebhookWithSecret> {
+  check(rules, input)
+  const now = new Date()
+  const secret = newSecret()
+  const made = {
+    id: newId('whk'),
+    accountId,
+    url: input.url,
+    events: input.events,
+    active: input.active ?? true,
+    secret: seal(vault, secret),
+    createdAt: now,
+    updatedAt: now,
+  }
+  return inTransaction(db, async (db) => {
+    // Without the lock, two requests at the same time could both count 49.
+    await lockAccount(db, { id: accountId })
+    const count = await db.webhook.count({ where: { accountId } })
+    if (count >= maxWebhooks) throw invalidField('#', 'too_many', `An account has ${maxWebhooks} webhooks at most.`)
+    const row = await db.webhook.create({ data: made })
+    return { ...viewWebhook(row), secret }
+  })
+}
+
+type WebhookChange = {
+  input: Static<typeof ChangeWebhook>
+  rules: TargetRules
+  precondition: (view: WebhookView) => void
+}
+
+/** A webhook that is turned on again or gets another URL starts without failures, and what waits is sent at once. */
+export async function changeWebhook(
+  db: Db,
+  actor: Actor,
+  id: string,
+  { input, rules, precondition }: WebhookChange,
+): Promise<WebhookView> {
+  return inTransaction(db, async (db) => {
+    const before = await findLocked(db, actor, id, 'change')
+    precondition(viewWebhook(before))
+    check(rules, input)
+    const after = await db.webhook.update({ where: { id }, data: { ...input, updatedAt: new Date() } })
+    if ((after.active && !before.active) || after.url !== before.url) await resetSending(db, id)
+    return viewWebhook(after)
+  })
+}
+
+/** Turns a webhook off whose receiver is gone, with an event; its deliveries wait until it is turned on again. */
+export async function disableWebhook(db: Db, id: string): Promise<boolean> {
+  return inTransaction(db, async (db) => {
+    const [row] = await db.webhook.updateManyAndReturn({
+      where: { id, active: true },
+      data: { active: false, updatedAt: new Date() },
+    })
+    if (!row) return false
+    const event = { projectId: null, type: 'webhook.disabled' as const, actor: 'system', subject: id }
+    await append(db, [{ ...event, accountId: row.accountId, data: viewWebhook(row) }])
+    return true
+  })
+}
+
+/** Deletes the webhook and its deliveries, also those that were not sent yet. */
+export async function deleteWebhook(
+  db: Db,
+  actor: Actor,
+  id: string,
+  precondition: (view: WebhookView) => void,
+): Promise<void> {
+  await inTransaction(db, async (db) => {
+    const row = await findLocked(db, actor, id, 'delete')
+    precondition(viewWebhook(row))
+    await db.webhook.delete({ where: { id: row.id } })
+  })
+}
+
+/** A new secret; until the overlap ends, deliveries are signed with the old one too. */
+export async function rotateSecret(
+  db: Db,
+  actor: Actor,
+  id: string,
+  { vault, overlapSeconds = defaultOverlapSeconds }: { vault: Vault; overlapSeconds?: number | undefined },
+): Promise<WebhookWithSecret> {
+  const secret = newSecret()
+  return inTransaction(db, async (db) => {
+    const before = await findLocked(db, actor, id, 'change')
+    const now = new Date()
+    const old =
+      overlapSeconds > 0
+        ? { oldSecret: before.secret, oldSecretUntil: new Date(now.getTime() + overlapSeconds * 1000) }
+        : { oldSecret: null, oldSecretUntil: null }
+    const data = { ...old, secret: seal(vault, secret), updatedAt: now }
+    return { ...viewWebhook(await db.webhook.update({ where: { id }, data })), secret }
+  })
+}

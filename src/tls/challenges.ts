@@ -1,0 +1,38 @@
+// The pending http-01 challenges by token: there are few, and each exists for seconds.
+import type { Logger } from 'pino'
+import type { Database } from '../platform/database.ts'
+import { follow } from '../platform/mirror.ts'
+import type { Notifications } from '../platform/notifications.ts'
+import { readHttpChallenges } from '../services/certificates/served-certificates.ts'
+
+export type Challenges = {
+  /** The response to an http-01 challenge, if the path is that of one. */
+  find(path: string): string | undefined
+  close(): Promise<void>
+}
+
+export const challengeFolder = '/.well-known/acme-challenge/'
+
+export async function createChallenges(db: Database, notifications: Notifications, log: Logger): Promise<Challenges> {
+  let values = new Map<string, string>()
+  async function load(): Promise<void> {
+    values = new Map((await readHttpChallenges(db)).map(({ token, value }) => [token, value]))
+  }
+  const following = await follow(
+    {
+      listen: (changed) => notifications.on('challenge', changed),
+      what: 'challenges',
+      async compare() {
+        await load()
+        return []
+      },
+      read: load,
+    },
+    notifications,
+    log,
+  )
+  return {
+    find: (path) => (path.startsWith(challengeFolder) ? values.get(path.slice(challengeFolder.length)) : undefined),
+    close: following.close,
+  }
+}

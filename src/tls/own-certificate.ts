@@ -1,0 +1,32 @@
+// Keeps the certificate of one of our servers up to date, without a restart and without ending connections.
+import type { Server } from 'node:tls'
+import type { Logger } from 'pino'
+import { type CertificateStore, minVersion } from './store.ts'
+
+/**
+ * Without a certificate the server refuses every handshake. It must start all the same, because this process may be the
+ * one that gets the certificate.
+ */
+export function keepOwnCertificate(
+  server: Server,
+  certificates: CertificateStore,
+  host: string,
+  log: Logger,
+): () => void {
+  let current: string | null = null
+  function swap(): void {
+    try {
+      const pem = certificates.pemOf(host)
+      // A certificate removed from the database is used until there is a new one.
+      if (!pem || pem.id === current) return
+      server.setSecureContext({ cert: pem.cert, key: pem.key, minVersion })
+      current = pem.id
+      log.info({ host, certificateId: pem.id }, 'the server has a new certificate')
+    } catch (err) {
+      log.error({ err, host }, 'the certificate of the server cannot be used')
+    }
+  }
+  swap()
+  if (current === null) log.warn({ host }, 'no certificate yet: clients are refused until it is issued')
+  return certificates.onChange(swap)
+}

@@ -1,0 +1,130 @@
+// The certificates in service: kept in sync with the database, and made into TLS contexts on demand.
+import { createSecureContext, type SecureContext } from 'node:tls'
+import { LRUCache } from 'lru-cache'
+import type { Logger } from 'pino'
+import type { Database } from '../platform/database.ts'
+import { follow } from '../platform/mirror.ts'
+import type { Notifications } from '../platform/notifications.ts'
+import type { Vault } from '../platform/secrets.ts'
+import {
+  readDomainCertificateStates,
+  readPlatformCertificateStates,
+  readServedCertificates,
+} from '../services/certificates/served-certificates.ts'
+import { CertificateTable, covers, type Served } from './table.ts'
+
+export type CertificateStoreOptions = {
+  db: Database
+  notifications: Notifications
+  vault: Vault
+  log: Logger
+  /** Only the platform's own certificates, which suffice for the API. */
+  platformOnly?: boolean
+  /** How many TLS contexts are cached. */
+  mostContexts?: number
+}
+
+export type Pem = { id: string; cert: Buffer; key: Buffer }
+
+/** All names are in lower case, without port and last dot. */
+export type CertificateStore = {
+  /** Null if there is no certificate for the host: the client is refused, never shown another host's. */
+  contextOf(host: string): SecureContext | null
+  /** Whether the host has a certificate that has not expired. */
+  isInService(host: string): boolean
+  /** The certificate of the host in PEM; its id changes when it is replaced. */
+  pemOf(host: string): Pem | null
+  /** Whether the certificate that a client got for `shown` is valid for `host` too. */
+  covers(shown: string, host: string): boolean
+  /** Called after certificates were added, removed or replaced. */
+  onChange(listener: () => void): () => void
+  readonly size: number
+  close(): Promise<void>
+}
+
+/** Every client still in use supports it. */
+export const minVersion = 'TLSv1.2' as const
+/** A client that takes longer only holds the connection open. */
+export const handshakeTimeoutMs = 10_000
+
+// A context takes some 20 KB and a millisecond to make.
+const defaultMostContexts = 1_000
+const statesAtOnce = 20_000
+
+export async function createCertificateStore(options: CertificateStoreOptions): Promise<CertificateStore> {
+  const { db, notifications, vault, log, platformOnly = false, mostContexts = defaultMostContexts } = options
+  const table = new CertificateTable()
+  const contexts = new LRUCache<string, SecureContext>({
+    max: mostContexts,
+    // The garbage collector does not see their 20 KB: without this, a sweep over 20,000 names took 250 MB. Connections
+    // keep what they need of a closed context.
+    dispose: ({ context }) => context?.close?.(),
+  })
+  const listeners = new Set<() => void>()
+
+  async function compare(): Promise<Set<string>> {
+    const states = await readPlatformCertificateStates(db)
+    for (let after = ''; !platformOnly; ) {
+      const page = await readDomainCertificateStates(db, after, statesAtOnce)
+      for (const state of page) states.push(state)
+      if (page.length < statesAtOnce) break
+      after = page.at(-1)!.name
+    }
+    return table.differing(states)
+  }
+
+  async function read(names: string[]): Promise<void> {
+    const rows = await readServedCertificates(db, names)
+    table.apply(names, platformOnly ? rows.filter(({ platform }) => platform) : rows)
+    for (const listener of listeners) listener()
+  }
+
+  const following = await follow(
+    { listen: (changed) => notifications.on('certificate', changed), what: 'certificates', compare, read },
+    notifications,
+    log,
+  )
+
+  function make(entry: Served): SecureContext | null {
+    if (entry.usable === false) return null
+    try {
+      const context = createSecureContext({ cert: entry.chain, key: vault.open(entry.sealedKey), minVersion })
+      contexts.set(entry.id, context)
+      entry.usable = true
+      return context
+    } catch (err) {
+      // An unusable certificate affects only its own hosts, and is logged once.
+      entry.usable = false
+      log.error({ err, certificateId: entry.id, names: entry.names }, 'a certificate cannot be used')
+      return null
+    }
+  }
+
+  return {
+    contextOf(host) {
+      const entry = table.find(host)
+      return entry ? (contexts.get(entry.id) ?? make(entry)) : null
+    },
+    isInService(host) {
+      const entry = table.find(host)
+      if (!entry || entry.notAfterMs < Date.now()) return false
+      return entry.usable ?? make(entry) !== null
+    },
+    pemOf(host) {
+      const entry = table.find(host)
+      return entry ? { id: entry.id, cert: entry.chain, key: vault.open(entry.sealedKey) } : null
+    },
+    covers(shown, host) {
+      const entry = table.find(shown)
+      return entry !== undefined && covers(entry, host)
+    },
+    onChange(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    get size() {
+      return table.size
+    },
+    close: following.close,
+  }
+}

@@ -1,0 +1,94 @@
+// The certificates in service by host name, in a compact form.
+import type { ServedCertificateRow, ServedCertificateState } from '../services/certificates/served-certificates.ts'
+
+export type Served = {
+  readonly id: string
+  readonly names: readonly string[]
+  /** PEM, outside the heap, so that ten thousand of them do not burden the garbage collector. */
+  readonly chain: Buffer
+  /** PEM, encrypted: a private key is decrypted only while its context is made. */
+  readonly sealedKey: Buffer
+  readonly notAfterMs: number
+  /** Whether a context could be made from it; null until the first try. */
+  usable: boolean | null
+}
+
+const parentOf = (name: string) => name.slice(name.indexOf('.'))
+
+/** As clients check it: the name itself, or a wildcard for its first label. */
+export function covers({ names }: Pick<Served, 'names'>, host: string): boolean {
+  return names.includes(host) || names.includes(`*${parentOf(host)}`)
+}
+
+export class CertificateTable {
+  /** Of verified domains, by the domain. */
+  readonly #domains = new Map<string, Served>()
+  /** The platform's own by their first name, and each of their names. */
+  readonly #platform = new Map<string, Served>()
+  readonly #platformNames = new Map<string, Served>()
+
+  get size(): number {
+    return this.#domains.size + this.#platform.size
+  }
+
+  /** `host` in lower case, without port and last dot. */
+  find(host: string): Served | undefined {
+    const exact = this.#domains.get(host) ?? this.#platformNames.get(host)
+    if (exact) return exact
+    const wildcard = `*${parentOf(host)}`
+    const above = this.#domains.get(wildcard) ?? this.#platformNames.get(wildcard)
+    if (above) return above
+    // `www` is served with its domain if the certificate covers it.
+    const domain = host.startsWith('www.') ? this.#domains.get(host.slice(4)) : undefined
+    return domain && covers(domain, host) ? domain : undefined
+  }
+
+  /** The names of the table that the states lack, and those with another certificate there. */
+  differing(states: readonly ServedCertificateState[]): Set<string> {
+    const differing = new Set([...this.#domains.keys(), ...this.#platform.keys()])
+    for (const { name, platform, id } of states) {
+      if ((platform ? this.#platform : this.#domains).get(name)?.id === id) differing.delete(name)
+      else differing.add(name)
+    }
+    return differing
+  }
+
+  /** Applies the rows read for `names`; names without a row are removed. */
+  apply(names: readonly string[], rows: readonly ServedCertificateRow[]): void {
+    const found = new Map<string, ServedCertificateRow>()
+    const own = new Map<string, ServedCertificateRow>()
+    for (const row of rows) (row.platform ? own : found).set(row.name, row)
+    for (const name of names) {
+      const row = found.get(name)
+      // Never a certificate that does not cover the name, whatever the row says.
+      if (row && covers(row, row.name)) this.#domains.set(name, entryOf(row, this.#domains.get(name)))
+      else this.#domains.delete(name)
+      this.#putPlatform(name, own.get(name))
+    }
+  }
+
+  #putPlatform(name: string, row: ServedCertificateRow | undefined): void {
+    const before = this.#platform.get(name)
+    for (const other of before?.names ?? []) {
+      if (this.#platformNames.get(other) === before) this.#platformNames.delete(other)
+    }
+    if (!row) return void this.#platform.delete(name)
+    const entry = entryOf(row, before)
+    this.#platform.set(name, entry)
+    for (const other of entry.names) this.#platformNames.set(other, entry)
+  }
+}
+
+function entryOf(row: ServedCertificateRow, before: Served | undefined): Served {
+  if (before?.id === row.id) return before
+  const { id, names, chain, key, notAfter } = row
+  return { id, names, chain: kept(chain), sealedKey: kept(key), notAfterMs: notAfter.getTime(), usable: null }
+}
+
+// A buffer of the exact size: a slice would keep the whole block of Node's buffer pool.
+function kept(bytes: string | Uint8Array): Buffer {
+  const source = typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes
+  const buffer = Buffer.allocUnsafeSlow(source.length)
+  buffer.set(source)
+  return buffer
+}

@@ -1,0 +1,146 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { isWellFormedToken, newToken } from '../../../src/platform/secrets.ts'
+import { startApi, type TestApi } from '../../helpers/api.ts'
+import { until } from '../../helpers/until.ts'
+
+let api: TestApi
+beforeAll(async () => {
+  api = await startApi()
+  await api.newProject('one')
+  await api.newProject('two')
+})
+afterEach(() => vi.useRealTimers())
+afterAll(() => api.stop())
+
+const make = async (body: object, token?: string) =>
+  await api.call('POST', '/tokens', { body: { name: 't', ...body }, ...(token && { token }) })
+
+describe('a token', () => {
+  test('has a prefix, 30 random characters and a checksum that finds a typo without a look-up', () => {
+    const token = newToken()
+    expect(token).toMatch(/^brt_[0-9A-Za-z]{36}$/)
+    expect(isWellFormedToken(token)).toBe(true)
+    for (let i = 4; i < token.length; i++) {
+      const typo = token.slice(0, i) + (token[i] === 'x' ? 'y' : 'x') + token.slice(i + 1)
+      expect(isWellFormedToken(typo)).toBe(false)
+    }
+  })
+
+  test('shows its secret once, in the answer that made it, and is stored as a hash', async () => {
+    const { status, body, headers } = await make({ scopes: ['projects:read'] })
+    expect(status).toBe(201)
+    expect(isWellFormedToken(body.token)).toBe(true)
+    expect(body.prefix).toBe(body.token.slice(0, 8))
+    expect(headers.location).toBe(`/api/tokens/${body.id}`)
+    const list = await api.call('GET', '/tokens')
+    expect(list.text).not.toContain(body.token)
+    expect((await api.call('GET', `/tokens/${body.id}`)).text).not.toContain(body.token)
+    const everything = JSON.stringify([
+      await api.db.token.findMany(),
+      await api.db.event.findMany({ omit: { seq: true } }),
+    ])
+    expect(everything).not.toContain(body.token)
+  })
+
+  test('can read itself with any scope', async () => {
+    const { body } = await make({ scopes: ['dns:read'] })
+    const current = await api.call('GET', '/tokens/current', { token: body.token })
+    expect(current.body).toMatchObject({ id: body.id, scopes: ['dns:read'], projects: null })
+    expect((await api.call('GET', '/tokens', { token: body.token })).body).toMatchObject({
+      code: 'insufficient_scope',
+      requiredScope: 'tokens:read',
+    })
+  })
+
+  test('never grants more than it has', async () => {
+    const { body: limited } = await make({ scopes: ['tokens:write', 'dns:write'] })
+    expect((await make({ scopes: ['dns:read'] }, limited.token)).status).toBe(201)
+    for (const scope of ['projects:read', '*', 'operator']) {
+      expect(await make({ scopes: [scope] }, limited.token)).toMatchObject({
+        status: 403,
+        body: { code: 'insufficient_scope', requiredScope: scope },
+      })
+    }
+    expect((await make({ scopes: ['operator'] })).status).toBe(403)
+    expect((await make({}, limited.token)).body.scopes).toEqual(['tokens:write', 'dns:write'])
+  })
+
+  test('narrowed to projects sees those alone, makes only tokens as narrow, and no projects', async () => {
+    const { body: narrow } = await make({ projects: ['one'] })
+    expect(narrow.projects).toEqual(['one'])
+    const { token } = narrow
+    const list = await api.call('GET', '/projects', { token })
+    expect(list.body.projects.map((project: { name: string }) => project.name)).toEqual(['one'])
+    expect((await api.call('GET', '/projects/two', { token })).status).toBe(404)
+    expect((await api.call('POST', '/deployments', { token, body: { project: 'two' } })).status).toBe(404)
+    expect((await api.call('POST', '/projects', { token, body: { name: 'x', repo: 'a/b' } })).body.code).toBe(
+      'token_limited_to_projects',
+    )
+    expect((await make({ projects: ['two'] }, token)).body.errors[0].pointer).toBe('#/projects/0')
+    expect((await make({}, token)).body.projects).toEqual(['one'])
+  })
+
+  test('stays narrow when its project is deleted and another takes the name', async () => {
+    await api.newProject('brief')
+    const { body: narrow } = await make({ projects: ['brief'] })
+    await api.call('DELETE', '/projects/brief')
+    await api.call('POST', '/projects', { body: { name: 'brief', repo: 'a/b' } })
+    expect((await api.call('GET', '/projects', { token: narrow.token })).body.projects).toEqual([])
+  })
+
+  test('ends when revoked, at once, and says so to its holder', async () => {
+    const { body } = await make({})
+    expect((await api.call('GET', '/projects', { token: body.token })).status).toBe(200)
+    expect((await api.call('DELETE', `/tokens/${body.id}`)).status).toBe(204)
+    const refused = await api.call('GET', '/projects', { token: body.token })
+    expect(refused).toMatchObject({ status: 401, body: { code: 'token_revoked' } })
+    expect(refused.headers['www-authenticate']).toBe('Bearer realm="berth", error="invalid_token"')
+    expect((await api.call('DELETE', `/tokens/${body.id}`)).status).toBe(404)
+  })
+
+  test('revoked on another replica ends here, because it is told', async () => {
+    // Otherwise it would be looked up again after a minute, and nobody waits so long here.
+    const { body } = await make({})
+    expect((await api.call('GET', '/projects', { token: body.token })).status).toBe(200)
+    await api.db.$transaction(async (db) => {
+      await db.token.update({ where: { id: body.id }, data: { revokedAt: new Date() } })
+      const event = { id: 'evt_other', type: 'token.revoked', accountId: api.accountId, actor: 'x', subject: body.id }
+      await db.event.create({ data: { ...event, data: {}, createdAt: new Date() } })
+    })
+    await until(async () => (await api.call('GET', '/projects', { token: body.token })).status === 401)
+  })
+
+  test('expires at its time', async () => {
+    const expiresAt = new Date(Date.now() + 3_600_000)
+    const { body } = await make({ expiresAt: expiresAt.toISOString() })
+    vi.useFakeTimers({ toFake: ['Date'], now: expiresAt.getTime() - 1 })
+    expect((await api.call('GET', '/projects', { token: body.token })).status).toBe(200)
+    vi.setSystemTime(expiresAt)
+    expect((await api.call('GET', '/projects', { token: body.token })).body.code).toBe('token_expired')
+    expect((await make({ expiresAt: '2020-01-01T00:00:00Z' })).body.errors[0].pointer).toBe('#/expiresAt')
+    expect((await make({ expiresAt: 'tomorrow' })).status).toBe(422)
+  })
+
+  test('rotates to a new secret with the same access; the old one works for the overlap only', async () => {
+    const { body: old } = await make({ scopes: ['projects:read'], projects: ['one'] })
+    const rotated = await api.call('POST', `/tokens/${old.id}/rotate`, { body: {} })
+    expect(rotated).toMatchObject({ status: 201, body: { scopes: ['projects:read'], projects: ['one'] } })
+    expect((await api.call('GET', '/projects', { token: old.token })).body.code).toBe('token_revoked')
+    expect((await api.call('GET', '/projects', { token: rotated.body.token })).status).toBe(200)
+    const again = await api.call('POST', `/tokens/${rotated.body.id}/rotate`, { body: { overlapSeconds: 60 } })
+    for (const { token } of [rotated.body, again.body]) {
+      expect((await api.call('GET', '/projects', { token })).status).toBe(200)
+    }
+  })
+
+  test('notes when it was last used', async () => {
+    const { body } = await make({})
+    await api.call('GET', '/projects', { token: body.token })
+    const mine = await startApi()
+    await mine.call('GET', '/projects')
+    await mine.deps.tokenDirectory.close()
+    const [row] = await mine.db.token.findMany()
+    expect(row!.lastUsedAt).not.toBeNull()
+    await mine.stop()
+  })
+})

@@ -1,0 +1,171 @@
+// An API and its nameservers with transfers, and the programs of others that talk to them.
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { pino } from 'pino'
+import { typeNumbers } from '../../../../src/dns/packet/numbers.ts'
+import { wireName } from '../../../../src/dns/packet/wire-names.ts'
+import { type Addresses, isWithin, type OutsideAddresses } from '../../../../src/engines/nameserver/lookup.ts'
+import { rdataOf } from '../../../../src/engines/nameserver/rdata.ts'
+import { createNameserver, type Nameserver } from '../../../../src/engines/nameserver/server.ts'
+import { createTransfers, type RunningTransfers } from '../../../../src/engines/nameserver/transfer/transfers.ts'
+import { startApi, type TestApi } from '../../../helpers/api.ts'
+import { until } from '../../../helpers/until.ts'
+
+export const secret = Buffer.alloc(32, 'berth').toString('base64')
+export const keyName = 'transfer.berth.test'
+export const keyArgument = `hmac-sha256:${keyName}:${secret}`
+
+// Only the PATH: a test on a machine without peers hides them from it.
+const places = (process.env.PATH ?? '').split(delimiter)
+
+/** True if a test must be left out; with BERTH_REQUIRE_PEERS=1 none is. */
+export function isMissing(...programs: string[]): boolean {
+  if (process.env.BERTH_REQUIRE_PEERS === '1') return false
+  return programs.some((program) => !places.some((place) => existsSync(join(place, program))))
+}
+
+export function run(program: string, args: string[]): Promise<string> {
+  return new Promise((resolve) => {
+    execFile(program, args, { timeout: 30_000, maxBuffer: 1 << 28 }, (_error, stdout, stderr) =>
+      resolve(stdout + stderr),
+    )
+  })
+}
+
+/** A port that is free for both protocols, in all likelihood. */
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+export type World = {
+  api: TestApi
+  nameserver: Nameserver
+  transfers: RunningTransfers
+  port: number
+  logged: string[]
+  /** Addresses that names elsewhere have. */
+  elsewhere: Map<string, string>
+  addDomain(name: string): Promise<void>
+  addRecord(zone: string, type: string, name: string, value: string): Promise<string>
+  /** Waits until the nameserver has this zone at the serial of the database. */
+  settled(zone: string): Promise<number>
+  dig(...args: string[]): Promise<string>
+  kdig(...args: string[]): Promise<string>
+  stop(): Promise<void>
+}
+
+export async function startWorld(secondaries: string[] = []): Promise<World> {
+  const api = await startApi({
+    NAMESERVER_LISTEN: '127.0.0.1:0',
+    NAMESERVER_SECONDARIES: secondaries.join(','),
+    NAMESERVER_TSIG: `${keyName}:${secret}`,
+  })
+  const { config, db } = api
+  const logged: string[] = []
+  const log = pino({ level: 'warn' }, { write: (line: string) => void logged.push(line) })
+  const elsewhere = new Map<string, string>()
+  const addresses = (type: number, address: string | undefined, ttl: number): Addresses => {
+    const rdata = address && type === typeNumbers.A ? rdataOf('A', address) : null
+    return { rdatas: rdata ? [rdata] : [], ttl }
+  }
+  const outside: OutsideAddresses = {
+    edge: (target, type) => (isWithin(target, wireName('localhost')) ? addresses(type, '127.0.0.1', 60) : null),
+    resolved(target, type) {
+      const address = elsewhere.get(target)
+      return address === undefined ? null : addresses(type, address, 60)
+    },
+  }
+  let transfers: RunningTransfers | null = null
+  const nameserver = createNameserver({
+    config,
+    db,
+    notifications: api.deps.notifications,
+    log,
+    transfers(snapshot) {
+      const { nameserverSecondaries, nameserverTsig } = config
+      transfers = createTransfers({
+        snapshot,
+        outside,
+        key: nameserverTsig!,
+        secondaries: nameserverSecondaries,
+        log,
+      })
+      return transfers
+    },
+  })
+  const [{ port } = { port: 0 }] = await nameserver.listen()
+  await api.newProject('site')
+  return {
+    api,
+    nameserver,
+    transfers: transfers!,
+    port,
+    logged,
+    elsewhere,
+    async addDomain(name) {
+      const made = await api.call('POST', '/domains', { body: { project: 'site', name } })
+      if (made.status !== 201) throw new Error(made.text)
+    },
+    async addRecord(zone, type, name, value) {
+      const made = await api.call('POST', `/dns/${zone}/records`, { body: { type, name, value, ttl: 300 } })
+      if (made.status !== 201) throw new Error(made.text)
+      return made.body.id
+    },
+    async settled(zone) {
+      const { serial } = await db.domain.findFirstOrThrow({ where: { name: zone } })
+      await until(() => nameserver.snapshot!.table.get(zone)?.serial === serial)
+      return serial
+    },
+    dig: (...args) => run('dig', ['@127.0.0.1', '-p', String(port), '+tries=1', '+time=3', ...args]),
+    kdig: (...args) => run('kdig', ['@127.0.0.1', '-p', String(port), '+retry=0', '+time=3', ...args]),
+    async stop() {
+      await nameserver.close()
+      await api.stop()
+    },
+  }
+}
+
+export type Peer = { directory: string; output(): string; stop(): Promise<void> }
+
+/** A server in a directory of its own, which is written from `files`; ended by its own process id. */
+export async function startPeer(
+  program: string,
+  args: (directory: string) => string[],
+  files: (directory: string) => Record<string, string>,
+): Promise<Peer> {
+  const directory = await mkdtemp(join(tmpdir(), `berth-${program}-`))
+  for (const [name, text] of Object.entries(files(directory))) await writeFile(join(directory, name), text)
+  let output = ''
+  const child: ChildProcess = spawn(program, args(directory), {
+    cwd: directory,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const ended = new Promise<void>((resolve) => {
+    child.once('exit', () => resolve())
+    child.once('error', () => resolve())
+  })
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', (chunk) => {
+      output += chunk
+    })
+  }
+  return {
+    directory,
+    output: () => output,
+    async stop() {
+      child.kill('SIGTERM')
+      const late = setTimeout(() => child.kill('SIGKILL'), 3_000)
+      await ended
+      clearTimeout(late)
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
