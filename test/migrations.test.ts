@@ -43,6 +43,7 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
     'delivery_retry',
     'delivery_waiting',
     'dns_record_duplicate',
+    'domain_claim_reversed',
     'domain_verified_name',
     'job_key',
     'job_waiting',

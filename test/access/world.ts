@@ -73,6 +73,7 @@ const bodies: Record<string, (context: Context, example: never) => Promise<unkno
     return { ...example, delete: [gone], update: [{ id: changed, ttl: 60 }] }
   },
   createAccount: async () => ({ name: unique('customer') }),
+  assignDomain: async ({ owner }, example: object) => ({ ...example, account: owner.accountId }),
 }
 
 export type World = {

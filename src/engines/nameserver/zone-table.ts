@@ -13,6 +13,8 @@ export type ZoneSource = {
   readonly accountId: string
   readonly verified: boolean
   readonly serial: number
+  /** Those of the claim; without any, the zone has those of the platform's own zones. */
+  readonly nameservers?: readonly string[]
   readonly records: string
   /** False as soon as the zone was replaced or removed. */
   live: boolean
@@ -43,6 +45,8 @@ export class ZoneTable {
   readonly #below = new Map<string, number>()
   readonly #built: LRUCache<ZoneSource, Zone>
   readonly #constants: ZoneConstants
+  /** By pair of nameservers: there are few pairs and many zones. */
+  readonly #constantsOfPairs = new Map<string, ZoneConstants>()
   readonly #onMoved: () => void
 
   /** `onMoved` is called when a name may have moved from one zone to another. */
@@ -73,10 +77,24 @@ export class ZoneTable {
   zoneOf(source: ZoneSource): Zone {
     let zone = this.#built.get(source)
     if (!zone) {
-      zone = buildZone(source.name, source.serial, recordsOf(source), this.#constants)
+      zone = buildZone(source.name, source.serial, recordsOf(source), this.#constantsOf(source))
       if (source.live) this.#built.set(source, zone)
     }
     return zone
+  }
+
+  #constantsOf({ nameservers = [] }: ZoneSource): ZoneConstants {
+    const [mname] = nameservers
+    if (mname === undefined) return this.#constants
+    const { soa } = this.#constants
+    const pair = nameservers.join(' ')
+    const constants = this.#constantsOfPairs.get(pair) ?? {
+      ...this.#constants,
+      nameservers,
+      soa: (zone: string) => ({ ...soa(zone), mname }),
+    }
+    this.#constantsOfPairs.set(pair, constants)
+    return constants
   }
 
   /** The zone that answers for a name. */
@@ -128,10 +146,12 @@ export class ZoneTable {
 
   #put(row: ServedZoneRow): void {
     const { name, id, accountId, verified, serial, records } = row
+    // The list that all zones of the pair share, so that each has but a reference.
+    const nameservers = row.nameservers && this.#constantsOf({ ...row, origin: '', live: false }).nameservers
     const origin = wireName(name)
     const before = this.#sources.get(origin)
     if (before) this.#retire(before)
-    this.#sources.set(origin, { name, origin, id, accountId, verified, serial, records, live: true })
+    this.#sources.set(origin, { name, origin, id, accountId, verified, serial, nameservers, records, live: true })
     if (before?.verified === verified && before.accountId === accountId) return
     if (!before) this.#countAbove(origin, 1)
     if (this.#hasRelatives(origin)) this.#onMoved()
