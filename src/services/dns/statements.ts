@@ -4,11 +4,11 @@ import { isBelow } from '../domains/statements.ts'
 import { eventIn, insertEvent } from '../events/statements.ts'
 
 /**
- * Whether the nameservers answer with the records of a claim. A proved one always; one that is still checked while no
+ * Whether the nameservers answer with the records of a claim. A proved one always; one of its first 30 days while no
  * other account has, or ever had, a claim to the name or one above it: its delegation may be there, whoever it is for.
  * The same with names below, except those that somebody has proved, because these have a zone of their own.
  */
-const isServed = `(d.verified OR (d.next_check_at IS NOT NULL
+const isServed = `(d.verified OR (d.unproved_since > now() - interval '30 days'
   AND NOT EXISTS (SELECT 1 FROM domain_claim c
     WHERE c.name = ANY(names_at_and_above(d.name)) AND c.account_id <> d.account_id)
   AND NOT EXISTS (SELECT 1 FROM domain_claim c WHERE ${isBelow('c.name', 'd.name')} AND c.account_id <> d.account_id
