@@ -89,12 +89,15 @@ BEGIN
       AND reverse(c."name") COLLATE "C" < reverse(NEW."name") || '/' AND c."account_id" <> NEW."account_id";
   RETURN NULL;
 END $$;
-CREATE TRIGGER "domain_claim_keep" AFTER INSERT OR UPDATE OF "nameservers" ON "domain"
-  FOR EACH ROW EXECUTE FUNCTION "domain_claim_keep"();
+CREATE TRIGGER "domain_claim_keep" AFTER INSERT ON "domain" FOR EACH ROW EXECUTE FUNCTION "domain_claim_keep"();
+-- Not where the empty pair is filled in with the one that it stands for: that is no other claim, and many rows.
+CREATE TRIGGER "domain_claim_keep_update" AFTER UPDATE OF "nameservers" ON "domain" FOR EACH ROW
+  WHEN (OLD."nameservers" <> NEW."nameservers" AND OLD."nameservers" <> '{}') EXECUTE FUNCTION "domain_claim_keep"();
 
 -- What the nameservers answer changes also when a claim ends or begins again, and with its pair.
 CREATE TRIGGER "zone_notify_claim" AFTER UPDATE OF "next_check_at", "nameservers" ON "domain" FOR EACH ROW
-  WHEN ((OLD."next_check_at" IS NULL) <> (NEW."next_check_at" IS NULL) OR OLD."nameservers" <> NEW."nameservers")
+  WHEN ((OLD."next_check_at" IS NULL) <> (NEW."next_check_at" IS NULL)
+    OR (OLD."nameservers" <> NEW."nameservers" AND OLD."nameservers" <> '{}'))
   EXECUTE FUNCTION "zone_notify"();
 
 -- An unproved claim above a name that somebody has proved is served; once nobody has, it is not.

@@ -1,7 +1,7 @@
 // The two nameservers of a claim, from the pool: for one name no two accounts, now or ever, get the same two.
 import { randomInt } from 'node:crypto'
 import { type Db, inTransaction } from '../../platform/database.ts'
-import { adoptPairs, lockPairs } from './statements.ts'
+import { adoptDomains, adoptPairs, lockPairs } from './statements.ts'
 
 /** The claims of other accounts, as pairs in the form of `pairText`; empty text for a pair that is not known. */
 export type Rivals = {
@@ -109,12 +109,16 @@ export async function usualPair(
   })
 }
 
+// A statement for all of 100,000 domains would take longer than statements may.
+const adoptedAtOnce = 2_000
+
 /**
  * Gives the first two names of the pool to domains that were attached before there were pairs. Runs at every start,
  * because a program of the version before may attach some meanwhile.
  */
 export async function adoptNameservers(db: Db, pool: readonly string[]): Promise<void> {
   const nameservers = pool.slice(0, 2)
-  await adoptPairs(db, { pair: pairText(nameservers) })
-  await db.domain.updateMany({ where: { nameservers: { isEmpty: true } }, data: { nameservers } })
+  const limit = adoptedAtOnce
+  while ((await adoptPairs(db, { pair: pairText(nameservers), limit })).length === limit);
+  while ((await adoptDomains(db, { nameservers, limit })).length === limit);
 }

@@ -141,15 +141,27 @@ export const lockPairs = statement('domains.lock-pairs', {
   sql: () => `SELECT true AS locked FROM pg_advisory_xact_lock(hashtextextended('nameservers', 0))`,
 })
 
-/** Fills in the pair of claims that were made before there were pairs. */
+/** Fills in the pair of some claims that were made before there were pairs. */
 export const adoptPairs = statement('domains.adopt-pairs', {
   reason: 'not in Prisma',
-  in: { pair: text() },
+  in: { pair: text(), limit: int4() },
   out: { name: text() },
   sql: (p) => `
-    UPDATE domain_claim c SET pair = ${p.pair} WHERE c.pair = '' AND NOT EXISTS (
-      SELECT 1 FROM domain_claim o WHERE o.name = c.name AND o.account_id = c.account_id AND o.pair = ${p.pair})
-    RETURNING c.name`,
+    UPDATE domain_claim SET pair = ${p.pair} WHERE (name, account_id, pair) IN (
+      SELECT c.name, c.account_id, c.pair FROM domain_claim c WHERE c.pair = '' AND NOT EXISTS (
+        SELECT 1 FROM domain_claim o WHERE o.name = c.name AND o.account_id = c.account_id AND o.pair = ${p.pair})
+      LIMIT ${p.limit})
+    RETURNING name`,
+})
+
+/** Fills in the nameservers of some domains that have none yet. */
+export const adoptDomains = statement('domains.adopt', {
+  reason: 'not in Prisma',
+  in: { nameservers: textArray(), limit: int4() },
+  out: { id: text() },
+  sql: (p) => `
+    UPDATE domain SET nameservers = ${p.nameservers}
+    WHERE id IN (SELECT id FROM domain WHERE nameservers = '{}' LIMIT ${p.limit}) RETURNING id`,
 })
 
 /**
