@@ -1,6 +1,9 @@
 // The caller's account, and the regions of the platform.
 import { Type } from '@sinclair/typebox'
-import { Timestamp } from './common.ts'
+import { Nullable, Timestamp } from './common.ts'
+
+const ofAccount = () =>
+  Nullable(Type.Integer({ description: 'null for a token narrowed to projects: it belongs to the whole account' }))
 
 export const Account = Type.Object(
   {
@@ -17,9 +20,9 @@ export const Account = Type.Object(
       deployments: Type.Integer(),
       domains: Type.Integer(),
       records: Type.Integer(),
-      openTickets: Type.Integer(),
-      tokens: Type.Integer(),
-      webhooks: Type.Integer(),
+      openTickets: ofAccount(),
+      tokens: ofAccount(),
+      webhooks: ofAccount(),
     }),
   },
   {
