@@ -14,6 +14,9 @@ import { revokeLine, selectLiveTokens } from './statements.ts'
 
 export type TokenView = Static<typeof TokenSchema>
 
+// Nobody may be able to make more tokens than can be revoked at once: 40,000 events took longer than a transaction may.
+const highestEvents = 1_000
+
 /** With the names of its projects: stored are their ids, so a new project of an old name is out of reach. */
 type TokenRow = Token & { projects: string[] }
 
@@ -143,14 +146,15 @@ export async function revokeToken(
   })
 }
 
-/** Revokes what descends from a token, and the token itself if wanted; each of them has its event. */
+/** Revokes what descends from a token, and the token itself if wanted; each of the first `highestEvents` has its event. */
 async function endLine(db: Db, actor: Actor, { id, itself }: { id: string; itself: boolean }): Promise<void> {
-  const ended = await revokeLine(db, { id, itself, now: new Date() })
-  const found = await db.token.findMany({ where: { id: { in: ended.map((row) => row.id) } }, orderBy: { id: 'asc' } })
-  const events = (await withProjects(db, found)).map((row) =>
-    eventOf(actor, 'token.revoked', { subject: row.id, projectId: null, data: view(row) }),
+  const ended = (await revokeLine(db, { id, itself, now: new Date() })).map((row) => row.id)
+  const told = [...(itself ? [id] : []), ...ended.filter((one) => one !== id)].slice(0, highestEvents)
+  const rows = await withProjects(db, await db.token.findMany({ where: { id: { in: told } } }))
+  await append(
+    db,
+    rows.map((row) => eventOf(actor, 'token.revoked', { subject: row.id, projectId: null, data: view(row) })),
   )
-  await append(db, events)
 }
 
 export type Rotation = { overlapSeconds: number; revokeChildren: boolean }
