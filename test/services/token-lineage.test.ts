@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => api.stop())
 
-const hourMs = 3_600_000
+const hourMs = 3_120_000
 const projects = ['one', 'two', 'three']
 
 const scopes = fc.option(

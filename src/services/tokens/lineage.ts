@@ -68,6 +68,21 @@ function futureTime(text: string): Date {
   return time
 }
 
+/** Whether a token is another one, or descends from it by any number of steps. */
+async function descends(db: Db, token: Token, from: Token): Promise<boolean> {
+  return (await selectAncestors(db, { id: token.id })).some(({ id }) => id === from.id)
+}
+
+/** The caller would get the secret of a token whose parent, the caller itself, was just revoked. */
+export async function refuseOwnEnd(db: Db, caller: Token, old: Token): Promise<void> {
+  if (caller.id === old.id || !(await descends(db, caller, old))) return
+  throw invalidField(
+    '#/revokeChildren',
+    'revokes_caller',
+    'would revoke the calling token, which descends from this one',
+  )
+}
+
 /** Where the token that replaces `old` stands, and where the children of `old` go. */
 export type Succession = { parentId: string | null; childrenOf: 'new' | 'parent' }
 
@@ -81,7 +96,7 @@ export async function successionOf(db: Db, caller: Token, old: Token): Promise<S
     const latest = caller.expiresAt!.toISOString()
     throw new Fault('token_outlives_caller', `The calling token expires at ${latest}, before the one to rotate.`)
   }
-  const line = await selectAncestors(db, { id: old.id })
-  const descends = line.some(({ id }) => id === caller.id)
-  return descends ? { parentId: old.parentId, childrenOf: 'new' } : { parentId: caller.id, childrenOf: 'parent' }
+  return (await descends(db, old, caller))
+    ? { parentId: old.parentId, childrenOf: 'new' }
+    : { parentId: caller.id, childrenOf: 'parent' }
 }

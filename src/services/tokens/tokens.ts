@@ -9,7 +9,7 @@ import { hashToken, newToken } from '../../platform/secrets.ts'
 import type { CreateToken, Token as TokenSchema } from '../../schemas/tokens.ts'
 import { append, eventOf } from '../events/events.ts'
 import type { Actor, Scope } from './actor.ts'
-import { expiryOf, lockCaller, requireRights, requireScopes, successionOf } from './lineage.ts'
+import { expiryOf, lockCaller, refuseOwnEnd, requireRights, requireScopes, successionOf } from './lineage.ts'
 import { revokeLine, selectLiveTokens } from './statements.ts'
 
 export type TokenView = Static<typeof TokenSchema>
@@ -174,7 +174,10 @@ export async function rotateToken(
     const { accountId, name, projectIds, expiresAt } = old
     const scopes = old.scopes as Scope[]
     const replacement = { accountId, name, scopes, projectIds, expiresAt, parentId }
-    if (revokeChildren) await endLine(db, actor, { id, itself: false })
+    if (revokeChildren) {
+      await refuseOwnEnd(db, caller, old)
+      await endLine(db, actor, { id, itself: false })
+    }
     const { id: madeId, secret } = await insertToken(db, replacement)
     const ends = new Date(Date.now() + overlapSeconds * 1000)
     // With an overlap the old one expires by itself; without, it is revoked here and now.

@@ -223,8 +223,11 @@ describe('a token made by another', () => {
     const { body: own } = await make({}, thief.token)
     const { body: above } = await rotate(thief.id, {}, own.token)
     expect(above.parentId).toBe(own.id)
+    const { body: below } = await make({}, above.token)
+    const refused = await rotate(above.id, { revokeChildren: true }, below.token)
+    expect(refused).toMatchObject({ status: 422, body: { errors: [{ pointer: '#/revokeChildren' }] } })
     expect((await revoke(own.id)).status).toBe(204)
-    expect(await works(above.token)).toBe(false)
+    for (const { token } of [above, below]) expect(await works(token)).toBe(false)
     expect(await works(child.token)).toBe(true)
   })
 
