@@ -85,7 +85,6 @@ CREATE TRIGGER "domain_uncount" AFTER DELETE ON "domain" FOR EACH ROW EXECUTE FU
 CREATE TRIGGER "webhook_count" AFTER INSERT ON "webhook" FOR EACH ROW EXECUTE FUNCTION count_row('webhooks', '1');
 CREATE TRIGGER "webhook_uncount" AFTER DELETE ON "webhook" FOR EACH ROW EXECUTE FUNCTION count_row('webhooks', '-1');
 CREATE TRIGGER "deployment_count" AFTER INSERT ON "deployment" FOR EACH ROW EXECUTE FUNCTION count_row('deployments', '1');
-CREATE TRIGGER "deployment_uncount" AFTER DELETE ON "deployment" FOR EACH ROW EXECUTE FUNCTION count_row('deployments', '-1');
 
 -- Tokens count until they are revoked.
 CREATE TRIGGER "token_count" AFTER INSERT ON "token" FOR EACH ROW EXECUTE FUNCTION count_row('tokens', '1');
@@ -114,14 +113,27 @@ CREATE TRIGGER "ticket_uncount" AFTER DELETE ON "ticket" FOR EACH ROW
 
 CREATE FUNCTION count_stored_bytes() RETURNS TRIGGER LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM count_usage(OLD.account_id, 'storedBytes', CASE TG_OP WHEN 'DELETE' THEN 0 ELSE NEW.stored_bytes END - OLD.stored_bytes);
+  PERFORM count_usage(NEW.account_id, 'storedBytes', NEW.stored_bytes - OLD.stored_bytes);
   RETURN NULL;
 END
 $$;
 CREATE TRIGGER "deployment_count_bytes" AFTER UPDATE OF "stored_bytes" ON "deployment" FOR EACH ROW
   WHEN (OLD.stored_bytes <> NEW.stored_bytes) EXECUTE FUNCTION count_stored_bytes();
-CREATE TRIGGER "deployment_uncount_bytes" AFTER DELETE ON "deployment" FOR EACH ROW
-  WHEN (OLD.stored_bytes <> 0) EXECUTE FUNCTION count_stored_bytes();
+
+-- A project takes all its deployments with it: one change of each counter, not one for each of thousands of rows.
+CREATE FUNCTION uncount_deployments() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+DECLARE
+  gone RECORD;
+BEGIN
+  FOR gone IN SELECT account_id, count(*) AS count, sum(stored_bytes)::bigint AS bytes FROM changed GROUP BY account_id LOOP
+    PERFORM count_usage(gone.account_id, 'deployments', -gone.count);
+    IF gone.bytes <> 0 THEN PERFORM count_usage(gone.account_id, 'storedBytes', -gone.bytes); END IF;
+  END LOOP;
+  RETURN NULL;
+END
+$$;
+CREATE TRIGGER "deployment_uncount" AFTER DELETE ON "deployment" REFERENCING OLD TABLE AS changed
+  FOR EACH STATEMENT EXECUTE FUNCTION uncount_deployments();
 
 -- Records are counted in their zone, whose row every writer of records has locked. A replacement of a whole zone deletes
 -- before it inserts.
