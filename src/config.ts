@@ -3,12 +3,21 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
+import { type Limits, type QuotaName, quotaNames, quotas, quotaVariable } from './schemas/quotas.ts'
 
 const Port = (fallback: number) => Type.Integer({ minimum: 0, maximum: 65535, default: fallback })
 const Text = (fallback = '') => Type.String({ default: fallback })
 const List = (fallback = '') => Type.String({ default: fallback, description: 'comma-separated' })
 
+const Quotas = Object.fromEntries(
+  quotaNames.map((name) => [
+    quotaVariable(name),
+    Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: quotas[name].max }),
+  ]),
+)
+
 const Environment = Type.Object({
+  ...Quotas,
   NODE_ENV: Text(),
   DATABASE_URL: Text(),
   DATABASE_POOL: Type.Integer({ minimum: 2, maximum: 500, default: 10 }),
@@ -113,6 +122,7 @@ export function loadConfig(source: Record<string, string | undefined>) {
   )
   if (faults.length > 0) throw new ConfigError([...new Set(faults)].join('\n'))
   const env = candidate as Static<typeof Environment>
+  const quotaOf = (name: QuotaName) => (candidate as Record<string, number>)[quotaVariable(name)]
 
   const production = env.NODE_ENV === 'production'
   const tls = env.TLS_CERT_FILE && env.TLS_KEY_FILE ? { certFile: env.TLS_CERT_FILE, keyFile: env.TLS_KEY_FILE } : null
@@ -192,6 +202,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
     secretsKey: env.SECRETS_KEY ? secretKey('SECRETS_KEY', env.SECRETS_KEY) : null,
     oldSecretsKeys: list(env.SECRETS_KEY_OLD).map((text) => secretKey('SECRETS_KEY_OLD', text)),
     rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,
+    /** What an account may have where the operator has set nothing else for it. */
+    quotas: Object.fromEntries(quotaNames.map((name) => [name, quotaOf(name)])) as Limits,
     maxInFlight: env.MAX_IN_FLIGHT,
     webhookAllowPrivate: env.WEBHOOK_ALLOW_PRIVATE,
     metricsPort: env.METRICS_PORT,

@@ -73,6 +73,11 @@ export const faults = {
     cause: 'The operator of this platform suspended the account.',
     cure: 'Contact the operator.',
   },
+  quota_exceeded: {
+    title: 'A quota of the account is used up',
+    cause: 'The account has as many of these as it may; `limit` names the quota, `used` and `max` say how many.',
+    cure: 'Free some, or ask the operator for a higher limit. `GET /account` shows all limits and what is used.',
+  },
   https_required: {
     title: 'Only HTTPS is served',
     cause: 'The request came over plain HTTP from outside the machine, so its token may have been read on the way.',
@@ -228,6 +233,9 @@ export type FaultMembers = {
   requiredScope?: string
   retryAfterSeconds?: number
   allow?: string[]
+  limit?: string
+  used?: number
+  max?: number
   record?: { id: string; type: string; name: string; value: string }
 }
 

@@ -1,5 +1,5 @@
 // Every schema with a name: the components of openapi.yaml.
-import { Account, Regions } from './account.ts'
+import { Account, AccountLimits, Regions } from './account.ts'
 import { FieldProblem, Problem } from './common.ts'
 import { Deployment, DeploymentError, DeploymentStates, LogLine } from './deployments.ts'
 import { DnsBatchResult, DnsRecord, DnsRecordUpdate, PlannedDnsRecord } from './dns-records.ts'
@@ -19,6 +19,7 @@ export const schemas = [
   Event,
   AccountSummary,
   Account,
+  AccountLimits,
   Regions,
   Project,
   ProjectSettings,

@@ -24,11 +24,10 @@ export const accountRoutes: RoutePlugin = async (app, { deps }) => {
       },
     },
     async (request, reply) => {
-      const account = await readAccount(db, request.actor)
       const { rateLimitPerMinute: requestsPerMinute } = config
-      const limits = { requestsPerMinute, bodyBytes: bodyLimitBytes, zoneImportBytes: zoneImportLimitBytes }
-      const { usage, ...identity } = account
-      return sendSingle(request, reply, { ...identity, limits, usage })
+      const bounds = { requestsPerMinute, bodyBytes: bodyLimitBytes, zoneImportBytes: zoneImportLimitBytes }
+      const account = await readAccount(db, config.quotas, request.actor)
+      return sendSingle(request, reply, { ...account, limits: { ...bounds, ...account.limits } })
     },
   )
 

@@ -59,7 +59,7 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
     '/dns/:domain/zone',
     {
       bodyLimit: zoneFileLimitBytes,
-      config: { scope: 'dns:write' },
+      config: { scope: 'dns:write', faults: ['quota_exceeded'] },
       schema: {
         operationId: 'importZone',
         tags: ['DNS'],

@@ -1,9 +1,10 @@
 // The build job: finds the deployment, builds it unless it is canceled, and records the result.
 import type { Logger } from 'pino'
 import { type Handler, LostError } from '../../jobs/worker.ts'
-import type { Database } from '../../platform/database.ts'
+import { type Database, refusedQuota } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import type { Vault } from '../../platform/secrets.ts'
+import { quotaFault } from '../../services/accounts/quotas.ts'
 import { type Build, findBuild, openVariables, setCommit } from '../../services/deployments/builds.ts'
 import { finishDeployment, type Outcome } from '../../services/deployments/states.ts'
 import { type BuildTools, runBuild } from './build.ts'
@@ -27,6 +28,17 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   const { db, config, urls, vault, notifications, repositories, artifacts } = deps
   const finish = (id: string, outcome: Outcome) => finishDeployment(db, urls, id, { ...outcome, by: 'system' })
 
+  /** A site that exceeds the quota of its account fails like a build. */
+  async function finishReady(id: string, storedBytes: number) {
+    try {
+      return await finish(id, { to: 'READY', storedBytes })
+    } catch (error) {
+      const quota = refusedQuota(error)
+      if (quota) throw new BuildFailure('quota_exceeded', quotaFault(quota).message)
+      throw error
+    }
+  }
+
   /** Removes the files of a deployment that is not READY. Reads the state first: another worker may have it READY. */
   async function clear(deploymentId: string): Promise<void> {
     const state = (await findBuild(db, deploymentId))?.state
@@ -41,10 +53,10 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         build.commit = await resolveCommit(repositories, build.repo, build.ref, signal)
         await setCommit(db, build, build.commit)
       }
-      await runBuild(deps, { build, variables, log, signal }, async (server) => {
+      await runBuild(deps, { build, variables, log, signal }, async ({ server, bytes }) => {
         // The server writes to the same log, and a log has one writer at a time.
         await log.close()
-        const ready = async () => (await finish(build.id, { to: 'READY' })) !== null
+        const ready = async () => (await finishReady(build.id, bytes)) !== null
         if (!(server ? await proveServer(deps.servers, build.id, signal, ready) : await ready())) await clear(build.id)
       })
     } catch (error) {

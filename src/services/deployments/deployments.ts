@@ -20,7 +20,7 @@ import { createDeploymentRow, lockDeployment, readDeployment, readProjectToDeplo
 export type DeploymentView = Static<typeof DeploymentSchema>
 
 /** A deployment with the name of its project, and whether it serves production. */
-export type DeploymentRow = Deployment & { project: string; current: boolean }
+export type DeploymentRow = Omit<Deployment, 'storedBytes'> & { project: string; current: boolean }
 
 // How long the answer to POST may wait for the repository's host.
 const resolveTimeoutMs = 2_000

@@ -36,7 +36,11 @@ export const terminalStates: State[] = ['READY', 'ERROR', 'CANCELED']
 
 export const isFinished = (state: string): boolean => terminalStates.some((terminal) => terminal === state)
 
-export type Outcome = { to: 'READY' } | { to: 'CANCELED' } | { to: 'ERROR'; code: string; message: string }
+/** `storedBytes`: what it serves. READY is refused if that exceeds the account's quota. */
+export type Outcome =
+  | { to: 'READY'; storedBytes?: number }
+  | { to: 'CANCELED' }
+  | { to: 'ERROR'; code: string; message: string }
 
 /**
  * Moves a deployment to its outcome if it is still in the state that the table asks for; null if it was not.
@@ -60,6 +64,7 @@ export async function finishDeployment(
         readyAt: step.to === 'READY' ? now : null,
         errorCode: failure?.code ?? null,
         errorMessage: failure?.message ?? null,
+        storedBytes: outcome.to === 'READY' ? outcome.storedBytes : undefined,
       },
     })
     if (moved.count === 0) return null

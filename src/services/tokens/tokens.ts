@@ -178,12 +178,13 @@ export async function rotateToken(
       await refuseOwnEnd(db, caller, old)
       await endLine(db, actor, { id, itself: false })
     }
-    const { id: madeId, secret } = await insertToken(db, replacement)
     const ends = new Date(Date.now() + overlapSeconds * 1000)
     // With an overlap the old one expires by itself; without, it is revoked here and now.
     const change =
       overlapSeconds === 0 ? { revokedAt: ends } : { expiresAt: expiresAt && expiresAt < ends ? expiresAt : ends }
     await db.token.update({ where: { id }, data: change })
+    // After that, so that an account that has as many tokens as it may can still rotate one.
+    const { id: madeId, secret } = await insertToken(db, replacement)
     const heir = childrenOf === 'new' ? madeId : old.parentId
     await db.token.updateMany({ where: { parentId: id, id: { not: madeId } }, data: { parentId: heir } })
     const made = await findToken(db, actor, madeId)

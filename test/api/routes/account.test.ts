@@ -35,8 +35,22 @@ test('an account shows its limits, and counts what it holds and nothing of other
     id: mine.accountId,
     name: expect.any(String),
     createdAt: expect.any(String),
-    limits: { requestsPerMinute: expect.any(Number), bodyBytes: 65_536, zoneImportBytes: 1_048_576 },
-    usage: { projects: 1, deployments: 0, domains: 1, records: 1, openTickets: 1, tokens: 2, webhooks: 1 },
+    limits: {
+      requestsPerMinute: expect.any(Number),
+      bodyBytes: 65_536,
+      zoneImportBytes: 1_048_576,
+      ...api.config.quotas,
+    },
+    usage: {
+      projects: 1,
+      deployments: 0,
+      domains: 1,
+      records: 1,
+      openTickets: 1,
+      tokens: 2,
+      webhooks: 1,
+      storedBytes: 0,
+    },
   })
 })
 
@@ -66,7 +80,9 @@ test('shows a token narrowed to projects their share alone, and nothing of what 
     const narrow = await made('/tokens', { name: 'narrow', scopes: ['dns:read'], projects })
     return (await api.call('GET', '/account', { token: narrow.token })).body.usage
   }
-  expect(await usageOf(['share'])).toMatchObject({ projects: 1, deployments: 1, domains: 1, records: 2, ...wide })
+  await api.db.deployment.updateMany({ where: { project: { name: 'share' } }, data: { storedBytes: 5000n } })
+  const share = { projects: 1, deployments: 1, domains: 1, records: 2, storedBytes: 5000 }
+  expect(await usageOf(['share'])).toEqual({ ...share, ...wide })
   expect(await usageOf(['share', 'rest'])).toMatchObject({
     projects: 2,
     deployments: 2,

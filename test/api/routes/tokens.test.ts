@@ -257,6 +257,20 @@ test('a token that made thousands is revoked with all of them', async () => {
   expect(await api.db.event.count({ where: { type: 'token.revoked', subject: maker.id } })).toBe(1)
 })
 
+test('an account with as many tokens as it may have can still rotate one at once', async () => {
+  const { accountId, token } = await api.newAccount()
+  await api.db.account.update({ where: { id: accountId }, data: { limits: { tokens: 2 } } })
+  const { body: made } = await make({ scopes: ['dns:read'] }, token)
+  expect((await make({}, token)).body.code).toBe('quota_exceeded')
+  const rotated = await api.call('POST', `/tokens/${made.id}/rotate`, { token, body: {} })
+  expect(rotated.status, rotated.text).toBe(201)
+  const overlapping = await api.call('POST', `/tokens/${rotated.body.id}/rotate`, {
+    token,
+    body: { overlapSeconds: 9 },
+  })
+  expect(overlapping).toMatchObject({ status: 403, body: { code: 'quota_exceeded', limit: 'tokens' } })
+})
+
 describe('ending a token', () => {
   test.each([
     [['tokens:write'], ['*'], '*'],
