@@ -46,6 +46,7 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
     'domain_verified_name',
     'job_key',
     'job_waiting',
+    'label_production',
   ])
   await migrated.drop()
 })

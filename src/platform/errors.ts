@@ -63,6 +63,11 @@ export const faults = {
     cause: 'The operation concerns the whole account, but the token is narrowed to certain projects.',
     cure: 'Use a token without `projects`.',
   },
+  token_outlives_caller: {
+    title: 'The token lives longer than the calling one',
+    cause: 'Rotating hands out a new secret, and the calling token expires before the token to rotate.',
+    cure: 'Rotate it with a token that does not expire before it, or with the token itself.',
+  },
   account_suspended: {
     title: 'The account is suspended',
     cause: 'The operator of this platform suspended the account.',

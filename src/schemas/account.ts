@@ -1,6 +1,6 @@
 // The caller's account, its limits and usage, and the regions of the platform.
 import { Type } from '@sinclair/typebox'
-import { Body, Timestamp } from './common.ts'
+import { Body, Nullable, Timestamp } from './common.ts'
 import { type QuotaName, quotaNames, quotas } from './quotas.ts'
 
 type Each<T> = Record<QuotaName, T>
@@ -22,6 +22,17 @@ const Usage = Type.Object({
   tokens: Type.Integer(),
   webhooks: Type.Integer(),
   storedBytes: Type.Integer({ description: 'Of all deployments' }),
+})
+
+const ofAccount = () =>
+  Nullable(Type.Integer({ description: 'null for a token narrowed to projects: it belongs to the whole account' }))
+
+/** As the calling token sees it: one narrowed to projects sees their share. */
+const VisibleUsage = Type.Object({
+  ...Usage.properties,
+  openTickets: ofAccount(),
+  tokens: ofAccount(),
+  webhooks: ofAccount(),
 })
 
 const usageExample = {
@@ -46,7 +57,7 @@ export const Account = Type.Object(
       zoneImportBytes: Type.Integer(),
       ...Quotas,
     }),
-    usage: Usage,
+    usage: VisibleUsage,
   },
   {
     $id: 'Account',

@@ -17,6 +17,7 @@ export const statuses: Record<FaultCode, number> = {
   invalid_signature: 401,
   insufficient_scope: 403,
   token_limited_to_projects: 403,
+  token_outlives_caller: 403,
   account_suspended: 403,
   quota_exceeded: 403,
   https_required: 403,

@@ -18,7 +18,8 @@ export const accountRoutes: RoutePlugin = async (app, { deps }) => {
         operationId: 'getAccount',
         tags: ['Account'],
         summary: 'Read the account',
-        description: 'The account of the calling token, its limits and what it uses.',
+        description:
+          'The account of the calling token, its limits and what it uses. A token narrowed to projects sees what these use.',
         response: { 200: Named(Account) },
       },
     },

@@ -35,12 +35,14 @@ export type SnapshotOptions = {
   db: Database
   notifications: Notifications
   edgeDomain: string
+  /** Hosts of the platform itself: never a project's, whatever the rows say. */
+  ownHosts: ReadonlySet<string>
   takeovers: Takeovers
   log: Logger
 }
 
 export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot> {
-  const { db, notifications, edgeDomain, takeovers, log } = options
+  const { db, notifications, edgeDomain, ownHosts, takeovers, log } = options
   let table = new HostTable(edgeDomain, takeovers)
 
   async function reload(): Promise<string[]> {
@@ -72,7 +74,7 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
   const { settled, close } = await follow(source, notifications, log)
 
   return {
-    find: (host) => table.find(host),
+    find: (host) => (ownHosts.has(host) ? undefined : table.find(host)),
     get size() {
       return table.size
     },

@@ -7,6 +7,7 @@ import type { AccountLimits, ChangeLimits } from '../../schemas/account.ts'
 import type { Limits } from '../../schemas/quotas.ts'
 import { append } from '../events/events.ts'
 import type { Actor } from '../tokens/actor.ts'
+import { readShare } from './share.ts'
 import { lockAccount } from './statements.ts'
 
 export type LimitsView = Static<typeof AccountLimits>
@@ -37,10 +38,11 @@ export function limitsOf(defaults: Limits, { limits }: Pick<Account, 'limits'>):
   return { ...defaults, ...(limits as Partial<Limits>) }
 }
 
-export async function readAccount(db: Db, defaults: Limits, { accountId }: Actor) {
+export async function readAccount(db: Db, defaults: Limits, actor: Actor) {
+  const { accountId, projectIds } = actor
   const [account, usage] = await Promise.all([
     db.account.findUniqueOrThrow({ where: { id: accountId } }),
-    readUsage(db, accountId),
+    projectIds ? readShare(db, actor) : readUsage(db, accountId),
   ])
   const { id, name, createdAt } = account
   return { id, name, createdAt: createdAt.toISOString(), limits: limitsOf(defaults, account), usage }

@@ -5,13 +5,14 @@ import { enqueue } from '../../jobs/queue.ts'
 import { jobValues } from '../../jobs/statements.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
-import { newId, randomLabel } from '../../platform/ids.ts'
+import { newId } from '../../platform/ids.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import { isRefName, type Repositories } from '../../platform/repositories.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { CreateDeployment, DeploymentQuery, Deployment as DeploymentSchema } from '../../schemas/deployments.ts'
 import { append, eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
+import { deploymentLabel } from '../projects/labels.ts'
 import { inProjectsOf, withKey } from '../projects/projects.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { createDeploymentRow, lockDeployment, readDeployment, readProjectToDeploy } from './statements.ts'
@@ -142,7 +143,7 @@ export async function createDeployment(
     projectId: project.id,
     project: project.name,
     state: 'BUILDING',
-    label: `${project.name}-${randomLabel(9)}`,
+    label: deploymentLabel(urls, project.name),
     errorCode: null,
     errorMessage: null,
     createdAt: new Date(),
