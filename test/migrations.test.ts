@@ -14,7 +14,8 @@ async function query<T extends pg.QueryResultRow>(url: string, sql: string): Pro
 
 const columns = `SELECT table_name || '.' || column_name || ' ' || udt_name || ' ' || is_nullable || ' '
     || coalesce(column_default, '-') AS line
-  FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> '_prisma_migrations' ORDER BY 1`
+  FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> '_prisma_migrations'
+    AND table_name NOT IN (SELECT table_name FROM information_schema.views) ORDER BY 1`
 const indexes = `SELECT indexdef AS line FROM pg_indexes WHERE schemaname = 'public'
   AND tablename <> '_prisma_migrations' ORDER BY 1`
 const constraints = `SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) AS line
@@ -44,6 +45,7 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
     'delivery_waiting',
     'dns_record_duplicate',
     'domain_verified_name',
+    'job_build',
     'job_key',
     'job_waiting',
     'label_production',

@@ -6,6 +6,7 @@ import type { Notifications } from '../../platform/notifications.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import { quotaFault } from '../../services/accounts/quotas.ts'
 import { type Build, findBuild, openVariables, setCommit } from '../../services/deployments/builds.ts'
+import { describeStart, exceededMinutes, startBuild } from '../../services/deployments/queue.ts'
 import { finishDeployment, type Outcome } from '../../services/deployments/states.ts'
 import { type BuildTools, runBuild } from './build.ts'
 import { BuildFailure } from './failure.ts'
@@ -45,10 +46,23 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
     if (state !== 'READY' && state !== 'BUILDING') await artifacts.remove(deploymentId)
   }
 
-  async function build(build: Build, signal: AbortSignal): Promise<void> {
+  /** Builds that were queued before the minutes were used up would run on for hours. */
+  async function checkMinutes({ accountId }: Build): Promise<void> {
+    const exceeded = await exceededMinutes(db, accountId)
+    if (!exceeded) return
+    throw new BuildFailure('quota_exceeded', quotaFault({ limit: 'buildMinutesPerMonth', ...exceeded }).message)
+  }
+
+  async function build(build: Build, waited: string | null, signal: AbortSignal): Promise<void> {
     const variables = await openVariables(db, vault, build)
     const log = createBuildLog(db, build.id, Object.values(variables))
     try {
+      if (waited !== null) {
+        log.step('queue')
+        log.system(waited)
+        log.step('clone')
+      }
+      await checkMinutes(build)
       if (build.commit === '') {
         build.commit = await resolveCommit(repositories, build.repo, build.ref, signal)
         await setCommit(db, build, build.commit)
@@ -74,7 +88,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   return {
     concurrency: config.build.concurrency,
     retryDelaysMs,
-    async run({ deploymentId }, { signal }) {
+    async run({ deploymentId }, { attempt, signal }) {
       const found = await findBuild(db, deploymentId)
       // Canceled, deleted, or finished by a worker that died before it could complete the job.
       if (found?.state !== 'BUILDING') return
@@ -85,8 +99,9 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       })
       try {
         // It may have been canceled before the listener was added.
-        if ((await findBuild(db, deploymentId))?.state !== 'BUILDING') return
-        await build(found, AbortSignal.any([signal, canceled.signal]))
+        if (!(await startBuild(db, found))) return
+        const waited = attempt === 1 ? describeStart(Date.now() - found.createdAt.getTime()) : null
+        await build(found, waited, AbortSignal.any([signal, canceled.signal]))
       } catch (error) {
         if (!canceled.signal.aborted) throw error
         await clear(deploymentId)

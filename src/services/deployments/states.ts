@@ -6,6 +6,7 @@ import { append, type EventType } from '../events/events.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { queueStatus } from './commit-statuses.ts'
 import { type DeploymentView, findDeployment, rowOf, viewDeployment, withProject } from './deployments.ts'
+import { shareProjectOf } from './statements.ts'
 
 type State = DeploymentView['state']
 
@@ -55,6 +56,8 @@ export async function finishDeployment(
   const step = transitions.find((transition) => transition.to === outcome.to)!
   const failure = outcome.to === 'ERROR' ? outcome : null
   return inTransaction(db, async (db) => {
+    // The project before its deployment, as its deletion locks them: in another order they could lock each other.
+    await shareProjectOf(db, { id })
     const now = new Date()
     const moved = await db.deployment.updateMany({
       where: { id, state: step.from },
