@@ -46,6 +46,9 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
     'domain_verified_name',
     'job_key',
     'job_waiting',
+    'takedown_host',
+    'takedown_names',
+    'takedown_project',
   ])
   await migrated.drop()
 })

@@ -28,6 +28,7 @@ import { dnsRecordRoutes } from './routes/dns-records.ts'
 import { domainRoutes } from './routes/domains.ts'
 import { eventRoutes } from './routes/events.ts'
 import { operatorRoutes } from './routes/operator.ts'
+import { operatorTakedownRoutes } from './routes/operator-takedowns.ts'
 import { platformRoutes } from './routes/platform.ts'
 import { projectRoutes } from './routes/projects.ts'
 import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
@@ -53,6 +54,7 @@ const apiRoutes = [
   ticketRoutes,
   webhookRoutes,
   operatorRoutes,
+  operatorTakedownRoutes,
 ]
 
 export type App = FastifyInstance & { metrics: Metrics }

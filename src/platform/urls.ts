@@ -4,6 +4,8 @@ export type Urls = {
   readonly api: string
   /** Where the edge serves a host of ours: https in production, the development port elsewhere. */
   deployment(label: string): string
+  /** The host name of that address, as the edge looks it up. */
+  host(label: string): string
   /** Where a repository host sends pushes to. */
   push(projectId: string): string
 }
@@ -15,6 +17,7 @@ export function createUrls({ baseUrl, production, edge }: UrlsOptions): Urls {
   return {
     api: baseUrl,
     deployment: (label) => `${scheme}://${label}.${edge.domain}${port}`,
+    host: (label) => `${label}.${edge.domain}`.toLowerCase(),
     push: (projectId) => `${baseUrl}/hooks/git/${projectId}`,
   }
 }

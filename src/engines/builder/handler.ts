@@ -5,7 +5,7 @@ import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import { type Build, findBuild, openVariables, setCommit } from '../../services/deployments/builds.ts'
-import { finishDeployment, type Outcome } from '../../services/deployments/states.ts'
+import { finishDeployment, type Outcome, suspended } from '../../services/deployments/states.ts'
 import { type BuildTools, runBuild } from './build.ts'
 import { BuildFailure } from './failure.ts'
 import { createBuildLog } from './log.ts'
@@ -73,7 +73,10 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       })
       try {
         // It may have been canceled before the listener was added.
-        if ((await findBuild(db, deploymentId))?.state !== 'BUILDING') return
+        const current = await findBuild(db, deploymentId)
+        if (current?.state !== 'BUILDING') return
+        // Made while its account was being suspended: the suspension did not see it.
+        if (current.suspended) return void (await finish(deploymentId, { to: 'CANCELED', failure: suspended }))
         await build(found, AbortSignal.any([signal, canceled.signal]))
       } catch (error) {
         if (!canceled.signal.aborted) throw error

@@ -65,7 +65,16 @@ export function createEdge(options: EdgeOptions): Edge {
   const respond = createResponder(bodies, metrics, log)
   const requests = createRequestLog(log)
   const lookAgain = createSecondLook(() => state.snapshot)
-  const { handle, upgrade } = createHandler({ state, sites, respond, metrics, servers, lookAgain, requests, log })
+  const { handle, upgrade, endBarred } = createHandler({
+    state,
+    sites,
+    respond,
+    metrics,
+    servers,
+    lookAgain,
+    requests,
+    log,
+  })
 
   const http1 = {
     headersTimeout: headersTimeoutMs,
@@ -102,7 +111,8 @@ export function createEdge(options: EdgeOptions): Edge {
   }
 
   async function open(): Promise<{ port: number; httpsPort: number | null }> {
-    state.snapshot = await createSnapshot({ db, notifications, edgeDomain: config.edge.domain, takeovers, log })
+    const edgeDomain = config.edge.domain
+    state.snapshot = await createSnapshot({ db, notifications, edgeDomain, takeovers, onBarred: endBarred, log })
     if (vault) {
       state.encryption = await openEncryption({ ...options, vault, http1, plain: encryptedPlain, handle, upgrade })
     }
