@@ -21,7 +21,8 @@ type Context = {
 }
 
 let serial = 0
-const unique = (prefix: string) => `${prefix}-${++serial}`
+// No name is part of another one, which a search would find too.
+const unique = (prefix: string) => `${prefix}-${String(++serial).padStart(4, '0')}`
 
 const sharedRepository = 'test/shared'
 

@@ -71,6 +71,11 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         const ended = type === 'deployment.canceled' && subject === deploymentId
         if (ended || (type === 'project.deleted' && subject === found.projectId)) canceled.abort()
       })
+      // The event may have been missed while nobody listened.
+      const offBack = notifications.on('reconnected', async () => {
+        const current = await findBuild(db, deploymentId).catch(() => undefined)
+        if (current === null || (current && current.state !== 'BUILDING')) canceled.abort()
+      })
       try {
         // It may have been canceled before the listener was added.
         const current = await findBuild(db, deploymentId)
@@ -83,6 +88,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         await clear(deploymentId)
       } finally {
         off()
+        offBack()
       }
     },
     async giveUp({ deploymentId }, error) {

@@ -199,16 +199,16 @@ export async function changeProject(
   checkBranch(input.settings?.productionBranch)
   return inTransaction(db, async (db) => {
     const before = await findProjectToChange(db, actor, key)
-    const { takedown, ...shown } = await showProject(db, urls, before)
-    precondition({ ...shown, takedown })
+    const shown = await showProject(db, urls, before)
+    precondition(shown)
     const { settings, ...fields } = input
     const after = await db.project.update({
       where: { id: before.id },
       data: { ...fields, ...settings, updatedAt: new Date() },
     })
-    const view = viewProject(urls, after)
+    const view = { ...viewProject(urls, after), takedown: shown.takedown }
     await append(db, [eventOf(actor, 'project.updated', { subject: before.id, projectId: before.id, data: view })])
-    return { ...view, takedown }
+    return view
   })
 }
 
