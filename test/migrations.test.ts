@@ -49,6 +49,9 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
     'job_key',
     'job_waiting',
     'label_production',
+    'takedown_host',
+    'takedown_names',
+    'takedown_project',
   ])
   await migrated.drop()
 })

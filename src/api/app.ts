@@ -29,6 +29,7 @@ import { domainRoutes } from './routes/domains.ts'
 import { eventRoutes } from './routes/events.ts'
 import { operatorRoutes } from './routes/operator.ts'
 import { operatorLimitRoutes } from './routes/operator-limits.ts'
+import { operatorTakedownRoutes } from './routes/operator-takedowns.ts'
 import { platformRoutes } from './routes/platform.ts'
 import { projectRoutes } from './routes/projects.ts'
 import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
@@ -55,6 +56,7 @@ const apiRoutes = [
   webhookRoutes,
   operatorRoutes,
   operatorLimitRoutes,
+  operatorTakedownRoutes,
 ]
 
 export type App = FastifyInstance & { metrics: Metrics }

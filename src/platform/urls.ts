@@ -8,6 +8,8 @@ export type Urls = {
   deployment(label: string): string
   /** Whether the platform itself uses the host of a label, so that no project may have it. */
   isOwnLabel(label: string): boolean
+  /** The host name of that address, as the edge looks it up. */
+  host(label: string): string
   /** Where a repository host sends pushes to. */
   push(projectId: string): string
 }
@@ -27,6 +29,7 @@ export function createUrls(options: UrlsOptions): Urls {
     api: baseUrl,
     deployment: (label) => `${scheme}://${label}.${edge.domain}${port}`,
     isOwnLabel: (label) => hosts.has(`${label}.${domain}`),
+    host: (label) => `${label}.${edge.domain}`.toLowerCase(),
     push: (projectId) => `${baseUrl}/hooks/git/${projectId}`,
   }
 }

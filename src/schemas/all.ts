@@ -4,10 +4,11 @@ import { FieldProblem, Problem } from './common.ts'
 import { Deployment, DeploymentError, DeploymentStates, LogLine } from './deployments.ts'
 import { DnsBatchResult, DnsRecord, DnsRecordUpdate, PlannedDnsRecord } from './dns-records.ts'
 import { Certificate, Domain, DomainVerification } from './domains.ts'
-import { AccountSummary, Event } from './events.ts'
+import { AccountSummary, Event, SuspendedAccount, Suspension } from './events.ts'
 import { NewAccount, OperatorAccount, OperatorTicket } from './operator.ts'
 import { Project, ProjectSettings, Variable } from './projects.ts'
 import { CommitStatusTarget, PushHook, PushHookWithSecret, PushResult } from './push-hooks.ts'
+import { OperatorTakedown, Takedown, TakedownNotice } from './takedowns.ts'
 import { Ticket, TicketMessage } from './tickets.ts'
 import { Token, TokenWithSecret } from './tokens.ts'
 import { Delivery, DeliveryWithAttempts, Webhook, WebhookWithSecret } from './webhooks.ts'
@@ -18,6 +19,8 @@ export const schemas = [
   TokenWithSecret,
   Event,
   AccountSummary,
+  Suspension,
+  SuspendedAccount,
   Account,
   AccountLimits,
   Regions,
@@ -50,6 +53,9 @@ export const schemas = [
   OperatorTicket,
   OperatorAccount,
   NewAccount,
+  Takedown,
+  OperatorTakedown,
+  TakedownNotice,
   Problem,
   FieldProblem,
 ]

@@ -9,7 +9,7 @@ import {
   isSettled,
   listDomains,
   requestVerification,
-  viewDomain,
+  showDomain,
 } from '../../services/domains/domains.ts'
 import { nameInPath } from '../../services/domains/names.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
@@ -89,7 +89,7 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
         read: () => findDomain(db, request.actor, name),
         settled: isSettled,
       })
-      return sendSingle(request, reply, viewDomain(config, row))
+      return sendSingle(request, reply, await showDomain(db, config, row))
     },
   )
 

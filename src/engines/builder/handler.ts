@@ -7,7 +7,7 @@ import type { Vault } from '../../platform/secrets.ts'
 import { quotaFault } from '../../services/accounts/quotas.ts'
 import { type Build, findBuild, openVariables, setCommit } from '../../services/deployments/builds.ts'
 import { describeStart, exceededMinutes, startBuild } from '../../services/deployments/queue.ts'
-import { finishDeployment, type Outcome } from '../../services/deployments/states.ts'
+import { finishDeployment, type Outcome, suspended } from '../../services/deployments/states.ts'
 import { type BuildTools, runBuild } from './build.ts'
 import { BuildFailure } from './failure.ts'
 import { createBuildLog } from './log.ts'
@@ -97,8 +97,17 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         const ended = type === 'deployment.canceled' && subject === deploymentId
         if (ended || (type === 'project.deleted' && subject === found.projectId)) canceled.abort()
       })
+      // The event may have been missed while nobody listened.
+      const offBack = notifications.on('reconnected', async () => {
+        const current = await findBuild(db, deploymentId).catch(() => undefined)
+        if (current === null || (current && current.state !== 'BUILDING')) canceled.abort()
+      })
       try {
         // It may have been canceled before the listener was added.
+        const current = await findBuild(db, deploymentId)
+        if (current?.state !== 'BUILDING') return
+        // Made while its account was being suspended: the suspension did not see it.
+        if (current.suspended) return void (await finish(deploymentId, { to: 'CANCELED', failure: suspended }))
         if (!(await startBuild(db, found))) return
         const waited = attempt === 1 ? describeStart(Date.now() - found.createdAt.getTime()) : null
         await build(found, waited, AbortSignal.any([signal, canceled.signal]))
@@ -107,6 +116,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         await clear(deploymentId)
       } finally {
         off()
+        offBack()
       }
     },
     async giveUp({ deploymentId }, error) {

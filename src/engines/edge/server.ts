@@ -66,7 +66,16 @@ export function createEdge(options: EdgeOptions): Edge {
   const respond = createResponder(bodies, metrics, log)
   const requests = createRequestLog(log)
   const lookAgain = createSecondLook(() => state.snapshot)
-  const { handle, upgrade } = createHandler({ state, sites, respond, metrics, servers, lookAgain, requests, log })
+  const { handle, upgrade, endBarred } = createHandler({
+    state,
+    sites,
+    respond,
+    metrics,
+    servers,
+    lookAgain,
+    requests,
+    log,
+  })
 
   const http1 = {
     headersTimeout: headersTimeoutMs,
@@ -105,7 +114,8 @@ export function createEdge(options: EdgeOptions): Edge {
   async function open(): Promise<{ port: number; httpsPort: number | null }> {
     const { hosts: ownHosts } = ownNames(config)
     const edgeDomain = config.edge.domain
-    state.snapshot = await createSnapshot({ db, notifications, edgeDomain, ownHosts, takeovers, log })
+    const onBarred = endBarred
+    state.snapshot = await createSnapshot({ db, notifications, edgeDomain, ownHosts, takeovers, onBarred, log })
     if (vault) {
       state.encryption = await openEncryption({
         ...options,

@@ -12,6 +12,8 @@ export type ZoneSource = {
   readonly id: string
   readonly accountId: string
   readonly verified: boolean
+  /** It is answered REFUSED, together with all names that are in it, and no other zone answers for them. */
+  readonly refused: boolean
   readonly serial: number
   readonly records: string
   /** False as soon as the zone was replaced or removed. */
@@ -67,7 +69,9 @@ export class ZoneTable {
 
   /** Every zone that is served. */
   *served(): Generator<ZoneSource> {
-    for (const source of this.#sources.values()) if (this.#find(source.origin) === source) yield source
+    for (const source of this.#sources.values()) {
+      if (!source.refused && this.#find(source.origin) === source) yield source
+    }
   }
 
   zoneOf(source: ZoneSource): Zone {
@@ -81,6 +85,11 @@ export class ZoneTable {
 
   /** The zone that answers for a name. */
   find(name: string, type: number): ZoneSource | null {
+    const source = this.#findOfType(name, type)
+    return source?.refused ? null : source
+  }
+
+  #findOfType(name: string, type: number): ZoneSource | null {
     const source = this.#find(name)
     if (!source || type !== typeNumbers.DS || source.origin !== name) return source
     // DS is answered by the parent zone, if that is ours and delegates the name.
@@ -105,7 +114,8 @@ export class ZoneTable {
 
   isCurrent(state: ServedZoneState): boolean {
     const source = this.#sources.get(wireName(state.name))
-    return source?.id === state.id && source.serial === state.serial && source.verified === state.verified
+    if (source?.id !== state.id || source.serial !== state.serial) return false
+    return source.verified === state.verified && source.refused === state.refused
   }
 
   names(): string[] {
@@ -127,11 +137,11 @@ export class ZoneTable {
   }
 
   #put(row: ServedZoneRow): void {
-    const { name, id, accountId, verified, serial, records } = row
+    const { name, id, accountId, verified, refused, serial, records } = row
     const origin = wireName(name)
     const before = this.#sources.get(origin)
     if (before) this.#retire(before)
-    this.#sources.set(origin, { name, origin, id, accountId, verified, serial, records, live: true })
+    this.#sources.set(origin, { name, origin, id, accountId, verified, refused, serial, records, live: true })
     if (before?.verified === verified && before.accountId === accountId) return
     if (!before) this.#countAbove(origin, 1)
     if (this.#hasRelatives(origin)) this.#onMoved()

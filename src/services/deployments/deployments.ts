@@ -13,6 +13,7 @@ import { append, eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
 import { deploymentLabel } from '../projects/labels.ts'
 import { inProjectsOf, withKey } from '../projects/projects.ts'
+import { endMootTakedowns } from '../takedowns/ending.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { queuePositions } from './queue.ts'
 import { createDeploymentRow, lockDeployment, readDeployment, readProjectToDeploy } from './statements.ts'
@@ -172,7 +173,12 @@ export async function createDeployment(
     ...row,
     ...eventValues(eventOf(actor, 'deployment.created', { subject: row.id, projectId: row.projectId, data: view })),
   })
-  if (made.length === 0) throw new Fault('not_found', `There is no project ${row.project}.`)
+  if (made.length === 0) {
+    // The account was suspended after its token or the signature of the push was checked.
+    const found = await db.project.count({ where: { id: row.projectId } })
+    if (found > 0) throw new Fault('account_suspended')
+    throw new Fault('not_found', `There is no project ${row.project}.`)
+  }
   return view
 }
 
@@ -204,6 +210,7 @@ export async function deleteDeployment(
     if (row.current) throw new Fault('deployment_in_production')
     if (row.state === 'BUILDING') throw new Fault('deployment_building')
     await db.deployment.delete({ where: { id: row.id } })
+    await endMootTakedowns(db, urls, { projectId: row.projectId, labels: [row.label], by: actor.tokenId })
     await enqueue(db, { kind: 'reap', key: row.id, payload: { deploymentIds: [row.id] } })
     await append(db, [eventOf(actor, 'deployment.deleted', { subject: row.id, projectId: row.projectId, data: view })])
   })

@@ -18,8 +18,8 @@ const projectToDeploy = (by: 'id' | 'name') =>
 export const readProjectToDeploy = { byId: projectToDeploy('id'), byName: projectToDeploy('name') }
 
 /**
- * The project cannot be deleted between the read and the insert; no row comes back if the project is gone already. The
- * second job is written if the project posts commit statuses.
+ * The project cannot be deleted between the read and the insert; no row comes back if the project is gone already, or
+ * its account suspended. The second job is written if the project posts commit statuses.
  */
 export const createDeploymentRow = statement('deployments.create', {
   reason: 'change with its event and job',
@@ -43,7 +43,8 @@ export const createDeploymentRow = statement('deployments.create', {
       INSERT INTO deployment (id, account_id, project_id, state, ref, commit, production, label, region, source, created_at)
       SELECT ${p.id}, ${p.accountId}, p.id, ${p.state}, ${p.ref}, ${p.commit}, ${p.production}, ${p.label}, ${p.region},
         ${p.source}, ${p.createdAt}
-      FROM project p WHERE p.id = ${p.projectId} FOR KEY SHARE
+      FROM project p JOIN account a ON a.id = p.account_id
+      WHERE p.id = ${p.projectId} AND a.suspended_at IS NULL FOR KEY SHARE OF p
       RETURNING id, account_id, project_id, production),
     logged AS (${insertEvent(p, 'made')}),
     queued AS (${queueBuilds('made')}),
@@ -160,12 +161,17 @@ export const edgeHost = {
   server: boolean(),
   /** Browsers are to stay with HTTPS at the project's domains. */
   hsts: boolean(),
+  /** A project that is taken down, or whose account is suspended. */
+  barred: boolean(),
 }
 
 const edgeProject = `'project'::text AS kind, p.label AS name, p.id AS "projectId",
-  p.current_deployment_id AS "deploymentId", p.framework = 'node' AS server, p.hsts`
-const edgeDomain = `'domain', d.name, d.project_id, NULL, false, false`
-const edgeDeployment = `'deployment', d.label, d.project_id, d.id, false, false`
+  p.current_deployment_id AS "deploymentId", p.framework = 'node' AS server, p.hsts,
+  a.suspended_at IS NOT NULL OR t.id IS NOT NULL AS barred`
+const edgeProjects = `project p JOIN account a ON a.id = p.account_id
+  LEFT JOIN takedown t ON t.project_id = p.id AND t.host IS NULL AND t.ended_at IS NULL`
+const edgeDomain = `'domain', d.name, d.project_id, NULL, false, false, false`
+const edgeDeployment = `'deployment', d.label, d.project_id, d.id, false, false, false`
 
 /** One statement, so that projects, domains and deployments are of the same moment. */
 export const edgeHosts = statement('deployments.edgeHosts', {
@@ -173,7 +179,7 @@ export const edgeHosts = statement('deployments.edgeHosts', {
   in: {},
   out: edgeHost,
   sql: () => `
-    SELECT ${edgeProject} FROM project p
+    SELECT ${edgeProject} FROM ${edgeProjects}
     UNION ALL SELECT ${edgeDomain} FROM domain d WHERE d.verified
     UNION ALL SELECT ${edgeDeployment} FROM deployment d WHERE d.state = 'READY'`,
 })
@@ -187,8 +193,10 @@ export const touchedEdgeHosts = statement('deployments.touchedEdgeHosts', {
     touched AS (
       SELECT key AS id FROM subject
       UNION SELECT d.project_id FROM deployment d JOIN subject s ON s.key = d.id
-      UNION SELECT d.project_id FROM domain d JOIN subject s ON s.key = d.name)
-    SELECT ${edgeProject} FROM project p JOIN touched t ON t.id = p.id
+      UNION SELECT d.project_id FROM domain d JOIN subject s ON s.key = d.name
+      UNION SELECT p.id FROM project p JOIN subject s ON s.key = p.account_id
+      UNION SELECT t.project_id FROM takedown t JOIN subject s ON s.key = t.id)
+    SELECT ${edgeProject} FROM ${edgeProjects} JOIN touched ON touched.id = p.id
     UNION ALL SELECT ${edgeDomain} FROM domain d JOIN touched t ON t.id = d.project_id WHERE d.verified
     UNION ALL SELECT ${edgeDeployment} FROM deployment d JOIN subject s ON s.key = d.id WHERE d.state = 'READY'`,
 })

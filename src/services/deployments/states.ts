@@ -28,7 +28,7 @@ export const transitions: { from: State; to: State; when: string; event: EventTy
   {
     from: 'BUILDING',
     to: 'CANCELED',
-    when: 'a caller canceled it or a newer push superseded it',
+    when: 'a caller canceled it, a newer push superseded it or the account was suspended',
     event: 'deployment.canceled',
   },
 ]
@@ -37,11 +37,20 @@ export const terminalStates: State[] = ['READY', 'ERROR', 'CANCELED']
 
 export const isFinished = (state: string): boolean => terminalStates.some((terminal) => terminal === state)
 
+/** Why a deployment was not built, as its `error` says. */
+export type Failure = { code: string; message: string }
+
 /** `storedBytes`: what it serves. READY is refused if that exceeds the account's quota. */
 export type Outcome =
   | { to: 'READY'; storedBytes?: number }
-  | { to: 'CANCELED' }
-  | { to: 'ERROR'; code: string; message: string }
+  | { to: 'CANCELED'; failure?: Failure }
+  | ({ to: 'ERROR' } & Failure)
+
+/** How builds end whose account is suspended. */
+export const suspended: Failure = {
+  code: 'account_suspended',
+  message: 'The account was suspended before the build had finished. Deploy again when the suspension is over.',
+}
 
 /**
  * Moves a deployment to its outcome if it is still in the state that the table asks for; null if it was not.
@@ -54,7 +63,7 @@ export async function finishDeployment(
   { by, ...outcome }: Outcome & { by: string },
 ): Promise<DeploymentView | null> {
   const step = transitions.find((transition) => transition.to === outcome.to)!
-  const failure = outcome.to === 'ERROR' ? outcome : null
+  const failure = outcome.to === 'ERROR' ? outcome : outcome.to === 'CANCELED' ? outcome.failure : null
   return inTransaction(db, async (db) => {
     // The project before its deployment, as its deletion locks them: in another order they could lock each other.
     await shareProjectOf(db, { id })
@@ -80,6 +89,31 @@ export async function finishDeployment(
     await append(db, [{ accountId, projectId, type: step.event, actor: by, subject: id, data: view }])
     return view
   })
+}
+
+/**
+ * Ends all builds of an account, waiting or under way, in one go; `db` is the handle of the suspension's transaction.
+ * A build that another transaction begins meanwhile is ended by its worker.
+ */
+export async function cancelBuildsOf(db: Db, urls: Urls, accountId: string, by: string): Promise<void> {
+  const { from, to, event } = transitions.find((transition) => transition.to === 'CANCELED')!
+  const ended = await db.deployment.updateManyAndReturn({
+    where: { accountId, state: from },
+    data: { state: to, finishedAt: new Date(), errorCode: suspended.code, errorMessage: suspended.message },
+    include: withProject,
+  })
+  for (const row of ended) await queueStatus(db, row)
+  await append(
+    db,
+    ended.map((row) => ({
+      accountId,
+      projectId: row.projectId,
+      type: event,
+      actor: by,
+      subject: row.id,
+      data: viewDeployment(urls, rowOf(row)),
+    })),
+  )
 }
 
 /** Whether the deployment serves production now: a newer one that did before stays. */

@@ -121,9 +121,10 @@ export const insertRecordRows = statement('dns.insert-records', {
 export const readZoneStates = statement('dns.zone-states', {
   reason: 'snapshot for an engine',
   in: { after: text(), except: textArray(), limit: int4() },
-  out: { name: text(), id: text(), serial: int4(), verified: boolean() },
+  out: { name: text(), id: text(), serial: int4(), verified: boolean(), refused: boolean() },
   sql: (p) => `
-    SELECT DISTINCT ON (d.name) d.name, d.id, d.serial, d.verified FROM domain d
+    SELECT DISTINCT ON (d.name) d.name, d.id, d.serial, d.verified, a.refuses_dns AS refused
+    FROM domain d JOIN account a ON a.id = d.account_id
     WHERE d.name > ${p.after} AND d.name NOT LIKE '*%' AND d.name <> ALL(${p.except})
     ORDER BY d.name, ${claimOrder} LIMIT ${p.limit}`,
 })
@@ -147,13 +148,23 @@ const challengesOf = (zone: string) => `(
 export const readZones = statement('dns.zones', {
   reason: 'snapshot for an engine',
   in: { names: textArray() },
-  out: { name: text(), id: text(), serial: int4(), verified: boolean(), accountId: text(), records: text() },
+  out: {
+    name: text(),
+    id: text(),
+    serial: int4(),
+    verified: boolean(),
+    refused: boolean(),
+    accountId: text(),
+    records: text(),
+  },
   sql: (p) => `
     SELECT z.*, concat_ws(E'\\n', (
       SELECT string_agg(concat_ws(' ', r.type, r.ttl, r.name, r.value), E'\\n' ORDER BY r.name, r.id)
       FROM dns_record r WHERE r.domain_id = z.id), ${challengesOf('z.name')}) AS records
     FROM (
-      SELECT DISTINCT ON (d.name) d.name, d.id, d.serial, d.verified, d.account_id AS "accountId" FROM domain d
+      SELECT DISTINCT ON (d.name) d.name, d.id, d.serial, d.verified, a.refuses_dns AS refused,
+        d.account_id AS "accountId"
+      FROM domain d JOIN account a ON a.id = d.account_id
       WHERE d.name = ANY(${p.names}) AND d.name NOT LIKE '*%' ORDER BY d.name, ${claimOrder}) z`,
 })
 

@@ -21,10 +21,10 @@ function isBrokenPunycode(label: string): boolean {
   return !/[^\p{ASCII}]/u.test(unicode) || domainToASCII(unicode) !== `${label}.a`
 }
 
-type Reading = { name: string } | { code: string; detail: string }
+export type Reading = { name: string } | { code: string; detail: string }
 
 /** Lower case, Punycode, no last dot; a wildcard keeps its star. Says nothing about who may have the name. */
-function readName(input: string): Reading {
+export function readName(input: string): Reading {
   const text = input.trim().replace(/\.$/, '')
   // Also the spellings that a browser takes for an address, such as 0x7f.1.
   if (isIP(text.replace(/^\[|\]$/g, '')) !== 0 || isIP(domainToASCII(text)) !== 0) {

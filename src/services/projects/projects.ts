@@ -10,6 +10,8 @@ import { isRefName } from '../../platform/repositories.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { ChangeProject, CreateProject, ProjectQuery, Project as ProjectSchema } from '../../schemas/projects.ts'
 import { append, eventOf } from '../events/events.ts'
+import { endMootTakedowns } from '../takedowns/ending.ts'
+import { findNotice } from '../takedowns/standing.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { isReserved, productionLabels } from './labels.ts'
 import { claimLabel, listProjectRows, lockProject } from './statements.ts'
@@ -58,6 +60,11 @@ export function viewProject(
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
   }
+}
+
+/** The project as it is read by itself, with the takedown of its production host, if one stands. */
+export async function showProject(db: Db, urls: Urls, row: Project): Promise<ProjectView> {
+  return { ...viewProject(urls, row), takedown: await findNotice(db, row.id, urls.host(row.label)) }
 }
 
 /** The project of the actor by name or id. */
@@ -191,13 +198,14 @@ export async function changeProject(
   checkBranch(input.settings?.productionBranch)
   return inTransaction(db, async (db) => {
     const before = await findProjectToChange(db, actor, key)
-    precondition(viewProject(urls, before))
+    const shown = await showProject(db, urls, before)
+    precondition(shown)
     const { settings, ...fields } = input
     const after = await db.project.update({
       where: { id: before.id },
       data: { ...fields, ...settings, updatedAt: new Date() },
     })
-    const view = viewProject(urls, after)
+    const view = { ...viewProject(urls, after), takedown: shown.takedown }
     await append(db, [eventOf(actor, 'project.updated', { subject: before.id, projectId: before.id, data: view })])
     return view
   })
@@ -213,13 +221,18 @@ export async function deleteProject(
   await inTransaction(db, async (db) => {
     const row = await findProjectToChange(db, actor, key)
     const view = viewProject(urls, row)
-    precondition(view)
+    precondition(await showProject(db, urls, row))
     const domains = await db.domain.findMany({ where: { projectId: row.id }, select: { name: true }, take: 3 })
     if (domains.length > 0) {
       const names = domains.map((domain) => domain.name).join(', ')
       throw new Fault('project_has_domains', `Domains are attached to ${row.name}: ${names}. Delete them first.`)
     }
-    const deployments = await db.deployment.findMany({ where: { projectId: row.id }, select: { id: true } })
+    const deployments = await db.deployment.findMany({
+      where: { projectId: row.id },
+      select: { id: true, label: true },
+    })
+    const labels = deployments.map(({ label }) => label)
+    await endMootTakedowns(db, urls, { projectId: row.id, labels, by: actor.tokenId })
     await db.project.delete({ where: { id: row.id } })
     await enqueue(db, {
       kind: 'reap',

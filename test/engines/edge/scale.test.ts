@@ -50,6 +50,7 @@ test('10,000 deployments and 10,000 domains are loaded by a few queries, held in
     ownHosts: new Set(),
     log,
     takeovers,
+    onBarred() {},
   })
   const loadMs = processorMs(loading)
   expect(queries.mock.calls.length).toBeLessThan(10)

@@ -148,8 +148,8 @@ export async function serveZones(options: ServedOptions = {}): Promise<Served> {
     responder,
     put(name, text, { account = 'acc_1', verified = true, id = `dom_${name}`, serial: given } = {}) {
       const records = parseLines(text).map(({ type, ttl, name, value }) => `${type} ${ttl} ${name} ${value}`)
-      const row = { name, id, serial: given ?? ++serial, verified, accountId: account, records: records.join('\n') }
-      table.apply([name], [row])
+      const state = { name, id, serial: given ?? ++serial, verified, refused: false }
+      table.apply([name], [{ ...state, accountId: account, records: records.join('\n') }])
     },
     remove: (name) => void table.apply([name], []),
     async metric(name, labels = {}) {
