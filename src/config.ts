@@ -45,7 +45,13 @@ const Environment = Type.Object({
   SECRETS_KEY: Text(),
   SECRETS_KEY_OLD: List(),
   RATE_LIMIT_PER_MINUTE: Type.Integer({ minimum: 1, default: 600 }),
+  RATE_LIMIT_PER_ACCOUNT_PER_MINUTE: Type.Optional(Type.Integer({ minimum: 1 })),
   MAX_IN_FLIGHT: Type.Integer({ minimum: 1, default: 1000 }),
+  MAX_IN_FLIGHT_PER_ACCOUNT: Type.Optional(Type.Integer({ minimum: 1 })),
+  MAX_WAITS: Type.Integer({ minimum: 1, default: 10_000 }),
+  MAX_STREAMS: Type.Integer({ minimum: 1, default: 10_000 }),
+  QUOTA_WAITS: Type.Integer({ minimum: 0, default: 50 }),
+  QUOTA_STREAMS: Type.Integer({ minimum: 0, default: 20 }),
   WEBHOOK_ALLOW_PRIVATE: Type.Boolean({ default: false }),
   PATH: Text('/usr/local/bin:/usr/bin:/bin'),
   METRICS_PORT: Port(9090),
@@ -192,7 +198,16 @@ export function loadConfig(source: Record<string, string | undefined>) {
     secretsKey: env.SECRETS_KEY ? secretKey('SECRETS_KEY', env.SECRETS_KEY) : null,
     oldSecretsKeys: list(env.SECRETS_KEY_OLD).map((text) => secretKey('SECRETS_KEY_OLD', text)),
     rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,
+    /** Of all tokens of an account together. */
+    rateLimitPerAccountPerMinute: env.RATE_LIMIT_PER_ACCOUNT_PER_MINUTE ?? 3 * env.RATE_LIMIT_PER_MINUTE,
     maxInFlight: env.MAX_IN_FLIGHT,
+    /** Requests that one account may have open at once, from its token to the last byte of the answer. */
+    maxInFlightPerAccount: env.MAX_IN_FLIGHT_PER_ACCOUNT ?? Math.ceil(env.MAX_IN_FLIGHT / 10),
+    /** Waits and streams of all accounts that one server holds at once. */
+    maxWaits: env.MAX_WAITS,
+    maxStreams: env.MAX_STREAMS,
+    /** What an account may have unless the operator gave it another limit. */
+    quotas: { waits: env.QUOTA_WAITS, streams: env.QUOTA_STREAMS },
     webhookAllowPrivate: env.WEBHOOK_ALLOW_PRIVATE,
     metricsPort: env.METRICS_PORT,
     /** Where git and the build tools are found. */

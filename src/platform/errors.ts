@@ -63,6 +63,11 @@ export const faults = {
     cause: 'The operation concerns the whole account, but the token is narrowed to certain projects.',
     cure: 'Use a token without `projects`.',
   },
+  quota_exceeded: {
+    title: 'The account is at a limit',
+    cause: 'The account has as much of something as it may have; `limit` names it, `used` and `max` say how much.',
+    cure: 'Give up what is not needed any more, or ask the operator of this platform for a higher limit.',
+  },
   account_suspended: {
     title: 'The account is suspended',
     cause: 'The operator of this platform suspended the account.',
@@ -191,9 +196,9 @@ export const faults = {
   rate_limited: {
     title: 'Too many requests',
     cause:
-      'The token used up its requests of the current minute, the address sent too many bad tokens, or a project got ' +
-      'too many pushes.',
-    cure: 'Wait for the seconds in `Retry-After`; the `RateLimit` header of every response tells what is left.',
+      'The token or the account used up its requests of the current minute, the account has too many requests open at ' +
+      'once, the address sent too many requests without a valid token, or a project got too many pushes.',
+    cure: 'Wait for the seconds in `Retry-After`; the `RateLimit` header tells what is left to the token and the account.',
   },
   internal_error: {
     title: 'Something broke on our side',
@@ -223,6 +228,10 @@ export type FaultMembers = {
   requiredScope?: string
   retryAfterSeconds?: number
   allow?: string[]
+  /** With quota_exceeded: the limit's name, how much the account has, and how much it may have. */
+  limit?: string
+  used?: number
+  max?: number
   record?: { id: string; type: string; name: string; value: string }
 }
 

@@ -16,6 +16,7 @@ export const statuses: Record<FaultCode, number> = {
   invalid_signature: 401,
   insufficient_scope: 403,
   token_limited_to_projects: 403,
+  quota_exceeded: 403,
   account_suspended: 403,
   https_required: 403,
   not_found: 404,
@@ -65,7 +66,7 @@ export function toFault(error: unknown): Fault {
 }
 
 export function problemOf(fault: Fault, baseUrl: string, requestId: string) {
-  const { errors, requiredScope, record } = fault.members
+  const { errors, requiredScope, record, limit, used, max } = fault.members
   return {
     type: `${baseUrl}/errors/${fault.code}`,
     title: faults[fault.code].title,
@@ -76,6 +77,7 @@ export function problemOf(fault: Fault, baseUrl: string, requestId: string) {
     ...(errors && { errors }),
     ...(requiredScope && { requiredScope }),
     ...(record && { record }),
+    ...(limit && { limit, used, max }),
   }
 }
 

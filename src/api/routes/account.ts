@@ -24,10 +24,16 @@ export const accountRoutes: RoutePlugin = async (app, { deps }) => {
     },
     async (request, reply) => {
       const account = await readAccount(db, request.actor)
-      const { rateLimitPerMinute: requestsPerMinute } = config
-      const limits = { requestsPerMinute, bodyBytes: bodyLimitBytes, zoneImportBytes: zoneImportLimitBytes }
-      const { usage, ...identity } = account
-      return sendSingle(request, reply, { ...identity, limits, usage })
+      const limits = {
+        requestsPerMinute: config.rateLimitPerMinute,
+        accountRequestsPerMinute: config.rateLimitPerAccountPerMinute,
+        requestsAtOnce: config.maxInFlightPerAccount,
+        bodyBytes: bodyLimitBytes,
+        zoneImportBytes: zoneImportLimitBytes,
+        ...config.quotas,
+      }
+      const usage = { ...account.usage, ...app.shares.usage(account.id) }
+      return sendSingle(request, reply, { ...account, limits, usage })
     },
   )
 

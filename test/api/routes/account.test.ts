@@ -35,7 +35,25 @@ test('an account shows its limits, and counts what it holds and nothing of other
     id: mine.accountId,
     name: expect.any(String),
     createdAt: expect.any(String),
-    limits: { requestsPerMinute: expect.any(Number), bodyBytes: 65_536, zoneImportBytes: 1_048_576 },
-    usage: { projects: 1, deployments: 0, domains: 1, records: 1, openTickets: 1, tokens: 2, webhooks: 1 },
+    limits: {
+      requestsPerMinute: 1_000_000,
+      accountRequestsPerMinute: 3_000_000,
+      requestsAtOnce: 1000,
+      bodyBytes: 65_536,
+      zoneImportBytes: 1_048_576,
+      waits: 1000,
+      streams: 1000,
+    },
+    usage: {
+      projects: 1,
+      deployments: 0,
+      domains: 1,
+      records: 1,
+      openTickets: 1,
+      tokens: 2,
+      webhooks: 1,
+      waits: 0,
+      streams: 0,
+    },
   })
 })
