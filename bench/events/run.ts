@@ -62,6 +62,7 @@ export async function run(args: string[]): Promise<void> {
       PORT: String(port),
       METRICS_PORT: '0',
       RATE_LIMIT_PER_MINUTE: '100000000',
+      QUOTA_STREAMS: '100000',
       WEBHOOK_ALLOW_PRIVATE: 'true',
       SECRETS_KEY: secretsKey.toString('base64'),
     })

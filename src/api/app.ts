@@ -12,7 +12,7 @@ import { createMetrics, type Metrics, observeRequests } from './http/observe.ts'
 import { useOpenApi } from './http/openapi.ts'
 import { sendFault, toFault } from './http/problem.ts'
 import { createRateLimit } from './http/rate-limit.ts'
-import { createShares, decorateShares } from './http/shares.ts'
+import { createShares, decorateShares, giveBack } from './http/shares.ts'
 import { createStreams } from './http/sse.ts'
 import { createTokenWatch } from './http/token-watch.ts'
 import { negotiateVersion, requireHttps, shedLoad } from './http/transport.ts'
@@ -175,10 +175,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
         }
         guard(request, reply, done)
       })
-      api.addHook('onResponse', (request, _reply, done) => {
-        shares.leave(request)
-        done()
-      })
+      giveBack(api, shares)
       api.addHook('preValidation', async (request) => {
         refuseUnexpectedBody(request.routeOptions.schema, request.body)
         // Only an escape can bring NUL into an address, and PostgreSQL cannot store it.

@@ -5,6 +5,7 @@ import { Fault } from '../../platform/errors.ts'
 import { clientOf } from './address.ts'
 import type { Allowance } from './allowance.ts'
 import { tooMany } from './rate-limit.ts'
+import { closedByClient } from './transport.ts'
 
 type Kind = 'requests' | 'waits' | 'streams'
 
@@ -23,7 +24,7 @@ declare module 'fastify' {
 }
 
 export type Shares = {
-  /** Counts a request for its owner until its answer is sent or its connection closes; throws above the limit. */
+  /** Counts a request for its owner until its answer is sent, or its connection closed and its work done. */
   enter(request: FastifyRequest, owner: string): void
   /** The request counts as a wait or a stream from now on; `whenGone` is called if its connection closes. */
   move(request: FastifyRequest, kind: 'waits' | 'streams', whenGone: () => void): Promise<void>
@@ -49,6 +50,18 @@ export function decorateShares(app: FastifyInstance): void {
   app.decorateRequest('whenGone', null)
 }
 
+/** Gives the share of each request of a scope back. */
+export function giveBack(app: FastifyInstance, shares: Shares): void {
+  app.addHook('onSend', (request, _reply, _payload, done) => {
+    if (request.raw.socket.destroyed) shares.leave(request)
+    done()
+  })
+  app.addHook('onResponse', (request, _reply, done) => {
+    shares.leave(request)
+    done()
+  })
+}
+
 export function createShares(limits: ShareLimits, allowance: Allowance): Shares {
   const shares = new Map<string, Share>()
   const open: Record<Kind, number> = { requests: 0, waits: 0, streams: 0 }
@@ -62,7 +75,8 @@ export function createShares(limits: ShareLimits, allowance: Allowance): Shares 
     socket.once('close', () => {
       for (const request of requests) {
         const { whenGone } = request
-        leave(request)
+        // Work goes on for nobody until it ends, and counts until then: leaving early brings no second share.
+        if (request.place === null) leave(request)
         whenGone?.()
       }
     })
@@ -103,7 +117,7 @@ export function createShares(limits: ShareLimits, allowance: Allowance): Shares 
     async move(request, kind, whenGone) {
       const max = await allowance(request.actor, kind)
       const { share } = request
-      if (share === null) throw closedByClient()
+      if (share === null || request.raw.socket.destroyed) throw closedByClient()
       const used = share[kind]
       if (used >= max) throw overQuota(kind, used, max)
       if (open[kind] >= limits[kind]) throw new Fault('overloaded', undefined, { retryAfterSeconds: 10 })
@@ -125,12 +139,7 @@ export function createShares(limits: ShareLimits, allowance: Allowance): Shares 
 export function boundOpenPerAddress(app: FastifyInstance, perAddress: number, all: number): void {
   const shares = createShares({ requestsPerOwner: perAddress, requests: all, waits: 0, streams: 0 }, () => 0)
   app.addHook('onRequest', async (request) => shares.enter(request, clientOf(request.ip)))
-  app.addHook('onResponse', async (request) => shares.leave(request))
-}
-
-// Nobody reads it; it ends the request.
-function closedByClient(): Fault {
-  return new Fault('invalid_request', 'The connection was closed before the answer.')
+  giveBack(app, shares)
 }
 
 const advice = {

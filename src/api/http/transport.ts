@@ -61,6 +61,7 @@ export function shedLoad(app: FastifyInstance, maxInFlight: number): void {
   app.addHook('onRequest', (_request, _reply, done) => (isFull() ? done(overloaded()) : done()))
   app.addHook('preValidation', (request, _reply, done) => {
     if (isFull()) return done(overloaded())
+    if (request.raw.socket.destroyed) return done(closedByClient())
     places.taken++
     request.place = places
     done()
@@ -70,6 +71,11 @@ export function shedLoad(app: FastifyInstance, maxInFlight: number): void {
     leavePlace(request)
     done()
   })
+}
+
+/** Ends a request whose client is gone; nobody reads it. */
+export function closedByClient(): Fault {
+  return new Fault('invalid_request', 'The connection was closed before the answer.')
 }
 
 /** The request no longer counts as under way, though it may stay open: a wait or a stream costs only memory. */

@@ -39,10 +39,11 @@ export function createWaits(shares: Shares, notifications: Notifications): Waits
     const { subject, waitSeconds = 0, read, settled } = wait
     const deadline = Date.now() + waitSeconds * 1000
     let waiting = false
-    let ended = false
+    let gone = false
     let wake = () => {}
-    const end = () => {
-      ended = true
+    const end = () => wake()
+    const leave = () => {
+      gone = true
       wake()
     }
     let value: T
@@ -52,10 +53,10 @@ export function createWaits(shares: Shares, notifications: Notifications): Waits
         // Listening starts before reading, so that a change between the two is not missed.
         const next = left > 0 && !closing ? notifications.nextEvent(request.actor.accountId, subject, left) : null
         try {
-          value = waiting ? await inTurn(() => (request.share ? read() : value)) : await read()
-          if (!next || ended || settled(value)) return value
+          value = waiting ? await inTurn(() => (gone ? value : read())) : await read()
+          if (!next || gone || closing || settled(value)) return value
           if (!waiting) {
-            await shares.move(request, 'waits', end)
+            await shares.move(request, 'waits', leave)
             leavePlace(request)
             waiting = true
             ends.add(end)
@@ -63,8 +64,9 @@ export function createWaits(shares: Shares, notifications: Notifications): Waits
           wake = next.cancel
           if (closing) return value
           await next.done
-          // Without notifications there is nothing to wait for; for nobody there is nothing to read.
-          if (ended || !notifications.connected) return request.share ? await inTurn(read) : value
+          if (gone) return value
+          // Without notifications there is nothing to wait for.
+          if (closing || !notifications.connected) return await inTurn(read)
         } finally {
           next?.cancel()
         }

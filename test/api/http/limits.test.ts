@@ -1,8 +1,9 @@
 import { connect } from 'node:net'
-import pg from 'pg'
 import { describe, expect, test, vi } from 'vitest'
 import { createRateLimit } from '../../../src/api/http/rate-limit.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { startApi } from '../../helpers/api.ts'
+import { blockProjects } from '../../helpers/block.ts'
+import { closed } from '../../helpers/closed.ts'
 import { until } from '../../helpers/until.ts'
 
 describe('rate limits', () => {
@@ -96,17 +97,6 @@ describe('HTTPS only', () => {
   })
 })
 
-/** Holds up every request that reads projects, until it is called. */
-async function blockProjects(api: TestApi): Promise<() => Promise<void>> {
-  const client = new pg.Client(api.databaseUrl)
-  await client.connect()
-  await client.query('BEGIN; LOCK TABLE project IN ACCESS EXCLUSIVE MODE')
-  return async () => {
-    await client.query('ROLLBACK')
-    await client.end()
-  }
-}
-
 describe('overload', () => {
   test('more requests at once than allowed are shed with 503 and Retry-After, and the rest are answered', async () => {
     const api = await startApi({ MAX_IN_FLIGHT: '2' })
@@ -139,12 +129,15 @@ describe('overload', () => {
       const socket = connect(port, '127.0.0.1')
       socket.write(`${head}\r\nHost: x\r\nAuthorization: Bearer ${api.token}\r\n\r\n${payload}`)
       await until(async () => (await api.call('GET', '/regions')).status === 503)
+      const gone = closed(socket)
       socket.destroy()
-      await until(() => api.app.shares.open.requests === 0)
+      await gone
       // The work goes on, and counts.
       expect((await api.call('GET', '/regions')).status).toBe(503)
+      expect(api.app.shares.open.requests).toBe(1)
       await release()
       await until(async () => (await api.call('GET', '/regions')).status === 200)
+      expect(api.app.shares.open.requests).toBe(0)
     }
     await api.stop()
   })

@@ -1,8 +1,12 @@
 // Waits and streams: no place among the requests under way, bounds per account and per server, all given back.
 import fc from 'fast-check'
+import Fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { statuses, toFault } from '../../../src/api/http/problem.ts'
+import { boundOpenPerAddress, decorateShares } from '../../../src/api/http/shares.ts'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
+import { blockProjects } from '../../helpers/block.ts'
 import { type Connection, openConnection, requestOf } from '../../helpers/connection.ts'
 import { until } from '../../helpers/until.ts'
 
@@ -141,10 +145,35 @@ describe('streams', () => {
   })
 })
 
+test('a scope without tokens bounds what is open for each address, and for all of them', async () => {
+  const app = Fastify()
+  app.decorateRequest('place', null)
+  decorateShares(app)
+  app.setErrorHandler((error, _request, reply) => reply.code(statuses[toFault(error).code]).send())
+  boundOpenPerAddress(app, 2, 3)
+  const held: (() => void)[] = []
+  app.get('/', () => new Promise<string>((resolve) => held.push(() => resolve(''))))
+  const ask = (remoteAddress: string) => app.inject({ url: '/', remoteAddress })
+  const open = [ask('192.0.2.1'), ask('192.0.2.1'), ask('2001:db8::1')]
+  await until(() => held.length === 3)
+  expect((await ask('192.0.2.2')).statusCode).toBe(503)
+  held[2]!()
+  await open[2]
+  expect((await ask('::ffff:192.0.2.1')).statusCode).toBe(429)
+  open.push(ask('2001:db8::2'))
+  await until(() => held.length === 4)
+  for (const end of held) end()
+  expect((await Promise.all(open)).map(({ statusCode }) => statusCode)).toEqual([200, 200, 200, 200])
+  open.push(ask('192.0.2.1'))
+  await until(() => held.length === 5)
+  held[4]!()
+  await app.close()
+})
+
 describe('places are given back', () => {
   let api: TestApi
   beforeAll(async () => {
-    api = await startApi({ QUOTA_WAITS: '6', QUOTA_STREAMS: '6', MAX_IN_FLIGHT_PER_ACCOUNT: '40' })
+    api = await startApi({ QUOTA_WAITS: '6', QUOTA_STREAMS: '6', MAX_IN_FLIGHT: '40' })
   })
   afterAll(() => api.stop())
 
@@ -221,5 +250,11 @@ describe('places are given back', () => {
     expect(api.app.shares.open).toEqual({ requests: 0, waits: 6, streams: 6 })
     await settle(api, id)
     for (const wait of waits) expect(await wait.answers(1)).toEqual([200])
+    // So are all places among the requests under way.
+    const release = await blockProjects(api)
+    const blocked = Array.from({ length: 40 }, () => api.call('GET', '/projects', { token: owner.token }))
+    await until(async () => (await api.call('GET', '/regions')).status === 503)
+    await release()
+    expect((await Promise.all(blocked)).map(({ status }) => status)).toEqual(blocked.map(() => 200))
   }, 120_000)
 })
