@@ -1,7 +1,7 @@
 // Waits and streams: no place among the requests under way, bounds per account and per server, all given back.
 import fc from 'fast-check'
 import Fastify from 'fastify'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { statuses, toFault } from '../../../src/api/http/problem.ts'
 import { boundOpenPerAddress, decorateShares } from '../../../src/api/http/shares.ts'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
@@ -104,6 +104,19 @@ describe('waits', () => {
     stream.socket.destroy()
     await until(() => api.app.shares.open.streams === 0)
     expect((await openStream(api, owners[1]!.token)).statuses()).toEqual([200])
+    await api.stop()
+  })
+
+  test('end when their client is gone, long before their time', async () => {
+    const api = await startApi()
+    const id = await newBuild(api, { accountId: api.accountId, token: api.token })
+    const listens = vi.spyOn(api.deps.notifications, 'nextEvent')
+    const connection = await openConnection(api)
+    connection.send(requestOf(api.token, 'GET', `/deployments/${id}?wait=60`))
+    await until(() => api.app.shares.open.waits === 1)
+    connection.socket.destroy()
+    await (listens.mock.results[0]!.value as { done: Promise<void> }).done
+    expect(api.app.shares.open).toEqual(nothing)
     await api.stop()
   })
 
