@@ -54,7 +54,11 @@ const Environment = Type.Object({
   SECRETS_KEY: Text(),
   SECRETS_KEY_OLD: List(),
   RATE_LIMIT_PER_MINUTE: Type.Integer({ minimum: 1, default: 600 }),
+  RATE_LIMIT_PER_ACCOUNT_PER_MINUTE: Type.Optional(Type.Integer({ minimum: 1 })),
   MAX_IN_FLIGHT: Type.Integer({ minimum: 1, default: 1000 }),
+  MAX_IN_FLIGHT_PER_ACCOUNT: Type.Optional(Type.Integer({ minimum: 1 })),
+  MAX_WAITS: Type.Integer({ minimum: 1, default: 10_000 }),
+  MAX_STREAMS: Type.Integer({ minimum: 1, default: 10_000 }),
   WEBHOOK_ALLOW_PRIVATE: Type.Boolean({ default: false }),
   PATH: Text('/usr/local/bin:/usr/bin:/bin'),
   METRICS_PORT: Port(9090),
@@ -204,7 +208,14 @@ export function loadConfig(source: Record<string, string | undefined>) {
     rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,
     /** What an account may have where the operator has set nothing else for it. */
     quotas: Object.fromEntries(quotaNames.map((name) => [name, quotaOf(name)])) as Limits,
+    /** Of all tokens of an account together. */
+    rateLimitPerAccountPerMinute: env.RATE_LIMIT_PER_ACCOUNT_PER_MINUTE ?? 3 * env.RATE_LIMIT_PER_MINUTE,
     maxInFlight: env.MAX_IN_FLIGHT,
+    /** Requests that one account may have open at once, from its token to the last byte of the answer. */
+    maxInFlightPerAccount: env.MAX_IN_FLIGHT_PER_ACCOUNT ?? Math.ceil(env.MAX_IN_FLIGHT / 10),
+    /** Waits and streams of all accounts that one server holds at once. */
+    maxWaits: env.MAX_WAITS,
+    maxStreams: env.MAX_STREAMS,
     webhookAllowPrivate: env.WEBHOOK_ALLOW_PRIVATE,
     metricsPort: env.METRICS_PORT,
     /** Where git and the build tools are found. */

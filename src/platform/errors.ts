@@ -201,9 +201,9 @@ export const faults = {
   rate_limited: {
     title: 'Too many requests',
     cause:
-      'The token used up its requests of the current minute, the address sent too many bad tokens, or a project got ' +
-      'too many pushes.',
-    cure: 'Wait for the seconds in `Retry-After`; the `RateLimit` header of every response tells what is left.',
+      'The token or the account used up its requests of the current minute, the account has too many requests open at ' +
+      'once, the address sent too many requests without a valid token, or a project got too many pushes.',
+    cure: 'Wait for the seconds in `Retry-After`; the `RateLimit` header tells what is left to the token and the account.',
   },
   internal_error: {
     title: 'Something broke on our side',
@@ -233,6 +233,7 @@ export type FaultMembers = {
   requiredScope?: string
   retryAfterSeconds?: number
   allow?: string[]
+  /** With quota_exceeded: the limit's name, how much the account has, and how much it may have. */
   limit?: string
   used?: number
   max?: number

@@ -33,6 +33,8 @@ const VisibleUsage = Type.Object({
   openTickets: ofAccount(),
   tokens: ofAccount(),
   webhooks: ofAccount(),
+  waits: Type.Integer({ description: 'At the server that answers' }),
+  streams: Type.Integer({ description: 'At the server that answers' }),
 })
 
 const usageExample = {
@@ -53,6 +55,8 @@ export const Account = Type.Object(
     createdAt: Timestamp,
     limits: Type.Object({
       requestsPerMinute: Type.Integer({ description: 'Per token' }),
+      accountRequestsPerMinute: Type.Integer({ description: 'All tokens of the account together' }),
+      requestsAtOnce: Type.Integer({ description: 'Requests of the account that are open at once at one server' }),
       bodyBytes: Type.Integer(),
       zoneImportBytes: Type.Integer(),
       ...Quotas,
@@ -67,8 +71,15 @@ export const Account = Type.Object(
         id: 'acc_01jcqk5v8w0gk3xq4t7zc9me',
         name: 'demo',
         createdAt: '2026-11-14T09:29:00.000Z',
-        limits: { requestsPerMinute: 600, bodyBytes: 65536, zoneImportBytes: 1048576, ...quotaExample },
-        usage: usageExample,
+        limits: {
+          requestsPerMinute: 600,
+          accountRequestsPerMinute: 1800,
+          requestsAtOnce: 100,
+          bodyBytes: 65536,
+          zoneImportBytes: 1048576,
+          ...quotaExample,
+        },
+        usage: { ...usageExample, waits: 0, streams: 1 },
       },
     ],
   },

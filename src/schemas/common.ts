@@ -102,15 +102,15 @@ export const Problem = Type.Object(
     requestId: Type.String(),
     errors: Type.Optional(Type.Array(Named(FieldProblem), { description: 'With 422: every refused field' })),
     requiredScope: Type.Optional(Type.String({ description: 'With insufficient_scope: the scope it needed' })),
-    limit: Type.Optional(Type.String({ description: 'With quota_exceeded: the name of the quota' })),
-    used: Type.Optional(Type.Integer({ description: 'With quota_exceeded: how many there are' })),
-    max: Type.Optional(Type.Integer({ description: 'With quota_exceeded: how many there may be' })),
     record: Type.Optional(
       Type.Object(
         { id: Type.String(), type: Type.String(), name: Type.String(), value: Type.String() },
         { description: 'With record_conflict: the record in the way' },
       ),
     ),
+    limit: Type.Optional(Type.String({ description: 'With quota_exceeded: the name of the limit in `GET /account`' })),
+    used: Type.Optional(Type.Integer({ description: 'With quota_exceeded: how much the account has' })),
+    max: Type.Optional(Type.Integer({ description: 'With quota_exceeded: how much the account may have' })),
   },
   { $id: 'Problem', description: 'RFC 9457 problem details' },
 )

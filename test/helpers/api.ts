@@ -67,6 +67,7 @@ export async function startApi(environment: Record<string, string> = {}): Promis
     DATABASE_URL: database.url,
     DATA_DIR: dataDir,
     RATE_LIMIT_PER_MINUTE: '1000000',
+    MAX_IN_FLIGHT_PER_ACCOUNT: '1000',
     LOG_LEVEL: 'silent',
     ...plenty,
     ...environment,

@@ -119,7 +119,8 @@ test('no child ever has a right or a life that its parent has not, nor any token
         expect(within(row, parent), 'a child is within its parent').toBe(true)
       }
       for (const { id, secret } of family) {
-        const known = await api.deps.tokenDirectory.find(secret)
+        const { findKnown, find } = api.deps.tokenDirectory
+        const known = findKnown(secret) ?? (await find(secret, false))
         expect(known).toMatchObject({ id, revokedAt: after.get(id)!.revokedAt, expiresAt: after.get(id)!.expiresAt })
       }
       before = after

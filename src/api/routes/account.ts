@@ -24,10 +24,17 @@ export const accountRoutes: RoutePlugin = async (app, { deps }) => {
       },
     },
     async (request, reply) => {
-      const { rateLimitPerMinute: requestsPerMinute } = config
-      const bounds = { requestsPerMinute, bodyBytes: bodyLimitBytes, zoneImportBytes: zoneImportLimitBytes }
       const account = await readAccount(db, config.quotas, request.actor)
-      return sendSingle(request, reply, { ...account, limits: { ...bounds, ...account.limits } })
+      const limits = {
+        requestsPerMinute: config.rateLimitPerMinute,
+        accountRequestsPerMinute: config.rateLimitPerAccountPerMinute,
+        requestsAtOnce: config.maxInFlightPerAccount,
+        bodyBytes: bodyLimitBytes,
+        zoneImportBytes: zoneImportLimitBytes,
+        ...account.limits,
+      }
+      const usage = { ...account.usage, ...app.shares.usage(account.id) }
+      return sendSingle(request, reply, { ...account, limits, usage })
     },
   )
 

@@ -14,11 +14,10 @@ import {
 import { nameInPath } from '../../services/domains/names.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
-import { waitUntil } from '../http/waiting.ts'
 import { NoContent, type RoutePlugin } from './route.ts'
 
 export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
-  const { db, config, notifications } = deps
+  const { db, config } = deps
 
   app.post(
     '/domains',
@@ -67,7 +66,7 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.get(
     '/domains/:name',
     {
-      config: { scope: 'domains:read' },
+      config: { scope: 'domains:read', faults: ['quota_exceeded'] },
       schema: {
         operationId: 'getDomain',
         tags: ['Domains'],
@@ -82,8 +81,7 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     async (request, reply) => {
       const name = nameInPath(request.params.name)
-      const row = await waitUntil(notifications, {
-        accountId: request.actor.accountId,
+      const row = await app.waits.until(request, {
         subject: name,
         waitSeconds: request.query.wait,
         read: () => findDomain(db, request.actor, name),

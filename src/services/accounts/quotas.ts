@@ -19,9 +19,14 @@ export function quotaFault({ limit, used, max }: RefusedQuota): Fault {
   return new Fault('quota_exceeded', detail, { limit, used, max })
 }
 
+/** What the account may have; infinite if nothing bounds it. */
+export async function limitOf(db: Db, accountId: string, name: QuotaName): Promise<number> {
+  const [found] = await readLimit(db, { accountId, name })
+  return found?.max == null ? Number.POSITIVE_INFINITY : Number(found.max)
+}
+
 /** Refuses one more where so many are used. For what has no counter; the caller holds the lock that makes it exact. */
 export async function checkQuota(db: Db, accountId: string, limit: QuotaName, used: number): Promise<void> {
-  const [found] = await readLimit(db, { accountId, name: limit })
-  const max = found?.max ?? null
-  if (max !== null && used >= Number(max)) throw quotaFault({ limit, used, max: Number(max) })
+  const max = await limitOf(db, accountId, limit)
+  if (used >= max) throw quotaFault({ limit, used, max })
 }

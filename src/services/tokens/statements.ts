@@ -1,5 +1,6 @@
 // Tokens in SQL.
-import { boolean, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import { boolean, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import type { Scope } from './actor.ts'
 
 /** The token and all tokens that it descends from. */
 export const selectAncestors = statement('tokens.ancestors', {
@@ -49,4 +50,25 @@ export const selectLiveTokens = statement('tokens.live', {
     SELECT t.id FROM token t JOIN account a ON a.id = t.account_id
     WHERE t.id = ANY(${p.ids}) AND a.suspended_at IS NULL
       AND (t.revoked_at IS NULL OR t.revoked_at > now()) AND (t.expires_at IS NULL OR t.expires_at > now())`,
+})
+
+/** The tokens of the hashes, in base64. One parameter for any number of them, as above. */
+export const selectTokens = statement('tokens.by_hash', {
+  reason: 'not in Prisma',
+  in: { hashes: textArray() },
+  out: {
+    hash: text(),
+    id: text(),
+    accountId: text(),
+    scopes: textArray<Scope>(),
+    projectIds: textArray(),
+    expiresAt: optional(timestamptz()),
+    revokedAt: optional(timestamptz()),
+    suspendedAt: optional(timestamptz()),
+  },
+  sql: (p) => `
+    SELECT encode(t.hash, 'base64') AS hash, t.id, t.account_id AS "accountId", t.scopes, t.project_ids AS "projectIds",
+      t.expires_at AS "expiresAt", t.revoked_at AS "revokedAt", a.suspended_at AS "suspendedAt"
+    FROM token t JOIN account a ON a.id = t.account_id
+    WHERE t.hash = ANY(ARRAY(SELECT decode(h, 'base64') FROM unnest(${p.hashes}) AS h))`,
 })

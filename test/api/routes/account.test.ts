@@ -36,7 +36,9 @@ test('an account shows its limits, and counts what it holds and nothing of other
     name: expect.any(String),
     createdAt: expect.any(String),
     limits: {
-      requestsPerMinute: expect.any(Number),
+      requestsPerMinute: 1_000_000,
+      accountRequestsPerMinute: 3_000_000,
+      requestsAtOnce: 1000,
       bodyBytes: 65_536,
       zoneImportBytes: 1_048_576,
       ...api.config.quotas,
@@ -50,6 +52,8 @@ test('an account shows its limits, and counts what it holds and nothing of other
       tokens: 2,
       webhooks: 1,
       storedBytes: 0,
+      waits: 0,
+      streams: 0,
     },
   })
 })
