@@ -68,6 +68,8 @@ const Environment = Type.Object({
   ),
 })
 
+const hostName = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)+$/
+
 export class ConfigError extends Error {}
 
 export type Config = ReturnType<typeof loadConfig>
@@ -137,7 +139,12 @@ export function loadConfig(source: Record<string, string | undefined>) {
   if (!env.TLS_CERT_FILE !== !env.TLS_KEY_FILE) unsafe.push('TLS_CERT_FILE and TLS_KEY_FILE go together.')
   if (!env.GIT_URL_TEMPLATE.includes('{repo}')) unsafe.push('GIT_URL_TEMPLATE must contain {repo}.')
   if (env.NAMESERVER_SECONDARIES && !env.NAMESERVER_TSIG) unsafe.push('NAMESERVER_SECONDARIES needs NAMESERVER_TSIG.')
-  if (list(env.NAMESERVERS).length !== 2) unsafe.push('NAMESERVERS must name two hosts.')
+  const nameservers = list(env.NAMESERVERS).map((name) => name.toLowerCase().replace(/\.$/, ''))
+  if (nameservers.length < 2 || nameservers.length > 26 || new Set(nameservers).size !== nameservers.length) {
+    unsafe.push('NAMESERVERS must name 2 to 26 different hosts.')
+  }
+  const malformed = nameservers.find((name) => !hostName.test(name))
+  if (malformed !== undefined) unsafe.push(`NAMESERVERS must be host names, and ${malformed} is none.`)
   if (env.ACME_DIRECTORY_URL && !/^https:\/\//.test(env.ACME_DIRECTORY_URL)) {
     unsafe.push('ACME_DIRECTORY_URL must start with https://.')
   }
@@ -175,7 +182,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
       domain: env.DEPLOYMENT_DOMAIN,
       addresses: list(env.EDGE_ADDRESSES),
     },
-    nameservers: list(env.NAMESERVERS),
+    /** The pool, in lower case: every claim to a domain gets two of them. */
+    nameservers,
     nameserverListen: list(env.NAMESERVER_LISTEN),
     /** `address:port` of the servers that are notified and may transfer zones. */
     nameserverSecondaries: list(env.NAMESERVER_SECONDARIES),

@@ -35,8 +35,8 @@ const insertDomain = `WITH source AS (
     SELECT 1 FROM domain d WHERE d.verified AND d.name = ANY($6::text[]) AND d.account_id <> $8
     UNION ALL SELECT 1 FROM domain_hold h WHERE h.name = ANY($6::text[]) AND h.account_id <> $8 AND h.until > now()),
   made AS (
-    INSERT INTO domain (id, account_id, project_id, name, txt_value, next_check_at, created_at, updated_at)
-    SELECT $1, $8, source.id, $3, $4, $5, $5, $5 FROM source WHERE NOT EXISTS (SELECT 1 FROM taken)
+    INSERT INTO domain (id, account_id, project_id, name, txt_value, nameservers, next_check_at, created_at, updated_at)
+    SELECT $1, $8, source.id, $3, $4, $12, $5, $5, $5 FROM source WHERE NOT EXISTS (SELECT 1 FROM taken)
     ON CONFLICT DO NOTHING RETURNING id, project_id),
   logged AS (INSERT INTO event (id, account_id, project_id, type, actor, subject, data, created_at)
     SELECT $7, $8, project_id, 'domain.created', $9, $3, $10, now() FROM made),

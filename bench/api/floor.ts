@@ -135,7 +135,7 @@ app.post<{ Body: { project: string; name: string } }>('/api/domains', async (req
     verifiedAt: null,
   }
   const event = [newId('evt'), accountId, tokenId, JSON.stringify(view), JSON.stringify({ domainId: id })]
-  const [made] = await query('insertDomain', [id, project, name, txt, now, names, ...event])
+  const [made] = await query('insertDomain', [id, project, name, txt, now, names, ...event, nameservers])
   if (!made) return missing(reply)
   if (!made.id) return inTheWay(reply)
   reply.code(201).header('location', `/api/domains/${name}`)

@@ -31,6 +31,7 @@ import { dnsRecordRoutes } from './routes/dns-records.ts'
 import { domainRoutes } from './routes/domains.ts'
 import { eventRoutes } from './routes/events.ts'
 import { operatorRoutes } from './routes/operator.ts'
+import { operatorDomainRoutes } from './routes/operator-domains.ts'
 import { operatorLimitRoutes } from './routes/operator-limits.ts'
 import { operatorTakedownRoutes } from './routes/operator-takedowns.ts'
 import { platformRoutes } from './routes/platform.ts'
@@ -67,6 +68,7 @@ const apiRoutes = [
   ticketRoutes,
   webhookRoutes,
   operatorRoutes,
+  operatorDomainRoutes,
   operatorLimitRoutes,
   operatorTakedownRoutes,
 ]

@@ -138,6 +138,11 @@ export const faults = {
     cause: 'Another account has proved that it owns the domain or one above it, or removed it less than 7 days ago.',
     cure: 'Ask that account to remove it, or open a ticket if the domain is yours.',
   },
+  claim_ended: {
+    title: 'The claim has ended',
+    cause: 'Nobody proved within 30 days that this account owns the domain, so it is not checked any more.',
+    cure: 'Delete the domain and add it again. `GET /dns/{domain}/zone` saves its records before.',
+  },
   domain_has_wildcard: {
     title: 'The domain still has its wildcard',
     cause: 'A domain cannot be deleted while its wildcard is attached, because the wildcard lives in its zone.',

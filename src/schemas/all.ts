@@ -6,6 +6,7 @@ import { DnsBatchResult, DnsRecord, DnsRecordUpdate, PlannedDnsRecord } from './
 import { Certificate, Domain, DomainVerification } from './domains.ts'
 import { AccountSummary, Event, SuspendedAccount, Suspension } from './events.ts'
 import { NewAccount, OperatorAccount, OperatorTicket } from './operator.ts'
+import { OperatorDomain } from './operator-domains.ts'
 import { Project, ProjectSettings, Variable } from './projects.ts'
 import { CommitStatusTarget, PushHook, PushHookWithSecret, PushResult } from './push-hooks.ts'
 import { OperatorTakedown, Takedown, TakedownNotice } from './takedowns.ts'
@@ -51,6 +52,7 @@ export const schemas = [
   Delivery,
   DeliveryWithAttempts,
   OperatorTicket,
+  OperatorDomain,
   OperatorAccount,
   NewAccount,
   Takedown,

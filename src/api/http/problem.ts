@@ -32,6 +32,7 @@ export const statuses: Record<FaultCode, number> = {
   deployment_building: 409,
   domain_exists: 409,
   domain_taken: 409,
+  claim_ended: 409,
   domain_has_wildcard: 409,
   record_conflict: 409,
   ticket_closed: 409,

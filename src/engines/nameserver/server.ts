@@ -162,7 +162,7 @@ export function createNameserver(options: NameserverOptions): Nameserver {
     },
     async listen() {
       const constants = {
-        nameservers: config.nameservers,
+        nameservers: config.nameservers.slice(0, 2),
         soa: (zone: string) => soaOf(config, zone),
         generated: (records: readonly { name: string; type: string }[]) => generatedRecords(config, records),
       }
