@@ -86,7 +86,7 @@ test('shows a token narrowed to projects their share alone, and nothing of what 
   }
   await api.db.deployment.updateMany({ where: { project: { name: 'share' } }, data: { storedBytes: 5000n } })
   const share = { projects: 1, deployments: 1, domains: 1, records: 2, storedBytes: 5000 }
-  expect(await usageOf(['share'])).toEqual({ ...share, ...wide })
+  expect(await usageOf(['share'])).toEqual({ ...share, ...wide, waits: 0, streams: 0 })
   expect(await usageOf(['share', 'rest'])).toMatchObject({
     projects: 2,
     deployments: 2,
