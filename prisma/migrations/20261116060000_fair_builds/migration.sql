@@ -117,8 +117,8 @@ RETURNS TABLE (deployment_id TEXT, "position" BIGINT, place BIGINT, running BIGI
   SELECT m.key, (SELECT 1 + sum(o.lost + CASE WHEN m.place <= m.startable THEN LEAST(o.startable, n.before)
         ELSE GREATEST(o.startable, LEAST(o.waiting, n.before)) END) FROM accounts o,
       LATERAL (SELECT m.running + m.place - o.running AS level) l,
-      LATERAL (SELECT l.level - 1 + CASE WHEN (l.level, o.turn, o.oldest) < (m.place, m.turn, m.oldest) THEN 1 ELSE 0 END
-        AS before) n)::bigint,
+      LATERAL (SELECT GREATEST(0, l.level - 1
+        + CASE WHEN (l.level, o.turn, o.oldest) < (m.place, m.turn, m.oldest) THEN 1 ELSE 0 END) AS before) n)::bigint,
     m.place, m.running, m.allowed
   FROM mine m
 $$;
@@ -144,9 +144,11 @@ DECLARE
   allowed BIGINT := account_limit(NEW.account_id, 'buildMinutesPerMonth');
   used BIGINT;
 BEGIN
-  IF allowed IS NOT NULL THEN
-    used := build_minutes(NEW.account_id);
-    IF used >= allowed THEN PERFORM refuse_quota('buildMinutesPerMonth', used, allowed); END IF;
+  -- As build_minutes() has it; a call of one more function would be felt at every deployment.
+  SELECT ms / 60000 INTO used FROM build_time
+  WHERE account_id = NEW.account_id AND month = date_trunc('month', now() AT TIME ZONE 'UTC')::date;
+  IF COALESCE(used, 0) >= allowed THEN
+    PERFORM refuse_quota('buildMinutesPerMonth', COALESCE(used, 0), allowed);
   END IF;
   PERFORM count_usage(NEW.account_id, 'buildsQueued', 1);
   RETURN NULL;

@@ -35,6 +35,7 @@ type Place = { position: number; place: number; running: number; allowed: number
 export function describeWait({ position, place, running, allowed }: Place): string {
   const own = place - 1
   const others = position - place
+  if (allowed === 0) return 'Waiting: the account may not run any build at present.'
   if (allowed !== null && running >= allowed) {
     const ahead = own > 0 ? `, and ${builds(own)} of yours ${are(own)} ahead` : ''
     const most = `as many as the account may run at once`

@@ -159,6 +159,7 @@ describe('the first line of the log', () => {
       { position: 9, place: 3, running: 1, allowed: 1 },
       'Waiting for another build of yours to end: 1 build is running, as many as the account may run at once, and 2 builds of yours are ahead.',
     ],
+    [{ position: 9, place: 3, running: 0, allowed: 0 }, 'Waiting: the account may not run any build at present.'],
   ])('%j: %s', (place, text) => {
     expect(describeWait(place)).toBe(text)
   })
