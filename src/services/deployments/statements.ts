@@ -106,6 +106,15 @@ export const lockSuperseded = statement('deployments.lockSuperseded', {
     ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`,
 })
 
+/** Locks the deployments of an account that still build, those that end at this moment after their end. */
+export const lockBuilding = statement('deployments.lockBuilding', {
+  reason: 'not in Prisma',
+  in: { accountId: text() },
+  out: { id: text() },
+  sql: (p) => `
+    SELECT id FROM deployment WHERE account_id = ${p.accountId} AND state = 'BUILDING' ORDER BY id FOR NO KEY UPDATE`,
+})
+
 export type LineToWrite = { index: number; at: Date; stream: string; step: string; text: string }
 
 /**
