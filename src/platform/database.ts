@@ -117,6 +117,16 @@ export function violation(error: unknown): Violation | null {
   return { kind, constraint, detail: thrown.detail ?? original?.detail ?? '' }
 }
 
+export type RefusedQuota = { limit: string; used: number; max: number }
+
+/** Which quota refused a write, through Prisma or the pool; null for every other error. */
+export function refusedQuota(error: unknown): RefusedQuota | null {
+  const thrown = error as AnyError
+  const original = thrown?.meta?.driverAdapterError?.cause
+  if ((original?.originalCode ?? thrown?.code) !== 'BQ001') return null
+  return JSON.parse(original?.detail ?? thrown.detail ?? 'null')
+}
+
 const lostCodes = new Set(['57P01', '57P02', '57P03', '08000', '08001', '08003', '08006', '53300', '25P03'])
 const lostPrismaCodes = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028', 'P2037'])
 const lostNetwork =

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Server } from 'node:tls'
 import { buildApp } from '../api/app.ts'
+import { writeQuotaDefaults } from '../services/accounts/quotas.ts'
 import { createTokenDirectory } from '../services/tokens/directory.ts'
 import { keepOwnCertificate } from '../tls/own-certificate.ts'
 import { createCertificateStore, handshakeTimeoutMs, minVersion } from '../tls/store.ts'
@@ -13,6 +14,7 @@ const drainMs = 10_000
 
 export async function openApi(shared: Shared, closing: Closing): Promise<void> {
   const { config, db, notifications, log } = shared
+  await writeQuotaDefaults(db, config.quotas)
   const tokenDirectory = createTokenDirectory(db, notifications)
   closing.add(() => tokenDirectory.close())
   const files = config.tls && { cert: await readFile(config.tls.certFile), key: await readFile(config.tls.keyFile) }

@@ -1,11 +1,12 @@
 // Every schema with a name: the components of openapi.yaml.
-import { Account, Regions } from './account.ts'
+import { Account, AccountLimits, Regions } from './account.ts'
 import { FieldProblem, Problem } from './common.ts'
 import { Deployment, DeploymentError, DeploymentStates, LogLine } from './deployments.ts'
 import { DnsBatchResult, DnsRecord, DnsRecordUpdate, PlannedDnsRecord } from './dns-records.ts'
 import { Certificate, Domain, DomainVerification } from './domains.ts'
 import { AccountSummary, Event, SuspendedAccount, Suspension } from './events.ts'
 import { NewAccount, OperatorAccount, OperatorTicket } from './operator.ts'
+import { OperatorDomain } from './operator-domains.ts'
 import { Project, ProjectSettings, Variable } from './projects.ts'
 import { CommitStatusTarget, PushHook, PushHookWithSecret, PushResult } from './push-hooks.ts'
 import { OperatorTakedown, Takedown, TakedownNotice } from './takedowns.ts'
@@ -22,6 +23,7 @@ export const schemas = [
   Suspension,
   SuspendedAccount,
   Account,
+  AccountLimits,
   Regions,
   Project,
   ProjectSettings,
@@ -50,6 +52,7 @@ export const schemas = [
   Delivery,
   DeliveryWithAttempts,
   OperatorTicket,
+  OperatorDomain,
   OperatorAccount,
   NewAccount,
   Takedown,

@@ -32,6 +32,7 @@ export const eventTypes = [
   'webhook.disabled',
   'webhook.ping',
   'account.created',
+  'account.limits_changed',
   'account.suspended',
   'account.resumed',
   'takedown.created',

@@ -85,6 +85,7 @@ const bodies: Record<string, (context: Context, example: never) => Promise<unkno
     host: undefined,
     project: await makeProjectId(context),
   }),
+  assignDomain: async ({ owner }, example: object) => ({ ...example, account: owner.accountId }),
 }
 
 export type World = {

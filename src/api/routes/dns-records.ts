@@ -71,7 +71,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/dns/:domain/records/batch',
     {
-      config: { scope: 'dns:write', faults: ['record_conflict'] },
+      config: { scope: 'dns:write', faults: ['record_conflict', 'quota_exceeded'] },
       schema: {
         operationId: 'changeDnsRecords',
         tags: ['DNS'],

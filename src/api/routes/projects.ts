@@ -149,7 +149,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.put(
     '/projects/:project/env/:key',
     {
-      config: { scope: 'projects:write' },
+      config: { scope: 'projects:write', faults: ['quota_exceeded'] },
       schema: {
         operationId: 'putVariable',
         tags: ['Projects'],

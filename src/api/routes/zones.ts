@@ -7,6 +7,7 @@ import { DryRunQuery, ZoneParams } from '../../schemas/dns-records.ts'
 import { ZoneFileBody, ZoneFileText, ZoneImport, ZoneStatus } from '../../schemas/zones.ts'
 import { findZone } from '../../services/dns/dns-records.ts'
 import { exportZone, importZone } from '../../services/dns/zones.ts'
+import { nameserversOf } from '../../services/domains/nameservers.ts'
 import { sendSingle } from '../http/etag.ts'
 import type { RoutePlugin } from './route.ts'
 
@@ -59,7 +60,7 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
     '/dns/:domain/zone',
     {
       bodyLimit: zoneFileLimitBytes,
-      config: { scope: 'dns:write' },
+      config: { scope: 'dns:write', faults: ['quota_exceeded'] },
       schema: {
         operationId: 'importZone',
         tags: ['DNS'],
@@ -96,11 +97,9 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
     },
     async (request) => {
       const zone = await findZone(db, request.actor, request.params.domain)
-      // Our own listeners have the names of the configuration; secondaries have none but their address.
-      const own = config.nameserverListen.map((address, index) => ({
-        address,
-        name: config.nameservers[index] ?? address,
-      }))
+      // Our own listeners have the names that the domain knows them by; secondaries have none but their address.
+      const names = nameserversOf(config.nameservers, zone.nameservers)
+      const own = config.nameserverListen.map((address, index) => ({ address, name: names[index] ?? address }))
       const secondaries = config.nameserverSecondaries.map((address) => ({ address, name: address }))
       const nameservers = await Promise.all(
         [...own, ...secondaries].map(async ({ name, address }) => {

@@ -43,6 +43,8 @@ export type SnapshotOptions = {
   db: Database
   notifications: Notifications
   edgeDomain: string
+  /** Hosts of the platform itself: never a project's, whatever the rows say. */
+  ownHosts: ReadonlySet<string>
   takeovers: Takeovers
   /** Called when hosts may have been barred, after that is in effect. */
   onBarred(): void
@@ -50,7 +52,7 @@ export type SnapshotOptions = {
 }
 
 export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot> {
-  const { db, notifications, edgeDomain, takeovers, onBarred, log } = options
+  const { db, notifications, edgeDomain, ownHosts, takeovers, onBarred, log } = options
   /** Names that are taken down. There are few, so all of them are read when one changes. */
   let takenDown: ReadonlySet<string> = new Set()
   let table = new HostTable(edgeDomain, takeovers)
@@ -94,7 +96,10 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
   const { settled, close } = await follow(source, notifications, log)
 
   return {
-    find: (host) => (isTakenDown(takenDown, host) ? takenDownHost : table.find(host)),
+    find(host) {
+      if (ownHosts.has(host)) return undefined
+      return isTakenDown(takenDown, host) ? takenDownHost : table.find(host)
+    },
     get size() {
       return table.size
     },

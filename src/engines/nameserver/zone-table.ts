@@ -15,6 +15,8 @@ export type ZoneSource = {
   /** It is answered REFUSED, together with all names that are in it, and no other zone answers for them. */
   readonly refused: boolean
   readonly serial: number
+  /** Those of the claim; without any, the zone has those of the platform's own zones. */
+  readonly nameservers?: readonly string[]
   readonly records: string
   /** False as soon as the zone was replaced or removed. */
   live: boolean
@@ -45,6 +47,8 @@ export class ZoneTable {
   readonly #below = new Map<string, number>()
   readonly #built: LRUCache<ZoneSource, Zone>
   readonly #constants: ZoneConstants
+  /** By pair of nameservers: there are few pairs and many zones. */
+  readonly #constantsOfPairs = new Map<string, ZoneConstants>()
   readonly #onMoved: () => void
 
   /** `onMoved` is called when a name may have moved from one zone to another. */
@@ -77,10 +81,24 @@ export class ZoneTable {
   zoneOf(source: ZoneSource): Zone {
     let zone = this.#built.get(source)
     if (!zone) {
-      zone = buildZone(source.name, source.serial, recordsOf(source), this.#constants)
+      zone = buildZone(source.name, source.serial, recordsOf(source), this.#constantsOf(source))
       if (source.live) this.#built.set(source, zone)
     }
     return zone
+  }
+
+  #constantsOf({ nameservers = [] }: ZoneSource): ZoneConstants {
+    const [mname] = nameservers
+    if (mname === undefined) return this.#constants
+    const { soa } = this.#constants
+    const pair = nameservers.join(' ')
+    const constants = this.#constantsOfPairs.get(pair) ?? {
+      ...this.#constants,
+      nameservers,
+      soa: (zone: string) => ({ ...soa(zone), mname }),
+    }
+    this.#constantsOfPairs.set(pair, constants)
+    return constants
   }
 
   /** The zone that answers for a name. */
@@ -138,10 +156,13 @@ export class ZoneTable {
 
   #put(row: ServedZoneRow): void {
     const { name, id, accountId, verified, refused, serial, records } = row
+    // The list that all zones of the pair share, so that each has but a reference.
+    const nameservers = row.nameservers && this.#constantsOf({ ...row, origin: '', live: false }).nameservers
     const origin = wireName(name)
     const before = this.#sources.get(origin)
     if (before) this.#retire(before)
-    this.#sources.set(origin, { name, origin, id, accountId, verified, refused, serial, records, live: true })
+    const state = { id, accountId, verified, refused, serial, nameservers, records, live: true }
+    this.#sources.set(origin, { name, origin, ...state })
     if (before?.verified === verified && before.accountId === accountId) return
     if (!before) this.#countAbove(origin, 1)
     if (this.#hasRelatives(origin)) this.#onMoved()

@@ -15,6 +15,7 @@ const ofDeployment = {
   commit: true,
   production: true,
   label: true,
+  createdAt: true,
 } as const
 
 const ofProject = {

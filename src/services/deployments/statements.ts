@@ -1,5 +1,5 @@
 // Deployments in SQL.
-import { insertJob, jobIn, queueJobs } from '../../jobs/statements.ts'
+import { queueBuilds, queueJobs } from '../../jobs/statements.ts'
 import { boolean, int4, jsonb, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
 import { eventIn, insertEvent } from '../events/statements.ts'
 import { isOwned, ownerIn } from '../projects/statements.ts'
@@ -36,7 +36,6 @@ export const createDeploymentRow = statement('deployments.create', {
     source: text(),
     createdAt: timestamptz(),
     ...eventIn,
-    ...jobIn,
   },
   out: { id: text() },
   sql: (p) => `
@@ -45,9 +44,10 @@ export const createDeploymentRow = statement('deployments.create', {
       SELECT ${p.id}, ${p.accountId}, p.id, ${p.state}, ${p.ref}, ${p.commit}, ${p.production}, ${p.label}, ${p.region},
         ${p.source}, ${p.createdAt}
       FROM project p JOIN account a ON a.id = p.account_id
-      WHERE p.id = ${p.projectId} AND a.suspended_at IS NULL FOR KEY SHARE OF p RETURNING id, project_id),
+      WHERE p.id = ${p.projectId} AND a.suspended_at IS NULL FOR KEY SHARE OF p
+      RETURNING id, account_id, project_id, production),
     logged AS (${insertEvent(p, 'made')}),
-    queued AS (${insertJob(p, 'made')}),
+    queued AS (${queueBuilds('made')}),
     told AS (${queueJobs(`
       SELECT 'status', made.id, jsonb_build_object('deploymentId', made.id), now()
       FROM made JOIN push_hook h ON h.project_id = made.project_id WHERE h.status_token IS NOT NULL`)})
@@ -74,25 +74,38 @@ export const readDeployment = statement('deployments.find', {
     createdAt: timestamptz(),
     readyAt: optional(timestamptz()),
     finishedAt: optional(timestamptz()),
+    startedAt: optional(timestamptz()),
     current: boolean(),
   },
   sql: (p) => `
     SELECT d.id, d.account_id AS "accountId", d.project_id AS "projectId", p.name AS project, d.state, d.ref, d.commit,
       d.production, d.label, d.region, d.source, d.error_code AS "errorCode", d.error_message AS "errorMessage",
-      d.created_at AS "createdAt", d.ready_at AS "readyAt", d.finished_at AS "finishedAt",
+      d.created_at AS "createdAt", d.ready_at AS "readyAt", d.finished_at AS "finishedAt", d.started_at AS "startedAt",
       p.current_deployment_id IS NOT DISTINCT FROM d.id AS current
     FROM deployment d JOIN project p ON p.id = d.project_id
     WHERE d.id = ${p.id} AND ${isOwned(p, 'd.account_id', 'd.project_id')}`,
 })
 
-/** Locks the deployment and its project until the transaction ends. */
+/** Locks the deployment and its project until the transaction ends; the project first, as its deletion does it. */
 export const lockDeployment = statement('deployments.lock', {
   reason: 'not in Prisma',
   in: { ...ownerIn, id: text() },
   out: { id: text() },
   sql: (p) => `
-    SELECT d.id FROM deployment d JOIN project p ON p.id = d.project_id
-    WHERE d.id = ${p.id} AND ${isOwned(p, 'd.account_id', 'd.project_id')} FOR UPDATE OF d, p`,
+    WITH locked AS (
+      SELECT id FROM project WHERE id = (
+        SELECT d.project_id FROM deployment d
+        WHERE d.id = ${p.id} AND ${isOwned(p, 'd.account_id', 'd.project_id')}) FOR UPDATE)
+    SELECT d.id FROM locked JOIN deployment d ON d.project_id = locked.id WHERE d.id = ${p.id} FOR UPDATE OF d`,
+})
+
+/** Keeps the project of a deployment from being deleted until the transaction ends. */
+export const shareProjectOf = statement('deployments.shareProject', {
+  reason: 'not in Prisma',
+  in: { id: text() },
+  out: { id: text() },
+  sql: (p) => `
+    SELECT id FROM project WHERE id = (SELECT project_id FROM deployment WHERE id = ${p.id}) FOR KEY SHARE`,
 })
 
 /** Locks the deployments of a branch that pushes made and that still build; those that are locked are left out. */

@@ -6,7 +6,7 @@ import { append, type EventType } from '../events/events.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { queueStatus } from './commit-statuses.ts'
 import { type DeploymentView, findDeployment, rowOf, viewDeployment, withProject } from './deployments.ts'
-import { lockBuilding } from './statements.ts'
+import { lockBuilding, shareProjectOf } from './statements.ts'
 
 type State = DeploymentView['state']
 
@@ -40,7 +40,11 @@ export const isFinished = (state: string): boolean => terminalStates.some((termi
 /** Why a deployment was not built, as its `error` says. */
 export type Failure = { code: string; message: string }
 
-export type Outcome = { to: 'READY' } | { to: 'CANCELED'; failure?: Failure } | ({ to: 'ERROR' } & Failure)
+/** `storedBytes`: what it serves. READY is refused if that exceeds the account's quota. */
+export type Outcome =
+  | { to: 'READY'; storedBytes?: number }
+  | { to: 'CANCELED'; failure?: Failure }
+  | ({ to: 'ERROR' } & Failure)
 
 /** How builds end whose account is suspended. */
 export const suspended: Failure = {
@@ -61,6 +65,8 @@ export async function finishDeployment(
   const step = transitions.find((transition) => transition.to === outcome.to)!
   const failure = outcome.to === 'ERROR' ? outcome : outcome.to === 'CANCELED' ? outcome.failure : null
   return inTransaction(db, async (db) => {
+    // The project before its deployment, as its deletion locks them: in another order they could lock each other.
+    await shareProjectOf(db, { id })
     const now = new Date()
     const moved = await db.deployment.updateMany({
       where: { id, state: step.from },
@@ -70,6 +76,7 @@ export async function finishDeployment(
         readyAt: step.to === 'READY' ? now : null,
         errorCode: failure?.code ?? null,
         errorMessage: failure?.message ?? null,
+        storedBytes: outcome.to === 'READY' ? outcome.storedBytes : undefined,
       },
     })
     if (moved.count === 0) return null

@@ -10,6 +10,7 @@ import type { Database, Db } from '../../platform/database.ts'
 import { Fault, type FieldError, invalidField } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
 import { highestListedChanges, type ZoneImport } from '../../schemas/zones.ts'
+import { nameserversOf } from '../domains/nameservers.ts'
 import { inProjectsOf } from '../projects/projects.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { viewCreated } from './batches.ts'
@@ -60,16 +61,21 @@ export async function exportZone(
   const name = zoneInPath(path)
   // One snapshot, so that serial and records belong together.
   const zone = await db.$transaction(
-    (db) => db.domain.findFirst({ where: { ...inProjectsOf(actor), name }, select: { serial: true, records: true } }),
+    (db) =>
+      db.domain.findFirst({
+        where: { ...inProjectsOf(actor), name },
+        select: { serial: true, nameservers: true, records: true },
+      }),
     { isolationLevel: 'RepeatableRead' },
   )
   if (!zone) throw new Fault('not_found', `There is no domain ${name}.`)
   const { serial, records } = zone
+  const nameservers = nameserversOf(options.nameservers, zone.nameservers)
   return writeZoneFile({
     zone: name,
     serial,
-    nameservers: options.nameservers,
-    soa: soaOf(options, name),
+    nameservers,
+    soa: soaOf({ nameservers }, name),
     records: records as RecordRow[],
     generated: generatedRecords(options, records),
   })

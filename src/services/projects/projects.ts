@@ -4,7 +4,7 @@ import type { Project } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
-import { newId, randomLabel } from '../../platform/ids.ts'
+import { newId } from '../../platform/ids.ts'
 import { type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import { isRefName } from '../../platform/repositories.ts'
 import type { Urls } from '../../platform/urls.ts'
@@ -13,12 +13,10 @@ import { append, eventOf } from '../events/events.ts'
 import { endMootTakedowns } from '../takedowns/ending.ts'
 import { findNotice } from '../takedowns/standing.ts'
 import type { Actor } from '../tokens/actor.ts'
-import { listProjectRows, lockProject } from './statements.ts'
+import { isReserved, productionLabels } from './labels.ts'
+import { claimLabel, listProjectRows, lockProject } from './statements.ts'
 
 export type ProjectView = Static<typeof ProjectSchema>
-
-// Labels that visitors take for the platform's own; a project of that name gets one with a suffix.
-const reservedLabels = new Set('www api app admin dashboard docs mail ns1 ns2 status support'.split(' '))
 
 /** The condition that a project is the actor's. Combine it with other conditions by `AND`: both may name the id. */
 export function projectsOf({ accountId, projectIds }: Actor) {
@@ -162,7 +160,7 @@ export async function createProject(
     updatedAt: now,
   }
   return inTransaction(db, async (db) => {
-    await insertProject(db, row)
+    await insertProject(db, urls, row)
     const view = viewProject(urls, row)
     await append(db, [eventOf(actor, 'project.created', { subject: row.id, projectId: row.id, data: view })])
     return view
@@ -170,13 +168,14 @@ export async function createProject(
 }
 
 /** Inserts the row under the first label that is free; a conflict raises no error, which would end the transaction. */
-async function insertProject(db: Db, row: Project): Promise<void> {
+async function insertProject(db: Db, urls: Urls, row: Project): Promise<void> {
   const { accountId, name } = row
-  for (let attempt = 0; attempt < 5; attempt++) {
-    if (attempt > 0 || reservedLabels.has(row.label)) row.label = `${name}-${randomLabel(4)}`
-    // Deployments are served under labels of the same domain.
-    const taken = await db.deployment.count({ where: { label: row.label } })
-    const made = taken > 0 ? { count: 0 } : await db.project.createMany({ data: [row], skipDuplicates: true })
+  for await (const label of productionLabels(db, accountId, name)) {
+    if (isReserved(urls, label)) continue
+    const claimed = await claimLabel(db, { label, accountId, projectName: name })
+    if (claimed.length === 0) continue
+    row.label = label
+    const made = await db.project.createMany({ data: [row], skipDuplicates: true })
     if (made.count > 0) return
     const same = await db.project.count({ where: { accountId, name } })
     if (same > 0) throw new Fault('project_exists', `The account already has a project ${name}.`)

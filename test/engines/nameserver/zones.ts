@@ -109,6 +109,7 @@ export type ServedOptions = {
   rateLimit?: RateLimitOptions | null
   cookies?: Cookies
   resolveAlias?: ResolveAlias
+  mayAnswer?(address: string): boolean
   tcp?: Partial<TcpLimits>
   transfers?: Transfers
 }
@@ -121,7 +122,9 @@ export async function serveZones(options: ServedOptions = {}): Promise<Served> {
     () => table.size,
     () => 0,
   )
-  const aliases = createAliases(options.resolveAlias ?? (() => Promise.reject(new Error('no resolver'))))
+  const aliases = createAliases(options.resolveAlias ?? (() => Promise.reject(new Error('no resolver'))), {
+    mayAnswer: options.mayAnswer ?? (() => true),
+  })
   const responder = createResponder({
     table,
     cache,
