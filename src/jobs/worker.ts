@@ -34,6 +34,8 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   /** Runs and pending take queries: a job may still arrive while the worker stops. */
   const running = new Set<Promise<unknown>>()
   const counts = new Map<JobKind, number>()
+  /** Ids of the jobs that run here. */
+  const inHand = new Set<string>()
   /** Kinds that were asked for while every slot was taken or being filled. */
   const missed = new Set<JobKind>()
 
@@ -99,10 +101,17 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
         if (again) continue
         return
       }
+      // Its lease ran out while the database was away; the run goes on, and renews what was taken now.
+      if (inHand.has(job.id)) {
+        free()
+        continue
+      }
+      inHand.add(job.id)
       const run = runJob(kind, handler, job)
         .catch((error) => log.error({ err: error, kind, jobId: job.id }, 'job could not be settled'))
         .finally(() => {
           free()
+          inHand.delete(job.id)
           running.delete(run)
           void drain(kind, handler)
         })
