@@ -68,6 +68,11 @@ export const faults = {
     cause: 'The operator of this platform suspended the account.',
     cure: 'Contact the operator.',
   },
+  quota_exceeded: {
+    title: 'A limit of the account is reached',
+    cause: 'The request needs more than the account may have; `limit` names what, `used` and `max` say how much.',
+    cure: 'Delete what is not needed any more, or ask the operator to raise the limit.',
+  },
   https_required: {
     title: 'Only HTTPS is served',
     cause: 'The request came over plain HTTP from outside the machine, so its token may have been read on the way.',
@@ -138,6 +143,11 @@ export const faults = {
     cause: 'DNS does not allow the record beside one that is there, or it is there already.',
     cure: 'Change or delete the record named in the problem, or send another one.',
   },
+  import_in_progress: {
+    title: 'Another large import is under way',
+    cause: 'The account imports a large zone file at the moment; it can import one at a time.',
+    cure: 'Send the request again after the seconds in `Retry-After`.',
+  },
   ticket_closed: {
     title: 'The ticket is closed',
     cause: 'A CLOSED ticket takes no more messages and no changes.',
@@ -165,7 +175,7 @@ export const faults = {
   },
   body_too_large: {
     title: 'The body is too large',
-    cause: 'The body is larger than the operation takes: 64 KiB, for a zone import or a push 1 MiB.',
+    cause: 'The body is larger than the operation takes: 64 KiB, for a push 1 MiB, for a zone import 16 MiB.',
     cure: 'Send less, or split it into several requests.',
   },
   unsupported_media_type: {
@@ -224,6 +234,10 @@ export type FaultMembers = {
   retryAfterSeconds?: number
   allow?: string[]
   record?: { id: string; type: string; name: string; value: string }
+  /** The limit that is reached, how much of it is used or would be, and how much there is. */
+  limit?: string
+  used?: number
+  max?: number
 }
 
 /** An error meant for the caller: `detail` is public, `cause` goes to the log only. */

@@ -30,7 +30,7 @@ export const Account = Type.Object(
         id: 'acc_01jcqk5v8w0gk3xq4t7zc9me',
         name: 'demo',
         createdAt: '2026-11-14T09:29:00.000Z',
-        limits: { requestsPerMinute: 600, bodyBytes: 65536, zoneImportBytes: 1048576 },
+        limits: { requestsPerMinute: 600, bodyBytes: 65536, zoneImportBytes: 16777216 },
         usage: { projects: 1, deployments: 3, domains: 1, records: 4, openTickets: 0, tokens: 1, webhooks: 0 },
       },
     ],

@@ -23,6 +23,7 @@ export const eventTypes = [
   'dns.record.created',
   'dns.record.updated',
   'dns.record.deleted',
+  'dns.zone.imported',
   'ticket.created',
   'ticket.replied',
   'ticket.status_changed',
@@ -45,8 +46,34 @@ export const AccountSummary = Type.Object(
   },
 )
 
+export const ImportedZone = Type.Object(
+  {
+    domain: Type.String(),
+    created: Type.Integer(),
+    updated: Type.Integer(),
+    deleted: Type.Integer(),
+    unchanged: Type.Integer(),
+    serial: Type.Integer({ description: 'Serial of the zone afterwards' }),
+  },
+  {
+    $id: 'ImportedZone',
+    description: 'How many records an import changed, where they are too many for an event each',
+    examples: [{ domain: 'example.com', created: 9000, updated: 0, deleted: 12, unchanged: 40, serial: 7 }],
+  },
+)
+
 // The resource as the API shows it after the change. Its name tells its shape, so no reader has to guess.
-const resources = ['Deployment', 'Project', 'Domain', 'DnsRecord', 'Ticket', 'Token', 'Webhook', 'AccountSummary']
+const resources = [
+  'Deployment',
+  'Project',
+  'Domain',
+  'DnsRecord',
+  'ImportedZone',
+  'Ticket',
+  'Token',
+  'Webhook',
+  'AccountSummary',
+]
 
 export const Event = Type.Object(
   {

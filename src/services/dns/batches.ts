@@ -4,24 +4,13 @@ import { type Conflict, conflict } from '../../dns/conflicts.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { type FieldError, invalidField } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
-import {
-  type DnsBatch,
-  type DnsBatchResult,
-  highestBatchSize,
-  type PlannedDnsRecord,
-} from '../../schemas/dns-records.ts'
+import { type DnsBatch, type DnsBatchResult, highestBatchSize } from '../../schemas/dns-records.ts'
 import type { Actor } from '../tokens/actor.ts'
-import { findZoneToChange, type RecordRow, readRecords, viewRecord, type Zone } from './dns-records.ts'
+import { findZoneToChange, type RecordRow, readRecords, viewCreated, viewRecord, type Zone } from './dns-records.ts'
 import { type Changes, isSameRecord, writeChanges } from './record-changes.ts'
 import { invalidRecord, readDraft, recordConflict, refusedPlace } from './record-rules.ts'
 
 type Batch = Static<typeof DnsBatch>
-
-/** A record that a batch or an import creates. In a dry run it has no id, because it is not stored. */
-export function viewCreated(zone: string, row: RecordRow, dryRun: boolean): Static<typeof PlannedDnsRecord> {
-  const view = viewRecord(zone, row)
-  return dryRun ? { ...view, id: null } : view
-}
 
 export async function applyBatch(
   db: Db,

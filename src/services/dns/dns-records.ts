@@ -8,12 +8,13 @@ import { type Db, violation } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
 import { type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
-import type { DnsRecordQuery, DnsRecord as DnsRecordSchema } from '../../schemas/dns-records.ts'
+import type { DnsRecordQuery, DnsRecord as DnsRecordSchema, PlannedDnsRecord } from '../../schemas/dns-records.ts'
 import { isWildcard, nameInPath } from '../domains/names.ts'
 import { eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
 import { inProjectsOf } from '../projects/projects.ts'
 import type { Actor } from '../tokens/actor.ts'
+import { setRefusal } from './record-limits.ts'
 import {
   excludedTypes,
   invalidRecord,
@@ -44,6 +45,12 @@ export function viewRecord(zone: string, row: Omit<DnsRecord, 'domainId'>): DnsR
     updatedAt: row.updatedAt.toISOString(),
     comment: row.comment,
   }
+}
+
+/** A record that a batch or an import creates. In a dry run it has no id, because it is not stored. */
+export function viewCreated(zone: string, row: RecordRow, dryRun: boolean): Static<typeof PlannedDnsRecord> {
+  const view = viewRecord(zone, row)
+  return dryRun ? { ...view, id: null } : view
 }
 
 /** Name of the zone in a path. A wildcard is a name in its parent's zone and has none of its own. */
@@ -174,7 +181,7 @@ async function insertRecord(db: Db, actor: Actor, view: DnsRecordView) {
   try {
     return await createRecordRows(db, { zone, accountId, projectIds, ...record, ...event })
   } catch (error) {
-    if (violation(error)?.constraint !== 'dns_record_exclusive') throw error
+    if (violation(error)?.constraint !== 'dns_record_exclusive') throw setRefusal(error) ?? error
     return ['raced' as const]
   }
 }

@@ -1,10 +1,10 @@
-// Changes of existing records: one at a time here, and the write that batches and imports share.
+// Changes of existing records: one at a time here, and the write that it shares with batches.
 import type { Static } from '@sinclair/typebox'
 import { conflict } from '../../dns/conflicts.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { ChangeDnsRecord } from '../../schemas/dns-records.ts'
-import { append, eventOf } from '../events/events.ts'
+import { append, eventOf, type NewEvent } from '../events/events.ts'
 import type { Actor } from '../tokens/actor.ts'
 import {
   type DnsRecordView,
@@ -15,8 +15,10 @@ import {
   viewRecord,
   type Zone,
 } from './dns-records.ts'
+import { setRefusal } from './record-limits.ts'
 import { invalidRecord, type RecordDraft, readDraft, recordConflict, refusedPlace } from './record-rules.ts'
 import { insertRecordRows } from './statements.ts'
+import { deleteRecordRows, growSerial, updateRecordRows } from './zone-statements.ts'
 
 export type Changes = {
   deleted: RecordRow[]
@@ -24,40 +26,45 @@ export type Changes = {
   created: RecordRow[]
 }
 
-// Rows in one statement: with all rows of an import of a MiB it would exceed its time limit.
-const highestPart = 5_000
-
-function* inParts<T>(items: T[]): Generator<T[]> {
-  for (let at = 0; at < items.length; at += highestPart) yield items.slice(at, at + highestPart)
-}
-
 /** Writes changes that were checked under the zone's lock, with one event each, and returns the zone's new serial. */
 export async function writeChanges(db: Db, actor: Actor, zone: Zone, changes: Changes): Promise<number> {
   const { deleted, updated, created } = changes
   if (deleted.length + updated.length + created.length === 0) return zone.serial
-  // Changed records are deleted and inserted: two records that swap values would violate the unique index otherwise.
-  const gone = [...deleted, ...updated.map(({ before }) => before)].map((row) => row.id)
-  const written = [...updated.map(({ after }) => after), ...created]
-  for (const part of inParts(gone)) await db.dnsRecord.deleteMany({ where: { domainId: zone.id, id: { in: part } } })
-  for (const part of inParts(written)) await insertRecordRows(db, { zoneId: zone.id, records: part })
-  const { serial } = await db.domain.update({
-    where: { id: zone.id },
-    data: { serial: { increment: 1 } },
-    select: { serial: true },
-  })
+  // Records that stay where they are keep their rows. Others are deleted and inserted: two records that swap values would
+  // violate the unique index otherwise.
+  const [kept, moved] = [updated.filter(staysInPlace), updated.filter((change) => !staysInPlace(change))]
+  const ids = [...deleted, ...moved.map(({ before }) => before)].map((row) => row.id)
+  const records = [...moved.map(({ after }) => after), ...created]
+  const zoneId = zone.id
+  try {
+    if (ids.length > 0) await deleteRecordRows(db, { zoneId, ids })
+    if (kept.length > 0) await updateRecordRows(db, { zoneId, records: kept.map(({ after }) => after) })
+    if (records.length > 0) await insertRecordRows(db, { zoneId, records })
+  } catch (error) {
+    throw setRefusal(error) ?? error
+  }
+  const [grown] = await growSerial(db, { zoneId })
+  await append(db, eventsOfChanges(actor, zone, changes))
+  return grown!.serial
+}
+
+function staysInPlace({ before, after }: Changes['updated'][number]): boolean {
+  return before.name === after.name && before.value === after.value
+}
+
+/** One event for each record. */
+export function eventsOfChanges(actor: Actor, zone: Zone, { deleted, updated, created }: Changes): NewEvent[] {
   const event = (type: 'created' | 'updated' | 'deleted') => (row: RecordRow) =>
     eventOf(actor, `dns.record.${type}`, {
       subject: row.id,
       projectId: zone.projectId,
       data: viewRecord(zone.name, row),
     })
-  const events = [
+  return [
     ...deleted.map(event('deleted')),
     ...updated.map(({ after }) => event('updated')(after)),
     ...created.map(event('created')),
   ]
-  for (const part of inParts(events)) await append(db, part)
-  return serial
 }
 
 /** Whether nothing changes, so that nothing is written and the serial stays. */

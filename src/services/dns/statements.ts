@@ -23,11 +23,11 @@ export const lockZone = statement('dns.lock-zone', {
   sql: (p) => `SELECT id FROM domain WHERE account_id = ${p.accountId} AND name = ${p.name} FOR NO KEY UPDATE`,
 })
 
-const ownedZone = (p: { zone: string; accountId: string; projectIds: string }) => `
+export const ownedZone = (p: { zone: string; accountId: string; projectIds: string }) => `
   d.name = ${p.zone} AND d.account_id = ${p.accountId}
     AND (${p.projectIds} IS NULL OR d.project_id = ANY(${p.projectIds}))`
 
-const ownedZoneIn = { zone: text(), accountId: text(), projectIds: optional(textArray()) }
+export const ownedZoneIn = { zone: text(), accountId: text(), projectIds: optional(textArray()) }
 
 /** The records after a name and id; after two empty texts, those of the first page. */
 export const listRecordRows = statement('dns.list-records', {
@@ -101,7 +101,7 @@ export const createRecordRows = statement('dns.create-record', {
 
 /**
  * Many records as one parameter. Prisma has one parameter for each value, which takes six times as long (9 s against
- * 1.5 s for 10,000 records measured): an import of a whole MiB would exceed the time limit of its transaction.
+ * 1.5 s for 10,000 records measured).
  */
 export const insertRecordRows = statement('dns.insert-records', {
   reason: 'not in Prisma',

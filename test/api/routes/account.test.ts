@@ -35,7 +35,7 @@ test('an account shows its limits, and counts what it holds and nothing of other
     id: mine.accountId,
     name: expect.any(String),
     createdAt: expect.any(String),
-    limits: { requestsPerMinute: expect.any(Number), bodyBytes: 65_536, zoneImportBytes: 1_048_576 },
+    limits: { requestsPerMinute: expect.any(Number), bodyBytes: 65_536, zoneImportBytes: 16_777_216 },
     usage: { projects: 1, deployments: 0, domains: 1, records: 1, openTickets: 1, tokens: 2, webhooks: 1 },
   })
 })
