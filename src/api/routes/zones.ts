@@ -1,7 +1,7 @@
 // /dns/{domain}/zone: the zone file out and in, and what the nameservers serve of it.
 
 import type { IncomingMessage } from 'node:http'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { probeSoa } from '../../dns/soa-probe.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { Named } from '../../schemas/common.ts'
@@ -10,6 +10,7 @@ import { ZoneFileBody, ZoneFileText, ZoneImport, ZoneStatus } from '../../schema
 import { findZone } from '../../services/dns/dns-records.ts'
 import { type ZoneUpload, zoneImportLimitBytes } from '../../services/dns/zone-work.ts'
 import { sendOctets } from '../http/etag.ts'
+import { untilGone } from '../http/gone.ts'
 import { compileValidator } from '../http/validation.ts'
 import type { RoutePlugin } from './route.ts'
 
@@ -31,15 +32,6 @@ function receive(request: FastifyRequest, body: IncomingMessage, upload: ZoneUpl
     body.once('end', () => resolve(upload))
     body.once('error', reject)
   })
-}
-
-/** Aborts when the client goes away before it has its answer. */
-function untilGone(reply: FastifyReply): AbortSignal {
-  const gone = new AbortController()
-  reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) gone.abort(new Fault('invalid_request', 'The client went away.'))
-  })
-  return gone.signal
 }
 
 function discard(request: FastifyRequest): void {

@@ -74,15 +74,6 @@ export async function findZoneToChange(db: Db, actor: Actor, path: string): Prom
   return findZone(db, actor, path)
 }
 
-/** Records of a zone that was found for the actor. */
-export async function readRecords(db: Db, zone: Zone, which: Prisma.DnsRecordWhereInput): Promise<RecordRow[]> {
-  const found = await db.dnsRecord.findMany({
-    where: { ...which, domainId: zone.id },
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
-  })
-  return found as RecordRow[]
-}
-
 export async function findRecord(db: Db, actor: Actor, { domain, id }: RecordPath): Promise<DnsRecordView> {
   const name = zoneInPath(domain)
   const row = await db.dnsRecord.findFirst({ where: { id, domain: { ...inProjectsOf(actor), name } } })

@@ -1,5 +1,15 @@
 // Zones and records in SQL.
-import { boolean, int4, jsonb, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import {
+  boolean,
+  int4,
+  type JsonText,
+  jsonb,
+  optional,
+  statement,
+  text,
+  textArray,
+  timestamptz,
+} from '../../platform/statement.ts'
 import { eventIn, insertEvent } from '../events/statements.ts'
 
 // Of several claims to one name the verified one comes first, then the oldest that is still checked: a claim that was
@@ -105,7 +115,7 @@ export const createRecordRows = statement('dns.create-record', {
  */
 export const insertRecordRows = statement('dns.insert-records', {
   reason: 'not in Prisma',
-  in: { zoneId: text(), records: jsonb<readonly object[]>() },
+  in: { zoneId: text(), records: jsonb<readonly object[] | JsonText>() },
   out: { count: int4() },
   sql: (p) => `
     WITH made AS (

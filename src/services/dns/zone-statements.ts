@@ -1,8 +1,10 @@
 // Whole zones in SQL: read in pages, written in parts, and the lock of large imports.
+import type { RecordType } from '../../dns/record-types.ts'
 import {
   boolean,
   int4,
   int8,
+  type JsonText,
   jsonb,
   optional,
   statement,
@@ -50,23 +52,46 @@ export const selectRecordLimits = statement('dns.record-limits', {
       record_limit(${p.accountId}, 'bytesPerSet') AS "bytesPerSet"`,
 })
 
+const recordOut = {
+  id: text(),
+  type: text<RecordType>(),
+  name: text(),
+  value: text(),
+  ttl: int4(),
+  comment: optional(text()),
+  createdAt: timestamptz(),
+  updatedAt: timestamptz(),
+}
+const recordColumns = `
+  r.id, r.type, r.name, r.value, r.ttl, r.comment, r.created_at AS "createdAt", r.updated_at AS "updatedAt"`
+
+/** Records of a zone by their ids; a list is one parameter, where Prisma has one for each item. */
+export const selectRecordsById = statement('dns.records-by-id', {
+  reason: 'not in Prisma',
+  in: { zoneId: text(), ids: textArray() },
+  out: recordOut,
+  sql: (p) => `
+    SELECT ${recordColumns} FROM dns_record r WHERE r.domain_id = ${p.zoneId} AND r.id = ANY(${p.ids})
+    ORDER BY r.name, r.id`,
+})
+
+/** All records of a zone at these names. */
+export const selectRecordsByName = statement('dns.records-by-name', {
+  reason: 'not in Prisma',
+  in: { zoneId: text(), names: textArray() },
+  out: recordOut,
+  sql: (p) => `
+    SELECT ${recordColumns} FROM dns_record r WHERE r.domain_id = ${p.zoneId} AND r.name = ANY(${p.names})
+    ORDER BY r.name, r.id`,
+})
+
 /** The next records of a zone by name and id. */
 export const selectRecordPage = statement('dns.record-page', {
   reason: 'not in Prisma',
   in: { zoneId: text(), afterName: text(), afterId: text(), limit: int4() },
-  out: {
-    id: text(),
-    type: text(),
-    name: text(),
-    value: text(),
-    ttl: int4(),
-    comment: optional(text()),
-    createdAt: timestamptz(),
-    updatedAt: timestamptz(),
-  },
+  out: recordOut,
   sql: (p) => `
-    SELECT r.id, r.type, r.name, r.value, r.ttl, r.comment, r.created_at AS "createdAt", r.updated_at AS "updatedAt"
-    FROM dns_record r
+    SELECT ${recordColumns} FROM dns_record r
     WHERE r.domain_id = ${p.zoneId} AND (r.name, r.id) > (${p.afterName}, ${p.afterId})
     ORDER BY r.name, r.id LIMIT ${p.limit}`,
 })
@@ -83,7 +108,7 @@ export const deleteRecordRows = statement('dns.delete-records', {
 /** New ttls and comments, the only things about a record that an import changes. */
 export const updateRecordRows = statement('dns.update-records', {
   reason: 'not in Prisma',
-  in: { zoneId: text(), records: jsonb<readonly object[]>() },
+  in: { zoneId: text(), records: jsonb<readonly object[] | JsonText>() },
   out: { count: int4() },
   sql: (p) => `
     WITH changed AS (

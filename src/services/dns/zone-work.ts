@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { type Database, onConnection } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { Actor } from '../tokens/actor.ts'
+import { type BatchRequest, type PlannedBatch, refuseOversized, sizeOf } from './batches.ts'
 import { zoneInPath } from './dns-records.ts'
 import type { ZoneResult } from './thread/messages.ts'
 import { createZoneThread } from './thread/zone-thread.ts'
@@ -16,6 +17,7 @@ export const zoneImportLimitBytes = 16 * 1024 * 1024
 // What takes the event loop some milliseconds. Larger work is done by the thread, and by an account one at a time.
 const smallFileBytes = 16 * 1024
 const smallZoneRecords = 500
+const smallBatch = 100
 // Files in memory at one time, whoever sends them.
 const uploadedBytes = 4 * zoneImportLimitBytes
 const timeLimitMs = 60_000
@@ -36,6 +38,8 @@ export type ZoneWork = {
   /** Replaces the records of a zone by those of a file, or tells what that would change. The result is JSON. */
   importZone(actor: Actor, path: string, options: ZoneImportOptions): Promise<ZoneResult>
   exportZone(actor: Actor, path: string, options: ZoneExportOptions): Promise<ZoneResult>
+  /** Works a large batch out; null for a small one, which is done as fast without. */
+  planBatch(actor: Actor, path: string, options: BatchRequest & { signal: AbortSignal }): Promise<PlannedBatch | null>
   close(): Promise<void>
 }
 
@@ -167,6 +171,12 @@ export function createZoneWork({ db, databaseUrl, log }: ZoneWorkOptions): ZoneW
         const pace = async () => signal.throwIfAborted()
         return octetsOf(await onConnection(db, (connection) => exportText(connection, request, pace)))
       })
+    },
+    async planBatch(actor, path, { batch, dryRun, signal }) {
+      refuseOversized(batch)
+      if (sizeOf(batch) <= smallBatch) return null
+      const job = { kind: 'batch' as const, actor, path, batch, dryRun }
+      return inTime(signal, (signal) => thread.run(actor.accountId, job, signal))
     },
     close: () => thread.close(),
   }

@@ -64,7 +64,7 @@ export async function readWholeZone(connection: Db, zone: Zone, pace: Pace): Pro
     const last = records.at(-1)
     const after = { afterName: last?.name ?? '', afterId: last?.id ?? '' }
     const page = await selectRecordPage(connection, { zoneId: zone.id, ...after, limit: recordsInAPage })
-    for (const row of page) records.push(row as RecordRow)
+    for (const row of page) records.push(row)
     if (page.length < recordsInAPage) return records
     await pace()
   }

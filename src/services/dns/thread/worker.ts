@@ -3,16 +3,10 @@ import { setPriority } from 'node:os'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { type Db, onConnection, openDatabase } from '../../../platform/database.ts'
+import { planLargeBatch } from '../batches.ts'
 import { importAlone, octetsOf, textOf } from '../zone-files.ts'
 import { exportText, type Pace } from '../zones.ts'
-import {
-  type FromThread,
-  packError,
-  type ThreadData,
-  type ToThread,
-  type ZoneJob,
-  type ZoneResult,
-} from './messages.ts'
+import { type AnyResult, type FromThread, packError, type ThreadData, type ToThread, type ZoneJob } from './messages.ts'
 
 const main = parentPort!
 const { databaseUrl, connections } = workerData as ThreadData
@@ -28,7 +22,8 @@ if (process.platform === 'linux') {
   }
 }
 
-async function work(connection: Db, job: ZoneJob, pace: Pace): Promise<ZoneResult> {
+async function work(connection: Db, job: ZoneJob, pace: Pace): Promise<AnyResult> {
+  if (job.kind === 'batch') return planLargeBatch(connection, job.actor, job.path, job)
   if (job.kind === 'export') return octetsOf(await exportText(connection, job, pace))
   const { actor, path, octets, dryRun } = job
   const view = await importAlone(connection, { actor, path, text: textOf(octets), dryRun }, pace)
@@ -49,7 +44,7 @@ async function run(id: number, job: ZoneJob): Promise<void> {
     answer = { id, error: packError(error) }
   }
   running.delete(id)
-  main.postMessage(answer, 'result' in answer ? [answer.result.octets.buffer] : [])
+  main.postMessage(answer, 'result' in answer && 'octets' in answer.result ? [answer.result.octets.buffer] : [])
 }
 
 main.on('message', (message: ToThread) => {

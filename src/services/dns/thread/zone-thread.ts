@@ -3,17 +3,22 @@ import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import { Fault } from '../../../platform/errors.ts'
 import {
+  type AnyResult,
   type FromThread,
+  type Results,
   type ThreadData,
   type ToThread,
   unpackError,
   type ZoneJob,
-  type ZoneResult,
 } from './messages.ts'
 
 export type ZoneThread = {
   /** Resolves with the result; rejects with the reason of the signal when that aborts first. */
-  run(accountId: string, job: ZoneJob, signal: AbortSignal): Promise<ZoneResult>
+  run<K extends ZoneJob['kind']>(
+    accountId: string,
+    job: ZoneJob & { kind: K },
+    signal: AbortSignal,
+  ): Promise<Results[K]>
   close(): Promise<void>
 }
 
@@ -30,7 +35,7 @@ type Task = {
   id: number
   accountId: string
   job: ZoneJob
-  settle(outcome: { result: ZoneResult } | { error: unknown }): void
+  settle(outcome: { result: AnyResult } | { error: unknown }): void
 }
 
 export function createZoneThread(databaseUrl: string, log: Logger): ZoneThread {
@@ -95,20 +100,20 @@ export function createZoneThread(databaseUrl: string, log: Logger): ZoneThread {
   }
 
   return {
-    run(accountId, job, signal) {
+    run<K extends ZoneJob['kind']>(accountId: string, job: ZoneJob & { kind: K }, signal: AbortSignal) {
       const ahead = waiting.get(accountId)?.length ?? 0
       if (ahead >= highestWaiting) {
         const detail = 'Too many large zones of the account wait to be worked on.'
         return Promise.reject(new Fault('rate_limited', detail, { retryAfterSeconds: 2 }))
       }
-      return new Promise<ZoneResult>((resolve, reject) => {
+      return new Promise<Results[K]>((resolve, reject) => {
         const task: Task = {
           id: ++lastId,
           accountId,
           job,
           settle(outcome) {
             signal.removeEventListener('abort', abort)
-            if ('result' in outcome) resolve(outcome.result)
+            if ('result' in outcome) resolve(outcome.result as Results[K])
             else reject(outcome.error)
           },
         }
