@@ -48,8 +48,9 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
     if (Number(request.headers['content-length'] ?? 0) > zoneImportLimitBytes) throw new Fault('body_too_large')
     return receive(request, body, zoneWork.upload(request.actor.accountId))
   })
+  // Whichever comes: a client that goes away before it has its answer brings only the second.
   app.addHook('onResponse', async (request) => discard(request))
-  app.addHook('onRequestAbort', async (request) => discard(request))
+  app.addHook('onRequest', async (request, reply) => void reply.raw.once('close', () => discard(request)))
 
   app.get(
     '/dns/:domain/zone',
