@@ -22,10 +22,11 @@ DECLARE
   suspect record;
   over record;
 BEGIN
-  FOR zone IN SELECT DISTINCT "domain_id" FROM "fresh" ORDER BY 1 LOOP
-    SELECT d."account_id" INTO account FROM "domain" d WHERE d."id" = zone FOR NO KEY UPDATE;
-    most_records := record_limit(account, 'recordsPerSet');
-    most_bytes := record_limit(account, 'bytesPerSet');
+  FOR zone, account IN
+    SELECT d."id", d."account_id" FROM "domain" d WHERE d."id" = ANY (ARRAY(SELECT DISTINCT "domain_id" FROM "fresh"))
+    ORDER BY d."id" FOR NO KEY UPDATE
+  LOOP
+    -- The limits are looked up only if a name has more than one record.
     FOR suspect IN
       SELECT f."name", s.* FROM (SELECT DISTINCT "name" FROM "fresh" WHERE "domain_id" = zone) f
       CROSS JOIN LATERAL (
@@ -34,11 +35,14 @@ BEGIN
           count(*) FILTER (WHERE r."type" IN ('A', 'AAAA')) AS "addresses"
         FROM "dns_record" r WHERE r."domain_id" = zone AND r."name" = f."name") s
       WHERE s."all" > 1 AND (s."cnames" > 0 OR s."aliases" > 1 OR (s."aliases" > 0 AND s."addresses" > 0)
-        OR s."all" > most_records OR s."bytes" > most_bytes)
+        OR s."all" > (SELECT record_limit(account, 'recordsPerSet'))
+        OR s."bytes" > (SELECT record_limit(account, 'bytesPerSet')))
     LOOP
       IF suspect."cnames" > 0 OR suspect."aliases" > 1 OR (suspect."aliases" > 0 AND suspect."addresses" > 0) THEN
         RAISE EXCEPTION 'dns_record_exclusive' USING ERRCODE = 'exclusion_violation', DETAIL = suspect."name";
       END IF;
+      most_records := record_limit(account, 'recordsPerSet');
+      most_bytes := record_limit(account, 'bytesPerSet');
       SELECT r."type", count(*) AS "records", sum(octet_length(r."value")) AS "bytes" INTO over FROM "dns_record" r
         WHERE r."domain_id" = zone AND r."name" = suspect."name"
           AND r."type" IN (SELECT "type" FROM "fresh" WHERE "domain_id" = zone AND "name" = suspect."name")

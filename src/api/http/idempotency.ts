@@ -103,7 +103,7 @@ export function createOnce(deps: Deps): Once {
     } catch (error) {
       const fault = toFault(error)
       const failed = statuses[fault.code]
-      const mayBeRetried = failed >= 500 || failed === 422 || fault.code === 'idempotency_in_progress'
+      const mayBeRetried = failed >= 500 || [422, 429].includes(failed) || fault.code === 'idempotency_in_progress'
       if (!mayBeRetried) {
         const problem = JSON.stringify(problemOf(fault, deps.config.baseUrl, request.id))
         await store(deps.db, request, { status: failed, location: null, text: problem })

@@ -18,7 +18,6 @@ import { applyBatch, applyPlanned } from '../../services/dns/batches.ts'
 import { createRecord, findRecord, listRecords } from '../../services/dns/dns-records.ts'
 import { changeRecord, deleteRecord } from '../../services/dns/record-changes.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
-import { untilGone } from '../http/gone.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { NoContent, type RoutePlugin } from './route.ts'
 
@@ -93,7 +92,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
       const wanted = { batch, dryRun: query.dryRun ?? false }
       return once(request, reply, {
         status: 200,
-        prepare: () => zoneWork.planBatch(actor, domain, { ...wanted, signal: untilGone(reply) }),
+        prepare: () => zoneWork.planBatch(actor, domain, wanted),
         async work(db, plan): Promise<Static<typeof DnsBatchResult>> {
           if (!plan) return applyBatch(db, actor, domain, wanted)
           const text = await applyPlanned(db, actor, domain, { ...wanted, plan })

@@ -15,8 +15,8 @@ import { type ExportOptions, exportText } from './zones.ts'
 /** The largest zone file. */
 export const zoneImportLimitBytes = 16 * 1024 * 1024
 // What takes the event loop some milliseconds. Larger work is done by the thread, and by an account one at a time.
-const smallFileBytes = 16 * 1024
-const smallZoneRecords = 500
+const smallFileBytes = 8 * 1024
+const smallZoneRecords = 250
 const smallBatch = 100
 // Files in memory at one time, whoever sends them.
 const uploadedBytes = 4 * zoneImportLimitBytes
@@ -39,7 +39,7 @@ export type ZoneWork = {
   importZone(actor: Actor, path: string, options: ZoneImportOptions): Promise<ZoneResult>
   exportZone(actor: Actor, path: string, options: ZoneExportOptions): Promise<ZoneResult>
   /** Works a large batch out; null for a small one, which is done as fast without. */
-  planBatch(actor: Actor, path: string, options: BatchRequest & { signal: AbortSignal }): Promise<PlannedBatch | null>
+  planBatch(actor: Actor, path: string, request: BatchRequest): Promise<PlannedBatch | null>
   close(): Promise<void>
 }
 
@@ -172,11 +172,12 @@ export function createZoneWork({ db, databaseUrl, log }: ZoneWorkOptions): ZoneW
         return octetsOf(await onConnection(db, (connection) => exportText(connection, request, pace)))
       })
     },
-    async planBatch(actor, path, { batch, dryRun, signal }) {
+    async planBatch(actor, path, { batch, dryRun }) {
       refuseOversized(batch)
       if (sizeOf(batch) <= smallBatch) return null
       const job = { kind: 'batch' as const, actor, path, batch, dryRun }
-      return inTime(signal, (signal) => thread.run(actor.accountId, job, signal))
+      // Short enough to be finished, whether the client is still there or not.
+      return inTime(new AbortController().signal, (signal) => thread.run(actor.accountId, job, signal))
     },
     close: () => thread.close(),
   }
