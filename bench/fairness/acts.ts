@@ -1,7 +1,15 @@
 // What a hostile tenant does: each act runs until it is stopped, and counts what was done and what was refused.
 import { setTimeout as sleep } from 'node:timers/promises'
 
-export type Hostile = { apiPort: number; token: string; zone: string; project: string; records: number }
+/** `deployment` is one that is BUILDING for as long as the benchmark takes. */
+export type Hostile = {
+  apiPort: number
+  token: string
+  zone: string
+  project: string
+  deployment: string
+  records: number
+}
 
 export type Tally = Record<string, number>
 
@@ -75,7 +83,7 @@ const exports: Act = {
 const waits: Act = {
   name: 'waits',
   run: (hostile, signal, tally) =>
-    held(200, signal, () => count(tally, call(hostile, `/domains/${hostile.zone}?wait=60`, { signal }))),
+    held(200, signal, () => count(tally, call(hostile, `/deployments/${hostile.deployment}?wait=60`, { signal }))),
 }
 
 const streams: Act = {
@@ -91,10 +99,13 @@ const builds: Act = {
   async run(hostile, signal, tally) {
     const body = JSON.stringify({ project: hostile.project })
     const headers = { 'content-type': 'application/json' }
-    for (let number = 0; number < 12; number++) {
-      await count(tally, call(hostile, '/deployments', { method: 'POST', headers, body, signal }))
+    const made: string[] = []
+    for (let number = 0; number < 12 && !signal.aborted; number++) {
+      const response = await count(tally, call(hostile, '/deployments', { method: 'POST', headers, body, signal }))
+      if (response.ok) made.push(((await response.json()) as { id: string }).id)
     }
     await sleep(600_000, undefined, { signal }).catch(() => {})
+    for (const id of made) await call(hostile, `/deployments/${id}/cancel`, { method: 'POST' })
   },
 }
 

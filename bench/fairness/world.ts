@@ -61,10 +61,11 @@ export async function startWorld(postgres: EmbeddedPostgres, directory: string, 
   const badly = as(hostileToken)
   await badly('POST', '/projects', { name: 'sleeper', repo: 'hostile/sleeper', framework: 'vite' })
   await badly('POST', '/domains', { project: 'sleeper', name: 'hostile.test' })
+  const { id: deployment } = await badly<{ id: string }>('POST', '/deployments', { project: 'sleeper' })
   return {
     server,
     honest: { apiPort, token, edgePort, edgeHost: new URL(deployed.url).host, dnsPort, dnsName: 'www.honest.test' },
-    hostile: { apiPort, token: hostileToken, zone: 'hostile.test', project: 'sleeper', records },
+    hostile: { apiPort, token: hostileToken, zone: 'hostile.test', project: 'sleeper', deployment, records },
   }
 }
 
