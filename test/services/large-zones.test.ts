@@ -297,6 +297,33 @@ describe('at the same time', () => {
   })
 })
 
+describe('what is being received', () => {
+  test('is bounded over all accounts, and free again when it is discarded', () => {
+    const work = api.deps.zoneWork
+    const chunk = new Uint8Array(16 * 1024 * 1024)
+    const uploads = [1, 2, 3, 4].map((n) => work.upload(`acc_${n}`))
+    for (const upload of uploads) upload.push(chunk)
+    const fifth = work.upload('acc_5')
+    expect(() => fifth.push(chunk)).toThrow(expect.objectContaining({ code: 'overloaded' }))
+    expect(() => work.upload('acc_1').push(chunk)).toThrow(expect.objectContaining({ code: 'import_in_progress' }))
+    expect(() => work.upload('acc_6').push(new Uint8Array(chunk.length + 1))).toThrow(
+      expect.objectContaining({ code: 'body_too_large' }),
+    )
+    for (const upload of [...uploads, fifth]) upload.discard()
+    const again = work.upload('acc_1')
+    again.push(chunk)
+    again.discard()
+    again.discard()
+  })
+
+  test('is in nobody’s way once it is refused', async () => {
+    const zone = await newZone()
+    expect((await put(zone, fileOf(1_000), '?dryRun=perhaps')).status).toBe(422)
+    expect((await put(`${zone}.absent`, fileOf(1_000))).status).toBe(404)
+    expect((await put(zone, fileOf(1_000))).status).toBe(200)
+  })
+})
+
 describe('all or nothing', () => {
   test('nobody sees a part of an import, and a client that goes away stops it', async () => {
     const zone = await newZone()
