@@ -49,7 +49,6 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
     'delivery_retry',
     'delivery_waiting',
     'dns_record_duplicate',
-    'domain_claim_reversed',
     'domain_verified_name',
     'job_build',
     'job_key',
@@ -120,7 +119,9 @@ describe('an installation from before claims had nameservers of their own', () =
         ('dom_3', 'acc_2', 'prj_2', 'proved.com', false, NULL, NULL, 'x', NULL, now(), 'PENDING', 1, now(), now()),
         ('dom_4', 'acc_2', 'prj_2', 'text.com', true, now(), 'txt', 'x', now(), now(), 'ACTIVE', 3, now(), now()),
         ('dom_5', 'acc_2', 'prj_2', 'waits.com', false, NULL, NULL, 'x', now(), now() - interval '9 days', 'PENDING', 1,
-          now() - interval '90 days', now());
+          now() - interval '90 days', now()),
+        ('dom_6', 'acc_1', 'prj_1', 'a.shop.proved.com', true, now(), 'nameservers', 'x', now(), now(), 'ACTIVE', 1, now(),
+          now());
       INSERT INTO domain_hold VALUES ('held.com', 'acc_1', now() + interval '2 days');
       INSERT INTO event (id, account_id, type, actor, subject, data, created_at) VALUES
         ('evt_1', 'acc_1', 'domain.created', 'system', 'gone.com', '{}', now() - interval '1 year'),
@@ -136,18 +137,25 @@ describe('an installation from before claims had nameservers of their own', () =
     await adoptNameservers(db, ['other.berth.net', 'names.berth.net'])
     expect(await query(url, shown)).toEqual(before)
     const domains = await db.domain.findMany()
-    expect(domains.map(({ nameservers }) => nameservers)).toEqual(Array(5).fill(pool.slice(0, 2)))
+    expect(domains.map(({ nameservers }) => nameservers)).toEqual(Array(6).fill(pool.slice(0, 2)))
     const waits = domains.find(({ name }) => name === 'waits.com')!
     expect(waits.unprovedSince).toEqual(waits.checkingSince)
     const claims = await db.domainClaim.findMany({ orderBy: [{ name: 'asc' }, { accountId: 'asc' }] })
     const pair = 'ns1.berth.net ns2.berth.net'
     expect(claims.map(({ name, accountId, pair }) => ({ name, accountId, pair }))).toEqual([
+      { name: 'a.shop.proved.com', accountId: 'acc_1', pair },
       { name: 'gone.com', accountId: 'acc_1', pair },
       { name: 'held.com', accountId: 'acc_1', pair },
       { name: 'proved.com', accountId: 'acc_1', pair },
       { name: 'proved.com', accountId: 'acc_2', pair },
       { name: 'text.com', accountId: 'acc_2', pair },
       { name: 'waits.com', accountId: 'acc_2', pair },
+    ])
+    const above = await db.domainClaimAbove.findMany({ orderBy: { above: 'asc' } })
+    const below = { name: 'a.shop.proved.com', accountId: 'acc_1', pair }
+    expect(above).toEqual([
+      { above: 'proved.com', ...below },
+      { above: 'shop.proved.com', ...below },
     ])
     await closeDatabase(db)
   })

@@ -21,6 +21,9 @@ const Usage = Type.Object({
   openTickets: Type.Integer(),
   tokens: Type.Integer(),
   webhooks: Type.Integer(),
+  buildsAtOnce: Type.Integer({ description: 'Builds that run now' }),
+  buildsQueued: Type.Integer({ description: 'Deployments that wait for their build' }),
+  buildMinutesPerMonth: Type.Integer({ description: 'Of this month (UTC)' }),
   storedBytes: Type.Integer({ description: 'Of all deployments' }),
 })
 
@@ -33,6 +36,9 @@ const VisibleUsage = Type.Object({
   openTickets: ofAccount(),
   tokens: ofAccount(),
   webhooks: ofAccount(),
+  buildsAtOnce: ofAccount(),
+  buildsQueued: ofAccount(),
+  buildMinutesPerMonth: ofAccount(),
   waits: Type.Integer({ description: 'At the server that answers' }),
   streams: Type.Integer({ description: 'At the server that answers' }),
 })
@@ -45,6 +51,9 @@ const usageExample = {
   openTickets: 0,
   tokens: 1,
   webhooks: 0,
+  buildsAtOnce: 0,
+  buildsQueued: 0,
+  buildMinutesPerMonth: 12,
   storedBytes: 182_044,
 }
 

@@ -10,7 +10,8 @@ const description =
   `The management API of a hosting platform: deployments, domains with automatic SSL, DNS, projects and
 support tickets. Every request carries \`Authorization: Bearer <token>\`. Errors are RFC 9457 problems whose \`code\` is
 stable. Lists are paged by \`cursor\`. A POST may carry an \`Idempotency-Key\` and be sent again safely. Single resources
-carry an \`ETag\`. Versions are dated; this is ${apiVersion}.`.replaceAll('\n', ' ')
+carry an \`ETag\`. \`RateLimit\` tells what is left to the token and to its account. Versions are dated; this is
+${apiVersion}.`.replaceAll('\n', ' ')
 
 const tags = [
   { name: 'Projects', description: 'Projects, their settings, linked repositories and build-time variables' },

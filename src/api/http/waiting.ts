@@ -1,5 +1,6 @@
 // `?wait=`: delays a response until a resource settles, woken by database notifications instead of polling.
 import type { FastifyRequest } from 'fastify'
+import { Fault } from '../../platform/errors.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import type { Shares } from './shares.ts'
 import { leavePlace } from './transport.ts'
@@ -40,10 +41,16 @@ export function createWaits(shares: Shares, notifications: Notifications): Waits
     const deadline = Date.now() + waitSeconds * 1000
     let waiting = false
     let gone = false
+    let refused = false
+    let unwatch = () => {}
     let wake = () => {}
     const end = () => wake()
     const leave = () => {
       gone = true
+      wake()
+    }
+    const refuse = () => {
+      refused = true
       wake()
     }
     let value: T
@@ -60,11 +67,13 @@ export function createWaits(shares: Shares, notifications: Notifications): Waits
             leavePlace(request)
             waiting = true
             ends.add(end)
+            unwatch = request.server.watchToken(request.actor, refuse)
           }
           wake = next.cancel
           if (closing) return value
           await next.done
           if (gone) return value
+          if (refused) throw new Fault('invalid_token', 'The token became invalid while the request waited.')
           // Without notifications there is nothing to wait for.
           if (closing || !notifications.connected) return await inTurn(read)
         } finally {
@@ -72,6 +81,7 @@ export function createWaits(shares: Shares, notifications: Notifications): Waits
         }
       }
     } finally {
+      unwatch()
       ends.delete(end)
     }
   }

@@ -119,6 +119,8 @@ export function createHandler(options: HandlerOptions): Handler {
 
   /** From here on the response may last: it is ended if its host is barred. */
   function follow(response: ServerResponse, host: string): void {
+    // Its `close` would not come any more.
+    if (response.destroyed || response.closed) return
     const done = underWay.begin(host, () => response.destroy())
     response.once('close', done)
   }
@@ -168,6 +170,8 @@ export function createHandler(options: HandlerOptions): Handler {
     const site = target && (sites.get(target.deploymentId) ?? (await sites.load(target.deploymentId).catch(() => null)))
     if (isBarred(host)) return void refuse(socket, '403 Forbidden')
     if (!servers || !target || site?.kind !== 'node') return void refuse(socket, '404 Not Found')
+    // The visitor disconnected while the site was loaded.
+    if (socket.destroyed) return
     const done = underWay.begin(host, () => socket.destroy())
     socket.once('close', done)
     servers.upgrade(request, socket, head, target)

@@ -19,6 +19,9 @@ export async function readShare(db: Db, actor: Actor) {
     openTickets: null,
     tokens: null,
     webhooks: null,
+    buildsAtOnce: null,
+    buildsQueued: null,
+    buildMinutesPerMonth: null,
     storedBytes: Number(deployments._sum.storedBytes ?? 0),
   }
 }

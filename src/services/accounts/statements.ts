@@ -16,3 +16,13 @@ export const readLimit = statement('accounts.limit', {
   out: { max: optional(int8()) },
   sql: (p) => `SELECT account_limit(${p.accountId}, ${p.name}) AS max`,
 })
+
+/** Builds of the account that run now, and minutes of this month. */
+export const readBuildUsage = statement('accounts.builds', {
+  reason: 'not in Prisma',
+  in: { accountId: text() },
+  out: { running: int8(), minutes: int8() },
+  sql: (p) => `
+    SELECT COALESCE((SELECT running FROM build_account WHERE account_id = ${p.accountId}), 0) AS running,
+      build_minutes(${p.accountId}) AS minutes`,
+})

@@ -8,16 +8,17 @@ import type { Limits } from '../../schemas/quotas.ts'
 import { append } from '../events/events.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { readShare } from './share.ts'
-import { lockAccount } from './statements.ts'
+import { lockAccount, readBuildUsage } from './statements.ts'
 
 export type LimitsView = Static<typeof AccountLimits>
 export type UsageView = LimitsView['usage']
 
 /** From counters that triggers keep, so that it costs the same for an account with a million rows. */
 export async function readUsage(db: Db, accountId: string): Promise<UsageView> {
-  const [counters, zones] = await Promise.all([
+  const [counters, zones, [builds]] = await Promise.all([
     db.accountUsage.groupBy({ by: ['name'], where: { accountId }, _sum: { used: true } }),
     db.domain.aggregate({ where: { accountId }, _sum: { recordCount: true } }),
+    readBuildUsage(db, { accountId }),
   ])
   const used = new Map(counters.map(({ name, _sum }) => [name, Number(_sum.used)]))
   const count = (name: string) => used.get(name) ?? 0
@@ -29,6 +30,9 @@ export async function readUsage(db: Db, accountId: string): Promise<UsageView> {
     openTickets: count('openTickets'),
     tokens: count('tokens'),
     webhooks: count('webhooks'),
+    buildsAtOnce: Number(builds?.running),
+    buildsQueued: count('buildsQueued'),
+    buildMinutesPerMonth: Number(builds?.minutes),
     storedBytes: count('storedBytes'),
   }
 }

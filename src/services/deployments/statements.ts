@@ -119,6 +119,23 @@ export const lockSuperseded = statement('deployments.lockSuperseded', {
     ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`,
 })
 
+/**
+ * Locks the deployments of an account that still build, those that end at this moment after their end. Projects come
+ * before their deployments, as everywhere.
+ */
+export const lockBuilding = statement('deployments.lockBuilding', {
+  reason: 'not in Prisma',
+  in: { accountId: text() },
+  out: { id: text() },
+  sql: (p) => `
+    WITH shared AS MATERIALIZED (
+      SELECT id FROM project WHERE id IN (
+        SELECT project_id FROM deployment WHERE account_id = ${p.accountId} AND state = 'BUILDING')
+      ORDER BY id FOR KEY SHARE)
+    SELECT id FROM deployment WHERE project_id = ANY(ARRAY(SELECT id FROM shared)) AND state = 'BUILDING'
+    ORDER BY id FOR NO KEY UPDATE`,
+})
+
 export type LineToWrite = { index: number; at: Date; stream: string; step: string; text: string }
 
 /**

@@ -6,7 +6,7 @@ import { append, type EventType } from '../events/events.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { queueStatus } from './commit-statuses.ts'
 import { type DeploymentView, findDeployment, rowOf, viewDeployment, withProject } from './deployments.ts'
-import { shareProjectOf } from './statements.ts'
+import { lockBuilding, shareProjectOf } from './statements.ts'
 
 type State = DeploymentView['state']
 
@@ -97,6 +97,8 @@ export async function finishDeployment(
  */
 export async function cancelBuildsOf(db: Db, urls: Urls, accountId: string, by: string): Promise<void> {
   const { from, to, event } = transitions.find((transition) => transition.to === 'CANCELED')!
+  // All of them before the first change: whoever ends one of them has one row and may want what a change locks.
+  await lockBuilding(db, { accountId })
   const ended = await db.deployment.updateManyAndReturn({
     where: { accountId, state: from },
     data: { state: to, finishedAt: new Date(), errorCode: suspended.code, errorMessage: suspended.message },

@@ -1,6 +1,5 @@
 // Zones and records in SQL.
 import { boolean, int4, jsonb, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
-import { isBelow } from '../domains/statements.ts'
 import { eventIn, insertEvent } from '../events/statements.ts'
 
 /**
@@ -11,7 +10,7 @@ import { eventIn, insertEvent } from '../events/statements.ts'
 const isServed = `(d.verified OR (d.unproved_since > now() - interval '30 days'
   AND NOT EXISTS (SELECT 1 FROM domain_claim c
     WHERE c.name = ANY(names_at_and_above(d.name)) AND c.account_id <> d.account_id)
-  AND NOT EXISTS (SELECT 1 FROM domain_claim c WHERE ${isBelow('c.name', 'd.name')} AND c.account_id <> d.account_id
+  AND NOT EXISTS (SELECT 1 FROM domain_claim_above c WHERE c.above = d.name AND c.account_id <> d.account_id
     AND NOT EXISTS (SELECT 1 FROM domain o WHERE o.name = c.name AND o.verified))))`
 
 /** The claim to a name that the nameservers serve. */

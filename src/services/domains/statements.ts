@@ -3,10 +3,6 @@ import { insertJob, jobIn, queueJobs } from '../../jobs/statements.ts'
 import { boolean, int4, int8, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
 import { eventIn, insertEvent } from '../events/statements.ts'
 
-/** The names below a host, as a condition that the index on reversed names answers. */
-export const isBelow = (name: string, host: string) => `
-  (reverse(${name}) COLLATE "C" >= reverse(${host}) || '.' AND reverse(${name}) COLLATE "C" < reverse(${host}) || '/')`
-
 /** The project by name or id, whether a name can be attached to it, and what decides which nameservers it gets. */
 export const readAvailability = statement('domains.availability', {
   reason: 'hot read',
@@ -53,8 +49,8 @@ export const readAvailability = statement('domains.availability', {
       FROM (
         SELECT c.pair, true AS here FROM domain_claim c
         WHERE c.name = ANY(${p.names}) AND c.account_id <> ${p.accountId}
-        UNION ALL SELECT c.pair, false FROM domain_claim c
-        WHERE ${isBelow('c.name', p.host)} AND c.account_id <> ${p.accountId}) c) claims
+        UNION ALL SELECT c.pair, false FROM domain_claim_above c
+        WHERE c.above = ${p.host} AND c.account_id <> ${p.accountId}) c) claims
     WHERE p.account_id = ${p.accountId} AND (${p.projectIds} IS NULL OR p.id = ANY(${p.projectIds}))
       AND p.id = COALESCE((SELECT n.id FROM project n WHERE n.account_id = ${p.accountId} AND n.name = ${p.projectKey}),
         ${p.projectKey})`,
@@ -147,10 +143,14 @@ export const adoptPairs = statement('domains.adopt-pairs', {
   in: { pair: text(), limit: int4() },
   out: { name: text() },
   sql: (p) => `
-    UPDATE domain_claim SET pair = ${p.pair} WHERE (name, account_id, pair) IN (
-      SELECT c.name, c.account_id, c.pair FROM domain_claim c WHERE c.pair = '' AND NOT EXISTS (
+    WITH chosen AS (
+      SELECT c.name, c.account_id FROM domain_claim c WHERE c.pair = '' AND NOT EXISTS (
         SELECT 1 FROM domain_claim o WHERE o.name = c.name AND o.account_id = c.account_id AND o.pair = ${p.pair})
-      LIMIT ${p.limit})
+      LIMIT ${p.limit}),
+    above AS (
+      UPDATE domain_claim_above SET pair = ${p.pair}
+      WHERE (name, account_id) IN (SELECT name, account_id FROM chosen) AND pair = '')
+    UPDATE domain_claim SET pair = ${p.pair} WHERE (name, account_id) IN (SELECT name, account_id FROM chosen) AND pair = ''
     RETURNING name`,
 })
 

@@ -4,6 +4,7 @@ import Fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { statuses, toFault } from '../../../src/api/http/problem.ts'
 import { boundOpenPerAddress, decorateShares } from '../../../src/api/http/shares.ts'
+import { createAccount } from '../../../src/services/accounts/accounts.ts'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { blockProjects } from '../../helpers/block.ts'
@@ -116,6 +117,24 @@ describe('waits', () => {
     await until(() => api.app.shares.open.waits === 1)
     connection.socket.destroy()
     await (listens.mock.results[0]!.value as { done: Promise<void> }).done
+    expect(api.app.shares.open).toEqual(nothing)
+    await api.stop()
+  })
+
+  test.each(['revoked', 'suspended'])('are refused when their token is %s meanwhile', async (how) => {
+    const api = await startApi()
+    const owner = await api.newAccount()
+    const id = await newBuild(api, owner)
+    const { body: reader } = await api.call('POST', '/tokens', { token: owner.token, body: { name: 'reader' } })
+    const waiting = api.call('GET', `/deployments/${id}?wait=60`, { token: reader.token })
+    await until(() => api.app.shares.open.waits === 1)
+    if (how === 'revoked') await api.call('DELETE', `/tokens/${reader.id}`, { token: owner.token })
+    else {
+      const staff = await createAccount(api.db, 'staff', ['operator'])
+      const body = { suspended: true }
+      await api.call('PATCH', `/operator/accounts/${owner.accountId}`, { token: staff.token, body })
+    }
+    expect(await waiting).toMatchObject({ status: 401, body: { code: 'invalid_token' } })
     expect(api.app.shares.open).toEqual(nothing)
     await api.stop()
   })

@@ -51,6 +51,9 @@ test('an account shows its limits, and counts what it holds and nothing of other
       openTickets: 1,
       tokens: 2,
       webhooks: 1,
+      buildsAtOnce: 0,
+      buildsQueued: 0,
+      buildMinutesPerMonth: 0,
       storedBytes: 0,
       waits: 0,
       streams: 0,
@@ -79,7 +82,8 @@ test('shows a token narrowed to projects their share alone, and nothing of what 
   }
   await made('/webhooks', { url: 'https://hooks.example.com/', events: ['*'] })
   await made('/tickets', { subject: 'open', message: 'it waits' })
-  const wide = { openTickets: null, tokens: null, webhooks: null }
+  const builds = { buildsAtOnce: null, buildsQueued: null, buildMinutesPerMonth: null }
+  const wide = { openTickets: null, tokens: null, webhooks: null, ...builds }
   const usageOf = async (projects: string[]) => {
     const narrow = await made('/tokens', { name: 'narrow', scopes: ['dns:read'], projects })
     return (await api.call('GET', '/account', { token: narrow.token })).body.usage

@@ -91,3 +91,31 @@ test('a deployment that was written while the account was being suspended is not
   expect((await rows([id]))[0]!.errorCode).toBe('account_suspended')
   await suspend(false)
 })
+
+test('whatever else happens to its projects and builds at the same time, nothing locks anything for good', async () => {
+  const { api } = platform
+  const statuses = new Set<number>()
+  const call = async (method: string, path: string, body?: object) => {
+    const answer = await api.call(method, path, { body })
+    statuses.add(answer.status)
+    return answer.body
+  }
+  for (let round = 0; round < 10; round++) {
+    const names = [`many-${round}-a`, `many-${round}-b`]
+    for (const name of names) await call('POST', '/projects', { name, repo: 'acme/sleeper', framework: 'vite' })
+    const made = await Promise.all(
+      names.flatMap((project) => [1, 2, 3].map(() => call('POST', '/deployments', { project }))),
+    )
+    await Promise.all([
+      ...made.map(({ id }) => call('POST', `/deployments/${id}/cancel`)),
+      ...names.map((project) => call('POST', '/deployments', { project })),
+      call('DELETE', `/projects/${names[0]}`),
+      suspend(true).then(({ status }) => statuses.add(status)),
+    ])
+    const building = { accountId: api.accountId, state: 'BUILDING' }
+    await until(async () => (await api.db.deployment.count({ where: building })) === 0)
+    await suspend(false)
+  }
+  expect([...statuses].filter((status) => status >= 500)).toEqual([])
+  await until(async () => (await jobs()) === 0)
+})
