@@ -1,7 +1,8 @@
 // Builds are taken in turn by account.
 import fc from 'fast-check'
+import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { failJob, releaseJob } from '../../src/jobs/statements.ts'
+import { failJob, releaseJob, takeJob } from '../../src/jobs/statements.ts'
 import type { Db } from '../../src/platform/database.ts'
 import { queuePositions } from '../../src/services/deployments/queue.ts'
 import { startApi, type TestApi } from '../helpers/api.ts'
@@ -319,4 +320,21 @@ test('places count what an account may not start yet after everything that may',
   const taken = await takeAll(api.db)
   expect(taken).toHaveLength(4)
   expect(shown.slice(0, 4)).toEqual(taken)
+})
+
+test('a job of another kind is found without reading past all builds that wait', async () => {
+  await api.db.$executeRaw`INSERT INTO job (kind, key, payload, account_id)
+    SELECT 'build', 'dpl_' || i, '{}', 'acc_' || i % 50 FROM generate_series(1, 3000) i`
+  const client = new pg.Client({ connectionString: api.databaseUrl })
+  await client.connect()
+  await client.query('ANALYZE job')
+  // As on a connection that has taken jobs of every kind.
+  await client.query('SET plan_cache_mode = force_generic_plan')
+  await client.query(`PREPARE take AS ${takeJob.definition.text}`)
+  const { rows } = await client.query(`EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE take('nobody', 'status')`)
+  await client.end()
+  const removed = [...JSON.stringify(rows).matchAll(/"Rows Removed by Filter":(\d+)/g)].map(([, count]) =>
+    Number(count),
+  )
+  expect(Math.max(0, ...removed)).toBe(0)
 })

@@ -36,6 +36,10 @@ UPDATE "job" j SET "account_id" = d."account_id", "urgent" = d."production"
 INSERT INTO "account_usage" ("account_id", "name", "part", "used")
   SELECT "account_id", 'buildsQueued', 0, count(*) FROM "deployment" WHERE "state" = 'BUILDING' GROUP BY "account_id";
 
+-- Jobs of other kinds are found without reading past all builds that wait.
+DROP INDEX "job_waiting";
+CREATE INDEX "job_waiting" ON "job" ("kind", "run_at") WHERE "failed_at" IS NULL;
+
 -- In the order in which an account's own builds are taken: production first, then by age.
 CREATE INDEX "job_build" ON "job" ("account_id", "urgent" DESC, "id") WHERE "kind" = 'build' AND "failed_at" IS NULL;
 
