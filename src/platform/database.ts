@@ -154,6 +154,16 @@ export function violation(error: unknown): Violation | null {
   return { kind, constraint, detail: thrown.detail ?? original?.detail ?? '' }
 }
 
+export type RefusedQuota = { limit: string; used: number; max: number }
+
+/** Which quota refused a write, through Prisma or the pool; null for every other error. */
+export function refusedQuota(error: unknown): RefusedQuota | null {
+  const thrown = error as AnyError
+  const original = thrown?.meta?.driverAdapterError?.cause
+  if ((original?.originalCode ?? thrown?.code) !== 'BQ001') return null
+  return JSON.parse(original?.detail ?? thrown.detail ?? 'null')
+}
+
 /** The message of an exception that a function of ours raised with this SQLSTATE; null for every other error. */
 export function raised(error: unknown, state: string): string | null {
   const thrown = error as AnyError

@@ -63,15 +63,20 @@ export const faults = {
     cause: 'The operation concerns the whole account, but the token is narrowed to certain projects.',
     cure: 'Use a token without `projects`.',
   },
+  token_outlives_caller: {
+    title: 'The token lives longer than the calling one',
+    cause: 'Rotating hands out a new secret, and the calling token expires before the token to rotate.',
+    cure: 'Rotate it with a token that does not expire before it, or with the token itself.',
+  },
   account_suspended: {
     title: 'The account is suspended',
     cause: 'The operator of this platform suspended the account.',
     cure: 'Contact the operator.',
   },
   quota_exceeded: {
-    title: 'A limit of the account is reached',
-    cause: 'The request needs more than the account may have; `limit` names what, `used` and `max` say how much.',
-    cure: 'Delete what is not needed any more, or ask the operator to raise the limit.',
+    title: 'A quota of the account is used up',
+    cause: 'The account has as many of these as it may; `limit` names the quota, `used` and `max` say how many.',
+    cure: 'Free some, or ask the operator for a higher limit. `GET /account` shows all limits and what is used.',
   },
   https_required: {
     title: 'Only HTTPS is served',
@@ -132,6 +137,11 @@ export const faults = {
     title: 'The domain belongs to another account',
     cause: 'Another account has proved that it owns the domain or one above it, or removed it less than 7 days ago.',
     cure: 'Ask that account to remove it, or open a ticket if the domain is yours.',
+  },
+  claim_ended: {
+    title: 'The claim has ended',
+    cause: 'Nobody proved within 30 days that this account owns the domain, so it is not checked any more.',
+    cure: 'Delete the domain and add it again. `GET /dns/{domain}/zone` saves its records before.',
   },
   domain_has_wildcard: {
     title: 'The domain still has its wildcard',
@@ -201,9 +211,9 @@ export const faults = {
   rate_limited: {
     title: 'Too many requests',
     cause:
-      'The token used up its requests of the current minute, the address sent too many bad tokens, or a project got ' +
-      'too many pushes.',
-    cure: 'Wait for the seconds in `Retry-After`; the `RateLimit` header of every response tells what is left.',
+      'The token or the account used up its requests of the current minute, the account has too many requests open at ' +
+      'once, the address sent too many requests without a valid token, or a project got too many pushes.',
+    cure: 'Wait for the seconds in `Retry-After`; the `RateLimit` header tells what is left to the token and the account.',
   },
   internal_error: {
     title: 'Something broke on our side',
@@ -233,11 +243,11 @@ export type FaultMembers = {
   requiredScope?: string
   retryAfterSeconds?: number
   allow?: string[]
-  record?: { id: string; type: string; name: string; value: string }
-  /** The limit that is reached, how much of it is used or would be, and how much there is. */
+  /** With quota_exceeded: the limit's name, how much the account has, and how much it may have. */
   limit?: string
   used?: number
   max?: number
+  record?: { id: string; type: string; name: string; value: string }
 }
 
 /** An error meant for the caller: `detail` is public, `cause` goes to the log only. */

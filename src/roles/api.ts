@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Server } from 'node:tls'
 import { buildApp } from '../api/app.ts'
+import { writeQuotaDefaults } from '../services/accounts/quotas.ts'
 import { createZoneWork } from '../services/dns/zone-work.ts'
 import { createTokenDirectory } from '../services/tokens/directory.ts'
 import { keepOwnCertificate } from '../tls/own-certificate.ts'
@@ -14,6 +15,7 @@ const drainMs = 10_000
 
 export async function openApi(shared: Shared, closing: Closing): Promise<void> {
   const { config, db, notifications, log } = shared
+  await writeQuotaDefaults(db, config.quotas)
   const tokenDirectory = createTokenDirectory(db, notifications)
   closing.add(() => tokenDirectory.close())
   const zoneWork = createZoneWork(shared)

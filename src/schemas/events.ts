@@ -1,6 +1,6 @@
 // Events: the audit trail, the source of webhooks, and the live stream.
 import { Type } from '@sinclair/typebox'
-import { Body, Choice, ListOf, pageQuery, Timestamp } from './common.ts'
+import { Body, Choice, ListOf, Named, Nullable, pageQuery, Timestamp } from './common.ts'
 
 export const eventTypes = [
   'deployment.created',
@@ -33,8 +33,11 @@ export const eventTypes = [
   'webhook.disabled',
   'webhook.ping',
   'account.created',
+  'account.limits_changed',
   'account.suspended',
   'account.resumed',
+  'takedown.created',
+  'takedown.ended',
 ] as const
 
 export const AccountSummary = Type.Object(
@@ -62,7 +65,31 @@ export const ImportedZone = Type.Object(
   },
 )
 
-// The resource as the API shows it after the change. Its name tells its shape, so no reader has to guess.
+export const dnsDuringSuspension = ['serve', 'refuse'] as const
+
+export const Suspension = Type.Object(
+  {
+    dns: Choice(dnsDuringSuspension, { description: 'refuse: the zones of the account are answered REFUSED' }),
+    reason: Nullable(Type.String({ description: 'Read by the owner' })),
+  },
+  {
+    $id: 'Suspension',
+    description: 'How and why an account is suspended',
+    examples: [{ dns: 'serve', reason: 'Unpaid since September' }],
+  },
+)
+
+export const SuspendedAccount = Type.Object(
+  { ...AccountSummary.properties, suspension: Named(Suspension) },
+  {
+    $id: 'SuspendedAccount',
+    description: 'An account that is suspended from now on',
+    examples: [{ id: 'acc_01jcqk5v8w0gk3xq4t7zc9me', name: 'demo', suspension: { dns: 'serve', reason: null } }],
+  },
+)
+
+// The resource as the API shows it after the change. Its name tells its shape, so no reader has to guess. The first that
+// fits is taken, so one with more fields comes before one with fewer.
 const resources = [
   'Deployment',
   'Project',
@@ -72,6 +99,8 @@ const resources = [
   'Ticket',
   'Token',
   'Webhook',
+  'Takedown',
+  'SuspendedAccount',
   'AccountSummary',
 ]
 

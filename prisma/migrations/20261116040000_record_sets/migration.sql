@@ -1,14 +1,5 @@
 -- Rules of record sets by statement instead of by row: an import writes thousands of rows at once.
 
--- How many records a zone may have, and how many records and octets of values a name may have of one type.
-CREATE FUNCTION "record_limit"("account" text, "limit_name" text) RETURNS bigint LANGUAGE sql STABLE AS $$
-  SELECT (CASE "limit_name"
-    WHEN 'recordsPerZone' THEN 10000
-    WHEN 'recordsPerSet' THEN 100
-    WHEN 'bytesPerSet' THEN 60000
-  END)::bigint
-$$;
-
 -- A CNAME stands alone at its name, and so does an ALIAS among addresses; a set has its limits. Checked here and not only
 -- by the service, because two requests may pass its check at the same time. The zone's row is locked first: the queries
 -- after it then see what the other transaction committed. LATERAL keeps every lookup on the index, whatever number of
@@ -35,14 +26,14 @@ BEGIN
           count(*) FILTER (WHERE r."type" IN ('A', 'AAAA')) AS "addresses"
         FROM "dns_record" r WHERE r."domain_id" = zone AND r."name" = f."name") s
       WHERE s."all" > 1 AND (s."cnames" > 0 OR s."aliases" > 1 OR (s."aliases" > 0 AND s."addresses" > 0)
-        OR s."all" > (SELECT record_limit(account, 'recordsPerSet'))
-        OR s."bytes" > (SELECT record_limit(account, 'bytesPerSet')))
+        OR s."all" > (SELECT account_limit(account, 'recordsPerSet'))
+        OR s."bytes" > (SELECT account_limit(account, 'bytesPerSet')))
     LOOP
       IF suspect."cnames" > 0 OR suspect."aliases" > 1 OR (suspect."aliases" > 0 AND suspect."addresses" > 0) THEN
         RAISE EXCEPTION 'dns_record_exclusive' USING ERRCODE = 'exclusion_violation', DETAIL = suspect."name";
       END IF;
-      most_records := record_limit(account, 'recordsPerSet');
-      most_bytes := record_limit(account, 'bytesPerSet');
+      most_records := account_limit(account, 'recordsPerSet');
+      most_bytes := account_limit(account, 'bytesPerSet');
       SELECT r."type", count(*) AS "records", sum(octet_length(r."value")) AS "bytes" INTO over FROM "dns_record" r
         WHERE r."domain_id" = zone AND r."name" = suspect."name"
           AND r."type" IN (SELECT "type" FROM "fresh" WHERE "domain_id" = zone AND "name" = suspect."name")

@@ -9,6 +9,7 @@ import { DryRunQuery, ZoneParams } from '../../schemas/dns-records.ts'
 import { ZoneFileBody, ZoneFileText, ZoneImport, ZoneStatus } from '../../schemas/zones.ts'
 import { findZone } from '../../services/dns/dns-records.ts'
 import { type ZoneUpload, zoneImportLimitBytes } from '../../services/dns/zone-work.ts'
+import { nameserversOf } from '../../services/domains/nameservers.ts'
 import { sendOctets } from '../http/etag.ts'
 import { untilGone } from '../http/gone.ts'
 import { compileValidator } from '../http/validation.ts'
@@ -121,11 +122,9 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
     },
     async (request) => {
       const zone = await findZone(db, request.actor, request.params.domain)
-      // Our own listeners have the names of the configuration; secondaries have none but their address.
-      const own = config.nameserverListen.map((address, index) => ({
-        address,
-        name: config.nameservers[index] ?? address,
-      }))
+      // Our own listeners have the names that the domain knows them by; secondaries have none but their address.
+      const names = nameserversOf(config.nameservers, zone.nameservers)
+      const own = config.nameserverListen.map((address, index) => ({ address, name: names[index] ?? address }))
       const secondaries = config.nameserverSecondaries.map((address) => ({ address, name: address }))
       const nameservers = await Promise.all(
         [...own, ...secondaries].map(async ({ name, address }) => {

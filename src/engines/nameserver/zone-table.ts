@@ -13,7 +13,11 @@ export type ZoneSource = {
   readonly id: string
   readonly accountId: string
   readonly verified: boolean
+  /** It is answered REFUSED, together with all names that are in it, and no other zone answers for them. */
+  readonly refused: boolean
   readonly serial: number
+  /** Those of the claim; without any, the zone has those of the platform's own zones. */
+  readonly nameservers?: readonly string[]
   readonly records: string
   /** False as soon as the zone was replaced or removed. */
   live: boolean
@@ -53,6 +57,8 @@ export class ZoneTable {
   readonly #preparing = new Map<ZoneSource, Promise<Zone>>()
   #turn: Promise<unknown> = Promise.resolve()
   readonly #constants: ZoneConstants
+  /** By pair of nameservers: there are few pairs and many zones. */
+  readonly #constantsOfPairs = new Map<string, ZoneConstants>()
   readonly #onMoved: () => void
 
   /** `onMoved` is called when a name may have moved from one zone to another. */
@@ -77,7 +83,9 @@ export class ZoneTable {
 
   /** Every zone that is served. */
   *served(): Generator<ZoneSource> {
-    for (const source of this.#sources.values()) if (this.#find(source.origin) === source) yield source
+    for (const source of this.#sources.values()) {
+      if (!source.refused && this.#find(source.origin) === source) yield source
+    }
   }
 
   /** The zone if it is built or small enough to be built at once; otherwise null, and `prepare` builds it. */
@@ -95,7 +103,7 @@ export class ZoneTable {
     const known = this.#preparing.get(source)
     if (known) return known
     const build = async () => {
-      const steps = buildZoneInSteps(source.name, source.serial, recordsOf(source), this.#constants)
+      const steps = buildZoneInSteps(source.name, source.serial, recordsOf(source), this.#constantsOf(source))
       for (;;) {
         const { done, value } = steps.next()
         if (done) return value
@@ -118,14 +126,33 @@ export class ZoneTable {
   zoneOf(source: ZoneSource): Zone {
     let zone = this.#built.get(source)
     if (!zone) {
-      zone = buildZone(source.name, source.serial, recordsOf(source), this.#constants)
+      zone = buildZone(source.name, source.serial, recordsOf(source), this.#constantsOf(source))
       if (source.live) this.#built.set(source, zone)
     }
     return zone
   }
 
+  #constantsOf({ nameservers = [] }: ZoneSource): ZoneConstants {
+    const [mname] = nameservers
+    if (mname === undefined) return this.#constants
+    const { soa } = this.#constants
+    const pair = nameservers.join(' ')
+    const constants = this.#constantsOfPairs.get(pair) ?? {
+      ...this.#constants,
+      nameservers,
+      soa: (zone: string) => ({ ...soa(zone), mname }),
+    }
+    this.#constantsOfPairs.set(pair, constants)
+    return constants
+  }
+
   /** The zone that answers for a name. */
   find(name: string, type: number): ZoneSource | null {
+    const source = this.#findOfType(name, type)
+    return source?.refused ? null : source
+  }
+
+  #findOfType(name: string, type: number): ZoneSource | null {
     const source = this.#find(name)
     if (!source || type !== typeNumbers.DS || source.origin !== name) return source
     // DS is answered by the parent zone, if that is ours and delegates the name.
@@ -161,7 +188,8 @@ export class ZoneTable {
 
   isCurrent(state: ServedZoneState): boolean {
     const source = this.#sources.get(wireName(state.name))
-    return source?.id === state.id && source.serial === state.serial && source.verified === state.verified
+    if (source?.id !== state.id || source.serial !== state.serial) return false
+    return source.verified === state.verified && source.refused === state.refused
   }
 
   names(): string[] {
@@ -183,10 +211,13 @@ export class ZoneTable {
   }
 
   #put(row: ServedZoneRow): void {
-    const { name, id, accountId, verified, serial, records } = row
+    const { name, id, accountId, verified, refused, serial, records } = row
+    // The list that all zones of the pair share, so that each has but a reference.
+    const nameservers = row.nameservers && this.#constantsOf({ ...row, origin: '', live: false }).nameservers
     const origin = wireName(name)
     const before = this.#sources.get(origin)
-    const source = { name, origin, id, accountId, verified, serial, records, live: true }
+    const state = { id, accountId, verified, refused, serial, nameservers, records, live: true }
+    const source = { name, origin, ...state }
     // A large zone that is asked for will be asked again.
     if (before && this.#built.has(before) && !this.#fits(source)) void this.prepare(source).catch(() => {})
     if (before) this.#retire(before)

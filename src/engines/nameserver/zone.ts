@@ -61,6 +61,7 @@ export type ZoneRecord = { name: string; type: string; value: string; ttl: numbe
 
 /** What the platform adds to every zone. */
 export type ZoneConstants = {
+  /** The NS records at the apex. */
   nameservers: readonly string[]
   soa(zone: string): {
     mname: string

@@ -28,7 +28,7 @@ import { createRecordRows, listRecordRows, lockZone } from './statements.ts'
 export type DnsRecordView = Static<typeof DnsRecordSchema>
 
 export type RecordRow = Omit<DnsRecord, 'domainId' | 'type'> & { type: RecordType }
-export type Zone = Pick<Domain, 'id' | 'projectId' | 'name' | 'serial'>
+export type Zone = Pick<Domain, 'id' | 'projectId' | 'name' | 'serial'> & { readonly nameservers: readonly string[] }
 
 /** Where a record is: the name of its zone as a caller wrote it, and its id. */
 export type RecordPath = { domain: string; id: string }
@@ -62,7 +62,7 @@ export function zoneInPath(path: string): string {
 
 export async function findZone(db: Db, actor: Actor, path: string): Promise<Zone> {
   const name = zoneInPath(path)
-  const select = { id: true, projectId: true, name: true, serial: true }
+  const select = { id: true, projectId: true, name: true, serial: true, nameservers: true }
   const zone = await db.domain.findFirst({ where: { ...inProjectsOf(actor), name }, select })
   if (!zone) throw new Fault('not_found', `There is no domain ${name}.`)
   return zone

@@ -8,11 +8,9 @@ export type RecordLimits = { recordsPerZone: number; recordsPerSet: number; byte
 export async function recordsAllowed(db: Db, accountId: string): Promise<RecordLimits> {
   const [row] = await selectRecordLimits(db, { accountId })
   const { recordsPerZone, recordsPerSet, bytesPerSet } = row!
-  return {
-    recordsPerZone: Number(recordsPerZone),
-    recordsPerSet: Number(recordsPerSet),
-    bytesPerSet: Number(bytesPerSet),
-  }
+  // Null is no limit.
+  const max = (limit: string | null) => (limit === null ? Number.POSITIVE_INFINITY : Number(limit))
+  return { recordsPerZone: max(recordsPerZone), recordsPerSet: max(recordsPerSet), bytesPerSet: max(bytesPerSet) }
 }
 
 type Set = { type: string; name: string }

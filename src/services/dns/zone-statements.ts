@@ -14,8 +14,9 @@ import {
 } from '../../platform/statement.ts'
 import { ownedZone, ownedZoneIn } from './statements.ts'
 
-const zoneOut = { id: text(), projectId: text(), name: text(), serial: int4() }
-const zoneColumns = 'd.id, d.project_id AS "projectId", d.name, d.serial'
+const zoneOut = { id: text(), projectId: text(), name: text(), serial: int4(), nameservers: textArray() }
+const zoneColumns = `
+  d.id, d.project_id AS "projectId", d.name, d.serial, COALESCE(d.nameservers, '{}') AS nameservers`
 
 export const selectZone = statement('dns.zone', {
   reason: 'not in Prisma',
@@ -45,11 +46,11 @@ export const countZoneRecords = statement('dns.zone-size', {
 export const selectRecordLimits = statement('dns.record-limits', {
   reason: 'not in Prisma',
   in: { accountId: text() },
-  out: { recordsPerZone: int8(), recordsPerSet: int8(), bytesPerSet: int8() },
+  out: { recordsPerZone: optional(int8()), recordsPerSet: optional(int8()), bytesPerSet: optional(int8()) },
   sql: (p) => `
-    SELECT record_limit(${p.accountId}, 'recordsPerZone') AS "recordsPerZone",
-      record_limit(${p.accountId}, 'recordsPerSet') AS "recordsPerSet",
-      record_limit(${p.accountId}, 'bytesPerSet') AS "bytesPerSet"`,
+    SELECT account_limit(${p.accountId}, 'recordsPerZone') AS "recordsPerZone",
+      account_limit(${p.accountId}, 'recordsPerSet') AS "recordsPerSet",
+      account_limit(${p.accountId}, 'bytesPerSet') AS "bytesPerSet"`,
 })
 
 const recordOut = {

@@ -4,6 +4,7 @@ import type { Config } from '../../config.ts'
 import { writeZoneFile } from '../../dns/zone-file-writer.ts'
 import { type Db, transactionOn } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
+import { nameserversOf } from '../domains/nameservers.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { type RecordRow, type Zone, zoneInPath } from './dns-records.ts'
 import { selectRecordPage, selectZone, selectZoneToChange } from './zone-statements.ts'
@@ -95,11 +96,12 @@ export type ZoneExport = { actor: Actor; path: string; options: ExportOptions }
 export async function exportText(connection: Db, { actor, path, options }: ZoneExport, pace: Pace): Promise<string> {
   const { zone, records } = await readZoneAtOnce(connection, actor, path, pace)
   await pace()
+  const nameservers = nameserversOf(options.nameservers, zone.nameservers)
   return writeZoneFile({
     zone: zone.name,
     serial: zone.serial,
-    nameservers: options.nameservers,
-    soa: soaOf(options, zone.name),
+    nameservers,
+    soa: soaOf({ nameservers }, zone.name),
     records,
     generated: generatedRecords(options, records),
   })
