@@ -3,12 +3,21 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
+import { type Limits, type QuotaName, quotaNames, quotas, quotaVariable } from './schemas/quotas.ts'
 
 const Port = (fallback: number) => Type.Integer({ minimum: 0, maximum: 65535, default: fallback })
 const Text = (fallback = '') => Type.String({ default: fallback })
 const List = (fallback = '') => Type.String({ default: fallback, description: 'comma-separated' })
 
+const Quotas = Object.fromEntries(
+  quotaNames.map((name) => [
+    quotaVariable(name),
+    Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: quotas[name].max }),
+  ]),
+)
+
 const Environment = Type.Object({
+  ...Quotas,
   NODE_ENV: Text(),
   DATABASE_URL: Text(),
   DATABASE_POOL: Type.Integer({ minimum: 2, maximum: 500, default: 10 }),
@@ -50,8 +59,6 @@ const Environment = Type.Object({
   MAX_IN_FLIGHT_PER_ACCOUNT: Type.Optional(Type.Integer({ minimum: 1 })),
   MAX_WAITS: Type.Integer({ minimum: 1, default: 10_000 }),
   MAX_STREAMS: Type.Integer({ minimum: 1, default: 10_000 }),
-  QUOTA_WAITS: Type.Integer({ minimum: 0, default: 50 }),
-  QUOTA_STREAMS: Type.Integer({ minimum: 0, default: 20 }),
   WEBHOOK_ALLOW_PRIVATE: Type.Boolean({ default: false }),
   PATH: Text('/usr/local/bin:/usr/bin:/bin'),
   METRICS_PORT: Port(9090),
@@ -60,6 +67,8 @@ const Environment = Type.Object({
     { default: 'info' },
   ),
 })
+
+const hostName = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)+$/
 
 export class ConfigError extends Error {}
 
@@ -119,6 +128,7 @@ export function loadConfig(source: Record<string, string | undefined>) {
   )
   if (faults.length > 0) throw new ConfigError([...new Set(faults)].join('\n'))
   const env = candidate as Static<typeof Environment>
+  const quotaOf = (name: QuotaName) => (candidate as Record<string, number>)[quotaVariable(name)]
 
   const production = env.NODE_ENV === 'production'
   const tls = env.TLS_CERT_FILE && env.TLS_KEY_FILE ? { certFile: env.TLS_CERT_FILE, keyFile: env.TLS_KEY_FILE } : null
@@ -129,7 +139,12 @@ export function loadConfig(source: Record<string, string | undefined>) {
   if (!env.TLS_CERT_FILE !== !env.TLS_KEY_FILE) unsafe.push('TLS_CERT_FILE and TLS_KEY_FILE go together.')
   if (!env.GIT_URL_TEMPLATE.includes('{repo}')) unsafe.push('GIT_URL_TEMPLATE must contain {repo}.')
   if (env.NAMESERVER_SECONDARIES && !env.NAMESERVER_TSIG) unsafe.push('NAMESERVER_SECONDARIES needs NAMESERVER_TSIG.')
-  if (list(env.NAMESERVERS).length !== 2) unsafe.push('NAMESERVERS must name two hosts.')
+  const nameservers = list(env.NAMESERVERS).map((name) => name.toLowerCase().replace(/\.$/, ''))
+  if (nameservers.length < 2 || nameservers.length > 26 || new Set(nameservers).size !== nameservers.length) {
+    unsafe.push('NAMESERVERS must name 2 to 26 different hosts.')
+  }
+  const malformed = nameservers.find((name) => !hostName.test(name))
+  if (malformed !== undefined) unsafe.push(`NAMESERVERS must be host names, and ${malformed} is none.`)
   if (env.ACME_DIRECTORY_URL && !/^https:\/\//.test(env.ACME_DIRECTORY_URL)) {
     unsafe.push('ACME_DIRECTORY_URL must start with https://.')
   }
@@ -167,7 +182,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
       domain: env.DEPLOYMENT_DOMAIN,
       addresses: list(env.EDGE_ADDRESSES),
     },
-    nameservers: list(env.NAMESERVERS),
+    /** The pool, in lower case: every claim to a domain gets two of them. */
+    nameservers,
     nameserverListen: list(env.NAMESERVER_LISTEN),
     /** `address:port` of the servers that are notified and may transfer zones. */
     nameserverSecondaries: list(env.NAMESERVER_SECONDARIES),
@@ -198,6 +214,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
     secretsKey: env.SECRETS_KEY ? secretKey('SECRETS_KEY', env.SECRETS_KEY) : null,
     oldSecretsKeys: list(env.SECRETS_KEY_OLD).map((text) => secretKey('SECRETS_KEY_OLD', text)),
     rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,
+    /** What an account may have where the operator has set nothing else for it. */
+    quotas: Object.fromEntries(quotaNames.map((name) => [name, quotaOf(name)])) as Limits,
     /** Of all tokens of an account together. */
     rateLimitPerAccountPerMinute: env.RATE_LIMIT_PER_ACCOUNT_PER_MINUTE ?? 3 * env.RATE_LIMIT_PER_MINUTE,
     maxInFlight: env.MAX_IN_FLIGHT,
@@ -206,8 +224,6 @@ export function loadConfig(source: Record<string, string | undefined>) {
     /** Waits and streams of all accounts that one server holds at once. */
     maxWaits: env.MAX_WAITS,
     maxStreams: env.MAX_STREAMS,
-    /** What an account may have unless the operator gave it another limit. */
-    quotas: { waits: env.QUOTA_WAITS, streams: env.QUOTA_STREAMS },
     webhookAllowPrivate: env.WEBHOOK_ALLOW_PRIVATE,
     metricsPort: env.METRICS_PORT,
     /** Where git and the build tools are found. */

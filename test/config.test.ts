@@ -35,6 +35,13 @@ describe('configuration', () => {
     expect(loadConfig(told).rateLimitPerAccountPerMinute).toBe(12)
   })
 
+  test('takes a pool of 2 to 26 nameservers, in lower case and without their last dots', () => {
+    const pool = Array.from({ length: 26 }, (_, index) => `NS${index}.Berth.Test.`)
+    expect(loadConfig({ NAMESERVERS: pool.join() }).nameservers).toEqual(
+      pool.map((_, index) => `ns${index}.berth.test`),
+    )
+  })
+
   test('takes an empty variable as unset', () => {
     expect(loadConfig({ PORT: '', DATABASE_URL: '' })).toMatchObject({ port: 3000, databaseUrl: null })
   })
@@ -52,6 +59,9 @@ describe('configuration', () => {
     ['BASE_URL', 'ftp://x'],
     ['SECRETS_KEY', 'short'],
     ['NAMESERVERS', 'only.one'],
+    ['NAMESERVERS', 'same.host,SAME.host.'],
+    ['NAMESERVERS', 'ns1.berth.test,no_host.berth.test'],
+    ['NAMESERVERS', Array.from({ length: 27 }, (_, index) => `ns${index}.berth.test`).join()],
     ['GIT_URL_TEMPLATE', 'https://host/'],
     ['TLS_CERT_FILE', 'cert.pem'],
   ])('refuses %s=%s, naming it', (name, value) => {

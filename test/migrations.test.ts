@@ -1,7 +1,13 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import pg from 'pg'
-import { expect, inject, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import { migrate } from '../prisma/migrate.ts'
 import { schemaSql } from '../prisma/schema-sql.ts'
+import { closeDatabase, openDatabase } from '../src/platform/database.ts'
+import { readUsage } from '../src/services/accounts/usage.ts'
+import { adoptNameservers } from '../src/services/domains/nameservers.ts'
 import { createDatabase } from './helpers/database.ts'
 
 async function query<T extends pg.QueryResultRow>(url: string, sql: string): Promise<T[]> {
@@ -14,7 +20,8 @@ async function query<T extends pg.QueryResultRow>(url: string, sql: string): Pro
 
 const columns = `SELECT table_name || '.' || column_name || ' ' || udt_name || ' ' || is_nullable || ' '
     || coalesce(column_default, '-') AS line
-  FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> '_prisma_migrations' ORDER BY 1`
+  FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> '_prisma_migrations'
+    AND table_name NOT IN (SELECT table_name FROM information_schema.views) ORDER BY 1`
 const indexes = `SELECT indexdef AS line FROM pg_indexes WHERE schemaname = 'public'
   AND tablename <> '_prisma_migrations' ORDER BY 1`
 const constraints = `SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) AS line
@@ -44,8 +51,13 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
     'delivery_waiting',
     'dns_record_duplicate',
     'domain_verified_name',
+    'job_build',
     'job_key',
     'job_waiting',
+    'label_production',
+    'takedown_host',
+    'takedown_names',
+    'takedown_project',
   ])
   await migrated.drop()
 })
@@ -63,4 +75,137 @@ test('a migration that was changed after it was applied is refused', async () =>
   await query(database.url, `UPDATE _prisma_migrations SET checksum = 'other'`)
   await expect(migrate(database.url)).rejects.toThrow(/was changed after it was applied/)
   await database.drop()
+})
+
+/** A database as the migrations before this one left it. */
+async function createDatabaseBefore(migration: string, name: string): Promise<string> {
+  const url = new URL(inject('postgresUrl'))
+  await query(url.href, `CREATE DATABASE ${name}`)
+  url.pathname = `/${name}`
+  const folder = join(import.meta.dirname, '../prisma/migrations')
+  await query(
+    url.href,
+    `CREATE TABLE "_prisma_migrations" ("id" varchar(36) PRIMARY KEY, "checksum" varchar(64) NOT NULL,
+      "finished_at" timestamptz, "migration_name" varchar(255) NOT NULL, "logs" text, "rolled_back_at" timestamptz,
+      "started_at" timestamptz NOT NULL DEFAULT now(), "applied_steps_count" integer NOT NULL DEFAULT 0)`,
+  )
+  const names = (await readdir(folder)).filter((one) => /^\d/.test(one) && one < migration).sort()
+  for (const one of names) {
+    const sql = await readFile(join(folder, one, 'migration.sql'), 'utf8')
+    await query(url.href, sql)
+    const checksum = createHash('sha256').update(sql).digest('hex')
+    await query(
+      url.href,
+      `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at)
+        VALUES ('${randomUUID()}', '${checksum}', '${one}', now())`,
+    )
+  }
+  return url.href
+}
+
+describe('an installation from before claims had nameservers of their own', () => {
+  test('keeps every domain as it is, with the first two names of the pool, and remembers who claimed what', async () => {
+    const url = await createDatabaseBefore('20261116010000_claims', 'before_claims')
+    await query(
+      url,
+      `INSERT INTO account (id, name, created_at) VALUES ('acc_1', 'one', now()), ('acc_2', 'two', now());
+      INSERT INTO project (id, account_id, name, framework, repo, region, label, production_branch, spa_fallback,
+        clean_urls, auto_deploy, created_at, updated_at)
+        SELECT 'prj_' || n, 'acc_' || n, 'site', 'static', 'a/b', 'local-1', 'l' || n, 'main', false, true, true, now(),
+          now() FROM generate_series(1, 2) n;
+      INSERT INTO domain (id, account_id, project_id, name, verified, verified_at, method, txt_value, next_check_at,
+        checking_since, ssl, serial, created_at, updated_at) VALUES
+        ('dom_1', 'acc_1', 'prj_1', 'proved.com', true, now(), 'nameservers', 'x', now(), now(), 'ACTIVE', 7, now(), now()),
+        ('dom_2', 'acc_1', 'prj_1', '*.proved.com', true, now(), 'nameservers', 'x', now(), now(), 'ACTIVE', 1, now(), now()),
+        ('dom_3', 'acc_2', 'prj_2', 'proved.com', false, NULL, NULL, 'x', NULL, now(), 'PENDING', 1, now(), now()),
+        ('dom_4', 'acc_2', 'prj_2', 'text.com', true, now(), 'txt', 'x', now(), now(), 'ACTIVE', 3, now(), now()),
+        ('dom_5', 'acc_2', 'prj_2', 'waits.com', false, NULL, NULL, 'x', now(), now() - interval '9 days', 'PENDING', 1,
+          now() - interval '90 days', now()),
+        ('dom_6', 'acc_1', 'prj_1', 'a.shop.proved.com', true, now(), 'nameservers', 'x', now(), now(), 'ACTIVE', 1, now(),
+          now());
+      INSERT INTO domain_hold VALUES ('held.com', 'acc_1', now() + interval '2 days');
+      INSERT INTO event (id, account_id, type, actor, subject, data, created_at) VALUES
+        ('evt_1', 'acc_1', 'domain.created', 'system', 'gone.com', '{}', now() - interval '1 year'),
+        ('evt_2', 'acc_1', 'project.created', 'system', 'prj_1', '{}', now())`,
+    )
+    const shown = `SELECT id, account_id, name, verified, verified_at, method, txt_value, next_check_at, ssl, serial FROM domain
+      ORDER BY id`
+    const before = await query(url, shown)
+    expect(await migrate(url)).toContain('20261116010000_claims')
+    const db = openDatabase(url, 2)
+    const pool = ['ns1.berth.net', 'ns2.berth.net', 'ns3.berth.net']
+    await adoptNameservers(db, pool)
+    await adoptNameservers(db, ['other.berth.net', 'names.berth.net'])
+    expect(await query(url, shown)).toEqual(before)
+    const domains = await db.domain.findMany()
+    expect(domains.map(({ nameservers }) => nameservers)).toEqual(Array(6).fill(pool.slice(0, 2)))
+    const waits = domains.find(({ name }) => name === 'waits.com')!
+    expect(waits.unprovedSince).toEqual(waits.checkingSince)
+    const claims = await db.domainClaim.findMany({ orderBy: [{ name: 'asc' }, { accountId: 'asc' }] })
+    const pair = 'ns1.berth.net ns2.berth.net'
+    expect(claims.map(({ name, accountId, pair }) => ({ name, accountId, pair }))).toEqual([
+      { name: 'a.shop.proved.com', accountId: 'acc_1', pair },
+      { name: 'gone.com', accountId: 'acc_1', pair },
+      { name: 'held.com', accountId: 'acc_1', pair },
+      { name: 'proved.com', accountId: 'acc_1', pair },
+      { name: 'proved.com', accountId: 'acc_2', pair },
+      { name: 'text.com', accountId: 'acc_2', pair },
+      { name: 'waits.com', accountId: 'acc_2', pair },
+    ])
+    const above = await db.domainClaimAbove.findMany({ orderBy: { above: 'asc' } })
+    const below = { name: 'a.shop.proved.com', accountId: 'acc_1', pair }
+    expect(above).toEqual([
+      { above: 'proved.com', ...below },
+      { above: 'shop.proved.com', ...below },
+    ])
+    await closeDatabase(db)
+  })
+})
+
+describe('an installation from before there were quotas', () => {
+  test('has what is there counted, and nothing that is gone', async () => {
+    const url = await createDatabaseBefore('20261116000000_quotas', 'before_quotas')
+    const made = 'now(), now()'
+    await query(
+      url,
+      `INSERT INTO account (id, name, created_at) VALUES ('acc_1', 'one', now()), ('acc_2', 'two', now());
+      INSERT INTO project (id, account_id, name, framework, repo, region, label, production_branch, spa_fallback,
+        clean_urls, auto_deploy, created_at, updated_at)
+        SELECT 'prj_' || n, 'acc_1', 'site-' || n, 'static', 'a/b', 'local-1', 'l' || n, 'main', false, true, true, ${made}
+        FROM generate_series(1, 3) n;
+      INSERT INTO deployment (id, account_id, project_id, state, ref, commit, production, label, region, source, created_at)
+        SELECT 'dpl_' || n, 'acc_1', 'prj_1', CASE WHEN n < 3 THEN 'BUILDING' ELSE 'READY' END, 'main', '', true, 'd' || n,
+          'local-1', 'api', now() FROM generate_series(1, 5) n;
+      INSERT INTO domain (id, account_id, project_id, name, txt_value, created_at, updated_at) VALUES
+        ('dom_1', 'acc_1', 'prj_1', 'one.com', 'x', ${made}), ('dom_2', 'acc_1', 'prj_1', 'two.com', 'x', ${made});
+      INSERT INTO dns_record (id, domain_id, type, name, value, ttl, created_at, updated_at)
+        SELECT 'rec_' || n, 'dom_' || n % 2 + 1, 'A', 'h' || n, '192.0.2.1', 300, ${made} FROM generate_series(1, 7) n;
+      INSERT INTO token (id, account_id, name, scopes, project_ids, prefix, hash, revoked_at, created_at) VALUES
+        ('tok_1', 'acc_1', 'live', '{*}', '{}', 'x', '\\x01', NULL, now()),
+        ('tok_2', 'acc_1', 'revoked', '{*}', '{}', 'x', '\\x02', now(), now());
+      INSERT INTO ticket (id, account_id, subject, status, priority, created_at, updated_at) VALUES
+        ('tkt_1', 'acc_1', 'x', 'OPEN', 'normal', ${made}), ('tkt_2', 'acc_1', 'x', 'CLOSED', 'normal', ${made})`,
+    )
+    await migrate(url)
+    const db = openDatabase(url, 2)
+    expect(await readUsage(db, 'acc_1')).toEqual({
+      projects: 3,
+      deployments: 5,
+      domains: 2,
+      records: 7,
+      openTickets: 1,
+      tokens: 1,
+      webhooks: 0,
+      buildsAtOnce: 0,
+      buildsQueued: 2,
+      buildMinutesPerMonth: 0,
+      storedBytes: 0,
+    })
+    // From there on the counters follow.
+    await db.domain.deleteMany({ where: { id: 'dom_2' } })
+    await db.project.deleteMany({ where: { id: 'prj_3' } })
+    expect(await readUsage(db, 'acc_1')).toMatchObject({ projects: 2, domains: 1, records: 3 })
+    expect(await readUsage(db, 'acc_2')).toMatchObject({ projects: 0, tokens: 0, records: 0 })
+    await closeDatabase(db)
+  })
 })

@@ -6,7 +6,7 @@ import { createIssuer, type Issuer } from '../src/engines/certificates/issuer.ts
 import { createEdge, type Edge } from '../src/engines/edge/server.ts'
 import { startWorker, type Worker } from '../src/jobs/worker.ts'
 import { createArtifacts } from '../src/platform/artifacts.ts'
-import { startVerificationWorld, type VerificationWorld } from './engines/verification/world.ts'
+import { poolOfEight, startVerificationWorld, type VerificationWorld } from './engines/verification/world.ts'
 import { until } from './helpers/until.ts'
 
 let world: VerificationWorld
@@ -16,7 +16,7 @@ let edge: Edge
 let ports: { port: number; httpsPort: number | null }
 let thief: { accountId: string; token: string }
 beforeAll(async () => {
-  world = await startVerificationWorld()
+  world = await startVerificationWorld(poolOfEight)
   thief = await world.newOwner()
   const { deps } = world
   const { db, notifications, log } = deps
@@ -51,11 +51,11 @@ const hasCertificate = (servername: string) =>
     socket.on('secureConnect', () => socket.destroy())
   })
 
-/** Both have added the name, the owner first, and then it is delegated to the platform. */
+/** Both have added the name, the thief first, and then it is delegated to the nameservers that the owner was given. */
 async function delegate(name: string): Promise<void> {
-  await world.newDomain(name)
   await world.newDomain(name, thief.token)
-  world.internet.delegations.set(name, world.ours)
+  const { nameservers } = await world.newDomain(name)
+  world.internet.delegations.set(name, nameservers)
   await askForCheck(name, thief.token)
   await askForCheck(name, world.token)
   await until(async () => (await world.read(name)).ssl === 'ACTIVE')

@@ -25,10 +25,12 @@ const fill = (account: string, size: number) => [
      created_at, ready_at, finished_at)
    SELECT ${idSql('dpl')}, '${account}', ${idSql('prj')}, 'READY', 'main', md5(i::text) || '00000000', true, 'site-' || i || '-x',
      'local-1', 'api', now(), now(), now() FROM generate_series(1, ${size}) i`,
-  `INSERT INTO domain (id, account_id, project_id, name, txt_value, next_check_at, created_at, updated_at)
+  `INSERT INTO domain (id, account_id, project_id, name, txt_value, nameservers, next_check_at, created_at, updated_at)
    SELECT ${idSql('dom')}, '${account}', 'prj_' || lpad(greatest(i, 1)::text, 24, '0'),
-     CASE i WHEN 0 THEN '${bigZone}' ELSE 'zone-' || i || '.test' END, 'berth-verify=' || md5(i::text), now(), now(), now()
+     CASE i WHEN 0 THEN '${bigZone}' ELSE 'zone-' || i || '.test' END, 'berth-verify=' || md5(i::text),
+     '{ns1.berth.test,ns2.berth.test}', now(), now(), now()
    FROM generate_series(0, ${size}) i`,
+  `INSERT INTO domain_claim (name, account_id, pair) SELECT name, account_id, array_to_string(nameservers, ' ') FROM domain`,
   `INSERT INTO dns_record (id, domain_id, type, name, value, ttl, created_at, updated_at)
    SELECT ${idSql('rec')}, (SELECT id FROM domain WHERE account_id = '${account}' AND name = '${bigZone}'), 'A', 'host-' || i,
      '192.0.2.' || i % 256, 300, now(), now() FROM generate_series(1, ${size}) i`,
@@ -41,7 +43,7 @@ const fill = (account: string, size: number) => [
      jsonb_build_object('id', ${idSql('dpl')}, 'project', 'site-' || i), now() FROM generate_series(1, ${size}) i`,
 ]
 // Vacuumed by hand between slices; a run of the daemon inside one would be charged to whoever is measured then.
-const written = ['deployment', 'domain', 'dns_record', 'ticket', 'ticket_message', 'event', 'job']
+const written = ['deployment', 'domain', 'domain_claim', 'dns_record', 'ticket', 'ticket_message', 'event', 'job']
 
 async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url })

@@ -31,6 +31,9 @@ import { dnsRecordRoutes } from './routes/dns-records.ts'
 import { domainRoutes } from './routes/domains.ts'
 import { eventRoutes } from './routes/events.ts'
 import { operatorRoutes } from './routes/operator.ts'
+import { operatorDomainRoutes } from './routes/operator-domains.ts'
+import { operatorLimitRoutes } from './routes/operator-limits.ts'
+import { operatorTakedownRoutes } from './routes/operator-takedowns.ts'
 import { platformRoutes } from './routes/platform.ts'
 import { projectRoutes } from './routes/projects.ts'
 import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
@@ -65,6 +68,9 @@ const apiRoutes = [
   ticketRoutes,
   webhookRoutes,
   operatorRoutes,
+  operatorDomainRoutes,
+  operatorLimitRoutes,
+  operatorTakedownRoutes,
 ]
 
 export type App = FastifyInstance & { metrics: Metrics }
@@ -107,7 +113,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
       waits: config.maxWaits,
       streams: config.maxStreams,
     },
-    createAllowance(config),
+    createAllowance(deps.db),
   )
   const metrics = createMetrics(shares, deps.registry)
   const streams = createStreams(shares)

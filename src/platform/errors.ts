@@ -63,15 +63,20 @@ export const faults = {
     cause: 'The operation concerns the whole account, but the token is narrowed to certain projects.',
     cure: 'Use a token without `projects`.',
   },
-  quota_exceeded: {
-    title: 'The account is at a limit',
-    cause: 'The account has as much of something as it may have; `limit` names it, `used` and `max` say how much.',
-    cure: 'Give up what is not needed any more, or ask the operator of this platform for a higher limit.',
+  token_outlives_caller: {
+    title: 'The token lives longer than the calling one',
+    cause: 'Rotating hands out a new secret, and the calling token expires before the token to rotate.',
+    cure: 'Rotate it with a token that does not expire before it, or with the token itself.',
   },
   account_suspended: {
     title: 'The account is suspended',
     cause: 'The operator of this platform suspended the account.',
     cure: 'Contact the operator.',
+  },
+  quota_exceeded: {
+    title: 'A quota of the account is used up',
+    cause: 'The account has as many of these as it may; `limit` names the quota, `used` and `max` say how many.',
+    cure: 'Free some, or ask the operator for a higher limit. `GET /account` shows all limits and what is used.',
   },
   https_required: {
     title: 'Only HTTPS is served',
@@ -133,6 +138,11 @@ export const faults = {
     cause: 'Another account has proved that it owns the domain or one above it, or removed it less than 7 days ago.',
     cure: 'Ask that account to remove it, or open a ticket if the domain is yours.',
   },
+  claim_ended: {
+    title: 'The claim has ended',
+    cause: 'Nobody proved within 30 days that this account owns the domain, so it is not checked any more.',
+    cure: 'Delete the domain and add it again. `GET /dns/{domain}/zone` saves its records before.',
+  },
   domain_has_wildcard: {
     title: 'The domain still has its wildcard',
     cause: 'A domain cannot be deleted while its wildcard is attached, because the wildcard lives in its zone.',
@@ -142,6 +152,11 @@ export const faults = {
     title: 'The record conflicts with the zone',
     cause: 'DNS does not allow the record beside one that is there, or it is there already.',
     cure: 'Change or delete the record named in the problem, or send another one.',
+  },
+  import_in_progress: {
+    title: 'Another large import is under way',
+    cause: 'The account imports a large zone file at the moment; it can import one at a time.',
+    cure: 'Send the request again after the seconds in `Retry-After`.',
   },
   ticket_closed: {
     title: 'The ticket is closed',
@@ -170,7 +185,7 @@ export const faults = {
   },
   body_too_large: {
     title: 'The body is too large',
-    cause: 'The body is larger than the operation takes: 64 KiB, for a zone import or a push 1 MiB.',
+    cause: 'The body is larger than the operation takes: 64 KiB, for a push 1 MiB, for a zone import 16 MiB.',
     cure: 'Send less, or split it into several requests.',
   },
   unsupported_media_type: {

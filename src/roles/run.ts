@@ -2,6 +2,7 @@
 import { destination, pino } from 'pino'
 import type { Config } from '../config.ts'
 import { serveMetrics } from '../platform/metrics.ts'
+import { adoptNameservers } from '../services/domains/nameservers.ts'
 import { forgetOldKeys } from '../services/idempotency/keys.ts'
 import { forgetOldPushes } from '../services/pushes/pushes.ts'
 import { openApi } from './api.ts'
@@ -33,6 +34,7 @@ export async function run(config: Config, wanted: readonly Role[]): Promise<Runn
   try {
     const shared = await openShared(config, log, closing)
     const { db, urls, registry, broken } = shared
+    await adoptNameservers(db, config.nameservers)
     const testKey = config.production || !wants('api') ? null : await makeDemo(db, urls, config)
     const hosting = wants('edge') || wants('worker') ? await openHosting(shared, closing, !wants('edge')) : null
     if (hosting && wants('edge')) await openEdge(shared, hosting, closing)

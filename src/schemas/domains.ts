@@ -1,9 +1,10 @@
 // Custom domains: ownership, certificate, and what a caller has to do for either.
 import { Type } from '@sinclair/typebox'
 import { Body, Choice, ListOf, ListQuery, Named, Nullable, NullableNamed, ProjectKey, Timestamp } from './common.ts'
+import { TakedownNotice } from './takedowns.ts'
 
 export const sslStates = ['PENDING', 'ISSUING', 'ACTIVE', 'ERROR', 'EXPIRED'] as const
-export const verificationMethods = ['nameservers', 'txt'] as const
+export const verificationMethods = ['nameservers', 'txt', 'operator'] as const
 
 const verificationExample = {
   method: null,
@@ -17,7 +18,10 @@ const verificationExample = {
 export const DomainVerification = Type.Object(
   {
     method: Nullable(
-      Choice(verificationMethods, { description: 'What proved the ownership; null until something did' }),
+      Choice(verificationMethods, {
+        description:
+          'What proved the ownership, or `operator` where the operator of the platform assigned the domain; null until then',
+      }),
     ),
     txt: Type.Object(
       { name: Type.String(), value: Type.String() },
@@ -29,7 +33,11 @@ export const DomainVerification = Type.Object(
       { nameservers: Type.Array(Type.String()), txt: Type.Array(Type.String()) },
       { description: 'What the last check found' },
     ),
-    reason: Nullable(Type.String({ description: 'Why the last check did not find the proof' })),
+    reason: Nullable(
+      Type.String({
+        description: 'Why the last check did not find the proof; in a new domain, that nameservers alone cannot be one',
+      }),
+    ),
   },
   {
     $id: 'DomainVerification',
@@ -71,11 +79,16 @@ export const Domain = Type.Object(
     project: Type.String(),
     verified: Type.Boolean(),
     ssl: Choice(sslStates),
-    nameservers: Type.Array(Type.String(), { description: 'Where the domain is expected to point' }),
+    nameservers: Type.Array(Type.String(), {
+      minItems: 2,
+      maxItems: 2,
+      description: 'Where the domain is expected to point: two nameservers of the platform, chosen for this account',
+    }),
     createdAt: Timestamp,
     verification: Named(DomainVerification),
     certificate: NullableNamed(Certificate),
     verifiedAt: Nullable(Timestamp),
+    takedown: Type.Optional(NullableNamed(TakedownNotice)),
   },
   {
     $id: 'Domain',

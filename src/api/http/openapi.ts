@@ -58,6 +58,9 @@ function faultsOf(route: RouteOptions, schema: FastifySchema): FaultCode[] {
   if ('cursor' in query) codes.push('invalid_cursor')
   if (route.method === 'POST')
     codes.push('invalid_idempotency_key', 'idempotency_in_progress', 'idempotency_key_reused')
+  // What makes a resource of an account may exceed one of its quotas.
+  if (route.method === 'POST' && route.config?.scope !== 'operator' && 201 in ((schema.response as object) ?? {}))
+    codes.push('quota_exceeded')
   if (isConditional(route)) codes.push('precondition_failed')
   return [...new Set(codes)]
 }

@@ -9,7 +9,7 @@ import {
   isSettled,
   listDomains,
   requestVerification,
-  viewDomain,
+  showDomain,
 } from '../../services/domains/domains.ts'
 import { nameInPath } from '../../services/domains/names.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
@@ -28,8 +28,10 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
         tags: ['Domains'],
         summary: 'Attach a domain',
         description:
-          'Attaches a custom domain to a project. Point it to `nameservers`, or add the record in `verification.txt`; ' +
-          'it is checked at once and then again and again, and gets its certificate as soon as it is verified. A ' +
+          'Attaches a custom domain to a project. Point it to exactly its own `nameservers`, or add the record in ' +
+          '`verification.txt`; where only the record can prove it, `verification.reason` says so already here. ' +
+          'Records are not answered while several accounts claim a name and none has proved it. The domain is ' +
+          'checked at once and then again and again, for 30 days, and gets its certificate as soon as it is verified. A ' +
           'wildcard such as `*.example.com` needs `example.com` to be attached.',
         body: CreateDomain,
         response: { 201: Named(Domain) },
@@ -87,20 +89,21 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
         read: () => findDomain(db, request.actor, name),
         settled: isSettled,
       })
-      return sendSingle(request, reply, viewDomain(config, row))
+      return sendSingle(request, reply, await showDomain(db, config, row))
     },
   )
 
   app.post(
     '/domains/:name/verify',
     {
-      config: { scope: 'domains:write' },
+      config: { scope: 'domains:write', faults: ['claim_ended'] },
       schema: {
         operationId: 'verifyDomain',
         tags: ['Domains'],
         summary: 'Check a domain now',
         description:
-          'Asks the DNS now instead of at `verification.nextCheckAt`; read the domain to see what came of it.',
+          'Asks the DNS now instead of at `verification.nextCheckAt`; read the domain to see what came of it. A domain ' +
+          'that was not proved within 30 days is not checked any more, however often that is asked for.',
         params: DomainParams,
         response: { 202: Named(Domain) },
       },

@@ -18,12 +18,12 @@ export function isOurSet(seen: readonly string[], ours: readonly string[]): bool
 }
 
 /**
- * Whether a delegation to us proves this account's claim. It shows only that the name is on this platform, so it counts
- * for the claim that the nameservers serve, and never below a name that another account has proved.
+ * Whether a delegation to the claim's pair proves it: only while no other account has, or ever had, that pair for the
+ * name or one above it, and never below a name that another account has proved. A wildcard is proved with its host.
  */
 export function ownsDelegation(claim: Claim): boolean {
   if (claim.name !== claim.host) return claim.nearestOwned?.own === true && claim.nearestOwned.name === claim.host
-  return claim.verified || (claim.served && claim.nearestOwned?.own !== false)
+  return claim.verified || (claim.exclusive && claim.nearestOwned?.own !== false)
 }
 
 /** Within a zone on our nameservers, the closest proved name decides, if it is in that zone. */
@@ -33,7 +33,7 @@ function ownsHosted(claim: Claim, zone: string): boolean {
 
 export async function checkClaim(claim: Claim, dns: DnsAccess, bounds: Bounds): Promise<CheckResult> {
   const { host, txtValue } = claim
-  const ours = dns.nameservers
+  const ours = claim.nameservers
   const nothing = { nameservers: [], txt: [] }
   const delegation = await findDelegation(host, dns, bounds)
   if (typeof delegation === 'string') {
@@ -46,11 +46,11 @@ export async function checkClaim(claim: Claim, dns: DnsAccess, bounds: Bounds): 
     return { outcome: 'unknown', observed, reason: undecidedReason(host, zone, agreement) }
   }
   const nameservers = shown(delegation.nameservers)
-  const proved =
-    delegation.kind === 'hosted'
-      ? ownsHosted(claim, delegation.zone)
-      : delegation.kind === 'delegated' && isOurSet(delegation.nameservers, ours) && ownsDelegation(claim)
-  if (proved) return { outcome: 'proved', method: 'nameservers', observed: { nameservers, txt: [] } }
+  const byPair = delegation.kind === 'delegated' && isOurSet(delegation.nameservers, ours) && ownsDelegation(claim)
+  if (byPair || (delegation.kind === 'hosted' && ownsHosted(claim, delegation.zone))) {
+    const observed = { nameservers, txt: [] }
+    return { outcome: 'proved', method: 'nameservers', observed, byPair: byPair && claim.name === host }
+  }
 
   const servers = delegation.kind === 'hosted' ? [] : delegation.servers
   const txtName = `_berth.${host}`
@@ -59,7 +59,7 @@ export async function checkClaim(claim: Claim, dns: DnsAccess, bounds: Bounds): 
   if (texts?.agreement.kind === 'agreed' && texts.agreement.value.values.includes(txtValue)) {
     return { outcome: 'proved', method: 'txt', observed }
   }
-  const expected = { nameservers: ours, txtName, txtValue }
+  const expected = { nameservers: ours, pool: dns.nameservers, txt: { name: txtName, value: txtValue } }
   const reason = missingReason(claim, delegation, texts?.agreement ?? null, expected)
   // The delegation that proved the domain is gone; that is a miss even if the TXT record is unknown.
   const isMiss = texts === null || texts.agreement.kind === 'agreed' || claim.method === 'nameservers'

@@ -10,7 +10,7 @@ export type DnsAccess = {
   lookups: Lookups
   /** The endpoint for the server at an address; tests run all servers on one machine. */
   reach(address: string): Endpoint
-  /** The service's own nameservers, in lower case. */
+  /** The service's own nameservers, the whole pool. */
   nameservers: readonly string[]
 }
 

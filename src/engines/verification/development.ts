@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config.ts'
 import { listenAddress } from '../../dns/listen-address.ts'
 import type { CheckResult, Claim } from '../../services/domains/checks.ts'
+import { sharedText } from '../../services/domains/claim-reasons.ts'
 import { ask, type Endpoint } from './ask.ts'
 import { isOurSet, ownsDelegation, shown } from './check.ts'
 import { type Bounds, namesOf } from './lookups.ts'
@@ -25,13 +26,19 @@ async function nameserversAt(endpoint: Endpoint, host: string, bounds: Bounds): 
   return typeof answer !== 'string' && answer.authoritative ? namesOf(answer.answer, host, 'NS') : null
 }
 
-export async function checkDevelopmentName(
-  claim: Claim,
-  config: Config,
-  ours: readonly string[],
-  bounds: Bounds,
-): Promise<CheckResult> {
-  const { host } = claim
+/** Our own nameservers answer with nobody's records for a name that others have claimed too, and prove nothing then. */
+function disputedReason(claim: Claim, { nameservers: pool }: Config): string | null {
+  const { name, host, verified } = claim
+  if (name !== host || verified || (claim.exclusive && claim.served)) return null
+  const served = `${host} is not answered, because another account has, or once had, a claim to it or to a name around it.`
+  const why = claim.exclusive ? served : sharedText(host, pool, claim)
+  return `${why} The operator can settle it: POST /api/operator/domains/${host}/assign.`
+}
+
+export async function checkDevelopmentName(claim: Claim, config: Config, bounds: Bounds): Promise<CheckResult> {
+  const { host, nameservers: ours } = claim
+  const disputed = disputedReason(claim, config)
+  if (disputed) return { outcome: 'missed', observed: { nameservers: [], txt: [] }, reason: disputed }
   const endpoints = config.nameserverListen
     .map(listenAddress)
     .map(({ host, port }) => ({ host: everywhere[host] ?? host, port }))
@@ -54,7 +61,10 @@ export async function checkDevelopmentName(
   if (!seen.every((names) => isOurSet(names!, ours))) {
     return { outcome: 'missed', observed, reason: `${where}, where ${host} is not on ${listed(ours)}.` }
   }
-  if (ownsDelegation(claim)) return { outcome: 'proved', method: 'nameservers', observed }
-  const who = claim.name === host ? 'another account added the name earlier' : `${host} is not verified`
+  if (ownsDelegation(claim)) {
+    return { outcome: 'proved', method: 'nameservers', observed, byPair: claim.name === host }
+  }
+  const who =
+    claim.nearestOwned?.own === false ? `${claim.nearestOwned.name} is another account's` : `${host} is not verified`
   return { outcome: 'missed', observed, reason: `${where}, where ${host} is served, but ${who}.` }
 }

@@ -18,7 +18,7 @@ export type Lookups = {
   zoneOf(name: string, bounds: Bounds): Promise<Zone | Failure>
   /** A random selection, if there are many. */
   serversOf(nameservers: readonly string[], bounds: Bounds): Promise<Server[]>
-  /** Every address of all the names. */
+  /** Every address of all the names, which are our own; kept for a while. */
   allAddressesOf(names: readonly string[], bounds: Bounds): Promise<string[] | Failure>
 }
 
@@ -35,6 +35,8 @@ const highestServers = 5
 const highestAddresses = 2
 // Zones are rarely many labels apart; a name of a hundred labels must not cause a hundred queries.
 const highestClimb = 8
+// The addresses of a pool of 26 names are 52 questions, too many for every check.
+const keepMs = 60_000
 
 export function isWithin(name: string, zone: string): boolean {
   return name === zone || zone === '' || name.endsWith(`.${zone}`)
@@ -94,6 +96,8 @@ export function createLookups({ resolvers, allowPrivate }: LookupOptions): Looku
     return { name, addresses: [] }
   }
 
+  const own = new Map<string, { addresses: string[]; untilMs: number }>()
+
   return {
     async zoneOf(name, bounds) {
       const labels = name.split('.')
@@ -120,9 +124,16 @@ export function createLookups({ resolvers, allowPrivate }: LookupOptions): Looku
       return Promise.all(someOf(nameservers, highestServers).map((name) => serverOf(name, bounds)))
     },
     async allAddressesOf(names, bounds) {
+      const key = names.join(' ')
+      const kept = own.get(key)
+      if (kept && kept.untilMs > performance.now()) return kept.addresses
       const asked = names.flatMap((name) => [addressesOf(name, 'A', bounds), addressesOf(name, 'AAAA', bounds)])
       const found = await Promise.all(asked)
-      return found.find((one) => typeof one === 'string') ?? (found.flat() as string[])
+      const failure = found.find((one) => typeof one === 'string')
+      if (failure !== undefined) return failure
+      const addresses = found.flat() as string[]
+      own.set(key, { addresses, untilMs: performance.now() + keepMs })
+      return addresses
     },
   }
 }

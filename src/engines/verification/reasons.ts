@@ -1,12 +1,14 @@
 // Why a domain is not verified, in sentences that users without DNS knowledge can act upon.
 import { getDomain } from 'tldts'
 import type { Claim } from '../../services/domains/checks.ts'
+import { sharedAdvice, sharedText, type TxtRecord, txtAdvice } from '../../services/domains/claim-reasons.ts'
 import type { Agreement } from './agreement.ts'
 import type { Failure } from './ask.ts'
 import type { Cut, Delegation } from './delegation.ts'
 import type { Texts } from './texts.ts'
 
-type Expected = { nameservers: readonly string[]; txtName: string; txtValue: string }
+/** What would be a proof, and all nameservers of the platform. */
+type Expected = { nameservers: readonly string[]; pool: readonly string[]; txt: TxtRecord }
 
 const troubleTexts: Record<Failure, string> = {
   timeout: 'did not answer in time',
@@ -52,11 +54,7 @@ export function undecidedReason(host: string, zone: string, agreement: Exclude<A
   return `${contradiction} A change takes a while to reach all of them. ${again}`
 }
 
-function txtAdvice({ txtName, txtValue }: Expected): string {
-  return `add the TXT record ${txtName} with the value ${txtValue}`
-}
-
-function textsText(texts: Agreement<Texts>, { txtName, txtValue }: Expected): string {
+function textsText(texts: Agreement<Texts>, { name: txtName, value: txtValue }: TxtRecord): string {
   if (texts.kind === 'silent') {
     return `The nameservers could not be asked for the TXT record ${txtName}: ${failures(texts.failures)}.`
   }
@@ -70,7 +68,12 @@ function textsText(texts: Agreement<Texts>, { txtName, txtValue }: Expected): st
   return `The TXT record ${txtName} has another value than ${txtValue}.`
 }
 
-function delegatedText(host: string, parent: string, seen: readonly string[], { nameservers }: Expected): string {
+function delegatedText(host: string, parent: string, seen: readonly string[], expected: Expected): string {
+  const { nameservers, pool } = expected
+  if (seen.every((name) => pool.includes(name)) && seen.some((name) => !nameservers.includes(name))) {
+    const where = `${zoneText(parent)} delegates ${host} to ${listed(seen)}, which are not those of this domain`
+    return `${where}. At your registrar, set its nameservers to exactly ${listed(nameservers)}`
+  }
   const foreign = seen.filter((name) => !nameservers.includes(name))
   const missing = nameservers.filter((name) => !seen.includes(name))
   if (foreign.length === seen.length) {
@@ -94,29 +97,31 @@ export function missingReason(
   expected: Expected,
 ): string {
   const { host } = claim
-  const txt = txtAdvice(expected)
-  const found = texts ? ` ${textsText(texts, expected)}` : ''
+  const txt = txtAdvice(expected.txt)
+  const found = texts ? ` ${textsText(texts, expected.txt)}` : ''
   if (delegation.kind === 'hosted') return hostedText(claim, delegation.zone)
-  const isFirst = claim.served || claim.verified || claim.name !== host
-  if (!isFirst || claim.nearestOwned?.own === false) {
-    const who = isFirst ? `${claim.nearestOwned!.name} belongs to another account` : 'Another account added it earlier'
+  const isShared = claim.name === host && !claim.verified && !claim.exclusive
+  if (isShared || claim.nearestOwned?.own === false) {
+    const owned = `${claim.nearestOwned?.name} belongs to another account, so nameservers do not tell whose ${host} is.`
+    const why = isShared ? sharedText(host, expected.pool, claim) : owned
     const where = delegation.servers.length > 0 ? 'Where its DNS is now' : 'At a DNS provider elsewhere'
-    const advice = `${where}, ${txt}, and let its nameservers be ours only after it is verified`
-    return `${who}, so nameservers do not tell whose ${host} is. ${advice}.${found}`
+    return `${why} ${sharedAdvice(where, expected.txt)}${found}`
   }
+  const unserved = `${host} is not answered until it is verified, because another account has or had a claim to it too.`
+  const note = claim.served || claim.verified || claim.name !== host ? '' : ` ${unserved}`
   if (delegation.kind === 'inside') {
     const unknown = delegation.exists ? '' : `${zoneText(delegation.zone)} has no name ${host}. `
     if (!delegation.exists && getDomain(host, { allowPrivateDomains: true }) === host) {
       const advice = `Register it, and set its nameservers to ${listed(expected.nameservers)}`
-      return `${unknown}It is not registered, or not published yet. ${advice}.`
+      return `${unknown}It is not registered, or not published yet. ${advice}.${note}`
     }
     const where = `${host} is a part of the zone ${delegation.zone} on ${listed(delegation.nameservers)}`
-    return `${unknown}${where}. There, ${txt}.${found}`
+    return `${unknown}${where}. There, ${txt}.${found}${note}`
   }
   const { nameservers, parent } = delegation
   const same = nameservers.every((name) => expected.nameservers.includes(name))
   if (same && nameservers.length === expected.nameservers.length) return hostedText(claim, host)
-  return `${delegatedText(host, parent, nameservers, expected)}; or ${txt}.${found}`
+  return `${delegatedText(host, parent, nameservers, expected)}; or ${txt}.${found}${note}`
 }
 
 /** A name in a zone on our own nameservers; it belongs to the owner of the zone. */

@@ -33,7 +33,7 @@ export function createVerification(options: VerificationOptions): { verify: Hand
   const dns: DnsAccess = {
     lookups: createLookups({ resolvers: config.dnsResolvers, allowPrivate: !config.production }),
     reach: options.reach ?? ((address) => ({ host: address, port: dnsPort })),
-    nameservers: config.nameservers.map((name) => name.toLowerCase().replace(/\.$/, '')),
+    nameservers: config.nameservers,
   }
   const checks = new Counter({
     name: 'berth_verification_checks_total',
@@ -46,11 +46,11 @@ export function createVerification(options: VerificationOptions): { verify: Hand
       concurrency,
       retryDelaysMs,
       async run({ domainId }, { signal }) {
-        const claim = await readClaim(db, domainId)
+        const claim = await readClaim(db, config, domainId)
         if (!claim) return
         const bounds = { signal, deadlineMs: performance.now() + checkMs }
         const result = isDevelopmentName(config, claim.host)
-          ? await checkDevelopmentName(claim, config, dns.nameservers, bounds)
+          ? await checkDevelopmentName(claim, config, bounds)
           : await checkClaim(claim, dns, bounds)
         signal.throwIfAborted()
         const change = await settleCheck(db, config, claim, result)

@@ -19,8 +19,12 @@ const isLoopback = (address: string) => address === '::1' || address.startsWith(
 const addressLine = (name: string, address: string) =>
   `${isIPv6(address) ? 'AAAA' : 'A'} ${generatedTtl} ${name} ${address}`
 
-/** Addresses of a nameserver: where it listens or, if others cannot use that, the address of the edge at its index. */
-function addressesOf(options: PlatformZoneOptions, index: number): string[] {
+/**
+ * Addresses of a name of the pool: where its nameserver listens or, if others cannot use that, the address of the edge
+ * at its index. The names take turns, so that two beside each other have both nameservers.
+ */
+function addressesOf(options: PlatformZoneOptions, place: number): string[] {
+  const index = place % Math.max(2, options.nameserverListen.length)
   const { host } = listenAddress(options.nameserverListen[index] ?? options.nameserverListen[0] ?? '')
   if (!everyAddress.has(host) && !(options.production && isLoopback(host))) return [host]
   const families = Object.values(Object.groupBy(options.edge.addresses, (address) => String(isIPv6(address))))

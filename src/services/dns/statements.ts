@@ -1,18 +1,34 @@
 // Zones and records in SQL.
-import { boolean, int4, jsonb, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import {
+  boolean,
+  int4,
+  type JsonText,
+  jsonb,
+  optional,
+  statement,
+  text,
+  textArray,
+  timestamptz,
+} from '../../platform/statement.ts'
 import { eventIn, insertEvent } from '../events/statements.ts'
 
-// Of several claims to one name the verified one comes first, then the oldest that is still checked: a claim that was
-// not proved in 30 days comes last, so that nobody can block a name by adding it before its owner does. Ids sort in the
-// order of creation by their octets, which the collation of the database may not do.
-const claimOrder = `d.verified DESC, d.next_check_at IS NULL, d.id COLLATE "C"`
+/**
+ * Whether the nameservers answer with the records of a claim. A proved one always; one of its first 30 days while no
+ * other account has, or ever had, a claim to the name or one above it: its delegation may be there, whoever it is for.
+ * The same with names below, except those that somebody has proved, because these have a zone of their own.
+ */
+const isServed = `(d.verified OR (d.unproved_since > now() - interval '30 days'
+  AND NOT EXISTS (SELECT 1 FROM domain_claim c
+    WHERE c.name = ANY(names_at_and_above(d.name)) AND c.account_id <> d.account_id)
+  AND NOT EXISTS (SELECT 1 FROM domain_claim_above c WHERE c.above = d.name AND c.account_id <> d.account_id
+    AND NOT EXISTS (SELECT 1 FROM domain o WHERE o.name = c.name AND o.verified))))`
 
 /** The claim to a name that the nameservers serve. */
 export const findServedClaim = statement('dns.served-claim', {
   reason: 'not in Prisma',
   in: { name: text() },
   out: { id: text() },
-  sql: (p) => `SELECT d.id FROM domain d WHERE d.name = ${p.name} ORDER BY ${claimOrder} LIMIT 1`,
+  sql: (p) => `SELECT d.id FROM domain d WHERE d.name = ${p.name} AND ${isServed} ORDER BY d.verified DESC LIMIT 1`,
 })
 
 /** Locks the records of a zone against other changes until the transaction ends. */
@@ -23,11 +39,11 @@ export const lockZone = statement('dns.lock-zone', {
   sql: (p) => `SELECT id FROM domain WHERE account_id = ${p.accountId} AND name = ${p.name} FOR NO KEY UPDATE`,
 })
 
-const ownedZone = (p: { zone: string; accountId: string; projectIds: string }) => `
+export const ownedZone = (p: { zone: string; accountId: string; projectIds: string }) => `
   d.name = ${p.zone} AND d.account_id = ${p.accountId}
     AND (${p.projectIds} IS NULL OR d.project_id = ANY(${p.projectIds}))`
 
-const ownedZoneIn = { zone: text(), accountId: text(), projectIds: optional(textArray()) }
+export const ownedZoneIn = { zone: text(), accountId: text(), projectIds: optional(textArray()) }
 
 /** The records after a name and id; after two empty texts, those of the first page. */
 export const listRecordRows = statement('dns.list-records', {
@@ -101,11 +117,11 @@ export const createRecordRows = statement('dns.create-record', {
 
 /**
  * Many records as one parameter. Prisma has one parameter for each value, which takes six times as long (9 s against
- * 1.5 s for 10,000 records measured): an import of a whole MiB would exceed the time limit of its transaction.
+ * 1.5 s for 10,000 records measured).
  */
 export const insertRecordRows = statement('dns.insert-records', {
   reason: 'not in Prisma',
-  in: { zoneId: text(), records: jsonb<readonly object[]>() },
+  in: { zoneId: text(), records: jsonb<readonly object[] | JsonText>() },
   out: { count: int4() },
   sql: (p) => `
     WITH made AS (
@@ -121,11 +137,12 @@ export const insertRecordRows = statement('dns.insert-records', {
 export const readZoneStates = statement('dns.zone-states', {
   reason: 'snapshot for an engine',
   in: { after: text(), except: textArray(), limit: int4() },
-  out: { name: text(), id: text(), serial: int4(), verified: boolean() },
+  out: { name: text(), id: text(), serial: int4(), verified: boolean(), refused: boolean() },
   sql: (p) => `
-    SELECT DISTINCT ON (d.name) d.name, d.id, d.serial, d.verified FROM domain d
-    WHERE d.name > ${p.after} AND d.name NOT LIKE '*%' AND d.name <> ALL(${p.except})
-    ORDER BY d.name, ${claimOrder} LIMIT ${p.limit}`,
+    SELECT DISTINCT ON (d.name) d.name, d.id, d.serial, d.verified, a.refuses_dns AS refused
+    FROM domain d JOIN account a ON a.id = d.account_id
+    WHERE d.name > ${p.after} AND d.name NOT LIKE '*%' AND d.name <> ALL(${p.except}) AND ${isServed}
+    ORDER BY d.name, d.verified DESC LIMIT ${p.limit}`,
 })
 
 /**
@@ -147,14 +164,26 @@ const challengesOf = (zone: string) => `(
 export const readZones = statement('dns.zones', {
   reason: 'snapshot for an engine',
   in: { names: textArray() },
-  out: { name: text(), id: text(), serial: int4(), verified: boolean(), accountId: text(), records: text() },
+  out: {
+    name: text(),
+    id: text(),
+    serial: int4(),
+    verified: boolean(),
+    refused: boolean(),
+    accountId: text(),
+    nameservers: textArray(),
+    records: text(),
+  },
   sql: (p) => `
     SELECT z.*, concat_ws(E'\\n', (
       SELECT string_agg(concat_ws(' ', r.type, r.ttl, r.name, r.value), E'\\n' ORDER BY r.name, r.id)
       FROM dns_record r WHERE r.domain_id = z.id), ${challengesOf('z.name')}) AS records
     FROM (
-      SELECT DISTINCT ON (d.name) d.name, d.id, d.serial, d.verified, d.account_id AS "accountId" FROM domain d
-      WHERE d.name = ANY(${p.names}) AND d.name NOT LIKE '*%' ORDER BY d.name, ${claimOrder}) z`,
+      SELECT DISTINCT ON (d.name) d.name, d.id, d.serial, d.verified, a.refuses_dns AS refused,
+        d.account_id AS "accountId", COALESCE(d.nameservers, '{}') AS nameservers
+      FROM domain d JOIN account a ON a.id = d.account_id
+      WHERE d.name = ANY(${p.names}) AND d.name NOT LIKE '*%' AND ${isServed}
+      ORDER BY d.name, d.verified DESC) z`,
 })
 
 /** Serials and challenges of the platform's own zones; their records are in the configuration. */

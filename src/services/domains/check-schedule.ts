@@ -15,6 +15,13 @@ export const searchSchedule: readonly { untilMs: number; everyMs: number; becaus
   { untilMs: 30 * day, everyMs: hour, because: 'a transfer between registrars takes days' },
 ]
 
+/** A claim without a proof ends after this, however often it is checked. */
+export const claimMs = 30 * day
+
+export function hasEnded(now: Date, unprovedSince: Date): boolean {
+  return now.getTime() - unprovedSince.getTime() >= claimMs
+}
+
 /** A verified domain is checked daily, so three misses are three days. */
 export const recheckMs = day
 /** Spreads the checks of domains that were verified at the same time. */
@@ -22,11 +29,12 @@ const recheckJitter = 0.1
 /** If the DNS could not be asked about a verified domain, the daily check is tried again sooner. */
 export const outageRecheckMs = hour
 
-/** When an unverified domain is checked next; null when checks have ended. */
-export function nextSearchAt(now: Date, since: Date): Date | null {
+/** When an unverified domain is checked next: at the latest when its claim ends. Null when checks have ended. */
+export function nextSearchAt(now: Date, since: Date, unprovedSince = since): Date | null {
   const ageMs = now.getTime() - since.getTime()
   const row = searchSchedule.find(({ untilMs }) => ageMs < untilMs)
-  return row ? new Date(now.getTime() + row.everyMs) : null
+  if (!row || hasEnded(now, unprovedSince)) return null
+  return new Date(Math.min(now.getTime() + row.everyMs, unprovedSince.getTime() + claimMs))
 }
 
 export function nextRecheckAt(now: Date, outcome: 'proved' | 'missed' | 'unknown'): Date {

@@ -2,11 +2,13 @@
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { findServedClaim } from '../dns/statements.ts'
-import { nextRecheckAt, nextSearchAt } from './check-schedule.ts'
+import { hasEnded, nextRecheckAt, nextSearchAt } from './check-schedule.ts'
+import { endedReason, sharedText } from './claim-reasons.ts'
 import type { ViewOptions } from './domains.ts'
 import { hostOf, isWildcard, parentsOf } from './names.ts'
-import { lockDomain, lockName, queueForgottenChecks } from './statements.ts'
-import { type Method, markUnverified, markVerified, type Observed, recordCheck } from './states.ts'
+import { isExclusive, nameserversOf } from './nameservers.ts'
+import { lockDomain, lockHost, queueForgottenChecks } from './statements.ts'
+import { type Method, markEnded, markUnverified, markVerified, type Observed, recordCheck } from './states.ts'
 
 /** A domain as a check reads it, with the other claims that matter for its name. */
 export type Claim = {
@@ -19,8 +21,13 @@ export type Claim = {
   method: Method | null
   txtValue: string
   nextCheckAt: Date | null
-  checkingSince: Date
-  /** The nameservers serve this claim and not another account's. */
+  /** The claim's own pair of the pool. */
+  nameservers: string[]
+  /** The pairs of other accounts' claims, now or earlier, to the host and to names above it. */
+  here: string[]
+  /** A delegation to the pair can only be meant for this claim. */
+  exclusive: boolean
+  /** The nameservers answer with the records of this claim. */
   served: boolean
   /** The closest name above, or the host of a wildcard, that an account has proved to own. */
   nearestOwned: { name: string; own: boolean } | null
@@ -29,20 +36,30 @@ export type Claim = {
 }
 
 export type CheckResult =
-  | { outcome: 'proved'; method: Method; observed: Observed }
+  /** `byPair`: by a delegation to the claim's pair, which proves it only while the pair is exclusive. */
+  | { outcome: 'proved'; method: Method; observed: Observed; byPair?: boolean }
   /** The DNS was asked, and the proof is not there. */
   | { outcome: 'missed'; observed: Observed; reason: string }
   /** The DNS could not be asked, or does not agree with itself, which says nothing about the owner. */
   | { outcome: 'unknown'; observed: Observed; reason: string }
 
+/** The pairs that other accounts have, or had, for a host and the names above it. */
+async function readRivalPairs(db: Db, accountId: string, host: string): Promise<string[]> {
+  const where = { name: { in: [host, ...parentsOf(host)] }, accountId: { not: accountId } }
+  const found = await db.domainClaim.findMany({ where, distinct: ['pair'], select: { pair: true } })
+  return found.map(({ pair }) => pair)
+}
+
 /** Null if the domain is gone, or is not to be checked. */
-export async function readClaim(db: Db, id: string): Promise<Claim | null> {
+export async function readClaim(db: Db, { nameservers: pool }: ViewOptions, id: string): Promise<Claim | null> {
   const row = await db.domain.findFirst({ where: { id, nextCheckAt: { not: null } } })
   if (!row) return null
-  const { accountId, name, verified, method, txtValue, nextCheckAt, checkingSince } = row
+  const { accountId, name, verified, method, txtValue, nextCheckAt } = row
   const host = hostOf(name)
   const above = isWildcard(name) ? [host, ...parentsOf(host)] : parentsOf(host)
   const [served] = await findServedClaim(db, { name })
+  const nameservers = nameserversOf(pool, row.nameservers)
+  const here = await readRivalPairs(db, accountId, host)
   const related = await db.domain.findMany({
     where: { name: { in: above }, OR: [{ verified: true }, { accountId }] },
     select: { name: true, verified: true, accountId: true },
@@ -60,14 +77,16 @@ export async function readClaim(db: Db, id: string): Promise<Claim | null> {
     method: method as Method | null,
     txtValue,
     nextCheckAt,
-    checkingSince,
+    nameservers,
+    here,
+    exclusive: isExclusive(nameservers, { here }),
     served: served?.id === id,
     nearestOwned: nearestFirst.find(({ verified }) => verified) ?? null,
     attachedAbove: nearestFirst.filter(({ own }) => own).map(({ name }) => name),
   }
 }
 
-export type Settled = 'verified' | 'unverified' | 'taken' | 'unchanged'
+export type Settled = 'verified' | 'unverified' | 'taken' | 'ended' | 'unchanged'
 
 /**
  * Writes what a check found, and queues the next check in the same transaction, so that a crash cannot leave a domain
@@ -77,18 +96,24 @@ export async function settleCheck(
   db: Db,
   options: ViewOptions,
   claim: Claim,
-  result: CheckResult,
+  found: CheckResult,
 ): Promise<Settled | null> {
-  const { id, accountId, name } = claim
+  const { id, accountId, name, host } = claim
   return inTransaction(db, async (db) => {
-    await lockName(db, { name })
+    await lockHost(db, { host })
     await lockDomain(db, { accountId, name })
     const row = await db.domain.findUnique({ where: { id } })
     if (!row) return null
     const now = new Date()
-    const { outcome, observed } = result
     // Another account's proof ended this claim while the check ran.
-    if (row.nextCheckAt === null && outcome !== 'proved') return 'unchanged'
+    if (row.nextCheckAt === null && found.outcome !== 'proved') return 'unchanged'
+    if (!row.verified && hasEnded(now, row.unprovedSince)) {
+      const last = found.outcome === 'proved' ? '' : `${found.reason} `
+      await markEnded(db, options, id, { observed: found.observed, reason: last + endedReason(name) })
+      return 'ended'
+    }
+    const result = row.verified ? found : await withoutSharedPair(db, options, claim, found)
+    const { outcome, observed } = result
     // A check that was asked for while this one ran is made next; its job is queued already.
     const asked = row.nextCheckAt?.getTime() === claim.nextCheckAt?.getTime() ? null : row.nextCheckAt
     const settle = async (next: Date | null, write: (next: Date | null) => Promise<unknown>) => {
@@ -105,11 +130,13 @@ export async function settleCheck(
       )
       return proved === 'taken' ? 'taken' : 'verified'
     }
-    const next = row.verified ? nextRecheckAt(now, outcome) : nextSearchAt(now, row.checkingSince)
-    const noted = next || outcome === 'proved' ? result : { ...result, reason: `${result.reason} ${endedReason(name)}` }
+    const next = row.verified ? nextRecheckAt(now, outcome) : nextSearchAt(now, row.checkingSince, row.unprovedSince)
+    // What the operator assigned is not lost because the DNS does not say so yet.
+    const isAssigned = row.verified && row.method === 'operator' && outcome === 'missed'
+    const noted = isAssigned ? { ...result, outcome: 'unknown' as const } : result
     await settle(next, (next) => recordCheck(db, id, { ...noted, nextCheckAt: next }))
-    if (outcome !== 'missed' || !row.verified) return 'unchanged'
-    const { reason } = result
+    if (noted.outcome !== 'missed' || !row.verified) return 'unchanged'
+    const { reason } = noted
     const lost = await settle(nextSearchAt(now, now), (next) =>
       markUnverified(db, options, id, { observed, reason, nextCheckAt: next }),
     )
@@ -117,9 +144,17 @@ export async function settleCheck(
   })
 }
 
-function endedReason(name: string): string {
-  const ended = 'After 30 days without a proof, Berth has stopped looking'
-  return `${ended}; POST /api/domains/${name}/verify makes it look again.`
+/** The result, unless somebody else has claimed the name with the same pair while the check ran. */
+async function withoutSharedPair(
+  db: Db,
+  { nameservers: pool }: ViewOptions,
+  { accountId, host, nameservers }: Claim,
+  result: CheckResult,
+): Promise<CheckResult> {
+  if (result.outcome !== 'proved' || !result.byPair) return result
+  const here = await readRivalPairs(db, accountId, host)
+  if (isExclusive(nameservers, { here })) return result
+  return { outcome: 'missed', observed: result.observed, reason: sharedText(host, pool, { here }) }
 }
 
 /**

@@ -12,9 +12,13 @@ import type { Certificate, CreateDomain, DomainQuery, Domain as DomainSchema } f
 import { append, eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
 import { inProjectsOf } from '../projects/projects.ts'
+import { findNotice } from '../takedowns/standing.ts'
 import type { Actor } from '../tokens/actor.ts'
+import { hasEnded } from './check-schedule.ts'
+import { sharedAdvice, sharedText } from './claim-reasons.ts'
 import { hostOf, isWildcard, nameInPath, nameToAttach, type PlatformNames, parentsOf } from './names.ts'
-import { createDomainRows, createWildcardRows, lockDomain, readAvailability } from './statements.ts'
+import { choosePair, isExclusive, nameserversOf, usualPair } from './nameservers.ts'
+import { createDomainRows, createWildcardRows, lockDomain, lockHost, readAvailability } from './statements.ts'
 
 export type DomainView = Static<typeof DomainSchema>
 export type CertificateView = Static<typeof Certificate>
@@ -31,6 +35,7 @@ const holdMs = 7 * 24 * 60 * 60_000
 
 type ShownFields =
   | 'name'
+  | 'nameservers'
   | 'project'
   | 'verified'
   | 'verifiedAt'
@@ -45,13 +50,13 @@ type ShownFields =
   | 'certificate'
   | 'createdAt'
 
-export function viewDomain({ nameservers }: ViewOptions, row: Pick<DomainRow, ShownFields>): DomainView {
+export function viewDomain({ nameservers: pool }: ViewOptions, row: Pick<DomainRow, ShownFields>): DomainView {
   return {
     name: row.name,
     project: row.project.name,
     verified: row.verified,
     ssl: row.ssl as DomainView['ssl'],
-    nameservers,
+    nameservers: nameserversOf(pool, row.nameservers),
     createdAt: row.createdAt.toISOString(),
     verification: {
       method: row.method as DomainView['verification']['method'],
@@ -64,6 +69,11 @@ export function viewDomain({ nameservers }: ViewOptions, row: Pick<DomainRow, Sh
     certificate: row.certificate as CertificateView | null,
     verifiedAt: row.verifiedAt?.toISOString() ?? null,
   }
+}
+
+/** The domain as it is read by itself, with the takedown that covers it, if one stands. */
+export async function showDomain(db: Db, options: ViewOptions, row: DomainRow): Promise<DomainView> {
+  return { ...viewDomain(options, row), takedown: await findNotice(db, row.projectId, row.name) }
 }
 
 /** Whether nothing more is to be waited for: the domain is verified, and its certificate is issued or has failed. */
@@ -107,10 +117,10 @@ export async function listDomains(
   )
 }
 
-type Target = Pick<Project, 'id' | 'name'>
+type Availability = Awaited<ReturnType<typeof readAvailability>>[number]
 
-/** The project to attach a name to; throws if there is none, or if the name cannot be attached. */
-async function findTarget(db: Db, actor: Actor, projectKey: string, name: string): Promise<Target> {
+/** The project to attach a name to, and who else has claimed it; throws if the name cannot be attached. */
+async function findTarget(db: Db, actor: Actor, projectKey: string, name: string): Promise<Availability> {
   const [found] = await readAvailability(db, {
     accountId: actor.accountId,
     projectIds: actor.projectIds,
@@ -123,10 +133,17 @@ async function findTarget(db: Db, actor: Actor, projectKey: string, name: string
   if (!found) throw new Fault('not_found', `There is no project ${projectKey}.`)
   if (found.exists) throw new Fault('domain_exists', `The account already has the domain ${name}.`)
   if (found.taken) throw new Fault('domain_taken', `Another account owns ${name} or a domain above it.`)
-  if (isWildcard(name) && !found.hostAttached) {
+  if (isWildcard(name) && !found.hostPair) {
     throw invalidField('#/name', 'zone_not_here', `needs ${hostOf(name)} to be attached first`)
   }
-  return { id: found.projectId, name: found.projectName }
+  return found
+}
+
+/** The nameservers of a new claim; those of a wildcard are its host's. */
+async function pairFor(db: Db, pool: readonly string[], actor: Actor, found: Availability): Promise<string[]> {
+  if (found.hostPair) return nameserversOf(pool, found.hostPair)
+  const usual = await usualPair(db, pool, { accountId: actor.accountId, stored: found.usual })
+  return choosePair(pool, { usual, own: found.own }, found)
 }
 
 export async function createDomain(
@@ -136,13 +153,39 @@ export async function createDomain(
   input: Static<typeof CreateDomain>,
 ): Promise<DomainView> {
   const name = nameToAttach(options, input.name)
-  const project = await findTarget(db, actor, input.project, name)
+  const made = await claimName(db, options, actor, { ...input, name })
+  if (made) return made
+  // Something changed since the first read. With the lock nothing does, so that reading again tells what.
+  return inTransaction(db, async (db) => {
+    await lockHost(db, { host: hostOf(name) })
+    const made = await claimName(db, options, actor, { ...input, name })
+    if (!made) throw new Fault('domain_exists', `The account already has the domain ${name}.`)
+    return made
+  })
+}
+
+/** Null if a row that it depends on changed after it was read. */
+async function claimName(
+  db: Db,
+  options: PlatformNames,
+  actor: Actor,
+  { project: projectKey, name }: Static<typeof CreateDomain>,
+): Promise<DomainView | null> {
+  const found = await findTarget(db, actor, projectKey, name)
+  const project = { id: found.projectId, name: found.projectName }
+  const nameservers = await pairFor(db, options.nameservers, actor, found)
+  const host = hostOf(name)
   const now = new Date()
   const id = newId('dom')
   const txtValue = `berth-verify=${randomLabel(26)}`
+  // Who sets the nameservers in vain should know before; a name below one's own is proved by that.
+  const isProvable = isWildcard(name) || found.ownedAbove || isExclusive(nameservers, found)
+  const advice = sharedAdvice('Where its DNS is now', { name: `_berth.${host}`, value: txtValue })
+  const reason = isProvable ? null : `${sharedText(host, options.nameservers, found)} ${advice}`
   const view = viewDomain(options, {
     project,
     name,
+    nameservers,
     verified: false,
     verifiedAt: null,
     method: null,
@@ -151,7 +194,7 @@ export async function createDomain(
     nextCheckAt: now,
     observedNameservers: [],
     observedTxt: [],
-    reason: null,
+    reason,
     ssl: 'PENDING',
     certificate: null,
     createdAt: now,
@@ -162,20 +205,19 @@ export async function createDomain(
     projectId: project.id,
     name,
     txtValue,
+    nameservers,
+    reason,
     now,
     ...eventValues(eventOf(actor, 'domain.created', { subject: name, projectId: project.id, data: view })),
     ...jobValues({ kind: 'verify', key: id, payload: { domainId: id } }),
   }
   const created = isWildcard(name)
-    ? await createWildcardRows(db, { ...values, host: hostOf(name) })
-    : await createDomainRows(db, values)
-  if (created.length > 0) return view
-  // Something changed since the first read: reading again tells what.
-  await findTarget(db, actor, input.project, name)
-  throw new Fault('domain_exists', `The account already has the domain ${name}.`)
+    ? await createWildcardRows(db, { ...values, host })
+    : await createDomainRows(db, { ...values, rivals: found.rivals })
+  return created.length > 0 ? view : null
 }
 
-/** Has the domain checked now. The schedule of an unverified domain starts again. */
+/** Has the domain checked now, and often again for a while. When a claim ends does not depend on it. */
 export async function requestVerification(
   db: Db,
   options: ViewOptions,
@@ -183,8 +225,11 @@ export async function requestVerification(
   path: string,
 ): Promise<DomainView> {
   return inTransaction(db, async (db) => {
-    const { id, verified } = await findToChange(db, actor, path)
+    const { id, name, verified, unprovedSince } = await findToChange(db, actor, path)
     const now = new Date()
+    if (!verified && hasEnded(now, unprovedSince)) {
+      throw new Fault('claim_ended', `The claim to ${name} was not proved within 30 days. Delete it and add it again.`)
+    }
     const row = await db.domain.update({
       where: { id },
       data: { nextCheckAt: now, ...(!verified && { checkingSince: now }) },
@@ -206,7 +251,7 @@ export async function deleteDomain(
     const row = await findToChange(db, actor, path)
     const { id, accountId, projectId, name } = row
     const view = viewDomain(options, row)
-    precondition(view)
+    precondition(await showDomain(db, options, row))
     const wildcards = await db.domain.count({ where: { accountId, name: `*.${name}` } })
     if (wildcards > 0) throw new Fault('domain_has_wildcard', `Delete *.${name} first: it lives in this zone.`)
     // Only verified names are reserved: otherwise anyone could block names of others.

@@ -1,9 +1,9 @@
 // Domains in SQL.
 import { insertJob, jobIn, queueJobs } from '../../jobs/statements.ts'
-import { boolean, int8, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import { boolean, int4, int8, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
 import { eventIn, insertEvent } from '../events/statements.ts'
 
-/** The project by name or id, and whether a name can be attached to it. */
+/** The project by name or id, whether a name can be attached to it, and what decides which nameservers it gets. */
 export const readAvailability = statement('domains.availability', {
   reason: 'hot read',
   in: {
@@ -14,7 +14,21 @@ export const readAvailability = statement('domains.availability', {
     host: text(),
     names: textArray(),
   },
-  out: { projectId: text(), projectName: text(), exists: boolean(), taken: boolean(), hostAttached: boolean() },
+  out: {
+    projectId: text(),
+    projectName: text(),
+    exists: boolean(),
+    taken: boolean(),
+    /** Of the host of a wildcard; null if it is not attached. */
+    hostPair: optional(textArray()),
+    usual: textArray(),
+    own: textArray(),
+    /** The account has proved a name above. */
+    ownedAbove: boolean(),
+    here: textArray(),
+    below: textArray(),
+    rivals: int4(),
+  },
   sql: (p) => `
     SELECT p.id AS "projectId", p.name AS "projectName",
       EXISTS (SELECT 1 FROM domain d WHERE d.account_id = ${p.accountId} AND d.name = ${p.name}) AS exists,
@@ -22,8 +36,21 @@ export const readAvailability = statement('domains.availability', {
         WHERE d.verified AND d.name = ANY(${p.names}) AND d.account_id <> ${p.accountId})
       OR EXISTS (SELECT 1 FROM domain_hold h
         WHERE h.name = ANY(${p.names}) AND h.account_id <> ${p.accountId} AND h.until > now()) AS taken,
-      EXISTS (SELECT 1 FROM domain d WHERE d.account_id = ${p.accountId} AND d.name = ${p.host}) AS "hostAttached"
-    FROM project p
+      (SELECT COALESCE(d.nameservers, '{}') FROM domain d
+        WHERE d.account_id = ${p.accountId} AND d.name = ${p.host}) AS "hostPair",
+      COALESCE(a.nameservers, '{}') AS usual,
+      ARRAY(SELECT c.pair FROM domain_claim c WHERE c.name = ${p.host} AND c.account_id = ${p.accountId}) AS own,
+      EXISTS (SELECT 1 FROM domain d
+        WHERE d.verified AND d.name = ANY(${p.names}) AND d.account_id = ${p.accountId}) AS "ownedAbove",
+      claims.here, claims.below, claims.rivals
+    FROM project p JOIN account a ON a.id = p.account_id, (
+      SELECT COALESCE(array_agg(DISTINCT c.pair) FILTER (WHERE c.here), '{}') AS here,
+        COALESCE(array_agg(DISTINCT c.pair) FILTER (WHERE NOT c.here), '{}') AS below, count(*)::int AS rivals
+      FROM (
+        SELECT c.pair, true AS here FROM domain_claim c
+        WHERE c.name = ANY(${p.names}) AND c.account_id <> ${p.accountId}
+        UNION ALL SELECT c.pair, false FROM domain_claim_above c
+        WHERE c.above = ${p.host} AND c.account_id <> ${p.accountId}) c) claims
     WHERE p.account_id = ${p.accountId} AND (${p.projectIds} IS NULL OR p.id = ANY(${p.projectIds}))
       AND p.id = COALESCE((SELECT n.id FROM project n WHERE n.account_id = ${p.accountId} AND n.name = ${p.projectKey}),
         ${p.projectKey})`,
@@ -35,6 +62,8 @@ const createIn = {
   projectId: text(),
   name: text(),
   txtValue: text(),
+  nameservers: textArray(),
+  reason: optional(text()),
   now: timestamptz(),
   ...eventIn,
   ...jobIn,
@@ -44,23 +73,31 @@ const createIn = {
  * `source` reads the rows that the domain depends on, and they are locked against deletion. Nothing raises when the
  * same name is created twice at once, so that the transaction around it can go on.
  */
-function createFrom(source: string, p: { [K in keyof typeof createIn]: string }): string {
+function createFrom(source: string, p: { [K in keyof typeof createIn]: string }, guard = 'true'): string {
   return `
     WITH source AS (${source} FOR KEY SHARE),
     made AS (
-      INSERT INTO domain (id, account_id, project_id, name, txt_value, next_check_at, created_at, updated_at)
-      SELECT ${p.id}, ${p.accountId}, source.id, ${p.name}, ${p.txtValue}, ${p.now}, ${p.now}, ${p.now}
-      FROM source ON CONFLICT DO NOTHING RETURNING id),
+      INSERT INTO domain (id, account_id, project_id, name, txt_value, nameservers, reason, next_check_at, created_at,
+        updated_at)
+      SELECT ${p.id}, ${p.accountId}, source.id, ${p.name}, ${p.txtValue}, ${p.nameservers}, ${p.reason}, ${p.now},
+        ${p.now}, ${p.now}
+      FROM source WHERE ${guard} ON CONFLICT DO NOTHING RETURNING id),
     logged AS (${insertEvent(p, 'made')}),
     queued AS (${insertJob(p, 'made')})
     SELECT id FROM made`
 }
 
+/** Makes nothing if others have claimed the name, or one above or below it, since their claims were counted. */
 export const createDomainRows = statement('domains.create', {
   reason: 'change with its event and job',
-  in: createIn,
+  in: { ...createIn, rivals: int4() },
   out: { id: text() },
-  sql: (p) => createFrom(`SELECT p.id FROM project p WHERE p.id = ${p.projectId}`, p),
+  sql: (p) =>
+    createFrom(
+      `SELECT p.id FROM project p WHERE p.id = ${p.projectId}`,
+      p,
+      `lock_claims_if_known(${p.name}, ${p.accountId}, ${p.rivals})`,
+    ),
 })
 
 /** A wildcard needs its host to be attached to the same account. */
@@ -84,24 +121,61 @@ export const lockDomain = statement('domains.lock', {
   sql: (p) => `SELECT id FROM domain WHERE account_id = ${p.accountId} AND name = ${p.name} FOR UPDATE`,
 })
 
-/** One transaction at a time for a name, whoever has attached it. */
-export const lockName = statement('domains.lock-name', {
+/** One transaction at a time for a host, whoever has attached it, and none meanwhile for the names above it. */
+export const lockHost = statement('domains.lock-host', {
   reason: 'not in Prisma',
-  in: { name: text() },
+  in: { host: text() },
   out: { locked: boolean() },
+  sql: (p) => `SELECT lock_claims(${p.host}) AS locked`,
+})
+
+/** One transaction at a time that gives an account its usual pair of nameservers. */
+export const lockPairs = statement('domains.lock-pairs', {
+  reason: 'not in Prisma',
+  in: {},
+  out: { locked: boolean() },
+  sql: () => `SELECT true AS locked FROM pg_advisory_xact_lock(hashtextextended('nameservers', 0))`,
+})
+
+/** Fills in the pair of some claims that were made before there were pairs. */
+export const adoptPairs = statement('domains.adopt-pairs', {
+  reason: 'not in Prisma',
+  in: { pair: text(), limit: int4() },
+  out: { name: text() },
   sql: (p) => `
-    SELECT true AS locked FROM pg_advisory_xact_lock(hashtextextended('domain ' || ${p.name}, 0))`,
+    WITH chosen AS (
+      SELECT c.name, c.account_id FROM domain_claim c WHERE c.pair = '' AND NOT EXISTS (
+        SELECT 1 FROM domain_claim o WHERE o.name = c.name AND o.account_id = c.account_id AND o.pair = ${p.pair})
+      LIMIT ${p.limit}),
+    above AS (
+      UPDATE domain_claim_above SET pair = ${p.pair}
+      WHERE (name, account_id) IN (SELECT name, account_id FROM chosen) AND pair = '')
+    UPDATE domain_claim SET pair = ${p.pair} WHERE (name, account_id) IN (SELECT name, account_id FROM chosen) AND pair = ''
+    RETURNING name`,
+})
+
+/** Fills in the nameservers of some domains that have none yet. */
+export const adoptDomains = statement('domains.adopt', {
+  reason: 'not in Prisma',
+  in: { nameservers: textArray(), limit: int4() },
+  out: { id: text() },
+  sql: (p) => `
+    UPDATE domain SET nameservers = ${p.nameservers}
+    WHERE id IN (SELECT id FROM domain WHERE nameservers = '{}' LIMIT ${p.limit}) RETURNING id`,
 })
 
 /**
- * Has unverified domains checked now. Those that another transaction has locked are left out, because they are being
+ * Has unverified domains checked now, unless their 30 days are over. Those that another transaction has locked are left out, because they are being
  * checked at this moment, and two transactions that wait for each other would deadlock.
  */
 function checkNow(which: string): string {
   return `
     WITH due AS (
       UPDATE domain SET next_check_at = now(), checking_since = now()
-      WHERE id IN (SELECT id FROM domain WHERE NOT verified AND ${which} FOR UPDATE SKIP LOCKED) RETURNING id)
+      WHERE id IN (
+        SELECT id FROM domain WHERE NOT verified AND unproved_since > now() - interval '30 days' AND ${which}
+        FOR UPDATE SKIP LOCKED)
+      RETURNING id)
     ${queueJobs(`SELECT 'verify', id, jsonb_build_object('domainId', id), now() FROM due`)} RETURNING id`
 }
 

@@ -4,8 +4,8 @@ import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { append, type EventType } from '../events/events.ts'
 import { type CertificateView, type DomainView, type ViewOptions, viewDomain, withProject } from './domains.ts'
-import { parentsOf } from './names.ts'
-import { checkNamesBelow, checkNamesWithReason, lockName } from './statements.ts'
+import { hostOf, parentsOf } from './names.ts'
+import { checkNamesBelow, checkNamesWithReason, lockHost } from './statements.ts'
 
 type Ssl = DomainView['ssl']
 export type Method = NonNullable<DomainView['verification']['method']>
@@ -18,7 +18,9 @@ const missMs = 20 * 60 * 60_000
 
 export const verifiedTransitions: { from: boolean; to: boolean; when: string; event: EventType }[] = [
   { from: false, to: true, when: 'the nameservers or the TXT record prove the ownership', event: 'domain.verified' },
+  { from: false, to: true, when: 'the operator assigned it to the account', event: 'domain.verified' },
   { from: true, to: false, when: `${missesUntilLost} checks in a row missed the proof`, event: 'domain.unverified' },
+  { from: true, to: false, when: 'the operator assigned it to another account', event: 'domain.unverified' },
 ]
 
 /** A step without an event is internal. */
@@ -36,14 +38,20 @@ const takenReason =
   'Another account has proved that it owns this name, or removed it less than 7 days ago. Ask again when that is over.'
 const system = 'system'
 
-type Move = { guard: Prisma.DomainWhereInput; data: Prisma.DomainUpdateManyMutationInput; event: EventType | null }
+export type Move = {
+  guard: Prisma.DomainWhereInput
+  data: Prisma.DomainUpdateManyMutationInput
+  event: EventType | null
+  /** Whose doing it is, if not the system's. */
+  actor?: string
+}
 
 /** The one place where a domain's state changes, with its event; null if the guard failed. */
-async function move(
+export async function move(
   db: Db,
   options: ViewOptions,
   id: string,
-  { guard, data, event }: Move,
+  { guard, data, event, actor = system }: Move,
 ): Promise<DomainView | null> {
   const [row] = await db.domain.updateManyAndReturn({
     where: { ...guard, id },
@@ -54,7 +62,7 @@ async function move(
   const view = viewDomain(options, row)
   if (event) {
     const { accountId, projectId, name } = row
-    await append(db, [{ accountId, projectId, type: event, actor: system, subject: name, data: view }])
+    await append(db, [{ accountId, projectId, type: event, actor, subject: name, data: view }])
   }
   return view
 }
@@ -95,7 +103,8 @@ export async function recordCheck(
     if (check.outcome === 'missed') {
       const earlier = { lte: new Date(now.getTime() - missMs) }
       await db.domain.updateMany({
-        where: { id, verified: true, OR: [{ missedAt: null }, { missedAt: earlier }] },
+        // While an account is suspended, its zones may be refused: that is no loss of ownership.
+        where: { id, verified: true, account: { suspendedAt: null }, OR: [{ missedAt: null }, { missedAt: earlier }] },
         data: { misses: { increment: 1 }, missedAt: now },
       })
     }
@@ -124,7 +133,7 @@ export async function markVerified(
     if (!claim) return null
     const { name, accountId } = claim
     // With the lock, the second transaction sees the first; without it, the unique index would abort the second.
-    await lockName(db, { name })
+    await lockHost(db, { host: hostOf(name) })
     if (await isTaken(db, claim)) {
       await endClaim(db, options, id, checked({ observed: check.observed }, takenReason))
       return 'taken'
@@ -167,6 +176,17 @@ async function isTaken(db: Db, { id, name, accountId }: { id: string; name: stri
   return (await db.domainHold.count({ where })) > 0
 }
 
+/** The 30 days of an unproved claim are over. */
+export async function markEnded(
+  db: Db,
+  options: ViewOptions,
+  id: string,
+  { observed, reason }: { observed: Observed; reason: string },
+): Promise<void> {
+  const guard = { verified: false, nextCheckAt: { not: null } }
+  await move(db, options, id, { guard, data: checked({ observed }, reason), event: 'domain.unverified' })
+}
+
 /** Ends a claim because of another account's proof; the event is written once, however often that is found out. */
 async function endClaim(db: Db, options: ViewOptions, id: string, data: Move['data']): Promise<void> {
   const guard = { verified: false, OR: [{ reason: null }, { reason: { not: takenReason } }] }
@@ -192,6 +212,7 @@ export async function markUnverified(
         misses: 0,
         missedAt: null,
         checkingSince: new Date(),
+        unprovedSince: new Date(),
         ...checked(check, check.reason),
       },
       event,

@@ -42,9 +42,19 @@ export function createTokenDirectory(db: Database, notifications: Notifications)
     for (const [hash, token] of known) if (matches(token)) known.delete(hash)
   }
 
+  // A token may take hundreds with it when it is revoked, and each has its event: they are forgotten in one pass.
+  const changed = new Set<string>()
+  function forgetChanged(): void {
+    forget(({ accountId }) => changed.has(accountId))
+    changed.clear()
+  }
+
   const off = [
     notifications.on('event', ({ type, accountId }) => {
-      if (type.startsWith('token.') || type.startsWith('account.')) forget((token) => token.accountId === accountId)
+      if (!type.startsWith('token.') && !type.startsWith('account.')) return
+      generation++
+      if (changed.size === 0) setImmediate(forgetChanged)
+      changed.add(accountId)
     }),
     // A revocation may have been missed while nobody listened.
     notifications.on('lost', () => forget(() => true)),

@@ -1,13 +1,30 @@
 // Tokens in SQL.
-import { optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import { boolean, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
 import type { Scope } from './actor.ts'
 
-/** Holds the token against other changes until the transaction ends. */
-export const lockToken = statement('tokens.lock', {
+/** The token and all tokens that it descends from. */
+export const selectAncestors = statement('tokens.ancestors', {
   reason: 'not in Prisma',
-  in: { id: text(), accountId: text() },
+  in: { id: text() },
   out: { id: text() },
-  sql: (p) => `SELECT id FROM token WHERE id = ${p.id} AND account_id = ${p.accountId} FOR UPDATE`,
+  sql: (p) => `
+    WITH RECURSIVE line AS (
+      SELECT id, parent_id FROM token WHERE id = ${p.id}
+      UNION SELECT t.id, t.parent_id FROM token t JOIN line ON t.id = line.parent_id)
+    SELECT id FROM line`,
+})
+
+/** Revokes all tokens that descend from one, by any number of steps, and that one too if `itself`. */
+export const revokeLine = statement('tokens.revokeLine', {
+  reason: 'not in Prisma',
+  in: { id: text(), itself: boolean(), now: timestamptz() },
+  out: { id: text() },
+  sql: (p) => `
+    WITH RECURSIVE line AS (
+      SELECT id FROM token WHERE id = ${p.id}
+      UNION SELECT t.id FROM token t JOIN line ON t.parent_id = line.id)
+    UPDATE token t SET revoked_at = ${p.now} FROM line
+    WHERE t.id = line.id AND t.revoked_at IS NULL AND (${p.itself} OR t.id <> ${p.id}) RETURNING t.id`,
 })
 
 /** One time of use for each token, `times` in the order of `ids`; a later time that is there already stays. */

@@ -54,7 +54,7 @@ describe('waits', () => {
     for (const token of [other.token, api.token, second]) {
       const { status, body } = await api.call('GET', '/account', { token })
       expect(status).toBe(200)
-      expect(body.limits).toMatchObject({ waits: 50, streams: 1000 })
+      expect(body.limits).toMatchObject({ waits: 50 })
       expect(body.usage).toMatchObject({ waits: token === other.token ? 0 : 50, streams: 0 })
     }
     // Others may wait meanwhile.

@@ -68,21 +68,62 @@ describe('a change', () => {
 })
 
 describe('claims to one name', () => {
-  test('the older is answered until another one is verified', async () => {
+  const refused = async (name: string) => {
+    const asked = world.ports.flatMap((port) => [askUdp(port, name, 'A'), askTcp(port, name, 'A')])
+    return (await Promise.all(asked)).every(({ rcode, answer }) => rcode === 'REFUSED' && answer.length === 0)
+  }
+
+  test('of two accounts are refused until one is verified, and again when it is gone', async () => {
     const other = await world.newAccount()
     await world.newDomain('claimed.com')
     await world.record('claimed.com', 'A', '@', '192.0.2.1')
     await until(() => everywhere('claimed.com', '192.0.2.1'))
     await world.newDomain('claimed.com', other.token)
     await world.record('claimed.com', 'A', '@', '192.0.2.2', 300, other.token)
-    await world.record('claimed.com', 'TXT', '@', '"older"')
-    await until(async () => (await askUdp(world.ports[0]!, 'claimed.com', 'TXT')).answer.length === 1)
-    expect(await everywhere('claimed.com', '192.0.2.1')).toBe(true)
+    await until(() => refused('claimed.com'))
     await world.db.$executeRaw`UPDATE domain SET verified = true
       WHERE name = 'claimed.com' AND account_id = ${other.accountId}`
     await until(() => everywhere('claimed.com', '192.0.2.2'))
     await world.call('DELETE', '/domains/claimed.com', { token: other.token })
-    await until(() => everywhere('claimed.com', '192.0.2.1'))
+    // Its delegation may still be there.
+    await until(() => refused('claimed.com'))
+  })
+
+  test('above and below that of another account are refused, until the other one is verified', async () => {
+    const other = await world.newAccount()
+    await world.newDomain('tree.com')
+    await world.record('tree.com', 'A', 'shop', '192.0.2.1')
+    await until(() => everywhere('shop.tree.com', '192.0.2.1'))
+    await world.newDomain('shop.tree.com', other.token)
+    await world.record('shop.tree.com', 'A', '@', '192.0.2.2', 300, other.token)
+    await until(async () => (await refused('shop.tree.com')) && (await refused('tree.com')))
+    await world.db.$executeRaw`UPDATE domain SET verified = true WHERE name = 'shop.tree.com'`
+    await until(() => everywhere('shop.tree.com', '192.0.2.2'))
+    // The zone above has nothing to say about it any more, so that it may be answered.
+    await until(async () => (await askUdp(world.ports[0]!, 'tree.com', 'SOA')).aa)
+    await world.db.$executeRaw`UPDATE domain SET verified = false WHERE name = 'shop.tree.com'`
+    await until(async () => (await refused('shop.tree.com')) && (await refused('tree.com')))
+  })
+
+  test('that were not proved in 30 days are refused', async () => {
+    await world.newDomain('ended.com')
+    await world.record('ended.com', 'A', '@', '192.0.2.1')
+    await until(() => everywhere('ended.com', '192.0.2.1'))
+    await world.db.$executeRaw`UPDATE domain SET unproved_since = now() - interval '30 days', next_check_at = NULL
+      WHERE name = 'ended.com'`
+    await until(() => refused('ended.com'))
+  })
+
+  test('have the nameservers of the claim at the apex, also when these change', async () => {
+    await world.newDomain('apex.com')
+    const at = async () => {
+      const { answer } = await askUdp(world.ports[0]!, 'apex.com', 'NS')
+      return answer.map(({ data }) => data.toString('latin1')).join()
+    }
+    await until(async () => (await at()).includes('ns2'))
+    await world.db.$executeRaw`UPDATE domain SET nameservers = '{ns1.berth.example,ns7.berth.example}',
+      serial = serial + 1 WHERE name = 'apex.com'`
+    await until(async () => (await at()).includes('ns7') && !(await at()).includes('ns2'))
   })
 
   test('a wildcard domain has no zone of its own', async () => {

@@ -6,7 +6,7 @@ export type World = TestApi & {
   nameserver: Nameserver
   ports: number[]
   /** A domain of the first account, or of another one's token. */
-  newDomain(name: string, token?: string): Promise<void>
+  newDomain(name: string, token?: string): Promise<Answer['body']>
   record(zone: string, type: string, name: string, value: string, ttl?: number, token?: string): Promise<Answer>
 }
 
@@ -33,6 +33,7 @@ export async function startWorld(
       const project = `site-${[...projects.add(token)].indexOf(token)}`
       const made = await api.call('POST', '/domains', { body: { project, name }, token })
       if (made.status !== 201) throw new Error(`the domain was not made: ${made.text}`)
+      return made.body
     },
     async record(zone, type, name, value, ttl = 300, token = api.token) {
       const made = await api.call('POST', `/dns/${zone}/records`, { body: { type, name, value, ttl }, token })

@@ -3,7 +3,7 @@ import { startWorker } from '../../../src/jobs/worker.ts'
 import { until } from '../../helpers/until.ts'
 import { askUdp } from '../nameserver/packets.ts'
 import type { Line } from './internet.ts'
-import { startVerificationWorld, type VerificationWorld } from './world.ts'
+import { poolOfEight, startVerificationWorld, type VerificationWorld } from './world.ts'
 
 let world: VerificationWorld
 beforeAll(async () => {
@@ -163,16 +163,28 @@ describe('a domain with its TXT record', () => {
 })
 
 describe('a name that two accounts claim', () => {
-  test('belongs to the older one by its nameservers, and the younger is warned before it sets them', async () => {
-    await elsewhere('older.com')
+  test('belongs to neither by the nameservers that both were given, and each is told to add its TXT record', async () => {
+    const lines = await elsewhere('older.com')
     const younger = await world.newOwner()
     await world.attach('older.com')
-    const warned = await world.attach('older.com', younger.token)
-    expect(warned.verification.reason).toContain(
-      'Another account added it earlier, so nameservers do not tell whose older.com is. Where its DNS is now, add the TXT',
+    const made = await world.newDomain('older.com', younger.token)
+    expect(made.nameservers).toEqual(world.ours)
+    const { name, value } = made.verification.txt
+    expect(made.verification.reason).toBe(
+      'Another account has, or once had, a claim to older.com or a name above it with the same nameservers, so ' +
+        `nameservers do not tell whose older.com is. Where its DNS is now, add the TXT record ${name} with the value ` +
+        `${value}, and let its nameservers be ours only after it is verified.`,
     )
     delegate('older.com')
-    expect((await world.check('older.com', younger.token)).verified).toBe(false)
+    for (const token of [younger.token, world.token]) {
+      const { verified, verification } = await world.check('older.com', token)
+      expect(verified).toBe(false)
+      expect(verification.reason).toContain(
+        'so nameservers do not tell whose older.com is. At a DNS provider elsewhere,',
+      )
+    }
+    world.internet.delegations.set('older.com', ['ns1.older.com', 'ns2.older.com'])
+    lines.push(txtOf(await world.read('older.com')))
     expect((await world.check('older.com')).verified).toBe(true)
     const lost = await world.check('older.com', younger.token)
     expect(lost).toMatchObject({ verified: false, verification: { nextCheckAt: null } })
@@ -212,15 +224,20 @@ describe('a name that two accounts claim', () => {
     expect((await world.check('moved.com', next.token)).verified).toBe(true)
   })
 
-  test('belongs to the younger one by its nameservers once the older was given up', async () => {
+  test.each(['given up', 'deleted'])('needs the TXT record also once the claim of the other was %s', async (how) => {
+    const name = how === 'deleted' ? 'removed.com' : 'squatted.com'
     const younger = await world.newOwner()
-    await world.newDomain('squatted.com')
-    await world.newDomain('squatted.com', younger.token)
-    const id = await world.idOf('squatted.com')
+    await world.newDomain(name)
+    if (how === 'deleted') await world.call('DELETE', `/domains/${name}`)
     // As it is after 30 days without a proof.
-    await world.db.domain.update({ where: { id }, data: { nextCheckAt: null } })
-    delegate('squatted.com')
-    expect(await world.check('squatted.com', younger.token)).toMatchObject({ verified: true })
+    else await world.db.domain.update({ where: { id: await world.idOf(name) }, data: { nextCheckAt: null } })
+    await world.newDomain(name, younger.token)
+    delegate(name)
+    expect(await world.check(name, younger.token)).toMatchObject({ verified: false })
+    const lines: Line[] = []
+    await world.internet.addZone(name, 2, lines)
+    lines.push(txtOf(await world.read(name, younger.token)))
+    expect(await world.check(name, younger.token)).toMatchObject({ verified: true, verification: { method: 'txt' } })
   })
 
   test('is held for the account that removed it, whatever the DNS says to another', async () => {
@@ -241,15 +258,16 @@ describe('a name that two accounts claim', () => {
 
 describe('many checks at once', () => {
   test('of one tree of names and two accounts leave one owner for each name, and no job behind that failed', async () => {
+    const world = await startVerificationWorld(poolOfEight)
     const rival = await world.newOwner()
     const names = ['crowd.com', 'a.crowd.com', 'b.a.crowd.com', 'c.b.a.crowd.com', '*.crowd.com', '*.a.crowd.com']
-    for (const name of ['crowd.com', 'a.crowd.com']) {
-      delegate(name)
-      world.internet.zones.set(name, world.ours)
-    }
     for (const name of names) {
-      await world.newDomain(name)
-      await world.newDomain(name, rival.token)
+      const { nameservers } = await world.newDomain(name)
+      if (['crowd.com', 'a.crowd.com'].includes(name)) {
+        world.internet.delegations.set(name, nameservers)
+        world.internet.zones.set(name, nameservers)
+      }
+      expect((await world.newDomain(name, rival.token)).nameservers).not.toEqual(nameservers)
     }
     await world.db.job.deleteMany({ where: { kind: 'issue' } })
     const [one, two] = [0, 1].map(() =>
@@ -263,5 +281,6 @@ describe('many checks at once', () => {
     const owners = await world.db.domain.findMany({ where: { name: { in: names }, verified: true } })
     expect(owners.map(({ accountId }) => accountId)).toEqual(names.map(() => world.accountId))
     expect(await world.db.job.count({ where: { kind: 'verify', lastError: { not: null } } })).toBe(0)
+    await world.stop()
   })
 })

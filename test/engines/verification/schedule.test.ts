@@ -6,7 +6,7 @@ import { nextSearchAt, searchSchedule } from '../../../src/services/domains/chec
 import { requeueForgottenChecks } from '../../../src/services/domains/checks.ts'
 import { until } from '../../helpers/until.ts'
 import type { Behaviour } from './internet.ts'
-import { startVerificationWorld, type VerificationWorld } from './world.ts'
+import { poolOfEight, startVerificationWorld, type VerificationWorld } from './world.ts'
 
 let world: VerificationWorld
 let honestTop: Behaviour
@@ -73,18 +73,30 @@ describe('a domain without proof', () => {
     expect((await jobOf('waits.com'))!.runAt.toISOString()).toBe(verification.nextCheckAt)
   })
 
-  test('is given up after 30 days with a word on how to go on, and asking begins anew', async () => {
+  test('is looked for at the latest when its 30 days are over, however recently it was asked for', () => {
+    const now = new Date()
+    const almost = new Date(now.getTime() - 30 * day + 5_000)
+    expect(nextSearchAt(now, now, almost)!.getTime() - now.getTime()).toBe(5_000)
+    expect(nextSearchAt(now, now, new Date(now.getTime() - 30 * day))).toBeNull()
+  })
+
+  test('ends after 30 days with an event and a word on how to go on; asking often does not put that off', async () => {
     await world.attach('late.com')
-    await world.db.domain.updateMany({ where: { name: 'late.com' }, data: { checkingSince: ago(30 * day) } })
-    const { verification } = await world.check('late.com')
-    expect(verification.nextCheckAt).toBeNull()
-    expect(verification.reason).toMatch(
-      /^\.com has no name late\.com\. .* POST \/api\/domains\/late\.com\/verify makes/,
-    )
-    work()
-    await world.call('POST', '/domains/late.com/verify')
-    await until(async () => new Date((await world.read('late.com')).verification.nextCheckAt).getTime() > Date.now())
-    expect((await world.read('late.com')).verification.reason).not.toContain('stopped')
+    const { unprovedSince } = await world.db.domain.findFirstOrThrow({ where: { name: 'late.com' } })
+    expect((await world.call('POST', '/domains/late.com/verify')).status).toBe(202)
+    expect(await world.db.domain.findFirst({ where: { name: 'late.com' } })).toMatchObject({ unprovedSince })
+    // One more request at the end of the last day, and the check after it.
+    await world.db.domain.updateMany({ where: { name: 'late.com' }, data: { unprovedSince: ago(30 * day) } })
+    // Even the proof is too late.
+    delegate('late.com')
+    const { verified, verification } = await world.check('late.com')
+    expect({ verified, next: verification.nextCheckAt }).toEqual({ verified: false, next: null })
+    expect(verification.reason).toMatch(/^This claim was not proved within 30 days and has ended: .* add it again/)
+    expect(await world.events('late.com')).toEqual(['domain.created', 'domain.unverified'])
+    const again = await world.call('POST', '/domains/late.com/verify')
+    expect(again).toMatchObject({ status: 409, body: { code: 'claim_ended' } })
+    await world.call('DELETE', '/domains/late.com')
+    expect((await world.attach('late.com')).verified).toBe(true)
   })
 })
 
@@ -244,11 +256,30 @@ describe('in development', () => {
     expect(verification.reason).toContain('where not every nameserver of Berth answers for away.test')
   })
 
-  test('a name below .test of two accounts is the older one’s', async () => {
+  test('a name below .test of two accounts is nobody’s until the operator assigns it', async () => {
     const younger = await world.newOwner()
     await world.newDomain('shared.test')
     await world.newDomain('shared.test', younger.token)
-    expect((await world.check('shared.test', younger.token)).verified).toBe(false)
-    expect((await world.check('shared.test')).verified).toBe(true)
+    for (const token of [younger.token, world.token]) {
+      const { verified, verification } = await world.check('shared.test', token)
+      expect(verified).toBe(false)
+      expect(verification.reason).toContain('POST /api/operator/domains/shared.test/assign')
+    }
+  })
+
+  test('a name below .test has the pair of its claim, and a name that was another’s needs the operator', async () => {
+    const world = await startVerificationWorld(poolOfEight)
+    const next = await world.newOwner()
+    const made = await world.newDomain('pair.test')
+    await until(async () => (await world.check('pair.test')).verified)
+    expect(await world.read('pair.test')).toMatchObject({
+      nameservers: made.nameservers,
+      verification: { observed: { nameservers: made.nameservers.toSorted() } },
+    })
+    await world.call('DELETE', '/domains/pair.test')
+    await world.db.domainHold.deleteMany()
+    await world.newDomain('pair.test', next.token)
+    expect((await world.check('pair.test', next.token)).verified).toBe(false)
+    await world.stop()
   })
 })

@@ -9,7 +9,7 @@ export type VerificationWorld = World & {
   internet: Internet
   verify: Handler<'verify'>
   options: VerificationOptions
-  /** What the service's nameservers are called. */
+  /** What the service's nameservers are called: the whole pool, of two unless a test wants more. */
   ours: string[]
   idOf(name: string, token?: string): Promise<string>
   // biome-ignore lint/suspicious/noExplicitAny: tests look at what came, whatever its shape.
@@ -24,12 +24,16 @@ export type VerificationWorld = World & {
   newOwner(): Promise<{ accountId: string; token: string }>
 }
 
-export async function startVerificationWorld(): Promise<VerificationWorld> {
+export const poolOfEight = Array.from({ length: 8 }, (_, index) => `ns${index + 1}.berth.example`)
+
+export async function startVerificationWorld(pool?: readonly string[]): Promise<VerificationWorld> {
   const internet = await startInternet()
-  const world = await startWorld({}, { DNS_RESOLVERS: internet.resolver })
+  const world = await startWorld({}, { DNS_RESOLVERS: internet.resolver, ...(pool && { NAMESERVERS: pool.join() }) })
   const { api, config } = { api: world, config: world.config }
   const ours = config.nameservers
-  for (const [index, name] of ours.entries()) internet.place(name, `203.0.113.${index + 1}`, world.ports[index]!)
+  for (const [index, name] of ours.entries()) {
+    internet.place(name, `203.0.113.${(index % 2) + 1}`, world.ports[index % 2]!)
+  }
   const options: VerificationOptions = {
     config: { ...config, nameserverListen: world.ports.map((port) => `127.0.0.1:${port}`) },
     db: api.db,

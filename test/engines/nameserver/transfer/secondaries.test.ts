@@ -3,7 +3,18 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { until } from '../../../helpers/until.ts'
-import { freePort, isMissing, keyName, type Peer, run, secret, startPeer, startWorld, type World } from './world.ts'
+import {
+  freePort,
+  isMissing,
+  keyArgument,
+  keyName,
+  type Peer,
+  run,
+  secret,
+  startPeer,
+  startWorld,
+  type World,
+} from './world.ts'
 
 const deploy = (name: string) => readFile(join(import.meta.dirname, '../../../../deploy', name), 'utf8')
 
@@ -101,6 +112,41 @@ describe.skipIf(isMissing('knotd', 'kdig'))('Knot', () => {
     const first = `ns1.berth.test. hostmaster.after.dev. ${await world.settled('after.dev')} `
     await until(async () => (await ask(port, 'SOA', 'after.dev')).startsWith(first))
     expect(await ask(port, 'A', 'n1.after.dev')).toBe('')
+  })
+
+  test('forgets a name that a second account claims, is refused its transfer, and has the zone of who proves it', async () => {
+    const { api } = world
+    const other = await api.newAccount()
+    await api.call('POST', '/projects', { body: { name: 'rival', repo: 'test/site' }, token: other.token })
+    await world.addDomain('contested.dev')
+    await world.addRecord('contested.dev', 'A', '@', '192.0.2.1')
+    await until(async () => (await ask(port, 'A', 'contested.dev')) === '192.0.2.1\n')
+    const body = { project: 'rival', name: 'contested.dev' }
+    expect((await api.call('POST', '/domains', { body, token: other.token })).status).toBe(201)
+    await until(async () => /REFUSED/.test(await status(port, 'contested.dev')))
+    expect(await world.kdig('-y', keyArgument, 'AXFR', 'contested.dev')).toMatch(/NOTAUTH/)
+    expect(await world.kdig('-y', keyArgument, 'AXFR', 'catalog.berth.invalid')).not.toContain('contested.dev')
+    const record = { type: 'A', name: '@', value: '192.0.2.2' }
+    await api.call('POST', '/dns/contested.dev/records', { body: record, token: other.token })
+    await api.db.domain.updateMany({
+      where: { name: 'contested.dev', accountId: other.accountId },
+      data: { verified: true },
+    })
+    await until(async () => (await ask(port, 'A', 'contested.dev')) === '192.0.2.2\n')
+  })
+
+  test('has other nameservers of a claim by IXFR', async () => {
+    await world.addDomain('moved.dev')
+    await until(async () => (await ask(port, 'NS', 'moved.dev')).includes('ns1.berth.test'))
+    await world.api.db.domain.updateMany({
+      where: { name: 'moved.dev' },
+      data: { nameservers: ['ns3.berth.test', 'ns4.berth.test'], serial: { increment: 1 } },
+    })
+    await until(async () => {
+      const found = (await ask(port, 'NS', 'moved.dev')).split('\n').filter(Boolean).sort()
+      return String(found) === 'ns3.berth.test.,ns4.berth.test.'
+    })
+    expect(knot.output()).toMatch(/moved\.dev\.\] IXFR, incoming.*finished/)
   })
 })
 

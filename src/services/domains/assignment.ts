@@ -1,0 +1,98 @@
+// Disputes settled by hand: the operator gives a name to one of the accounts that claim it.
+import type { Static } from '@sinclair/typebox'
+import { enqueue } from '../../jobs/queue.ts'
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { Fault } from '../../platform/errors.ts'
+import type { AssignDomain, OperatorDomain } from '../../schemas/operator-domains.ts'
+import type { Actor } from '../tokens/actor.ts'
+import { nextRecheckAt } from './check-schedule.ts'
+import { findDomain, type ViewOptions, viewDomain } from './domains.ts'
+import { hostOf, nameInPath } from './names.ts'
+import { checkNamesBelow, lockHost } from './statements.ts'
+import { move } from './states.ts'
+
+type Assignment = { path: string; input: Static<typeof AssignDomain> }
+
+/**
+ * The account's claim becomes verified, and all others to the name end. Names below it that others proved by their
+ * nameservers may have been proved by this one, so they are to be proved again.
+ */
+export async function assignDomain(
+  db: Db,
+  options: ViewOptions,
+  actor: Actor,
+  { path, input: { account: accountId, reason } }: Assignment,
+): Promise<Static<typeof OperatorDomain>> {
+  const name = nameInPath(path)
+  return inTransaction(db, async (db) => {
+    await lockHost(db, { host: hostOf(name) })
+    const claim = await db.domain.findFirst({ where: { name, accountId }, include: { account: true } })
+    if (!claim) throw new Fault('not_found', `The account ${accountId} has no claim to ${name}.`)
+    const others = await db.domain.findMany({
+      where: {
+        accountId: { not: accountId },
+        OR: [{ name }, { name: { endsWith: `.${name}` }, verified: true, method: 'nameservers' }],
+      },
+      orderBy: { id: 'asc' },
+      select: { id: true, name: true },
+    })
+    for (const other of others) await withdraw(db, options, actor, { ...other, assigned: name, reason })
+    await db.domainHold.deleteMany({ where: { name, accountId: { not: accountId } } })
+    const now = new Date()
+    const nextCheckAt = nextRecheckAt(now, 'missed')
+    const made = await move(db, options, claim.id, {
+      guard: { verified: false },
+      data: {
+        verified: true,
+        verifiedAt: now,
+        method: 'operator',
+        misses: 0,
+        missedAt: null,
+        certificateFailures: 0,
+        nextCheckAt,
+        reason: null,
+      },
+      event: 'domain.verified',
+      actor: actor.tokenId,
+    })
+    if (made) {
+      const { id } = claim
+      await enqueue(db, { kind: 'issue', key: id, payload: { domainId: id } })
+      await enqueue(db, { kind: 'verify', key: id, payload: { domainId: id }, runAt: nextCheckAt })
+      await checkNamesBelow(db, { accountId, ending: `.${name}` })
+    }
+    const row = await findDomain(db, { ...actor, accountId, projectIds: null }, name)
+    return { ...viewDomain(options, row), account: { id: accountId, name: claim.account.name } }
+  })
+}
+
+type Withdrawn = { id: string; name: string; assigned: string; reason: string }
+
+async function withdraw(
+  db: Db,
+  options: ViewOptions,
+  actor: Actor,
+  { id, name, assigned, reason }: Withdrawn,
+): Promise<void> {
+  const now = new Date()
+  const isBelow = name !== assigned
+  const why = `The operator of this platform has assigned ${assigned} to another account: ${reason}`
+  await move(db, options, id, {
+    // Once, however often it is assigned.
+    guard: { OR: [{ verified: true }, { reason: null }, { reason: { not: why } }] },
+    data: {
+      verified: false,
+      verifiedAt: null,
+      method: null,
+      misses: 0,
+      missedAt: null,
+      checkingSince: now,
+      ...(isBelow && { unprovedSince: now }),
+      nextCheckAt: isBelow ? now : null,
+      reason: why,
+    },
+    event: 'domain.unverified',
+    actor: actor.tokenId,
+  })
+  if (isBelow) await enqueue(db, { kind: 'verify', key: id, payload: { domainId: id } })
+}
