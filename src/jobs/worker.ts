@@ -34,7 +34,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   /** Runs and pending take queries: a job may still arrive while the worker stops. */
   const running = new Set<Promise<unknown>>()
   const counts = new Map<JobKind, number>()
-  /** Ids of the jobs that run here. */
+  /** Ids of the jobs whose handlers run here. */
   const inHand = new Set<string>()
   /** Kinds that were asked for while every slot was taken or being filled. */
   const missed = new Set<JobKind>()
@@ -46,7 +46,9 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       stopping.signal.throwIfAborted()
       // More attempts than the table allows means that workers died; the job is given up without another try.
       if (job.attempts > handler.retryDelaysMs.length + 1) throw new LostError()
-      await handler.run(job.payload, { attempt: job.attempts, signal })
+      inHand.add(job.id)
+      // Before the job is settled: from then on it may be taken again, by this worker too.
+      await handler.run(job.payload, { attempt: job.attempts, signal }).finally(() => inHand.delete(job.id))
       await finish(job)
     } catch (error) {
       if (stopping.signal.aborted) await releaseJob(db, { worker: name, id: job.id })
@@ -106,12 +108,10 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
         free()
         continue
       }
-      inHand.add(job.id)
       const run = runJob(kind, handler, job)
         .catch((error) => log.error({ err: error, kind, jobId: job.id }, 'job could not be settled'))
         .finally(() => {
           free()
-          inHand.delete(job.id)
           running.delete(run)
           void drain(kind, handler)
         })
