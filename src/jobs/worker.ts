@@ -79,8 +79,8 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   }
 
   /** Accounts take turns at builds; jobs of other kinds are taken by age. */
-  function take(kind: JobKind, lastSlot: boolean): Promise<Taken[]> {
-    return kind === 'build' ? takeBuild(db, { worker: name, lastSlot }) : takeJob(db, { worker: name, kind })
+  function take(kind: JobKind, slots: number): Promise<Taken[]> {
+    return kind === 'build' ? takeBuild(db, { worker: name, slots }) : takeJob(db, { worker: name, kind })
   }
 
   async function drain<K extends JobKind>(kind: K, handler: Handler<K>): Promise<void> {
@@ -90,17 +90,14 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       // Counted before the query, so that two wake-ups do not both take the last place.
       counts.set(kind, (counts.get(kind) ?? 0) + 1)
       const free = () => counts.set(kind, counts.get(kind)! - 1)
-      const isLast = () => concurrency > 1 && counts.get(kind) === concurrency
-      const lastSlot = isLast()
-      const asking = take(kind, lastSlot).catch(() => [])
+      const asking = take(kind, concurrency).catch(() => [])
       running.add(asking)
       const [job] = await asking
       running.delete(asking)
       if (!job) {
-        // What was queued while the query ran may have come too late for it, and another slot may have become free.
-        const again = missed.delete(kind) || (lastSlot && !isLast())
         free()
-        if (again) continue
+        // What was queued while the query ran may have come too late for it.
+        if (missed.delete(kind)) continue
         return
       }
       // Its lease ran out while the database was away; the run goes on, and renews what was taken now.
