@@ -153,6 +153,11 @@ export const faults = {
     cause: 'DNS does not allow the record beside one that is there, or it is there already.',
     cure: 'Change or delete the record named in the problem, or send another one.',
   },
+  import_in_progress: {
+    title: 'Another large import is under way',
+    cause: 'The account imports a large zone file at the moment; it can import one at a time.',
+    cure: 'Send the request again after the seconds in `Retry-After`.',
+  },
   ticket_closed: {
     title: 'The ticket is closed',
     cause: 'A CLOSED ticket takes no more messages and no changes.',
@@ -180,7 +185,7 @@ export const faults = {
   },
   body_too_large: {
     title: 'The body is too large',
-    cause: 'The body is larger than the operation takes: 64 KiB, for a zone import or a push 1 MiB.',
+    cause: 'The body is larger than the operation takes: 64 KiB, for a push 1 MiB, for a zone import 16 MiB.',
     cure: 'Send less, or split it into several requests.',
   },
   unsupported_media_type: {

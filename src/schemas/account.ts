@@ -85,7 +85,7 @@ export const Account = Type.Object(
           accountRequestsPerMinute: 1800,
           requestsAtOnce: 100,
           bodyBytes: 65536,
-          zoneImportBytes: 1048576,
+          zoneImportBytes: 16777216,
           ...quotaExample,
         },
         usage: { ...usageExample, waits: 0, streams: 1 },

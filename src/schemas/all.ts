@@ -4,7 +4,7 @@ import { FieldProblem, Problem } from './common.ts'
 import { Deployment, DeploymentError, DeploymentStates, LogLine } from './deployments.ts'
 import { DnsBatchResult, DnsRecord, DnsRecordUpdate, PlannedDnsRecord } from './dns-records.ts'
 import { Certificate, Domain, DomainVerification } from './domains.ts'
-import { AccountSummary, Event, SuspendedAccount, Suspension } from './events.ts'
+import { AccountSummary, Event, ImportedZone, SuspendedAccount, Suspension } from './events.ts'
 import { NewAccount, OperatorAccount, OperatorTicket } from './operator.ts'
 import { OperatorDomain } from './operator-domains.ts'
 import { Project, ProjectSettings, Variable } from './projects.ts'
@@ -44,6 +44,7 @@ export const schemas = [
   DnsRecordUpdate,
   DnsBatchResult,
   ZoneImport,
+  ImportedZone,
   ZoneStatus,
   Ticket,
   TicketMessage,

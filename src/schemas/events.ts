@@ -23,6 +23,7 @@ export const eventTypes = [
   'dns.record.created',
   'dns.record.updated',
   'dns.record.deleted',
+  'dns.zone.imported',
   'ticket.created',
   'ticket.replied',
   'ticket.status_changed',
@@ -45,6 +46,22 @@ export const AccountSummary = Type.Object(
     $id: 'AccountSummary',
     description: 'An account, in short',
     examples: [{ id: 'acc_01jcqk5v8w0gk3xq4t7zc9me', name: 'demo' }],
+  },
+)
+
+export const ImportedZone = Type.Object(
+  {
+    domain: Type.String(),
+    created: Type.Integer(),
+    updated: Type.Integer(),
+    deleted: Type.Integer(),
+    unchanged: Type.Integer(),
+    serial: Type.Integer({ description: 'Serial of the zone afterwards' }),
+  },
+  {
+    $id: 'ImportedZone',
+    description: 'How many records an import changed, where they are too many for an event each',
+    examples: [{ domain: 'example.com', created: 9000, updated: 0, deleted: 12, unchanged: 40, serial: 7 }],
   },
 )
 
@@ -78,6 +95,7 @@ const resources = [
   'Project',
   'Domain',
   'DnsRecord',
+  'ImportedZone',
   'Ticket',
   'Token',
   'Webhook',

@@ -15,6 +15,7 @@ import { createUrls } from '../../src/platform/urls.ts'
 import { quotaNames, quotaVariable } from '../../src/schemas/quotas.ts'
 import { createAccount } from '../../src/services/accounts/accounts.ts'
 import { writeQuotaDefaults } from '../../src/services/accounts/quotas.ts'
+import { createZoneWork } from '../../src/services/dns/zone-work.ts'
 import { createTokenDirectory } from '../../src/services/tokens/directory.ts'
 import { createDatabase } from './database.ts'
 import { createRepository } from './repository.ts'
@@ -82,7 +83,8 @@ export async function startApi(environment: Record<string, string> = {}): Promis
   const repositories = createRepositories(config.gitUrlTemplate, join(dataDir, 'repos'), config.searchPath)
   const tokenDirectory = createTokenDirectory(db, notifications)
   const urls = createUrls(config)
-  const deps: Deps = { config, urls, db, notifications, vault, repositories, tokenDirectory, log }
+  const zoneWork = createZoneWork({ db, databaseUrl: config.databaseUrl!, log })
+  const deps: Deps = { config, urls, db, notifications, vault, repositories, tokenDirectory, zoneWork, log }
   const app = await buildApp(deps)
   await app.ready()
   const check = createResponseChecker(app)
@@ -138,6 +140,7 @@ export async function startApi(environment: Record<string, string> = {}): Promis
     async stop() {
       await app.close()
       await tokenDirectory.close()
+      await zoneWork.close()
       await notifications.close()
       await closeDatabase(db)
       await database.drop()

@@ -104,7 +104,7 @@ export function createOnce(deps: Deps): Once {
       const fault = toFault(error)
       const failed = statuses[fault.code]
       const passing = fault.code === 'idempotency_in_progress' || fault.code === 'quota_exceeded'
-      const mayBeRetried = failed >= 500 || failed === 422 || passing
+      const mayBeRetried = failed >= 500 || [422, 429].includes(failed) || passing
       if (!mayBeRetried) {
         const problem = JSON.stringify(problemOf(fault, deps.config.baseUrl, request.id))
         await store(deps.db, request, { status: failed, location: null, text: problem })

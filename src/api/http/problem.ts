@@ -1,6 +1,6 @@
 // Errors as RFC 9457 problems: the one place that knows which HTTP status a code has.
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { isDatabaseLost, refusedQuota } from '../../platform/database.ts'
+import { isDatabaseLost, isTimedOut, refusedQuota } from '../../platform/database.ts'
 import { Fault, type FaultCode, faults } from '../../platform/errors.ts'
 import { quotaFault } from '../../services/accounts/quotas.ts'
 
@@ -35,6 +35,7 @@ export const statuses: Record<FaultCode, number> = {
   claim_ended: 409,
   domain_has_wildcard: 409,
   record_conflict: 409,
+  import_in_progress: 409,
   ticket_closed: 409,
   invalid_transition: 409,
   account_exists: 409,
@@ -67,6 +68,10 @@ export function toFault(error: unknown): Fault {
   const quota = refusedQuota(error)
   if (quota) return quotaFault(quota)
   if (isDatabaseLost(error)) return new Fault('database_unavailable', undefined, { cause: error, retryAfterSeconds: 2 })
+  if (isTimedOut(error)) {
+    const detail = 'The database took too long for this request. Nothing of it was stored.'
+    return new Fault('overloaded', detail, { cause: error, retryAfterSeconds: 5 })
+  }
   return new Fault('internal_error', undefined, { cause: error })
 }
 
@@ -98,6 +103,8 @@ export function sendFault(fault: Fault, baseUrl: string, request: FastifyRequest
   if (requiredScope) {
     reply.header('www-authenticate', `Bearer realm="berth", error="insufficient_scope", scope="${requiredScope}"`)
   }
+  // What is left of the body is not waited for.
+  if (fault.code === 'body_too_large') reply.header('connection', 'close')
   if (allow) reply.header('allow', allow.join(', '))
   if (retryAfterSeconds !== undefined) reply.header('retry-after', String(Math.max(1, Math.ceil(retryAfterSeconds))))
   if (status >= 500) request.log.error({ err: fault.cause ?? fault }, fault.code)

@@ -3,8 +3,9 @@
 import { Account, Regions } from '../../schemas/account.ts'
 import { Named } from '../../schemas/common.ts'
 import { readAccount } from '../../services/accounts/usage.ts'
+import { zoneImportLimitBytes } from '../../services/dns/zone-work.ts'
 import { sendSingle } from '../http/etag.ts'
-import { bodyLimitBytes, zoneImportLimitBytes } from '../http/validation.ts'
+import { bodyLimitBytes } from '../http/validation.ts'
 import type { RoutePlugin } from './route.ts'
 
 export const accountRoutes: RoutePlugin = async (app, { deps }) => {

@@ -1,5 +1,15 @@
 // Zones and records in SQL.
-import { boolean, int4, jsonb, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import {
+  boolean,
+  int4,
+  type JsonText,
+  jsonb,
+  optional,
+  statement,
+  text,
+  textArray,
+  timestamptz,
+} from '../../platform/statement.ts'
 import { eventIn, insertEvent } from '../events/statements.ts'
 
 /**
@@ -29,11 +39,11 @@ export const lockZone = statement('dns.lock-zone', {
   sql: (p) => `SELECT id FROM domain WHERE account_id = ${p.accountId} AND name = ${p.name} FOR NO KEY UPDATE`,
 })
 
-const ownedZone = (p: { zone: string; accountId: string; projectIds: string }) => `
+export const ownedZone = (p: { zone: string; accountId: string; projectIds: string }) => `
   d.name = ${p.zone} AND d.account_id = ${p.accountId}
     AND (${p.projectIds} IS NULL OR d.project_id = ANY(${p.projectIds}))`
 
-const ownedZoneIn = { zone: text(), accountId: text(), projectIds: optional(textArray()) }
+export const ownedZoneIn = { zone: text(), accountId: text(), projectIds: optional(textArray()) }
 
 /** The records after a name and id; after two empty texts, those of the first page. */
 export const listRecordRows = statement('dns.list-records', {
@@ -107,11 +117,11 @@ export const createRecordRows = statement('dns.create-record', {
 
 /**
  * Many records as one parameter. Prisma has one parameter for each value, which takes six times as long (9 s against
- * 1.5 s for 10,000 records measured): an import of a whole MiB would exceed the time limit of its transaction.
+ * 1.5 s for 10,000 records measured).
  */
 export const insertRecordRows = statement('dns.insert-records', {
   reason: 'not in Prisma',
-  in: { zoneId: text(), records: jsonb<readonly object[]>() },
+  in: { zoneId: text(), records: jsonb<readonly object[] | JsonText>() },
   out: { count: int4() },
   sql: (p) => `
     WITH made AS (

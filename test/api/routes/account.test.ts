@@ -40,7 +40,7 @@ test('an account shows its limits, and counts what it holds and nothing of other
       accountRequestsPerMinute: 3_000_000,
       requestsAtOnce: 1000,
       bodyBytes: 65_536,
-      zoneImportBytes: 1_048_576,
+      zoneImportBytes: 16_777_216,
       ...api.config.quotas,
     },
     usage: {

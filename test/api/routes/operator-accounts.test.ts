@@ -1,7 +1,10 @@
+import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createAccount } from '../../../src/services/accounts/accounts.ts'
 import { insertToken } from '../../../src/services/tokens/tokens.ts'
 import { type Answer, type CallOptions, startApi, type TestApi } from '../../helpers/api.ts'
+import { waitsForLock } from '../../helpers/database.ts'
+import { until } from '../../helpers/until.ts'
 
 let api: TestApi
 let operator: { token: string; accountId: string }
@@ -183,5 +186,25 @@ describe('suspension', () => {
     const answer = await desk('PATCH', `/accounts/${accountId}`, { body })
     expect([answer.status, answer.body.errors[0]]).toMatchObject([422, { pointer }])
     expect((await desk('GET', `/accounts/${accountId}`)).body.suspended).toBe(false)
+  })
+
+  test('waits for the deletion of a project that is under way, and neither fails', async () => {
+    const { accountId, token } = await api.newAccount('deleting')
+    await api.newProject('going', { token })
+    const made = async () => (await api.call('POST', '/deployments', { token, body: { project: 'going' } })).body.id
+    const [first, second] = [await made(), await made()]
+    const deletion = new pg.Client({ connectionString: api.databaseUrl })
+    await deletion.connect()
+    // In the order in which a deletion may come to its deployments.
+    await deletion.query('BEGIN')
+    await deletion.query('SELECT id FROM project WHERE account_id = $1 FOR UPDATE', [accountId])
+    await deletion.query('DELETE FROM deployment WHERE id = $1', [second])
+    const suspended = desk('PATCH', `/accounts/${accountId}`, { body: { suspended: true } })
+    await until(() => waitsForLock(api.db))
+    await deletion.query('DELETE FROM deployment WHERE id = $1', [first])
+    await deletion.query('DELETE FROM project WHERE account_id = $1', [accountId])
+    await deletion.query('COMMIT')
+    await deletion.end()
+    expect((await suspended).body).toMatchObject({ suspended: true })
   })
 })

@@ -119,7 +119,8 @@ export function differenceOf(
 ): Difference | null {
   if (!isSteady(before, around) || !isSteady(after, around)) return null
   // The records that the platform adds depend on the records of these two names.
-  const names = changedNames(before.records, after.records).add('@').add('www')
+  const names = changedNames(before.records, after.records)?.add('@').add('www')
+  if (!names) return null
   const whole = copiesWildcards(before) || copiesWildcards(after)
   const part = (source: ZoneSource) => {
     const records = whole ? source.records : linesNamed(source.records, names).join('\n')
