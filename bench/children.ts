@@ -2,6 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { openSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
+import { quotaNames, quotaVariable } from '../src/schemas/quotas.ts'
 
 export type Child = {
   pid: number
@@ -9,6 +10,11 @@ export type Child = {
   ask<T>(question: unknown): Promise<T>
   stop(): Promise<void>
 }
+
+/** The environment of a server whose clients are measured by what it can do, not by what it lets them do. */
+export const withoutLimits: Record<string, string> = Object.fromEntries(
+  ['RATE_LIMIT_PER_MINUTE', ...quotaNames.map(quotaVariable)].map((name) => [name, '1000000000']),
+)
 
 /**
  * Runs a TypeScript file in a process of its own and waits until it says that it is ready. Node strips the types

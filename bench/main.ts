@@ -6,6 +6,7 @@ const benches: Record<string, () => Promise<{ run(args: string[]): Promise<void>
   dns: () => import('./dns/run.ts'),
   edge: () => import('./edge/run.ts'),
   events: () => import('./events/run.ts'),
+  fairness: () => import('./fairness/run.ts'),
   tls: () => import('./tls/run.ts'),
 }
 

@@ -3,12 +3,21 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
+import { type Limits, type QuotaName, quotaNames, quotas, quotaVariable } from './schemas/quotas.ts'
 
 const Port = (fallback: number) => Type.Integer({ minimum: 0, maximum: 65535, default: fallback })
 const Text = (fallback = '') => Type.String({ default: fallback })
 const List = (fallback = '') => Type.String({ default: fallback, description: 'comma-separated' })
 
+const Quotas = Object.fromEntries(
+  quotaNames.map((name) => [
+    quotaVariable(name),
+    Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: quotas[name].max }),
+  ]),
+)
+
 const Environment = Type.Object({
+  ...Quotas,
   NODE_ENV: Text(),
   DATABASE_URL: Text(),
   DATABASE_POOL: Type.Integer({ minimum: 2, maximum: 500, default: 10 }),
@@ -45,7 +54,11 @@ const Environment = Type.Object({
   SECRETS_KEY: Text(),
   SECRETS_KEY_OLD: List(),
   RATE_LIMIT_PER_MINUTE: Type.Integer({ minimum: 1, default: 600 }),
+  RATE_LIMIT_PER_ACCOUNT_PER_MINUTE: Type.Optional(Type.Integer({ minimum: 1 })),
   MAX_IN_FLIGHT: Type.Integer({ minimum: 1, default: 1000 }),
+  MAX_IN_FLIGHT_PER_ACCOUNT: Type.Optional(Type.Integer({ minimum: 1 })),
+  MAX_WAITS: Type.Integer({ minimum: 1, default: 10_000 }),
+  MAX_STREAMS: Type.Integer({ minimum: 1, default: 10_000 }),
   WEBHOOK_ALLOW_PRIVATE: Type.Boolean({ default: false }),
   PATH: Text('/usr/local/bin:/usr/bin:/bin'),
   METRICS_PORT: Port(9090),
@@ -115,6 +128,7 @@ export function loadConfig(source: Record<string, string | undefined>) {
   )
   if (faults.length > 0) throw new ConfigError([...new Set(faults)].join('\n'))
   const env = candidate as Static<typeof Environment>
+  const quotaOf = (name: QuotaName) => (candidate as Record<string, number>)[quotaVariable(name)]
 
   const production = env.NODE_ENV === 'production'
   const tls = env.TLS_CERT_FILE && env.TLS_KEY_FILE ? { certFile: env.TLS_CERT_FILE, keyFile: env.TLS_KEY_FILE } : null
@@ -200,7 +214,16 @@ export function loadConfig(source: Record<string, string | undefined>) {
     secretsKey: env.SECRETS_KEY ? secretKey('SECRETS_KEY', env.SECRETS_KEY) : null,
     oldSecretsKeys: list(env.SECRETS_KEY_OLD).map((text) => secretKey('SECRETS_KEY_OLD', text)),
     rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,
+    /** What an account may have where the operator has set nothing else for it. */
+    quotas: Object.fromEntries(quotaNames.map((name) => [name, quotaOf(name)])) as Limits,
+    /** Of all tokens of an account together. */
+    rateLimitPerAccountPerMinute: env.RATE_LIMIT_PER_ACCOUNT_PER_MINUTE ?? 3 * env.RATE_LIMIT_PER_MINUTE,
     maxInFlight: env.MAX_IN_FLIGHT,
+    /** Requests that one account may have open at once, from its token to the last byte of the answer. */
+    maxInFlightPerAccount: env.MAX_IN_FLIGHT_PER_ACCOUNT ?? Math.ceil(env.MAX_IN_FLIGHT / 10),
+    /** Waits and streams of all accounts that one server holds at once. */
+    maxWaits: env.MAX_WAITS,
+    maxStreams: env.MAX_STREAMS,
     webhookAllowPrivate: env.WEBHOOK_ALLOW_PRIVATE,
     metricsPort: env.METRICS_PORT,
     /** Where git and the build tools are found. */

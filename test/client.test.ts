@@ -25,7 +25,7 @@ test('a generated client deploys and follows the deployment', async () => {
   expect(made.data).toMatchObject({ state: 'BUILDING', ref: 'main', production: true })
   const { id } = made.data!
   const read = await client.GET('/deployments/{id}', { params: { path: { id }, query: { wait: 1 } } })
-  expect(read.data).toEqual(made.data)
+  expect(read.data).toEqual({ ...made.data, queuePosition: 1 })
   const canceled = await client.POST('/deployments/{id}/cancel', { params: { path: { id } } })
   expect(canceled.data!.state).toBe('CANCELED')
 })

@@ -19,8 +19,20 @@ describe('configuration', () => {
       nameservers: ['ns1.berth.test', 'ns2.berth.test'],
       region: 'local-1',
       rateLimitPerMinute: 600,
+      rateLimitPerAccountPerMinute: 1800,
+      maxInFlight: 1000,
+      maxInFlightPerAccount: 100,
+      maxWaits: 10_000,
+      maxStreams: 10_000,
+      quotas: { waits: 50, streams: 20 },
       metricsPort: 9090,
     })
+  })
+
+  test('gives an account three times the limit of a token, unless told otherwise', () => {
+    expect(loadConfig({ RATE_LIMIT_PER_MINUTE: '10' }).rateLimitPerAccountPerMinute).toBe(30)
+    const told = { RATE_LIMIT_PER_MINUTE: '10', RATE_LIMIT_PER_ACCOUNT_PER_MINUTE: '12' }
+    expect(loadConfig(told).rateLimitPerAccountPerMinute).toBe(12)
   })
 
   test('takes a pool of 2 to 26 nameservers, in lower case and without their last dots', () => {
@@ -38,6 +50,11 @@ describe('configuration', () => {
     ['PORT', 'http'],
     ['PORT', '70000'],
     ['RATE_LIMIT_PER_MINUTE', '0'],
+    ['RATE_LIMIT_PER_ACCOUNT_PER_MINUTE', '0'],
+    ['MAX_IN_FLIGHT_PER_ACCOUNT', '0'],
+    ['MAX_WAITS', '0'],
+    ['MAX_STREAMS', 'many'],
+    ['QUOTA_WAITS', '-1'],
     ['LOG_LEVEL', 'loud'],
     ['BASE_URL', 'ftp://x'],
     ['SECRETS_KEY', 'short'],

@@ -6,6 +6,7 @@ import { describe, expect, inject, test } from 'vitest'
 import { migrate } from '../prisma/migrate.ts'
 import { schemaSql } from '../prisma/schema-sql.ts'
 import { closeDatabase, openDatabase } from '../src/platform/database.ts'
+import { readUsage } from '../src/services/accounts/usage.ts'
 import { adoptNameservers } from '../src/services/domains/nameservers.ts'
 import { createDatabase } from './helpers/database.ts'
 
@@ -19,7 +20,8 @@ async function query<T extends pg.QueryResultRow>(url: string, sql: string): Pro
 
 const columns = `SELECT table_name || '.' || column_name || ' ' || udt_name || ' ' || is_nullable || ' '
     || coalesce(column_default, '-') AS line
-  FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> '_prisma_migrations' ORDER BY 1`
+  FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> '_prisma_migrations'
+    AND table_name NOT IN (SELECT table_name FROM information_schema.views) ORDER BY 1`
 const indexes = `SELECT indexdef AS line FROM pg_indexes WHERE schemaname = 'public'
   AND tablename <> '_prisma_migrations' ORDER BY 1`
 const constraints = `SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) AS line
@@ -49,8 +51,13 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
     'delivery_waiting',
     'dns_record_duplicate',
     'domain_verified_name',
+    'job_build',
     'job_key',
     'job_waiting',
+    'label_production',
+    'takedown_host',
+    'takedown_names',
+    'takedown_project',
   ])
   await migrated.drop()
 })
@@ -151,6 +158,54 @@ describe('an installation from before claims had nameservers of their own', () =
       { above: 'proved.com', ...below },
       { above: 'shop.proved.com', ...below },
     ])
+    await closeDatabase(db)
+  })
+})
+
+describe('an installation from before there were quotas', () => {
+  test('has what is there counted, and nothing that is gone', async () => {
+    const url = await createDatabaseBefore('20261116000000_quotas', 'before_quotas')
+    const made = 'now(), now()'
+    await query(
+      url,
+      `INSERT INTO account (id, name, created_at) VALUES ('acc_1', 'one', now()), ('acc_2', 'two', now());
+      INSERT INTO project (id, account_id, name, framework, repo, region, label, production_branch, spa_fallback,
+        clean_urls, auto_deploy, created_at, updated_at)
+        SELECT 'prj_' || n, 'acc_1', 'site-' || n, 'static', 'a/b', 'local-1', 'l' || n, 'main', false, true, true, ${made}
+        FROM generate_series(1, 3) n;
+      INSERT INTO deployment (id, account_id, project_id, state, ref, commit, production, label, region, source, created_at)
+        SELECT 'dpl_' || n, 'acc_1', 'prj_1', CASE WHEN n < 3 THEN 'BUILDING' ELSE 'READY' END, 'main', '', true, 'd' || n,
+          'local-1', 'api', now() FROM generate_series(1, 5) n;
+      INSERT INTO domain (id, account_id, project_id, name, txt_value, created_at, updated_at) VALUES
+        ('dom_1', 'acc_1', 'prj_1', 'one.com', 'x', ${made}), ('dom_2', 'acc_1', 'prj_1', 'two.com', 'x', ${made});
+      INSERT INTO dns_record (id, domain_id, type, name, value, ttl, created_at, updated_at)
+        SELECT 'rec_' || n, 'dom_' || n % 2 + 1, 'A', 'h' || n, '192.0.2.1', 300, ${made} FROM generate_series(1, 7) n;
+      INSERT INTO token (id, account_id, name, scopes, project_ids, prefix, hash, revoked_at, created_at) VALUES
+        ('tok_1', 'acc_1', 'live', '{*}', '{}', 'x', '\\x01', NULL, now()),
+        ('tok_2', 'acc_1', 'revoked', '{*}', '{}', 'x', '\\x02', now(), now());
+      INSERT INTO ticket (id, account_id, subject, status, priority, created_at, updated_at) VALUES
+        ('tkt_1', 'acc_1', 'x', 'OPEN', 'normal', ${made}), ('tkt_2', 'acc_1', 'x', 'CLOSED', 'normal', ${made})`,
+    )
+    await migrate(url)
+    const db = openDatabase(url, 2)
+    expect(await readUsage(db, 'acc_1')).toEqual({
+      projects: 3,
+      deployments: 5,
+      domains: 2,
+      records: 7,
+      openTickets: 1,
+      tokens: 1,
+      webhooks: 0,
+      buildsAtOnce: 0,
+      buildsQueued: 2,
+      buildMinutesPerMonth: 0,
+      storedBytes: 0,
+    })
+    // From there on the counters follow.
+    await db.domain.deleteMany({ where: { id: 'dom_2' } })
+    await db.project.deleteMany({ where: { id: 'prj_3' } })
+    expect(await readUsage(db, 'acc_1')).toMatchObject({ projects: 2, domains: 1, records: 3 })
+    expect(await readUsage(db, 'acc_2')).toMatchObject({ projects: 0, tokens: 0, records: 0 })
     await closeDatabase(db)
   })
 })

@@ -16,7 +16,8 @@ const projectPage = `SELECT id, name, framework, repo, region, label, production
 
 const deploymentById = `SELECT d.id, p.name AS project, d.state, d.ref, d.commit, d.production, d.label, d.region,
     d.source, d.error_code AS "errorCode", d.error_message AS "errorMessage", d.created_at AS "createdAt",
-    d.ready_at AS "readyAt", d.finished_at AS "finishedAt", p.current_deployment_id IS NOT DISTINCT FROM d.id AS current
+    d.ready_at AS "readyAt", d.finished_at AS "finishedAt", d.started_at AS "startedAt",
+    p.current_deployment_id IS NOT DISTINCT FROM d.id AS current
   FROM deployment d JOIN project p ON p.id = d.project_id WHERE d.id = $1 AND d.account_id = $2`
 
 const insertDeployment = `WITH made AS (
@@ -25,7 +26,7 @@ const insertDeployment = `WITH made AS (
     RETURNING id),
   logged AS (INSERT INTO event (id, account_id, project_id, type, actor, subject, data, created_at)
     SELECT $8, $9, $2, 'deployment.created', $10, id, $11, now() FROM made),
-  queued AS (INSERT INTO job (kind, key, payload) SELECT 'build', id, $12::jsonb FROM made)
+  queued AS (INSERT INTO job (kind, key, payload, account_id, urgent) SELECT 'build', id, $12::jsonb, $9, $5 FROM made)
   SELECT id FROM made`
 
 const insertDomain = `WITH source AS (

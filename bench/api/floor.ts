@@ -72,6 +72,8 @@ app.post<{ Body: { project: string; ref?: string; production?: boolean } }>(
       error: null,
       source: 'api',
       current: false,
+      startedAt: null,
+      queuePosition: null,
     }
     const event = [newId('evt'), accountId, tokenId, JSON.stringify(view), JSON.stringify({ deploymentId: id })]
     const made = await query('insertDeployment', [id, project.id, ref, commit, view.production, label, now, ...event])
@@ -100,6 +102,9 @@ app.get<{ Params: { id: string } }>('/api/deployments/:id', async (request, repl
     error: row.errorCode ? { code: row.errorCode, message: row.errorMessage } : null,
     source: row.source,
     current: row.current,
+    startedAt: row.startedAt?.toISOString() ?? null,
+    // Seeded deployments do not wait.
+    queuePosition: null,
   }
 })
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import pg from 'pg'
 import { startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
-import { type Child, freePort, startChild, type Usage } from '../children.ts'
+import { type Child, freePort, startChild, type Usage, withoutLimits } from '../children.ts'
 import type { Measured, Slice } from './drive.ts'
 import { endpoints } from './endpoints.ts'
 import { type Measurements, type Round, report, type Side } from './report.ts'
@@ -112,7 +112,7 @@ function startServer(side: Side, directory: string, database: string, port: numb
     ...nodeArgs,
     DATA_DIR: directory,
     METRICS_PORT: '0',
-    RATE_LIMIT_PER_MINUTE: '100000000',
+    ...withoutLimits,
     SECRETS_KEY: randomBytes(32).toString('base64'),
     LOG_LEVEL: 'info',
   }

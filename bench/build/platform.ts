@@ -1,7 +1,7 @@
 // The platform as a customer meets it: projects and deployments through its API, timed from outside.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { freePort, startChild } from '../children.ts'
+import { freePort, startChild, withoutLimits } from '../children.ts'
 
 export type Platform = {
   createProject(name: string, body: object): Promise<void>
@@ -23,7 +23,7 @@ export async function startPlatform(directory: string, gitUrlTemplate: string): 
     EDGE_HTTP_PORT: String(await freePort()),
     METRICS_PORT: '0',
     GIT_URL_TEMPLATE: gitUrlTemplate,
-    RATE_LIMIT_PER_MINUTE: '100000000',
+    ...withoutLimits,
     // For a profile of the server: BENCH_NODE_ARGS='--cpu-prof --cpu-prof-dir=profiles'.
     NODE_ARGS: process.env.BENCH_NODE_ARGS ?? '',
   }

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
-import { type Child, freePort, startChild, type Usage } from '../children.ts'
+import { type Child, freePort, startChild, type Usage, withoutLimits } from '../children.ts'
 import { median, quantile, table, verdict } from '../figures.ts'
 import type { Received } from './receivers.ts'
 import { type Seeded, seed, sweep } from './seed.ts'
@@ -61,7 +61,7 @@ export async function run(args: string[]): Promise<void> {
       DATA_DIR: directory,
       PORT: String(port),
       METRICS_PORT: '0',
-      RATE_LIMIT_PER_MINUTE: '100000000',
+      ...withoutLimits,
       WEBHOOK_ALLOW_PRIVATE: 'true',
       SECRETS_KEY: secretsKey.toString('base64'),
     })

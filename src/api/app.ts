@@ -5,12 +5,14 @@ import { Fault } from '../platform/errors.ts'
 import { randomLabel } from '../platform/ids.ts'
 import { schemas } from '../schemas/all.ts'
 import type { Deps } from './deps.ts'
+import { createAllowance } from './http/allowance.ts'
 import { createGuard } from './http/bearer.ts'
 import { createOnce, createReplay } from './http/idempotency.ts'
 import { createMetrics, type Metrics, observeRequests } from './http/observe.ts'
 import { useOpenApi } from './http/openapi.ts'
 import { sendFault, toFault } from './http/problem.ts'
 import { createRateLimit } from './http/rate-limit.ts'
+import { createShares, decorateShares, giveBack } from './http/shares.ts'
 import { createStreams } from './http/sse.ts'
 import { createTokenWatch } from './http/token-watch.ts'
 import { negotiateVersion, requireHttps, shedLoad } from './http/transport.ts'
@@ -21,6 +23,7 @@ import {
   useJsonBodies,
   useValidation,
 } from './http/validation.ts'
+import { createWaits } from './http/waiting.ts'
 import { accountRoutes } from './routes/account.ts'
 import { deploymentLogRoutes } from './routes/deployment-logs.ts'
 import { deploymentRoutes } from './routes/deployments.ts'
@@ -29,6 +32,8 @@ import { domainRoutes } from './routes/domains.ts'
 import { eventRoutes } from './routes/events.ts'
 import { operatorRoutes } from './routes/operator.ts'
 import { operatorDomainRoutes } from './routes/operator-domains.ts'
+import { operatorLimitRoutes } from './routes/operator-limits.ts'
+import { operatorTakedownRoutes } from './routes/operator-takedowns.ts'
 import { platformRoutes } from './routes/platform.ts'
 import { projectRoutes } from './routes/projects.ts'
 import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
@@ -37,7 +42,16 @@ import { tokenRoutes } from './routes/tokens.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import { zoneRoutes } from './routes/zones.ts'
 
-const badTokensPerMinute = 60
+const failuresPerMinute = 60
+// Bodies that still come and answers that are still read have no place among the requests under way.
+const openPerPlace = 10
+
+// Nobody holds a connection without asking: heads must come quickly, bodies soon, and answers must be read.
+const headersTimeoutMs = 20_000
+const requestTimeoutMs = 30_000
+const connectionsCheckingIntervalMs = 5_000
+// Longer than the longest wait, in which nothing is sent.
+const idleConnectionMs = 90_000
 
 // Refused alike in development and production: a misspelt route must not run unguarded.
 const apiRoutes = [
@@ -55,6 +69,8 @@ const apiRoutes = [
   webhookRoutes,
   operatorRoutes,
   operatorDomainRoutes,
+  operatorLimitRoutes,
+  operatorTakedownRoutes,
 ]
 
 export type App = FastifyInstance & { metrics: Metrics }
@@ -66,7 +82,8 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     trustProxy: config.trustedProxies.length > 0 ? config.trustedProxies : false,
     bodyLimit: bodyLimitBytes,
-    requestTimeout: 30_000,
+    requestTimeout: requestTimeoutMs,
+    connectionTimeout: idleConnectionMs,
     genReqId: (raw) => {
       const own = raw.headers['x-request-id']
       return typeof own === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(own) ? own : `req_${randomLabel(20)}`
@@ -81,15 +98,35 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
     forceCloseConnections: 'idle',
   }
   // The type of a server depends on its TLS, which no route cares about.
-  const app: FastifyInstance = Fastify(tls ? ({ ...options, https: tls } as FastifyServerOptions) : options)
+  const timeouts = {
+    headersTimeout: headersTimeoutMs,
+    requestTimeout: requestTimeoutMs,
+    connectionsCheckingInterval: connectionsCheckingIntervalMs,
+  }
+  const server = tls ? { https: { ...tls, ...timeouts } } : { http: timeouts }
+  const app: FastifyInstance = Fastify({ ...options, ...server } as FastifyServerOptions)
 
-  const metrics = createMetrics(deps.registry)
-  const streams = createStreams()
+  const shares = createShares(
+    {
+      requestsPerOwner: config.maxInFlightPerAccount,
+      requests: config.maxInFlight * openPerPlace,
+      waits: config.maxWaits,
+      streams: config.maxStreams,
+    },
+    createAllowance(deps.db),
+  )
+  const metrics = createMetrics(shares, deps.registry)
+  const streams = createStreams(shares)
+  const waits = createWaits(shares, deps.notifications)
   app.decorate('metrics', metrics)
+  app.decorate('shares', shares)
   app.decorate('streams', streams)
+  app.decorate('waits', waits)
   app.decorate('watchToken', createTokenWatch(deps.db, deps.notifications))
   app.decorateRequest('actor', null as never)
   app.decorateRequest('idempotency', null)
+  app.decorateRequest('place', null)
+  decorateShares(app)
   useValidation(app)
   useJsonBodies(app)
   observeRequests(app, metrics)
@@ -97,6 +134,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
   app.addHook('preClose', async () => {
     closing = true
     streams.endAll()
+    waits.endAll()
   })
   // A connection that was busy when the server began to stop would be kept alive for a next request otherwise.
   app.addHook('onSend', (_request, reply, _payload, done) => {
@@ -125,11 +163,13 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
 
   await app.register(
     async (api) => {
-      const guard = createGuard(
-        deps.tokenDirectory,
-        createRateLimit(config.rateLimitPerMinute),
-        createRateLimit(badTokensPerMinute),
-      )
+      const guard = createGuard({
+        directory: deps.tokenDirectory,
+        perToken: createRateLimit(config.rateLimitPerMinute),
+        perAccount: createRateLimit(config.rateLimitPerAccountPerMinute),
+        failuresPerAddress: createRateLimit(failuresPerMinute),
+        shares,
+      })
       shedLoad(api, config.maxInFlight)
       api.addHook('onRequest', (request, reply, done) => {
         try {
@@ -141,6 +181,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
         }
         guard(request, reply, done)
       })
+      giveBack(api, shares)
       api.addHook('preValidation', async (request) => {
         refuseUnexpectedBody(request.routeOptions.schema, request.body)
         // Only an escape can bring NUL into an address, and PostgreSQL cannot store it.

@@ -7,6 +7,7 @@ import type { Notifications } from '../platform/notifications.ts'
 import type { Repositories } from '../platform/repositories.ts'
 import type { Vault } from '../platform/secrets.ts'
 import type { Urls } from '../platform/urls.ts'
+import type { ZoneWork } from '../services/dns/zone-work.ts'
 import type { TokenDirectory } from '../services/tokens/directory.ts'
 
 export type Deps = {
@@ -17,6 +18,7 @@ export type Deps = {
   vault: Vault
   repositories: Repositories
   tokenDirectory: TokenDirectory
+  zoneWork: ZoneWork
   log: Logger
   /** The metrics of all roles; default: a registry of its own. */
   registry?: Registry

@@ -19,6 +19,11 @@ export type ZoneEntry = {
 export const ownLinePrefix = ';@berth '
 
 const shownCharacters = 200
+// No record needs more: a TXT record of 4,096 octets has as many empty strings, or four characters for each octet. A
+// hostile file may be one entry of many MiB.
+const highestFields = 5_000
+const highestFieldCharacters = 20_000
+const highestCommentCharacters = 4_096
 const fieldStops: ReadonlySet<string> = new Set([' ', '\t', '"', '\n', '\r', ';', '(', ')'])
 
 function lineBreakLength(source: string, at: number): number {
@@ -46,6 +51,7 @@ export function* zoneEntries(source: string): Generator<ZoneEntry> {
     if (ours) at += ownLinePrefix.length
     const fields: Field[] = []
     const comments: string[] = []
+    let commentCharacters = 0
     const entry: ZoneEntry = {
       line,
       text: '',
@@ -73,7 +79,11 @@ export function* zoneEntries(source: string): Generator<ZoneEntry> {
         at++
       } else if (character === ';') {
         const end = lineEnd(source, at)
-        comments.push(source.slice(at + 1, end))
+        if (commentCharacters < highestCommentCharacters) {
+          const comment = source.slice(at + 1, Math.min(end, at + 1 + highestCommentCharacters))
+          comments.push(comment)
+          commentCharacters += comment.length + 1
+        }
         at = end
       } else if (character === '(') {
         openedAt.push(line)
@@ -83,13 +93,17 @@ export function* zoneEntries(source: string): Generator<ZoneEntry> {
         at++
       } else {
         const read = readField(source, at, fieldStops)
-        const unreadable = read.problem ?? unreadableText(read.raw)
+        const long = read.raw.length > highestFieldCharacters
+        const unreadable = read.problem ?? (long ? 'is too long' : unreadableText(read.raw))
         if (unreadable) {
           fail(read.problem ?? `The text ${unreadable}.`)
           // Open parentheses are dropped with the broken field; the next line starts a new entry.
           if (read.problem) openedAt.length = 0
         }
-        fields.push({ raw: read.raw, quoted: read.quoted, adjacent: at === previousEnd })
+        if (fields.length < highestFields) {
+          const raw = long ? read.raw.slice(0, shownCharacters) : read.raw
+          fields.push({ raw, quoted: read.quoted, adjacent: at === previousEnd })
+        } else fail(`An entry has more than ${highestFields} fields.`)
         at = read.end
         previousEnd = at
       }

@@ -21,14 +21,25 @@ export type SkippedLine = { line: number; text: string; reason: SkipReason }
 export type LineDetail = { line: number; detail: string }
 export type ZoneFile = {
   records: ZoneFileRecord[]
+  // The first of them; of a file with very many, the rest is left out.
   skipped: SkippedLine[]
-  // Lines that were imported with a change.
+  // Lines that were imported with a change, the first of them too.
   notes: LineDetail[]
   errors: LineDetail[]
+  // Where reading stopped because the file has more records than wanted; null if it was read to its end.
+  overfullAt: number | null
 }
 
 // A file that is no zone file at all should not come back as a million errors.
 const highestErrors = 1000
+// A file of many MiB may have a million lines that are skipped.
+const highestReported = 2000
+// Entries between two pauses of a reader that takes them.
+const entriesInAStep = 500
+
+function report<T>(list: T[], item: T): void {
+  if (list.length < highestReported) list.push(item)
+}
 
 type State = {
   zone: string
@@ -123,7 +134,7 @@ function readRecord(entry: ZoneEntry, state: State): string | null {
   const type = typeInZoneFile(found.value.type)
   const name = nameWithinZone(state.owner, zone)
   const skip = (reason: SkipReason) => {
-    result.skipped.push({ line, text, reason })
+    report(result.skipped, { line, text, reason })
     return null
   }
   if (type === 'SOA') readSoa(found.value, state)
@@ -152,21 +163,26 @@ function addRecord(record: ZoneFileRecord, { result, lineOfRecord }: State): voi
   const key = `${record.name} ${record.type} ${record.value}`
   const earlier = lineOfRecord.get(key)
   if (earlier !== undefined) {
-    result.notes.push({ line, detail: `The same record stands on line ${earlier}; this one is left out.` })
+    report(result.notes, { line, detail: `The same record stands on line ${earlier}; this one is left out.` })
     return
   }
   lineOfRecord.set(key, line)
   const clamped = clampedTtl(ttl)
   if (clamped !== ttl) {
     const limits = `${ttlLimits.lowest}-${ttlLimits.highest}`
-    result.notes.push({ line, detail: `The TTL ${ttl} is outside ${limits} seconds; ${clamped} is used.` })
+    report(result.notes, { line, detail: `The TTL ${ttl} is outside ${limits} seconds; ${clamped} is used.` })
   }
   result.records.push({ ...record, ttl: clamped })
 }
 
-export function readZoneFile(text: string, zone: string): ZoneFile {
+// Reads in steps, so that a caller can do other things between them.
+export function* readZoneFileInSteps(
+  text: string,
+  zone: string,
+  highestRecords = Number.POSITIVE_INFINITY,
+): Generator<undefined, ZoneFile> {
   const origin = canonicalName(zone)
-  const result: ZoneFile = { records: [], skipped: [], notes: [], errors: [] }
+  const result: ZoneFile = { records: [], skipped: [], notes: [], errors: [], overfullAt: null }
   if (!origin.ok) {
     result.errors.push({ line: 1, detail: origin.detail })
     return result
@@ -180,13 +196,19 @@ export function readZoneFile(text: string, zone: string): ZoneFile {
     lastTtl: null,
     lineOfRecord: new Map(),
   }
+  let entries = 0
   for (const entry of zoneEntries(text)) {
+    if (++entries % entriesInAStep === 0) yield
     const [first] = entry.fields
     const isDirective = !entry.inheritsOwner && !entry.ours && first && !first.quoted && first.raw.startsWith('$')
     const { owner, lastTtl } = state
     const detail = isDirective && !entry.problem ? directive(entry, state) : readRecord(entry, state)
     // To every other program this line is a comment, so it must not change what the next one means.
     if (entry.ours) Object.assign(state, { owner, lastTtl })
+    if (result.records.length > highestRecords) {
+      result.overfullAt = entry.line
+      break
+    }
     if (detail === null) continue
     result.errors.push({ line: entry.problem?.line ?? entry.line, detail: entry.problem?.detail ?? detail })
     if (result.errors.length === highestErrors) {
@@ -195,4 +217,12 @@ export function readZoneFile(text: string, zone: string): ZoneFile {
     }
   }
   return result
+}
+
+export function readZoneFile(text: string, zone: string): ZoneFile {
+  const steps = readZoneFileInSteps(text, zone)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+  }
 }

@@ -1,6 +1,6 @@
 // SQL of jobs: the part by which other statements queue jobs, and the lease of a worker on a job.
 
-import { isFree, leaseEnd } from '../platform/lease.ts'
+import { isFree, leaseEnd, leaseMs } from '../platform/lease.ts'
 import { boolean, int4, int8, jsonb, optional, statement, text, timestamptz } from '../platform/statement.ts'
 import type { JobKind, JobKinds } from './kinds.ts'
 
@@ -49,6 +49,15 @@ export const queueJob = statement('jobs.queue', {
   sql: (p) => `${insertJob(p, '(SELECT 1) AS one')} RETURNING id`,
 })
 
+/**
+ * Queues the build of each row of `source`, which has the columns id, account_id and production of a deployment. Such a
+ * job is taken in turn by account.
+ */
+export function queueBuilds(source: string): string {
+  return `INSERT INTO job (kind, key, payload, account_id, urgent)
+    SELECT 'build', id, jsonb_build_object('deploymentId', id), account_id, production FROM ${source}`
+}
+
 /** Leases the next job to the worker: a waiting one, or one whose worker died. */
 export const takeJob = statement('jobs.take', {
   reason: 'lease',
@@ -60,6 +69,18 @@ export const takeJob = statement('jobs.take', {
                   AND ${isFree('locked_until')}
                 ORDER BY run_at LIMIT 1 FOR UPDATE SKIP LOCKED)
     RETURNING id, payload, attempts, run_at::text AS "runAt"`,
+})
+
+/**
+ * The same for builds: accounts take turns. It is a function of the database, because the queue has to be
+ * read after a lock was waited for. `slots`: how many builds this worker runs at once.
+ */
+export const takeBuild = statement('jobs.takeBuild', {
+  reason: 'lease',
+  in: { worker: text(), slots: int4() },
+  out: { id: int8(), payload: jsonb<never>(), attempts: int4(), runAt: text() },
+  sql: (p) => `
+    SELECT id, payload, attempts, run_at::text AS "runAt" FROM take_build(${p.worker}, ${leaseMs}, ${p.slots})`,
 })
 
 export const renewJob = statement('jobs.renew', {

@@ -6,7 +6,7 @@ import { randomLabel } from '../platform/ids.ts'
 import { holdLease } from '../platform/lease.ts'
 import type { Notifications } from '../platform/notifications.ts'
 import type { JobKind, JobKinds } from './kinds.ts'
-import { deleteDoneJob, failJob, releaseJob, renewJob, repeatJob, takeJob } from './statements.ts'
+import { deleteDoneJob, failJob, releaseJob, renewJob, repeatJob, takeBuild, takeJob } from './statements.ts'
 
 export type Handler<K extends JobKind> = {
   /** How many of this kind run at once in this process. */
@@ -34,6 +34,10 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   /** Runs and pending take queries: a job may still arrive while the worker stops. */
   const running = new Set<Promise<unknown>>()
   const counts = new Map<JobKind, number>()
+  /** Ids of the jobs whose handlers run here. */
+  const inHand = new Set<string>()
+  /** Kinds that were asked for while every slot was taken or being filled. */
+  const missed = new Set<JobKind>()
 
   async function runJob<K extends JobKind>(kind: K, handler: Handler<K>, job: Taken): Promise<void> {
     const lease = holdLease(async () => (await renewJob(db, { worker: name, id: job.id })).length > 0)
@@ -42,7 +46,9 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       stopping.signal.throwIfAborted()
       // More attempts than the table allows means that workers died; the job is given up without another try.
       if (job.attempts > handler.retryDelaysMs.length + 1) throw new LostError()
-      await handler.run(job.payload, { attempt: job.attempts, signal })
+      inHand.add(job.id)
+      // Before the job is settled: from then on it may be taken again, by this worker too.
+      await handler.run(job.payload, { attempt: job.attempts, signal }).finally(() => inHand.delete(job.id))
       await finish(job)
     } catch (error) {
       if (stopping.signal.aborted) await releaseJob(db, { worker: name, id: job.id })
@@ -72,16 +78,33 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
     })
   }
 
+  /** Accounts take turns at builds; jobs of other kinds are taken by age. */
+  function take(kind: JobKind, slots: number): Promise<Taken[]> {
+    return kind === 'build' ? takeBuild(db, { worker: name, slots }) : takeJob(db, { worker: name, kind })
+  }
+
   async function drain<K extends JobKind>(kind: K, handler: Handler<K>): Promise<void> {
-    while (!stopping.signal.aborted && (counts.get(kind) ?? 0) < handler.concurrency) {
+    const { concurrency } = handler
+    while (!stopping.signal.aborted) {
+      if ((counts.get(kind) ?? 0) >= concurrency) return void missed.add(kind)
       // Counted before the query, so that two wake-ups do not both take the last place.
       counts.set(kind, (counts.get(kind) ?? 0) + 1)
       const free = () => counts.set(kind, counts.get(kind)! - 1)
-      const asking = takeJob(db, { worker: name, kind }).catch(() => [])
+      const asking = take(kind, concurrency).catch(() => [])
       running.add(asking)
       const [job] = await asking
       running.delete(asking)
-      if (!job) return void free()
+      if (!job) {
+        free()
+        // What was queued while the query ran may have come too late for it.
+        if (missed.delete(kind)) continue
+        return
+      }
+      // Its lease ran out while the database was away; the run goes on, and renews what was taken now.
+      if (inHand.has(job.id)) {
+        free()
+        continue
+      }
       const run = runJob(kind, handler, job)
         .catch((error) => log.error({ err: error, kind, jobId: job.id }, 'job could not be settled'))
         .finally(() => {

@@ -2,13 +2,15 @@
 import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
 import { type Prisma, PrismaClient } from '../generated/client.ts'
+import { Fault } from './errors.ts'
 
 /** The client itself, or the handle inside `db.$transaction(async (db) => …)`: helpers take either. */
 export type Db = Prisma.TransactionClient
 
 export type Database = PrismaClient
 
-const pools = new WeakMap<object, pg.Pool>()
+/** Where prepared statements go: the pool of a client, or the one connection of a handle of `onConnection`. */
+const pools = new WeakMap<object, pg.Pool | pg.PoolClient>()
 const statementNames = new Map<string, string>()
 
 // Statements have fixed texts, some hundred at most, so each is prepared once per connection.
@@ -63,7 +65,42 @@ export async function answers(db: Database): Promise<boolean> {
 export async function closeDatabase(db: Database): Promise<void> {
   await db.$disconnect()
   const pool = pools.get(db)
-  if (pool && !pool.ended) await pool.end()
+  if (pool instanceof pg.Pool && !pool.ended) await pool.end()
+}
+
+/** Runs `work` on one connection for statements alone, without Prisma: what belongs to a session ends with it. */
+export async function onConnection<T>(db: Database, work: (connection: Db) => Promise<T>): Promise<T> {
+  const client = await (pools.get(db) as pg.Pool).connect()
+  const connection = {} as Db
+  pools.set(connection, client)
+  try {
+    const result = await work(connection)
+    client.release()
+    return result
+  } catch (error) {
+    // After an unexpected error nobody knows what is left open or locked on the connection, so it is closed.
+    client.release(!(error instanceof Fault))
+    throw error
+  }
+}
+
+/** A transaction on a handle of `onConnection`. */
+export async function transactionOn<T>(
+  connection: Db,
+  work: () => Promise<T>,
+  mode: '' | 'ISOLATION LEVEL REPEATABLE READ READ ONLY' = '',
+): Promise<T> {
+  const client = pools.get(connection)!
+  await client.query(`BEGIN ${mode}`)
+  try {
+    const result = await work()
+    await client.query('COMMIT')
+    return result
+  } catch (error) {
+    // Any other error closes the connection, and ends the transaction by that.
+    if (error instanceof Fault) await client.query('ROLLBACK')
+    throw error
+  }
 }
 
 /**
@@ -115,6 +152,29 @@ export function violation(error: unknown): Violation | null {
   const message = original?.originalMessage ?? thrown.message ?? ''
   const constraint = thrown.constraint ?? /constraint "([^"]+)"/.exec(message)?.[1] ?? message
   return { kind, constraint, detail: thrown.detail ?? original?.detail ?? '' }
+}
+
+export type RefusedQuota = { limit: string; used: number; max: number }
+
+/** Which quota refused a write, through Prisma or the pool; null for every other error. */
+export function refusedQuota(error: unknown): RefusedQuota | null {
+  const thrown = error as AnyError
+  const original = thrown?.meta?.driverAdapterError?.cause
+  if ((original?.originalCode ?? thrown?.code) !== 'BQ001') return null
+  return JSON.parse(original?.detail ?? thrown.detail ?? 'null')
+}
+
+/** The message of an exception that a function of ours raised with this SQLSTATE; null for every other error. */
+export function raised(error: unknown, state: string): string | null {
+  const thrown = error as AnyError
+  const original = thrown?.meta?.driverAdapterError?.cause
+  if ((original?.originalCode ?? thrown?.code) !== state) return null
+  return original?.originalMessage ?? thrown.message ?? ''
+}
+
+/** Whether a statement was ended because it took too long or waited too long for a lock. */
+export function isTimedOut(error: unknown): boolean {
+  return raised(error, '57014') !== null || raised(error, '55P03') !== null
 }
 
 const lostCodes = new Set(['57P01', '57P02', '57P03', '08000', '08001', '08003', '08006', '53300', '25P03'])

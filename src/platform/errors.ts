@@ -63,10 +63,20 @@ export const faults = {
     cause: 'The operation concerns the whole account, but the token is narrowed to certain projects.',
     cure: 'Use a token without `projects`.',
   },
+  token_outlives_caller: {
+    title: 'The token lives longer than the calling one',
+    cause: 'Rotating hands out a new secret, and the calling token expires before the token to rotate.',
+    cure: 'Rotate it with a token that does not expire before it, or with the token itself.',
+  },
   account_suspended: {
     title: 'The account is suspended',
     cause: 'The operator of this platform suspended the account.',
     cure: 'Contact the operator.',
+  },
+  quota_exceeded: {
+    title: 'A quota of the account is used up',
+    cause: 'The account has as many of these as it may; `limit` names the quota, `used` and `max` say how many.',
+    cure: 'Free some, or ask the operator for a higher limit. `GET /account` shows all limits and what is used.',
   },
   https_required: {
     title: 'Only HTTPS is served',
@@ -143,6 +153,11 @@ export const faults = {
     cause: 'DNS does not allow the record beside one that is there, or it is there already.',
     cure: 'Change or delete the record named in the problem, or send another one.',
   },
+  import_in_progress: {
+    title: 'Another large import is under way',
+    cause: 'The account imports a large zone file at the moment; it can import one at a time.',
+    cure: 'Send the request again after the seconds in `Retry-After`.',
+  },
   ticket_closed: {
     title: 'The ticket is closed',
     cause: 'A CLOSED ticket takes no more messages and no changes.',
@@ -170,7 +185,7 @@ export const faults = {
   },
   body_too_large: {
     title: 'The body is too large',
-    cause: 'The body is larger than the operation takes: 64 KiB, for a zone import or a push 1 MiB.',
+    cause: 'The body is larger than the operation takes: 64 KiB, for a push 1 MiB, for a zone import 16 MiB.',
     cure: 'Send less, or split it into several requests.',
   },
   unsupported_media_type: {
@@ -196,9 +211,9 @@ export const faults = {
   rate_limited: {
     title: 'Too many requests',
     cause:
-      'The token used up its requests of the current minute, the address sent too many bad tokens, or a project got ' +
-      'too many pushes.',
-    cure: 'Wait for the seconds in `Retry-After`; the `RateLimit` header of every response tells what is left.',
+      'The token or the account used up its requests of the current minute, the account has too many requests open at ' +
+      'once, the address sent too many requests without a valid token, or a project got too many pushes.',
+    cure: 'Wait for the seconds in `Retry-After`; the `RateLimit` header tells what is left to the token and the account.',
   },
   internal_error: {
     title: 'Something broke on our side',
@@ -228,6 +243,10 @@ export type FaultMembers = {
   requiredScope?: string
   retryAfterSeconds?: number
   allow?: string[]
+  /** With quota_exceeded: the limit's name, how much the account has, and how much it may have. */
+  limit?: string
+  used?: number
+  max?: number
   record?: { id: string; type: string; name: string; value: string }
 }
 

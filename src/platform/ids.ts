@@ -18,6 +18,7 @@ export type IdPrefix =
   | 'evt'
   | 'crt'
   | 'chl'
+  | 'tkd'
 
 let lastMs = 0
 let counter = 0

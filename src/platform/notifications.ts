@@ -42,6 +42,8 @@ const reconnectDelaysMs = [100, 250, 500, 1_000, 2_000]
 export async function listen(url: string, log: Logger): Promise<Notifications> {
   const emitter = new EventEmitter<Topics>()
   emitter.setMaxListeners(0)
+  // Those of `nextEvent`, by account and subject: thousands may wait, and an event concerns few of them.
+  const waiters = new Map<string, Set<() => void>>()
   let client: pg.Client | null = null
   let closed = false
   let retry: NodeJS.Timeout | undefined
@@ -53,6 +55,7 @@ export async function listen(url: string, log: Logger): Promise<Notifications> {
       if (channel === 'berth_event') {
         const [type = '', accountId = '', subject = ''] = payload.split(' ')
         emitter.emit('event', { type, accountId, subject })
+        for (const wake of waiters.get(`${accountId} ${subject}`) ?? []) wake()
       } else {
         const topic = channels[channel]
         if (topic) emitter.emit(topic, payload)
@@ -71,6 +74,7 @@ export async function listen(url: string, log: Logger): Promise<Notifications> {
     if (closed) return
     log.warn('lost the notification connection to the database')
     emitter.emit('lost')
+    for (const wakes of waiters.values()) for (const wake of wakes) wake()
     reconnect(0)
   }
 
@@ -98,21 +102,17 @@ export async function listen(url: string, log: Logger): Promise<Notifications> {
       return () => emitter.off(topic, listener as never)
     },
     nextEvent(accountId, subject, timeoutMs) {
-      let finish = () => {}
-      const done = new Promise<void>((resolve) => {
-        finish = resolve
-      })
-      const offEvent = notifications.on('event', (notice) => {
-        if (notice.subject === subject && notice.accountId === accountId) cancel()
-      })
-      const offLost = notifications.on('lost', () => cancel())
+      const key = `${accountId} ${subject}`
+      const { promise: done, resolve } = Promise.withResolvers<void>()
       const timer = setTimeout(() => cancel(), timeoutMs)
       function cancel(): void {
         clearTimeout(timer)
-        offEvent()
-        offLost()
-        finish()
+        const others = waiters.get(key)
+        if (others?.delete(cancel) && others.size === 0) waiters.delete(key)
+        resolve()
       }
+      const others = waiters.get(key) ?? new Set()
+      waiters.set(key, others.add(cancel))
       return { done, cancel }
     },
     get connected() {

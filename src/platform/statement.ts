@@ -27,7 +27,20 @@ export const booleanArray = () => plain<readonly boolean[]>('boolean[]')
 /** A number that may not fit into a double; text in TypeScript. */
 export const int8 = (): SqlType<string> => ({ name: 'bigint', nullable: false, decode: String })
 export const bytea = (): SqlType<Uint8Array> => ({ name: 'bytea', nullable: false })
-const asJson = <T>(name: string): SqlType<T> => ({ name, nullable: false, encode: (value) => JSON.stringify(value) })
+/** JSON that was serialized before, by another thread, for parameters that are declared to take it. */
+export class JsonText {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+const asJson = <T>(name: string): SqlType<T> => ({
+  name,
+  nullable: false,
+  encode: (value) => (value instanceof JsonText ? value.text : JSON.stringify(value)),
+})
 export const json = <T>() => asJson<T>('json')
 export const jsonb = <T>() => asJson<T>('jsonb')
 

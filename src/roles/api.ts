@@ -2,6 +2,8 @@
 import { readFile } from 'node:fs/promises'
 import type { Server } from 'node:tls'
 import { buildApp } from '../api/app.ts'
+import { writeQuotaDefaults } from '../services/accounts/quotas.ts'
+import { createZoneWork } from '../services/dns/zone-work.ts'
 import { createTokenDirectory } from '../services/tokens/directory.ts'
 import { keepOwnCertificate } from '../tls/own-certificate.ts'
 import { createCertificateStore, handshakeTimeoutMs, minVersion } from '../tls/store.ts'
@@ -13,12 +15,15 @@ const drainMs = 10_000
 
 export async function openApi(shared: Shared, closing: Closing): Promise<void> {
   const { config, db, notifications, log } = shared
+  await writeQuotaDefaults(db, config.quotas)
   const tokenDirectory = createTokenDirectory(db, notifications)
   closing.add(() => tokenDirectory.close())
+  const zoneWork = createZoneWork(shared)
+  closing.add(() => zoneWork.close())
   const files = config.tls && { cert: await readFile(config.tls.certFile), key: await readFile(config.tls.keyFile) }
   const tls =
     files || config.managedTlsHost ? { minVersion, handshakeTimeout: handshakeTimeoutMs, ...files } : undefined
-  const app = await buildApp({ ...shared, tokenDirectory }, tls)
+  const app = await buildApp({ ...shared, tokenDirectory, zoneWork }, tls)
   if (config.managedTlsHost) {
     const certificates = await createCertificateStore({ ...shared, platformOnly: true })
     closing.add(() => certificates.close())

@@ -1,5 +1,7 @@
 // The edge role: serves deployments by host name over HTTP and HTTPS.
 import { createEdge } from '../engines/edge/index.ts'
+import { ownNames } from '../platform/own-names.ts'
+import { readYielded } from '../services/projects/labels.ts'
 import type { Closing } from './closing.ts'
 import type { Hosting } from './hosting.ts'
 import type { Shared } from './shared.ts'
@@ -8,4 +10,13 @@ export async function openEdge(shared: Shared, { servers }: Hosting, closing: Cl
   const edge = createEdge({ ...shared, servers })
   await edge.listen()
   closing.add(() => edge.close())
+  await warnOfYielded(shared)
+}
+
+/** A change of BASE_URL or NAMESERVERS may name a host that a project has: it is the platform's from now on. */
+async function warnOfYielded({ config, db, log }: Shared): Promise<void> {
+  const { domain, hosts } = ownNames(config)
+  for (const { host, projectId } of await readYielded(db, domain, hosts)) {
+    log.warn({ host, projectId }, 'a host of a project is a name of the platform, so the project is not served there')
+  }
 }

@@ -25,5 +25,6 @@ export async function openShared(config: Config, log: Logger, closing: Closing) 
   const artifacts = createArtifacts(join(config.dataDir, 'artifacts'))
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
-  return { config, urls: createUrls(config), db, notifications, vault, repositories, artifacts, log, registry, broken }
+  const urls = createUrls(config)
+  return { config, urls, db, databaseUrl: url, notifications, vault, repositories, artifacts, log, registry, broken }
 }

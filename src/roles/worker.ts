@@ -1,5 +1,5 @@
 // The worker role: the handlers of all jobs, the worker that runs them, and periodic maintenance.
-import { buildHandlers } from '../engines/builder/index.ts'
+import { announceWaits, buildHandlers } from '../engines/builder/index.ts'
 import { createIssuer } from '../engines/certificates/index.ts'
 import { startDeliveries } from '../engines/delivery/index.ts'
 import { createStatusHandler } from '../engines/statuses/index.ts'
@@ -25,6 +25,7 @@ export async function openWorker(deps: Shared & Hosting, closing: Closing): Prom
   closing.add(() => issuer.close())
   const worker = startWorker(db, notifications, log, handlers)
   const deliveries = startDeliveries(deps)
+  closing.add(announceWaits(deps))
   const sweep = () =>
     requeueForgottenChecks(db).then(
       (queued) => queued > 0 && log.warn({ queued }, 'domains had no job for their next check'),

@@ -1,6 +1,61 @@
-// The caller's account, and the regions of the platform.
+// The caller's account, its limits and usage, and the regions of the platform.
 import { Type } from '@sinclair/typebox'
-import { Timestamp } from './common.ts'
+import { Body, Nullable, Timestamp } from './common.ts'
+import { type QuotaName, quotaNames, quotas } from './quotas.ts'
+
+type Each<T> = Record<QuotaName, T>
+
+function forEachQuota<T>(make: (name: QuotaName) => T): Each<T> {
+  return Object.fromEntries(quotaNames.map((name) => [name, make(name)])) as Each<T>
+}
+
+const quotaExample = forEachQuota((name) => quotas[name].max)
+
+const Quotas = forEachQuota((name) => Type.Integer({ description: quotas[name].what }))
+
+const Usage = Type.Object({
+  projects: Type.Integer(),
+  deployments: Type.Integer(),
+  domains: Type.Integer(),
+  records: Type.Integer({ description: 'Of all zones' }),
+  openTickets: Type.Integer(),
+  tokens: Type.Integer(),
+  webhooks: Type.Integer(),
+  buildsAtOnce: Type.Integer({ description: 'Builds that run now' }),
+  buildsQueued: Type.Integer({ description: 'Deployments that wait for their build' }),
+  buildMinutesPerMonth: Type.Integer({ description: 'Of this month (UTC)' }),
+  storedBytes: Type.Integer({ description: 'Of all deployments' }),
+})
+
+const ofAccount = () =>
+  Nullable(Type.Integer({ description: 'null for a token narrowed to projects: it belongs to the whole account' }))
+
+/** As the calling token sees it: one narrowed to projects sees their share. */
+const VisibleUsage = Type.Object({
+  ...Usage.properties,
+  openTickets: ofAccount(),
+  tokens: ofAccount(),
+  webhooks: ofAccount(),
+  buildsAtOnce: ofAccount(),
+  buildsQueued: ofAccount(),
+  buildMinutesPerMonth: ofAccount(),
+  waits: Type.Integer({ description: 'At the server that answers' }),
+  streams: Type.Integer({ description: 'At the server that answers' }),
+})
+
+const usageExample = {
+  projects: 1,
+  deployments: 3,
+  domains: 1,
+  records: 4,
+  openTickets: 0,
+  tokens: 1,
+  webhooks: 0,
+  buildsAtOnce: 0,
+  buildsQueued: 0,
+  buildMinutesPerMonth: 12,
+  storedBytes: 182_044,
+}
 
 export const Account = Type.Object(
   {
@@ -9,18 +64,13 @@ export const Account = Type.Object(
     createdAt: Timestamp,
     limits: Type.Object({
       requestsPerMinute: Type.Integer({ description: 'Per token' }),
+      accountRequestsPerMinute: Type.Integer({ description: 'All tokens of the account together' }),
+      requestsAtOnce: Type.Integer({ description: 'Requests of the account that are open at once at one server' }),
       bodyBytes: Type.Integer(),
       zoneImportBytes: Type.Integer(),
+      ...Quotas,
     }),
-    usage: Type.Object({
-      projects: Type.Integer(),
-      deployments: Type.Integer(),
-      domains: Type.Integer(),
-      records: Type.Integer(),
-      openTickets: Type.Integer(),
-      tokens: Type.Integer(),
-      webhooks: Type.Integer(),
-    }),
+    usage: VisibleUsage,
   },
   {
     $id: 'Account',
@@ -30,11 +80,45 @@ export const Account = Type.Object(
         id: 'acc_01jcqk5v8w0gk3xq4t7zc9me',
         name: 'demo',
         createdAt: '2026-11-14T09:29:00.000Z',
-        limits: { requestsPerMinute: 600, bodyBytes: 65536, zoneImportBytes: 1048576 },
-        usage: { projects: 1, deployments: 3, domains: 1, records: 4, openTickets: 0, tokens: 1, webhooks: 0 },
+        limits: {
+          requestsPerMinute: 600,
+          accountRequestsPerMinute: 1800,
+          requestsAtOnce: 100,
+          bodyBytes: 65536,
+          zoneImportBytes: 16777216,
+          ...quotaExample,
+        },
+        usage: { ...usageExample, waits: 0, streams: 1 },
       },
     ],
   },
+)
+
+export const AccountLimits = Type.Object(
+  {
+    limits: Type.Object(Quotas, { description: 'What the account may have' }),
+    changed: Type.Partial(Type.Object(Quotas), { description: 'Those that an operator set for this account' }),
+    usage: Usage,
+  },
+  {
+    $id: 'AccountLimits',
+    description: 'The quotas of an account and what it uses',
+    examples: [{ limits: { ...quotaExample, projects: 500 }, changed: { projects: 500 }, usage: usageExample }],
+  },
+)
+
+export const ChangeLimits = Body(
+  forEachQuota((name) =>
+    Type.Optional(
+      Type.Unsafe<number | null>({
+        type: ['integer', 'null'],
+        minimum: 0,
+        maximum: Number.MAX_SAFE_INTEGER,
+        description: `${quotas[name].what}; null for the platform’s own limit`,
+      }),
+    ),
+  ),
+  { minProperties: 1, examples: [{ projects: 500, domains: null }] },
 )
 
 export const Regions = Type.Object(

@@ -1,14 +1,15 @@
 // Every schema with a name: the components of openapi.yaml.
-import { Account, Regions } from './account.ts'
+import { Account, AccountLimits, Regions } from './account.ts'
 import { FieldProblem, Problem } from './common.ts'
 import { Deployment, DeploymentError, DeploymentStates, LogLine } from './deployments.ts'
 import { DnsBatchResult, DnsRecord, DnsRecordUpdate, PlannedDnsRecord } from './dns-records.ts'
 import { Certificate, Domain, DomainVerification } from './domains.ts'
-import { AccountSummary, Event } from './events.ts'
+import { AccountSummary, Event, ImportedZone, SuspendedAccount, Suspension } from './events.ts'
 import { NewAccount, OperatorAccount, OperatorTicket } from './operator.ts'
 import { OperatorDomain } from './operator-domains.ts'
 import { Project, ProjectSettings, Variable } from './projects.ts'
 import { CommitStatusTarget, PushHook, PushHookWithSecret, PushResult } from './push-hooks.ts'
+import { OperatorTakedown, Takedown, TakedownNotice } from './takedowns.ts'
 import { Ticket, TicketMessage } from './tickets.ts'
 import { Token, TokenWithSecret } from './tokens.ts'
 import { Delivery, DeliveryWithAttempts, Webhook, WebhookWithSecret } from './webhooks.ts'
@@ -19,7 +20,10 @@ export const schemas = [
   TokenWithSecret,
   Event,
   AccountSummary,
+  Suspension,
+  SuspendedAccount,
   Account,
+  AccountLimits,
   Regions,
   Project,
   ProjectSettings,
@@ -40,6 +44,7 @@ export const schemas = [
   DnsRecordUpdate,
   DnsBatchResult,
   ZoneImport,
+  ImportedZone,
   ZoneStatus,
   Ticket,
   TicketMessage,
@@ -51,6 +56,9 @@ export const schemas = [
   OperatorDomain,
   OperatorAccount,
   NewAccount,
+  Takedown,
+  OperatorTakedown,
+  TakedownNotice,
   Problem,
   FieldProblem,
 ]

@@ -108,6 +108,9 @@ export const Problem = Type.Object(
         { description: 'With record_conflict: the record in the way' },
       ),
     ),
+    limit: Type.Optional(Type.String({ description: 'With quota_exceeded: the name of the limit in `GET /account`' })),
+    used: Type.Optional(Type.Integer({ description: 'With quota_exceeded: how much the account has' })),
+    max: Type.Optional(Type.Integer({ description: 'With quota_exceeded: how much the account may have' })),
   },
   { $id: 'Problem', description: 'RFC 9457 problem details' },
 )

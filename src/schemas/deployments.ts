@@ -9,11 +9,11 @@ export const DeploymentError = Type.Object(
   {
     code: Type.String({
       description:
-        'Stable, for programs: clone_failed, lfs_unavailable, ref_not_found, repository_unreachable, install_failed, build_failed, build_timeout, build_out_of_memory, build_out_of_disk, output_missing, output_unsafe, output_too_large, server_unhealthy, worker_lost or internal_error',
+        'Stable, for programs: clone_failed, lfs_unavailable, ref_not_found, repository_unreachable, install_failed, build_failed, build_timeout, build_out_of_memory, build_out_of_disk, output_missing, output_unsafe, output_too_large, quota_exceeded, server_unhealthy, worker_lost or internal_error; with CANCELED account_suspended',
     }),
     message: Type.String({ description: 'For server_unhealthy with the last lines that the server printed' }),
   },
-  { $id: 'DeploymentError', description: 'Why a deployment ended in ERROR' },
+  { $id: 'DeploymentError', description: 'Why a deployment ended in ERROR, or was canceled by the platform' },
 )
 
 export const Deployment = Type.Object(
@@ -34,6 +34,15 @@ export const Deployment = Type.Object(
     }),
     source: Choice(deploymentSources),
     current: Type.Boolean({ description: 'Serves the production address now' }),
+    startedAt: Nullable(Type.String({ format: 'date-time', description: 'When its build began; null while it waits' })),
+    queuePosition: Nullable(
+      Type.Integer({
+        minimum: 1,
+        description:
+          'While it waits, its place among all builds that wait: 1 is next. Accounts take turns, so it may grow. ' +
+          'Null once it has started, in events, and in answers to changes',
+      }),
+    ),
   },
   {
     $id: 'Deployment',
@@ -54,6 +63,8 @@ export const Deployment = Type.Object(
         error: null,
         source: 'api',
         current: false,
+        startedAt: null,
+        queuePosition: null,
       },
     ],
   },
@@ -113,7 +124,7 @@ export const LogLine = Type.Object(
     seq: Type.Integer(),
     at: Timestamp,
     stream: Choice(logStreams),
-    step: Type.String({ description: 'clone, install, build or publish; run for what a server prints' }),
+    step: Type.String({ description: 'queue, clone, install, build or publish; run for what a server prints' }),
     text: Type.String(),
   },
   {

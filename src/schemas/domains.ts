@@ -1,6 +1,7 @@
 // Custom domains: ownership, certificate, and what a caller has to do for either.
 import { Type } from '@sinclair/typebox'
 import { Body, Choice, ListOf, ListQuery, Named, Nullable, NullableNamed, ProjectKey, Timestamp } from './common.ts'
+import { TakedownNotice } from './takedowns.ts'
 
 export const sslStates = ['PENDING', 'ISSUING', 'ACTIVE', 'ERROR', 'EXPIRED'] as const
 export const verificationMethods = ['nameservers', 'txt', 'operator'] as const
@@ -87,6 +88,7 @@ export const Domain = Type.Object(
     verification: Named(DomainVerification),
     certificate: NullableNamed(Certificate),
     verifiedAt: Nullable(Timestamp),
+    takedown: Type.Optional(NullableNamed(TakedownNotice)),
   },
   {
     $id: 'Domain',

@@ -1,6 +1,6 @@
 // Events: the audit trail, the source of webhooks, and the live stream.
 import { Type } from '@sinclair/typebox'
-import { Body, Choice, ListOf, pageQuery, Timestamp } from './common.ts'
+import { Body, Choice, ListOf, Named, Nullable, pageQuery, Timestamp } from './common.ts'
 
 export const eventTypes = [
   'deployment.created',
@@ -23,6 +23,7 @@ export const eventTypes = [
   'dns.record.created',
   'dns.record.updated',
   'dns.record.deleted',
+  'dns.zone.imported',
   'ticket.created',
   'ticket.replied',
   'ticket.status_changed',
@@ -32,8 +33,11 @@ export const eventTypes = [
   'webhook.disabled',
   'webhook.ping',
   'account.created',
+  'account.limits_changed',
   'account.suspended',
   'account.resumed',
+  'takedown.created',
+  'takedown.ended',
 ] as const
 
 export const AccountSummary = Type.Object(
@@ -45,8 +49,60 @@ export const AccountSummary = Type.Object(
   },
 )
 
-// The resource as the API shows it after the change. Its name tells its shape, so no reader has to guess.
-const resources = ['Deployment', 'Project', 'Domain', 'DnsRecord', 'Ticket', 'Token', 'Webhook', 'AccountSummary']
+export const ImportedZone = Type.Object(
+  {
+    domain: Type.String(),
+    created: Type.Integer(),
+    updated: Type.Integer(),
+    deleted: Type.Integer(),
+    unchanged: Type.Integer(),
+    serial: Type.Integer({ description: 'Serial of the zone afterwards' }),
+  },
+  {
+    $id: 'ImportedZone',
+    description: 'How many records an import changed, where they are too many for an event each',
+    examples: [{ domain: 'example.com', created: 9000, updated: 0, deleted: 12, unchanged: 40, serial: 7 }],
+  },
+)
+
+export const dnsDuringSuspension = ['serve', 'refuse'] as const
+
+export const Suspension = Type.Object(
+  {
+    dns: Choice(dnsDuringSuspension, { description: 'refuse: the zones of the account are answered REFUSED' }),
+    reason: Nullable(Type.String({ description: 'Read by the owner' })),
+  },
+  {
+    $id: 'Suspension',
+    description: 'How and why an account is suspended',
+    examples: [{ dns: 'serve', reason: 'Unpaid since September' }],
+  },
+)
+
+export const SuspendedAccount = Type.Object(
+  { ...AccountSummary.properties, suspension: Named(Suspension) },
+  {
+    $id: 'SuspendedAccount',
+    description: 'An account that is suspended from now on',
+    examples: [{ id: 'acc_01jcqk5v8w0gk3xq4t7zc9me', name: 'demo', suspension: { dns: 'serve', reason: null } }],
+  },
+)
+
+// The resource as the API shows it after the change. Its name tells its shape, so no reader has to guess. The first that
+// fits is taken, so one with more fields comes before one with fewer.
+const resources = [
+  'Deployment',
+  'Project',
+  'Domain',
+  'DnsRecord',
+  'ImportedZone',
+  'Ticket',
+  'Token',
+  'Webhook',
+  'Takedown',
+  'SuspendedAccount',
+  'AccountSummary',
+]
 
 export const Event = Type.Object(
   {

@@ -1,7 +1,8 @@
 // What the platform's own staff sees: accounts, and the tickets of all of them.
 import { Type } from '@sinclair/typebox'
-import { Body, Choice, ListOf, ListQuery, Named, Nullable, Timestamp } from './common.ts'
-import { AccountSummary } from './events.ts'
+import { Body, Choice, ListOf, ListQuery, Named, Nullable, NullableNamed, Timestamp } from './common.ts'
+import { AccountSummary, dnsDuringSuspension, Suspension } from './events.ts'
+import { Reason } from './takedowns.ts'
 import { Ticket, ticketExample, ticketPriorities, ticketStatuses } from './tickets.ts'
 
 export const OperatorTicket = Type.Object(
@@ -26,15 +27,17 @@ const accountExample = {
   suspended: false,
   suspendedAt: null,
   createdAt: '2026-11-14T09:00:00.000Z',
+  suspension: null,
 }
 
 export const OperatorAccount = Type.Object(
   {
     id: Type.String({ description: 'acc_…' }),
     name: Type.String(),
-    suspended: Type.Boolean({ description: 'Every token of the account is refused' }),
+    suspended: Type.Boolean({ description: 'Tokens, pushes, builds, servers and sites of the account are stopped' }),
     suspendedAt: Nullable(Timestamp),
     createdAt: Timestamp,
+    suspension: NullableNamed(Suspension),
   },
   { $id: 'OperatorAccount', description: 'An account of the platform', examples: [accountExample] },
 )
@@ -65,7 +68,18 @@ export const CreateAccount = Body(
   { examples: [{ name: 'acme' }] },
 )
 
-export const ChangeAccount = Body({ suspended: Type.Boolean() }, { examples: [{ suspended: true }] })
+export const ChangeAccount = Body(
+  {
+    suspended: Type.Boolean(),
+    dns: Type.Optional(
+      Choice(dnsDuringSuspension, {
+        description: 'Whether the nameservers go on answering for the zones of the account; at first they do',
+      }),
+    ),
+    reason: Type.Optional(Reason),
+  },
+  { examples: [{ suspended: true, dns: 'serve', reason: 'Unpaid since September' }, { suspended: false }] },
+)
 
 export const AccountParams = Type.Object({ id: Type.String({ description: 'acc_…' }) })
 

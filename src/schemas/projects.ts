@@ -1,6 +1,7 @@
 // Projects and their build-time variables.
 import { Type } from '@sinclair/typebox'
-import { Body, Choice, ListOf, ListQuery, Named, Nullable, ProjectKey, Timestamp } from './common.ts'
+import { Body, Choice, ListOf, ListQuery, Named, Nullable, NullableNamed, ProjectKey, Timestamp } from './common.ts'
+import { TakedownNotice } from './takedowns.ts'
 
 export const frameworks = [
   'static',
@@ -80,6 +81,7 @@ export const Project = Type.Object(
     settings: Named(ProjectSettings),
     createdAt: Timestamp,
     updatedAt: Timestamp,
+    takedown: Type.Optional(NullableNamed(TakedownNotice)),
   },
   { $id: 'Project', description: 'A project and its linked repository', examples: [example] },
 )

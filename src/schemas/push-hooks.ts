@@ -133,6 +133,7 @@ export const pushReasons = [
   'not_a_branch',
   'branch_deleted',
   'auto_deploy_off',
+  'quota_exceeded',
 ] as const
 
 export const PushResult = Type.Object(

@@ -31,6 +31,9 @@ const fields = {
   lastUsedAt: Nullable(Timestamp),
   expiresAt: Nullable(Timestamp),
   createdAt: Timestamp,
+  parentId: Nullable(
+    Type.String({ description: 'The token that made it, and with which it is revoked; null: none, or not known' }),
+  ),
 }
 
 const example = {
@@ -42,6 +45,7 @@ const example = {
   lastUsedAt: null,
   expiresAt: null,
   createdAt: '2026-11-14T09:32:00.000Z',
+  parentId: 'tok_01jcqk5v8w0gk3xq4t7zc9me',
 }
 
 export const Token = Type.Object(fields, {
@@ -80,7 +84,13 @@ export const CreateToken = Body(
         }),
       ),
     ),
-    expiresAt: Type.Optional(Nullable(TimestampInput)),
+    expiresAt: Type.Optional(
+      Nullable({
+        ...TimestampInput,
+        description:
+          'must be a time such as 2027-01-31T12:00:00Z, no later than the calling token expires; left out: when that does',
+      }),
+    ),
   },
   { examples: [{ name: 'ci', scopes: ['deployments:write'], projects: ['hello'] }] },
 )
@@ -90,6 +100,9 @@ export const RotateToken = OptionalBody(
     {
       overlapSeconds: Type.Optional(
         Type.Integer({ minimum: 0, maximum: 604_800, default: 0, description: 'How long the old secret still works' }),
+      ),
+      revokeChildren: Type.Optional(
+        Type.Boolean({ default: false, description: 'Revokes the tokens that the old one made, and those they made' }),
       ),
     },
     { examples: [{ overlapSeconds: 3600 }] },

@@ -22,6 +22,8 @@ export type CertificateStoreOptions = {
   platformOnly?: boolean
   /** How many TLS contexts are cached. */
   mostContexts?: number
+  /** Hosts of the platform itself, which never get the certificate of a domain. */
+  ownHosts?: ReadonlySet<string>
 }
 
 export type Pem = { id: string; cert: Buffer; key: Buffer }
@@ -53,7 +55,7 @@ const statesAtOnce = 20_000
 
 export async function createCertificateStore(options: CertificateStoreOptions): Promise<CertificateStore> {
   const { db, notifications, vault, log, platformOnly = false, mostContexts = defaultMostContexts } = options
-  const table = new CertificateTable()
+  const table = new CertificateTable(options.ownHosts)
   const contexts = new LRUCache<string, SecureContext>({
     max: mostContexts,
     // The garbage collector does not see their 20 KB: without this, a sweep over 20,000 names took 250 MB. Connections

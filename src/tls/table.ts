@@ -20,12 +20,19 @@ export function covers({ names }: Pick<Served, 'names'>, host: string): boolean 
   return names.includes(host) || names.includes(`*${parentOf(host)}`)
 }
 
+const none: ReadonlyMap<string, Served> = new Map()
+
 export class CertificateTable {
+  readonly #ownHosts: ReadonlySet<string>
   /** Of verified domains, by the domain. */
   readonly #domains = new Map<string, Served>()
   /** The platform's own by their first name, and each of their names. */
   readonly #platform = new Map<string, Served>()
   readonly #platformNames = new Map<string, Served>()
+
+  constructor(ownHosts: ReadonlySet<string> = new Set()) {
+    this.#ownHosts = ownHosts
+  }
 
   get size(): number {
     return this.#domains.size + this.#platform.size
@@ -33,13 +40,15 @@ export class CertificateTable {
 
   /** `host` in lower case, without port and last dot. */
   find(host: string): Served | undefined {
-    const exact = this.#domains.get(host) ?? this.#platformNames.get(host)
+    // A host of the platform never shows the certificate of a domain that was attached before it became one.
+    const domains = this.#ownHosts.has(host) ? none : this.#domains
+    const exact = domains.get(host) ?? this.#platformNames.get(host)
     if (exact) return exact
     const wildcard = `*${parentOf(host)}`
-    const above = this.#domains.get(wildcard) ?? this.#platformNames.get(wildcard)
+    const above = domains.get(wildcard) ?? this.#platformNames.get(wildcard)
     if (above) return above
     // `www` is served with its domain if the certificate covers it.
-    const domain = host.startsWith('www.') ? this.#domains.get(host.slice(4)) : undefined
+    const domain = host.startsWith('www.') ? domains.get(host.slice(4)) : undefined
     return domain && covers(domain, host) ? domain : undefined
   }
 

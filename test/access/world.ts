@@ -21,12 +21,17 @@ type Context = {
 }
 
 let serial = 0
-const unique = (prefix: string) => `${prefix}-${++serial}`
+// No name is part of another one, which a search would find too.
+const unique = (prefix: string) => `${prefix}-${String(++serial).padStart(4, '0')}`
 
 const sharedRepository = 'test/shared'
 
 async function makeDomain({ owner, post }: Context): Promise<string> {
   return (await post('/domains', { project: owner.project, name: `${unique('d')}.example.test` })).name
+}
+
+async function makeProjectId({ post }: Context): Promise<string> {
+  return (await post('/projects', { name: unique('p'), repo: sharedRepository })).id
 }
 
 /** How to make what stands behind a path parameter, by the word before it in the path. */
@@ -57,6 +62,8 @@ const makers: Record<string, (context: Context) => Promise<string>> = {
   webhooks: async ({ post }) => (await post('/webhooks', { url: 'https://hooks.example.com/x', events: ['*'] })).id,
   deliveries: async ({ values, post }) => (await post(`/webhooks/${values[0]}/ping`, undefined)).id,
   accounts: async ({ post }) => (await post('/operator/accounts', { name: unique('customer') })).id,
+  takedowns: async (context) =>
+    (await context.post('/operator/takedowns', { project: await makeProjectId(context), reason: 'reported' })).id,
 }
 
 /** Where the example of a body names things of a world that is not this one. */
@@ -73,6 +80,11 @@ const bodies: Record<string, (context: Context, example: never) => Promise<unkno
     return { ...example, delete: [gone], update: [{ id: changed, ttl: 60 }] }
   },
   createAccount: async () => ({ name: unique('customer') }),
+  createTakedown: async (context, example: object) => ({
+    ...example,
+    host: undefined,
+    project: await makeProjectId(context),
+  }),
   assignDomain: async ({ owner }, example: object) => ({ ...example, account: owner.accountId }),
 }
 

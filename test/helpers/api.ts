@@ -12,7 +12,10 @@ import { listen } from '../../src/platform/notifications.ts'
 import { createRepositories } from '../../src/platform/repositories.ts'
 import { createVault } from '../../src/platform/secrets.ts'
 import { createUrls } from '../../src/platform/urls.ts'
+import { quotaNames, quotaVariable } from '../../src/schemas/quotas.ts'
 import { createAccount } from '../../src/services/accounts/accounts.ts'
+import { writeQuotaDefaults } from '../../src/services/accounts/quotas.ts'
+import { createZoneWork } from '../../src/services/dns/zone-work.ts'
 import { createTokenDirectory } from '../../src/services/tokens/directory.ts'
 import { createDatabase } from './database.ts'
 import { createRepository } from './repository.ts'
@@ -55,6 +58,9 @@ export type TestApi = {
 
 let accounts = 0
 
+// Tests make as much as they like, unless they are about quotas.
+const plenty = Object.fromEntries(quotaNames.map((name) => [quotaVariable(name), '1000000000']))
+
 export async function startApi(environment: Record<string, string> = {}): Promise<TestApi> {
   const database = await createDatabase()
   const dataDir = await mkdtemp(join(tmpdir(), 'berth-data-'))
@@ -62,11 +68,14 @@ export async function startApi(environment: Record<string, string> = {}): Promis
     DATABASE_URL: database.url,
     DATA_DIR: dataDir,
     RATE_LIMIT_PER_MINUTE: '1000000',
+    MAX_IN_FLIGHT_PER_ACCOUNT: '1000',
     LOG_LEVEL: 'silent',
+    ...plenty,
     ...environment,
   })
   const log = pino({ level: config.logLevel })
   const db = openDatabase(config.databaseUrl!, config.databasePool)
+  await writeQuotaDefaults(db, config.quotas)
   // Zones begin at 1 here and not at the clock, so that tests can tell how often a serial grew.
   await db.$executeRaw`ALTER TABLE domain ALTER COLUMN serial SET DEFAULT 1`
   const notifications = await listen(config.databaseUrl!, log)
@@ -74,7 +83,8 @@ export async function startApi(environment: Record<string, string> = {}): Promis
   const repositories = createRepositories(config.gitUrlTemplate, join(dataDir, 'repos'), config.searchPath)
   const tokenDirectory = createTokenDirectory(db, notifications)
   const urls = createUrls(config)
-  const deps: Deps = { config, urls, db, notifications, vault, repositories, tokenDirectory, log }
+  const zoneWork = createZoneWork({ db, databaseUrl: config.databaseUrl!, log })
+  const deps: Deps = { config, urls, db, notifications, vault, repositories, tokenDirectory, zoneWork, log }
   const app = await buildApp(deps)
   await app.ready()
   const check = createResponseChecker(app)
@@ -130,6 +140,7 @@ export async function startApi(environment: Record<string, string> = {}): Promis
     async stop() {
       await app.close()
       await tokenDirectory.close()
+      await zoneWork.close()
       await notifications.close()
       await closeDatabase(db)
       await database.drop()

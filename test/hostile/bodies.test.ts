@@ -177,7 +177,7 @@ describe.each(withJson)('$name', (operation) => {
 describe.each(operations.filter(({ method }) => method !== 'GET'))('$name', (operation) => {
   const { body } = targets.get(operation)!
   const valid = typeof body === 'string' ? body : JSON.stringify(body ?? {})
-  const limit = operation.body && operation.body.type !== 'application/json' ? 1024 * kib : 64 * kib
+  const limit = operation.body && operation.body.type !== 'application/json' ? 16 * 1024 * kib : 64 * kib
 
   test('refuses a body of another type with 415', async () => {
     const types = [
@@ -238,7 +238,7 @@ if (process.env.BERTH_FUZZ_RUNS) {
     for (const name of ['a', 'b']) {
       const lines = Array.from({ length: 60_000 }, (_, n) => `${name} A 10.${n >> 16}.${(n >> 8) & 255}.${n & 255}\n`)
       const answer = await attack({ method: 'PUT', path, token: owner.token, headers, payload: lines.join('') })
-      expect([200, 422], answer.text.slice(0, 300)).toContain(answer.status)
+      expect([200, 403, 422], answer.text.slice(0, 300)).toContain(answer.status)
     }
   })
 }

@@ -161,6 +161,26 @@ describe('a job', () => {
     expect(await jobs()).toMatchObject([{ attempts: 0, lockedBy: null, failedAt: null }])
   })
 
+  test('goes on alone in a worker whose lease ran out while the database was away', async () => {
+    let runs = 0
+    const gate = Promise.withResolvers<void>()
+    const others: string[] = []
+    work(async ({ deploymentIds: [id] }) => {
+      if (id !== 'long') return void others.push(id!)
+      runs++
+      await gate.promise
+    })
+    await add('long')
+    await until(() => runs === 1)
+    await api.db.job.updateMany({ data: { lockedUntil: new Date(Date.now() - 1000) } })
+    // It is the oldest that is free, and found first.
+    await add('other')
+    await until(() => others.length === 1)
+    expect(runs).toBe(1)
+    gate.resolve()
+    await until(async () => (await jobs()).length === 0)
+  })
+
   test('waits while as many of its kind run as may', async () => {
     let running = 0
     let most = 0

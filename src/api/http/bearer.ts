@@ -1,11 +1,12 @@
 // Authenticates /api requests: finds the token, checks that it is valid and that it has the route's scope.
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { Fault } from '../../platform/errors.ts'
+import { Fault, type FaultCode } from '../../platform/errors.ts'
 import { isWellFormedToken } from '../../platform/secrets.ts'
 import { type Actor, allows, type Scope } from '../../services/tokens/actor.ts'
 import type { KnownToken, TokenDirectory } from '../../services/tokens/directory.ts'
-import { statuses } from './problem.ts'
-import { limitToken, type RateLimit, tooMany } from './rate-limit.ts'
+import { clientOf } from './address.ts'
+import { createCallerLimit, type RateLimit, tooMany } from './rate-limit.ts'
+import type { Shares } from './shares.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -19,47 +20,65 @@ declare module 'fastify' {
   }
 }
 
-export function createGuard(directory: TokenDirectory, perToken: RateLimit, badTokensPerAddress: RateLimit) {
+export type GuardOptions = {
+  directory: TokenDirectory
+  perToken: RateLimit
+  perAccount: RateLimit
+  /** Requests without a valid token; those with one neither count here nor are refused by it. */
+  failuresPerAddress: RateLimit
+  shares: Shares
+}
+
+const failures = new Set<FaultCode>([
+  'missing_token',
+  'invalid_token',
+  'token_expired',
+  'token_revoked',
+  'account_suspended',
+])
+
+export function createGuard({ directory, perToken, perAccount, failuresPerAddress, shares }: GuardOptions) {
+  const limitCaller = createCallerLimit(perToken, perAccount)
+
   function findToken(request: FastifyRequest): KnownToken | null | Promise<KnownToken | null> {
     const header = request.headers.authorization
     if (header === undefined) throw new Fault('missing_token')
     const token = /^Bearer +(\S+)$/i.exec(header)?.[1] ?? ''
-    return isWellFormedToken(token) ? directory.find(token) : null
+    if (!isWellFormedToken(token)) return null
+    return directory.findKnown(token) ?? directory.find(token, failuresPerAddress.isUsedUp(clientOf(request.ip)))
   }
 
   function admit(request: FastifyRequest, reply: FastifyReply, found: KnownToken | null): void {
     request.actor = actorOf(found)
-    limitToken(perToken, request.actor.tokenId, reply)
+    limitCaller(request.actor, reply)
     directory.noteUse(request.actor.tokenId)
     authorize(request)
+    shares.enter(request, request.actor.accountId)
   }
 
-  function countBadToken(request: FastifyRequest, error: unknown): void {
-    if (error instanceof Fault && statuses[error.code] === 401) badTokensPerAddress.take(request.ip)
+  /** Counts a request that failed for its token; above the limit it is told to wait, and that is all it learns. */
+  function refusal(request: FastifyRequest, error: unknown): Error {
+    if (!(error instanceof Fault) || !failures.has(error.code)) return error as Error
+    const { exceeded, resetSeconds } = failuresPerAddress.take(clientOf(request.ip))
+    return exceeded ? tooMany('Too many requests without a valid token from this address.', resetSeconds) : error
   }
 
   /** Synchronous for a cached token, because every request passes here. */
   return function guard(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     try {
-      const { exceeded, resetSeconds } = badTokensPerAddress.peek(request.ip)
-      if (exceeded) throw tooMany('Too many bad tokens from this address.', resetSeconds)
       const found = findToken(request)
       if (found instanceof Promise) {
         found
           .then((token) => admit(request, reply, token))
           .then(
             () => done(),
-            (error) => {
-              countBadToken(request, error)
-              done(error)
-            },
+            (error) => done(refusal(request, error)),
           )
         return
       }
       admit(request, reply, found)
     } catch (error) {
-      countBadToken(request, error)
-      return void done(error as Error)
+      return void done(refusal(request, error))
     }
     done()
   }

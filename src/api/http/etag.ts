@@ -14,14 +14,22 @@ function lists(header: string, etag: string): boolean {
   return header.split(',').some((item) => item.trim() === '*' || item.trim() === etag)
 }
 
-/** Answers one resource, or 304 when the reader's copy is current. */
-export function sendSingle<T>(request: FastifyRequest, reply: FastifyReply, view: T): T | FastifyReply {
-  const etag = etagOf(view)
+/** Sets the ETag, and tells whether the reader's copy is current. */
+function isCurrent(request: FastifyRequest, reply: FastifyReply, etag: string): boolean {
   reply.header('etag', etag)
   const known = request.headers['if-none-match']
   // If-None-Match uses weak comparison (RFC 9110, 13.1.2), so a W/ prefix added by a proxy is ignored.
-  if (known !== undefined && lists(known.replaceAll('W/', ''), etag)) return reply.code(304).send()
-  return view
+  return known !== undefined && lists(known.replaceAll('W/', ''), etag)
+}
+
+/** Answers one resource, or 304 when the reader's copy is current. */
+export function sendSingle<T>(request: FastifyRequest, reply: FastifyReply, view: T): T | FastifyReply {
+  return isCurrent(request, reply, etagOf(view)) ? reply.code(304).send() : view
+}
+
+/** The same for a resource that is ready to be sent, and whose ETag is known. */
+export function sendOctets(request: FastifyRequest, reply: FastifyReply, octets: Buffer, etag: string): FastifyReply {
+  return isCurrent(request, reply, etag) ? reply.code(304).send() : reply.send(octets)
 }
 
 export function precondition(request: FastifyRequest): Precondition {

@@ -103,7 +103,8 @@ export function createOnce(deps: Deps): Once {
     } catch (error) {
       const fault = toFault(error)
       const failed = statuses[fault.code]
-      const mayBeRetried = failed >= 500 || failed === 422 || fault.code === 'idempotency_in_progress'
+      const passing = fault.code === 'idempotency_in_progress' || fault.code === 'quota_exceeded'
+      const mayBeRetried = failed >= 500 || [422, 429].includes(failed) || passing
       if (!mayBeRetried) {
         const problem = JSON.stringify(problemOf(fault, deps.config.baseUrl, request.id))
         await store(deps.db, request, { status: failed, location: null, text: problem })

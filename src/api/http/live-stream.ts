@@ -17,7 +17,7 @@ export async function streaming(
   reply: FastifyReply,
   work: (stream: EventStream) => Promise<void>,
 ): Promise<void> {
-  const stream = reply.server.streams.open(reply)
+  const stream = await reply.server.streams.open(request, reply)
   const unwatch = reply.server.watchToken(request.actor, () => stream.end())
   try {
     await work(stream)

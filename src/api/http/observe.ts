@@ -1,10 +1,11 @@
 // One log line and one measurement per request, and the metrics of the process.
 import type { FastifyInstance } from 'fastify'
-import { Counter, Histogram, Registry } from 'prom-client'
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { Shares } from './shares.ts'
 
-export type Metrics = { registry: Registry; requestSeconds: Histogram; problems: Counter }
+export type Metrics = { registry: Registry; requestSeconds: Histogram; problems: Counter; open: Gauge }
 
-export function createMetrics(registry = new Registry()): Metrics {
+export function createMetrics(shares: Shares, registry = new Registry()): Metrics {
   return {
     registry,
     requestSeconds: new Histogram({
@@ -19,6 +20,15 @@ export function createMetrics(registry = new Registry()): Metrics {
       help: 'Requests refused or failed, by code.',
       labelNames: ['code'],
       registers: [registry],
+    }),
+    open: new Gauge({
+      name: 'berth_http_open',
+      help: 'Requests of valid tokens that are open, waits, and streams.',
+      labelNames: ['kind'],
+      registers: [registry],
+      collect() {
+        for (const [kind, count] of Object.entries(shares.open)) this.set({ kind }, count)
+      },
     }),
   }
 }

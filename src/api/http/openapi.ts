@@ -10,7 +10,8 @@ const description =
   `The management API of a hosting platform: deployments, domains with automatic SSL, DNS, projects and
 support tickets. Every request carries \`Authorization: Bearer <token>\`. Errors are RFC 9457 problems whose \`code\` is
 stable. Lists are paged by \`cursor\`. A POST may carry an \`Idempotency-Key\` and be sent again safely. Single resources
-carry an \`ETag\`. Versions are dated; this is ${apiVersion}.`.replaceAll('\n', ' ')
+carry an \`ETag\`. \`RateLimit\` tells what is left to the token and to its account. Versions are dated; this is
+${apiVersion}.`.replaceAll('\n', ' ')
 
 const tags = [
   { name: 'Projects', description: 'Projects, their settings, linked repositories and build-time variables' },
@@ -57,6 +58,9 @@ function faultsOf(route: RouteOptions, schema: FastifySchema): FaultCode[] {
   if ('cursor' in query) codes.push('invalid_cursor')
   if (route.method === 'POST')
     codes.push('invalid_idempotency_key', 'idempotency_in_progress', 'idempotency_key_reused')
+  // What makes a resource of an account may exceed one of its quotas.
+  if (route.method === 'POST' && route.config?.scope !== 'operator' && 201 in ((schema.response as object) ?? {}))
+    codes.push('quota_exceeded')
   if (isConditional(route)) codes.push('precondition_failed')
   return [...new Set(codes)]
 }
@@ -106,6 +110,24 @@ const sharedResponses: Record<string, string> = {
   503: 'Unavailable',
 }
 
+const headerOf = (description: string, example: string) => ({ description, schema: { type: 'string' }, example })
+const retryAfter = { 'Retry-After': headerOf('Seconds until a next try makes sense', '17') }
+
+const sharedHeaders: Record<string, object> = {
+  429: {
+    ...retryAfter,
+    'RateLimit-Policy': headerOf(
+      'Requests in so many seconds, for the token and for all tokens of its account; with every answer to a valid token',
+      '"token";q=600;w=60, "account";q=1800;w=60',
+    ),
+    RateLimit: headerOf(
+      'Requests left and seconds until there are new ones, for both; with every answer to a valid token',
+      '"token";r=0;t=17, "account";r=912;t=42',
+    ),
+  },
+  503: retryAfter,
+}
+
 function finishDocument(document: Document): void {
   const shared: Record<string, object> = {}
   for (const { responses, requestBody, servers } of Object.values(document.paths).flatMap((path) =>
@@ -114,7 +136,8 @@ function finishDocument(document: Document): void {
     // Operations outside /api have their own responses.
     if (servers) continue
     for (const [status, name] of Object.entries(sharedResponses)) {
-      shared[name] ??= responses[status]!
+      const headers = sharedHeaders[status]
+      shared[name] ??= { ...responses[status]!, ...(headers && { headers }) }
       responses[status] = { $ref: `#/components/responses/${name}` }
     }
     // A body that may be null may be left out.

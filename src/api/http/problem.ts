@@ -1,7 +1,8 @@
 // Errors as RFC 9457 problems: the one place that knows which HTTP status a code has.
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { isDatabaseLost } from '../../platform/database.ts'
+import { isDatabaseLost, isTimedOut, refusedQuota } from '../../platform/database.ts'
 import { Fault, type FaultCode, faults } from '../../platform/errors.ts'
+import { quotaFault } from '../../services/accounts/quotas.ts'
 
 export const statuses: Record<FaultCode, number> = {
   invalid_json: 400,
@@ -16,7 +17,9 @@ export const statuses: Record<FaultCode, number> = {
   invalid_signature: 401,
   insufficient_scope: 403,
   token_limited_to_projects: 403,
+  token_outlives_caller: 403,
   account_suspended: 403,
+  quota_exceeded: 403,
   https_required: 403,
   not_found: 404,
   route_not_found: 404,
@@ -32,6 +35,7 @@ export const statuses: Record<FaultCode, number> = {
   claim_ended: 409,
   domain_has_wildcard: 409,
   record_conflict: 409,
+  import_in_progress: 409,
   ticket_closed: 409,
   invalid_transition: 409,
   account_exists: 409,
@@ -61,12 +65,18 @@ export function toFault(error: unknown): Fault {
   const known = fastifyFaults[code]
   if (known) return new Fault(known, undefined, { cause: error })
   if (statusCode >= 400 && statusCode < 500) return new Fault('invalid_request', message, { cause: error })
+  const quota = refusedQuota(error)
+  if (quota) return quotaFault(quota)
   if (isDatabaseLost(error)) return new Fault('database_unavailable', undefined, { cause: error, retryAfterSeconds: 2 })
+  if (isTimedOut(error)) {
+    const detail = 'The database took too long for this request. Nothing of it was stored.'
+    return new Fault('overloaded', detail, { cause: error, retryAfterSeconds: 5 })
+  }
   return new Fault('internal_error', undefined, { cause: error })
 }
 
 export function problemOf(fault: Fault, baseUrl: string, requestId: string) {
-  const { errors, requiredScope, record } = fault.members
+  const { errors, requiredScope, limit, used, max, record } = fault.members
   return {
     type: `${baseUrl}/errors/${fault.code}`,
     title: faults[fault.code].title,
@@ -76,6 +86,7 @@ export function problemOf(fault: Fault, baseUrl: string, requestId: string) {
     requestId,
     ...(errors && { errors }),
     ...(requiredScope && { requiredScope }),
+    ...(limit && { limit, used, max }),
     ...(record && { record }),
   }
 }
@@ -92,6 +103,8 @@ export function sendFault(fault: Fault, baseUrl: string, request: FastifyRequest
   if (requiredScope) {
     reply.header('www-authenticate', `Bearer realm="berth", error="insufficient_scope", scope="${requiredScope}"`)
   }
+  // What is left of the body is not waited for.
+  if (fault.code === 'body_too_large') reply.header('connection', 'close')
   if (allow) reply.header('allow', allow.join(', '))
   if (retryAfterSeconds !== undefined) reply.header('retry-after', String(Math.max(1, Math.ceil(retryAfterSeconds))))
   if (status >= 500) request.log.error({ err: fault.cause ?? fault }, fault.code)

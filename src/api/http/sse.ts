@@ -1,6 +1,7 @@
 // Server-sent events: an open response, messages, a heartbeat, and detection of disconnected readers.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
+import type { Shares } from './shares.ts'
 import { leavePlace } from './transport.ts'
 
 export type StreamMessage = { id?: string; event?: string; data: unknown }
@@ -19,8 +20,10 @@ export type EventStream = {
 const heartbeatMs = 15_000
 // A reader with more unread data than this is disconnected, to bound memory.
 const maxUnreadBytes = 1 << 20
-// 11 KB each, measured, so about 100 MB per server.
-const maxStreams = 10_000
+// All readers together: above it, the ones with most unread data are disconnected.
+const maxUnreadBytesOfAll = 64 << 20
+// A stream that was ended and is not read to its end is cut off.
+const endingMs = 10_000
 
 export function frameOf({ id, event, data }: StreamMessage): string {
   return `${id ? `id: ${id}\n` : ''}${event ? `event: ${event}\n` : ''}data: ${JSON.stringify(data)}\n\n`
@@ -33,7 +36,8 @@ export function wantsStream(request: FastifyRequest): boolean {
 
 /** The streams of one server. */
 export type Streams = {
-  open(reply: FastifyReply): EventStream
+  /** Refuses what is over the account's limit or the server's; the reply is the stream's from then on. */
+  open(request: FastifyRequest, reply: FastifyReply): Promise<EventStream>
   /** Called when the server closes, so that it does not wait for readers. */
   endAll(): void
 }
@@ -44,20 +48,37 @@ declare module 'fastify' {
   }
 }
 
-export function createStreams(): Streams {
-  const openStreams = new Set<EventStream>()
+type OpenStream = EventStream & {
+  /** Sends a sign of life, and disconnects a reader that read nothing since the last one. */
+  beat(): void
+  /** Unread bytes when they were looked at last. */
+  unread: number
+  look(): void
+  drop(): void
+}
+
+export function createStreams(shares: Shares, maxUnreadOfAll = maxUnreadBytesOfAll): Streams {
+  const openStreams = new Set<OpenStream>()
+  let unreadOfAll = 0
   // One heartbeat timer for all streams; it runs while there are any.
   let heartbeat: NodeJS.Timeout | undefined
+  let closing = false
 
   function beat(): void {
-    for (const stream of openStreams) stream.write(': alive\n\n')
+    for (const stream of openStreams) stream.beat()
   }
 
-  function open(reply: FastifyReply): EventStream {
-    if (openStreams.size >= maxStreams) throw new Fault('overloaded', undefined, { retryAfterSeconds: 10 })
-    const gone = new AbortController()
+  function boundUnread(): void {
+    for (const stream of openStreams) stream.look()
+    while (unreadOfAll > maxUnreadOfAll) {
+      let worst: OpenStream | undefined
+      for (const stream of openStreams) if (!worst || stream.unread > worst.unread) worst = stream
+      worst!.drop()
+    }
+  }
+
+  function begin(reply: FastifyReply): void {
     reply.hijack()
-    leavePlace(reply.request)
     const headers = Object.fromEntries(Object.entries(reply.getHeaders()).filter(([, value]) => value !== undefined))
     reply.raw.writeHead(200, {
       ...(headers as Record<string, string>),
@@ -66,41 +87,79 @@ export function createStreams(): Streams {
       'x-accel-buffering': 'no',
     })
     reply.raw.write('retry: 1000\n\n')
-    const stream: EventStream = {
+  }
+
+  async function open(request: FastifyRequest, reply: FastifyReply): Promise<EventStream> {
+    if (closing) throw new Fault('overloaded', 'The server is closing.', { retryAfterSeconds: 1 })
+    const { raw } = reply
+    const { socket } = request.raw
+    const gone = new AbortController()
+    let close = () => {}
+    await shares.move(request, 'streams', () => close())
+    leavePlace(request)
+    begin(reply)
+
+    let flushed = -1
+    const stream: OpenStream = {
       signal: gone.signal,
+      unread: 0,
       send: (message) => stream.write(frameOf(message)),
       write(frame) {
         if (gone.signal.aborted) return false
-        reply.raw.write(frame)
-        if (reply.raw.writableLength > maxUnreadBytes) reply.raw.destroy()
-        return !reply.raw.destroyed
+        raw.write(frame)
+        stream.look()
+        if (stream.unread > maxUnreadBytes) stream.drop()
+        else if (unreadOfAll > maxUnreadOfAll) boundUnread()
+        return !gone.signal.aborted
+      },
+      look() {
+        const unread = raw.writableLength
+        unreadOfAll += unread - stream.unread
+        stream.unread = unread
+      },
+      beat() {
+        // Of what was written to the connection, this much has left it.
+        const now = socket.bytesWritten - socket.writableLength
+        if (raw.writableLength > 0 && now === flushed) return stream.drop()
+        flushed = now
+        stream.write(': alive\n\n')
       },
       drained() {
-        if (gone.signal.aborted || !reply.raw.writableNeedDrain) return Promise.resolve()
+        if (gone.signal.aborted || !raw.writableNeedDrain) return Promise.resolve()
         return new Promise((resolve) => {
           const done = () => {
-            reply.raw.off('drain', done)
+            raw.off('drain', done)
             gone.signal.removeEventListener('abort', done)
             resolve()
           }
-          reply.raw.on('drain', done)
+          raw.on('drain', done)
           gone.signal.addEventListener('abort', done)
         })
       },
       end() {
-        if (!gone.signal.aborted) reply.raw.end()
+        if (gone.signal.aborted) return
+        raw.end()
+        const timer = setTimeout(() => socket.destroy(), endingMs).unref()
+        raw.once('finish', () => clearTimeout(timer))
+        raw.once('close', () => clearTimeout(timer))
+        close()
+      },
+      drop() {
+        // The connection and not the response, which may still be queued behind another one.
+        socket.destroy()
         close()
       },
     }
-    function close(): void {
+    close = () => {
       openStreams.delete(stream)
+      unreadOfAll -= stream.unread
+      stream.unread = 0
       if (openStreams.size === 0) {
         clearInterval(heartbeat)
         heartbeat = undefined
       }
       gone.abort()
     }
-    reply.raw.on('close', close)
     openStreams.add(stream)
     heartbeat ??= setInterval(beat, heartbeatMs)
     return stream
@@ -109,6 +168,7 @@ export function createStreams(): Streams {
   return {
     open,
     endAll() {
+      closing = true
       for (const stream of openStreams) stream.end()
     },
   }

@@ -21,8 +21,8 @@ export function createTokenWatch(db: Database, notifications: Notifications): To
   const tokens = new Map<string, { accountId: string; ends: Set<() => void> }>()
   let off: (() => void)[] = []
 
-  async function check(accountId?: string): Promise<void> {
-    const ids = [...tokens.keys()].filter((id) => accountId === undefined || tokens.get(id)!.accountId === accountId)
+  async function check(accountIds?: ReadonlySet<string>): Promise<void> {
+    const ids = [...tokens].filter(([, { accountId }]) => accountIds?.has(accountId) ?? true).map(([id]) => id)
     if (ids.length === 0) return
     // If the database is unavailable, tokens cannot be checked, and streams get no data either.
     const live = await liveTokens(db, ids).catch(() => null)
@@ -30,12 +30,22 @@ export function createTokenWatch(db: Database, notifications: Notifications): To
     for (const id of ids) if (!live.has(id)) for (const end of tokens.get(id)?.ends ?? []) end()
   }
 
+  // Many events that come together, as when a token is revoked with all that it made, are one check.
+  let changed = new Set<string>()
+  function checkChanged(): void {
+    const accountIds = changed
+    changed = new Set()
+    void check(accountIds)
+  }
+
   function begin(): void {
     const timer = setInterval(() => void check(), checkMs)
     off = [
       () => clearInterval(timer),
       notifications.on('event', ({ type, accountId }) => {
-        if (/^(token|account)\./.test(type)) void check(accountId)
+        if (!/^(token|account)\./.test(type)) return
+        if (changed.size === 0) setImmediate(checkChanged)
+        changed.add(accountId)
       }),
       notifications.on('reconnected', () => void check()),
     ]

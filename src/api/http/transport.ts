@@ -27,7 +27,19 @@ const maxLoopDelayMs = 500
 const windowMs = 500
 const windowsInARow = 3
 
-/** Sheds requests while too many are in flight or the event loop lags; health checks are still answered. */
+type Places = { taken: number }
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Where the request counts as under way; null before its body has come and after its work is done. */
+    place: Places | null
+  }
+}
+
+/**
+ * Sheds requests while too many are under way or the event loop lags; health checks are still answered. A request is
+ * under way while the server works on it. Neither a body that comes slowly nor an answer that is read slowly counts.
+ */
 export function shedLoad(app: FastifyInstance, maxInFlight: number): void {
   const delay = monitorEventLoopDelay({ resolution: 20 })
   delay.enable()
@@ -42,22 +54,34 @@ export function shedLoad(app: FastifyInstance, maxInFlight: number): void {
     delay.disable()
   })
 
-  let inFlight = 0
-  app.addHook('onRequest', async (request) => {
-    if (slowWindows >= windowsInARow || inFlight >= maxInFlight)
-      throw new Fault('overloaded', undefined, { retryAfterSeconds: 1 })
-    inFlight++
-    places.set(request, () => inFlight--)
+  const places: Places = { taken: 0 }
+  const isFull = () => slowWindows >= windowsInARow || places.taken >= maxInFlight
+  const overloaded = () => new Fault('overloaded', undefined, { retryAfterSeconds: 1 })
+  // Looked at twice, because a body that would be refused afterwards is better not read.
+  app.addHook('onRequest', (_request, _reply, done) => (isFull() ? done(overloaded()) : done()))
+  app.addHook('preValidation', (request, _reply, done) => {
+    if (isFull()) return done(overloaded())
+    if (request.raw.socket.destroyed) return done(closedByClient())
+    places.taken++
+    request.place = places
+    done()
   })
-  app.addHook('onResponse', async (request) => leavePlace(request))
-  app.addHook('onRequestAbort', async (request) => leavePlace(request))
+  // Also reached when the client is gone, so that work for nobody counts until it ends.
+  app.addHook('onSend', (request, _reply, _payload, done) => {
+    leavePlace(request)
+    done()
+  })
 }
 
-const places = new WeakMap<FastifyRequest, () => void>()
+/** Ends a request whose client is gone; nobody reads it. */
+export function closedByClient(): Fault {
+  return new Fault('invalid_request', 'The connection was closed before the answer.')
+}
 
-/** The request no longer counts as in flight, though it may stay open: a waiting stream costs only memory. */
+/** The request no longer counts as under way, though it may stay open: a wait or a stream costs only memory. */
 export function leavePlace(request: FastifyRequest): void {
-  const leave = places.get(request)
-  places.delete(request)
-  leave?.()
+  const { place } = request
+  if (place === null) return
+  request.place = null
+  place.taken--
 }

@@ -1,12 +1,11 @@
 // Validation by the routes' TypeBox schemas: strict bodies, converted queries, every bad field named at once.
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
-import type { FastifyInstance, FastifySchema } from 'fastify'
+import type { FastifyInstance, FastifySchema, FastifySchemaCompiler } from 'fastify'
 import { Fault, type FieldError } from '../../platform/errors.ts'
 
 /** The largest body of a request; larger ones are refused before they are read. */
 export const bodyLimitBytes = 64 * 1024
-export const zoneImportLimitBytes = 1024 * 1024
 
 type Part = FieldError['in']
 
@@ -21,19 +20,21 @@ for (const ajv of [firstFault, bodies, queries]) (addFormats as unknown as (ajv:
 
 const parts: Record<string, Part> = { body: 'body', querystring: 'query', params: 'path', headers: 'header' }
 
-export function useValidation(app: FastifyInstance): void {
-  app.setValidatorCompiler(({ schema, httpPart }) => {
-    const part = parts[httpPart ?? 'body'] ?? 'body'
-    const findAll: ValidateFunction = (part === 'body' ? bodies : queries).compile(schema as object)
-    const findFirst = part === 'body' ? firstFault.compile(schema as object) : null
-    return (data: unknown) => {
-      if (findFirst) {
-        if (findFirst(data)) return true
-        if (tooLong.has(findFirst.errors![0]!.keyword)) return { error: validationFault(findFirst.errors!, part) }
-      }
-      return findAll(data) || { error: validationFault(findAll.errors ?? [], part) }
+export const compileValidator: FastifySchemaCompiler<FastifySchema> = ({ schema, httpPart }) => {
+  const part = parts[httpPart ?? 'body'] ?? 'body'
+  const findAll: ValidateFunction = (part === 'body' ? bodies : queries).compile(schema as object)
+  const findFirst = part === 'body' ? firstFault.compile(schema as object) : null
+  return (data: unknown) => {
+    if (findFirst) {
+      if (findFirst(data)) return true
+      if (tooLong.has(findFirst.errors![0]!.keyword)) return { error: validationFault(findFirst.errors!, part) }
     }
-  })
+    return findAll(data) || { error: validationFault(findAll.errors ?? [], part) }
+  }
+}
+
+export function useValidation(app: FastifyInstance): void {
+  app.setValidatorCompiler(compileValidator)
 }
 
 const tooLong = new Set(['maxItems', 'maxLength', 'maxProperties'])

@@ -1,8 +1,11 @@
 // `?wait=`: delays a response until a resource settles, woken by database notifications instead of polling.
+import type { FastifyRequest } from 'fastify'
+import { Fault } from '../../platform/errors.ts'
 import type { Notifications } from '../../platform/notifications.ts'
+import type { Shares } from './shares.ts'
+import { leavePlace } from './transport.ts'
 
 export type Wait<T> = {
-  accountId: string
   /** Whose events wake the reader. */
   subject: string
   waitSeconds: number | undefined
@@ -10,22 +13,102 @@ export type Wait<T> = {
   settled(value: T): boolean
 }
 
-/** Reads until `settled` or the time is over, and returns what was read last. */
-export async function waitUntil<T>(notifications: Notifications, wait: Wait<T>): Promise<T> {
-  const { accountId, subject, waitSeconds, read, settled } = wait
-  const deadline = Date.now() + (waitSeconds ?? 0) * 1000
-  for (;;) {
-    const left = deadline - Date.now()
-    // Listening starts before reading, so that a change between the two is not missed.
-    const next = left > 0 ? notifications.nextEvent(accountId, subject, left) : null
+/** The waits of one server. */
+export type Waits = {
+  /** Reads until `settled`, the time is over or the client is gone, and returns what was read last. */
+  until<T>(request: FastifyRequest, wait: Wait<T>): Promise<T>
+  /** Called when the server closes: every wait is answered with what there is. */
+  endAll(): void
+}
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    waits: Waits
+  }
+}
+
+// Woken waits have no place among the requests under way. They read a few at a time instead, so that thousands that
+// end together neither shed others nor hold up the database.
+const readsAtOnce = 16
+
+export function createWaits(shares: Shares, notifications: Notifications): Waits {
+  const inTurn = createTurns(readsAtOnce)
+  const ends = new Set<() => void>()
+  let closing = false
+
+  async function until<T>(request: FastifyRequest, wait: Wait<T>, waitSeconds: number): Promise<T> {
+    const { subject, read, settled } = wait
+    const deadline = Date.now() + waitSeconds * 1000
+    let waiting = false
+    let gone = false
+    let refused = false
+    let unwatch = () => {}
+    let wake = () => {}
+    const end = () => wake()
+    const leave = () => {
+      gone = true
+      wake()
+    }
+    const refuse = () => {
+      refused = true
+      wake()
+    }
+    let value: T
     try {
-      const value = await read()
-      if (!next || settled(value)) return value
-      await next.done
-      // Without notifications there is nothing to wait for.
-      if (!notifications.connected) return await read()
+      for (;;) {
+        const left = deadline - Date.now()
+        // Listening starts before reading, so that a change between the two is not missed.
+        const next = left > 0 && !closing ? notifications.nextEvent(request.actor.accountId, subject, left) : null
+        wake = next?.cancel ?? wake
+        try {
+          value = waiting ? await inTurn(() => (gone ? value : read())) : await read()
+          if (!next || gone || closing || settled(value)) return value
+          if (!waiting) {
+            await shares.move(request, 'waits', leave)
+            leavePlace(request)
+            waiting = true
+            ends.add(end)
+            unwatch = request.server.watchToken(request.actor, refuse)
+          }
+          if (closing) return value
+          await next.done
+          if (gone) return value
+          if (refused) throw new Fault('invalid_token', 'The token became invalid while the request waited.')
+          // Without notifications there is nothing to wait for.
+          if (closing || !notifications.connected) return await inTurn(read)
+        } finally {
+          next?.cancel()
+        }
+      }
     } finally {
-      next?.cancel()
+      unwatch()
+      ends.delete(end)
+    }
+  }
+
+  return {
+    until: (request, wait) => (wait.waitSeconds ? until(request, wait, wait.waitSeconds) : wait.read()),
+    endAll() {
+      closing = true
+      for (const end of ends) end()
+    },
+  }
+}
+
+/** Runs work in the order of the calls, at most so many at once. */
+function createTurns(atOnce: number) {
+  let running = 0
+  const queue: (() => void)[] = []
+  return async function inTurn<T>(work: () => T | Promise<T>): Promise<T> {
+    if (running >= atOnce) await new Promise<void>((resolve) => queue.push(resolve))
+    else running++
+    try {
+      return await work()
+    } finally {
+      // The next one takes over the turn.
+      const next = queue.shift()
+      if (next) next()
+      else running--
     }
   }
 }

@@ -3,8 +3,9 @@
 import { Account, Regions } from '../../schemas/account.ts'
 import { Named } from '../../schemas/common.ts'
 import { readAccount } from '../../services/accounts/usage.ts'
+import { zoneImportLimitBytes } from '../../services/dns/zone-work.ts'
 import { sendSingle } from '../http/etag.ts'
-import { bodyLimitBytes, zoneImportLimitBytes } from '../http/validation.ts'
+import { bodyLimitBytes } from '../http/validation.ts'
 import type { RoutePlugin } from './route.ts'
 
 export const accountRoutes: RoutePlugin = async (app, { deps }) => {
@@ -18,16 +19,23 @@ export const accountRoutes: RoutePlugin = async (app, { deps }) => {
         operationId: 'getAccount',
         tags: ['Account'],
         summary: 'Read the account',
-        description: 'The account of the calling token, its limits and what it uses.',
+        description:
+          'The account of the calling token, its limits and what it uses. A token narrowed to projects sees what these use.',
         response: { 200: Named(Account) },
       },
     },
     async (request, reply) => {
-      const account = await readAccount(db, request.actor)
-      const { rateLimitPerMinute: requestsPerMinute } = config
-      const limits = { requestsPerMinute, bodyBytes: bodyLimitBytes, zoneImportBytes: zoneImportLimitBytes }
-      const { usage, ...identity } = account
-      return sendSingle(request, reply, { ...identity, limits, usage })
+      const account = await readAccount(db, config.quotas, request.actor)
+      const limits = {
+        requestsPerMinute: config.rateLimitPerMinute,
+        accountRequestsPerMinute: config.rateLimitPerAccountPerMinute,
+        requestsAtOnce: config.maxInFlightPerAccount,
+        bodyBytes: bodyLimitBytes,
+        zoneImportBytes: zoneImportLimitBytes,
+        ...account.limits,
+      }
+      const usage = { ...account.usage, ...app.shares.usage(account.id) }
+      return sendSingle(request, reply, { ...account, limits, usage })
     },
   )
 

@@ -18,7 +18,7 @@ export const deploymentLogRoutes: RoutePlugin = async (app, { deps }) => {
   app.get(
     '/deployments/:id/logs',
     {
-      config: { scope: 'deployments:read' },
+      config: { scope: 'deployments:read', faults: ['quota_exceeded'] },
       schema: {
         operationId: 'getDeploymentLogs',
         tags: ['Deployments'],

@@ -26,11 +26,10 @@ import {
 } from '../../services/deployments/states.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
-import { waitUntil } from '../http/waiting.ts'
 import { NoContent, type RoutePlugin } from './route.ts'
 
 export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
-  const { db, urls, repositories, notifications } = deps
+  const { db, urls, repositories } = deps
   const { region } = deps.config
 
   app.post(
@@ -95,7 +94,7 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.get(
     '/deployments/:id',
     {
-      config: { scope: 'deployments:read' },
+      config: { scope: 'deployments:read', faults: ['quota_exceeded'] },
       schema: {
         operationId: 'getDeployment',
         tags: ['Deployments'],
@@ -108,8 +107,7 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     async (request, reply) => {
       const { id } = request.params
-      const view = await waitUntil(notifications, {
-        accountId: request.actor.accountId,
+      const view = await app.waits.until(request, {
         subject: id,
         waitSeconds: request.query.wait,
         read: () => getDeployment(db, urls, request.actor, id),

@@ -1,5 +1,6 @@
 // /dns/{domain}/records: list, create, read, change, delete, and many changes at once.
 
+import type { Static } from '@sinclair/typebox'
 import { Named } from '../../schemas/common.ts'
 import {
   ChangeDnsRecord,
@@ -13,7 +14,7 @@ import {
   DryRunQuery,
   ZoneParams,
 } from '../../schemas/dns-records.ts'
-import { applyBatch } from '../../services/dns/batches.ts'
+import { applyBatch, applyPlanned } from '../../services/dns/batches.ts'
 import { createRecord, findRecord, listRecords } from '../../services/dns/dns-records.ts'
 import { changeRecord, deleteRecord } from '../../services/dns/record-changes.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
@@ -21,12 +22,12 @@ import { readPage, sendPage } from '../http/page.ts'
 import { NoContent, type RoutePlugin } from './route.ts'
 
 export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
-  const { db } = deps
+  const { db, zoneWork } = deps
 
   app.post(
     '/dns/:domain/records',
     {
-      config: { scope: 'dns:write', faults: ['record_conflict'] },
+      config: { scope: 'dns:write', faults: ['record_conflict', 'quota_exceeded'] },
       schema: {
         operationId: 'createDnsRecord',
         tags: ['DNS'],
@@ -71,7 +72,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/dns/:domain/records/batch',
     {
-      config: { scope: 'dns:write', faults: ['record_conflict'] },
+      config: { scope: 'dns:write', faults: ['record_conflict', 'quota_exceeded'] },
       schema: {
         operationId: 'changeDnsRecords',
         tags: ['DNS'],
@@ -85,14 +86,22 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
         response: { 200: Named(DnsBatchResult) },
       },
     },
-    (request, reply) =>
-      once(request, reply, {
+    (request, reply) => {
+      const { actor, body: batch, query } = request
+      const { domain } = request.params
+      const wanted = { batch, dryRun: query.dryRun ?? false }
+      return once(request, reply, {
         status: 200,
-        work: (db) => {
-          const { body: batch, query } = request
-          return applyBatch(db, request.actor, request.params.domain, { batch, dryRun: query.dryRun ?? false })
+        prepare: () => zoneWork.planBatch(actor, domain, wanted),
+        async work(db, plan): Promise<Static<typeof DnsBatchResult>> {
+          if (!plan) return applyBatch(db, actor, domain, wanted)
+          const text = await applyPlanned(db, actor, domain, { ...wanted, plan })
+          // It is JSON already.
+          reply.type('application/json; charset=utf-8').serializer((payload: unknown) => payload as string)
+          return text as never
         },
-      }),
+      })
+    },
   )
 
   app.get(
@@ -114,7 +123,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.patch(
     '/dns/:domain/records/:id',
     {
-      config: { scope: 'dns:write', faults: ['record_conflict'] },
+      config: { scope: 'dns:write', faults: ['record_conflict', 'quota_exceeded'] },
       schema: {
         operationId: 'changeDnsRecord',
         tags: ['DNS'],

@@ -9,16 +9,15 @@ import {
   isSettled,
   listDomains,
   requestVerification,
-  viewDomain,
+  showDomain,
 } from '../../services/domains/domains.ts'
 import { nameInPath } from '../../services/domains/names.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
-import { waitUntil } from '../http/waiting.ts'
 import { NoContent, type RoutePlugin } from './route.ts'
 
 export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
-  const { db, config, notifications } = deps
+  const { db, config } = deps
 
   app.post(
     '/domains',
@@ -69,7 +68,7 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.get(
     '/domains/:name',
     {
-      config: { scope: 'domains:read' },
+      config: { scope: 'domains:read', faults: ['quota_exceeded'] },
       schema: {
         operationId: 'getDomain',
         tags: ['Domains'],
@@ -84,14 +83,13 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     async (request, reply) => {
       const name = nameInPath(request.params.name)
-      const row = await waitUntil(notifications, {
-        accountId: request.actor.accountId,
+      const row = await app.waits.until(request, {
         subject: name,
         waitSeconds: request.query.wait,
         read: () => findDomain(db, request.actor, name),
         settled: isSettled,
       })
-      return sendSingle(request, reply, viewDomain(config, row))
+      return sendSingle(request, reply, await showDomain(db, config, row))
     },
   )
 

@@ -15,7 +15,7 @@ export const eventRoutes: RoutePlugin = async (app, { deps }) => {
   app.get(
     '/events',
     {
-      config: { scope: 'events:read' },
+      config: { scope: 'events:read', faults: ['quota_exceeded'] },
       // `data` is one of many resources; trying each schema would cost too much.
       serializerCompiler: () => (payload) => JSON.stringify(payload),
       schema: {

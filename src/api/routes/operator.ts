@@ -21,13 +21,8 @@ import {
   TicketParams,
   TicketQuery,
 } from '../../schemas/tickets.ts'
-import {
-  findAccount,
-  listAccounts,
-  openAccount,
-  suspendAccount,
-  viewAccount,
-} from '../../services/accounts/accounts.ts'
+import { findAccount, listAccounts, openAccount, viewAccount } from '../../services/accounts/accounts.ts'
+import { changeAccount } from '../../services/accounts/suspension.ts'
 import { changeTicket, replyToTicket, transitionsOf } from '../../services/tickets/states.ts'
 import { asSupport, getTicket, listMessages, listTickets } from '../../services/tickets/tickets.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
@@ -37,7 +32,7 @@ import type { RoutePlugin } from './route.ts'
 const access = { scope: 'operator', accountWide: true } as const
 
 export const operatorRoutes: RoutePlugin = async (app, { deps, once }) => {
-  const { db, tokenDirectory } = deps
+  const { db, urls, tokenDirectory } = deps
 
   app.get(
     '/operator/tickets',
@@ -207,7 +202,11 @@ export const operatorRoutes: RoutePlugin = async (app, { deps, once }) => {
         operationId: 'changeAccount',
         tags: ['Operator'],
         summary: 'Suspend or resume an account',
-        description: 'Every token of a suspended account is refused with 403 `account_suspended`.',
+        description:
+          'Everything of a suspended account stops: tokens and pushes are refused with 403 `account_suspended`, builds ' +
+          'are canceled, servers stopped, and sites and domains answer 403 with a page that says nothing about the ' +
+          'owner. DNS goes on, unless `dns` is `refuse`. Webhooks get the event `account.suspended` and no other until ' +
+          'the account is resumed, which brings everything back but the canceled builds.',
         params: AccountParams,
         body: ChangeAccount,
         response: { 200: Named(OperatorAccount) },
@@ -215,8 +214,8 @@ export const operatorRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     async (request, reply) => {
       const { actor, params, body } = request
-      const change = { input: body, precondition: precondition(request) }
-      const account = await suspendAccount(db, actor, params.id, change)
+      const change = { urls, input: body, precondition: precondition(request) }
+      const account = await changeAccount(db, actor, params.id, change)
       // Other replicas learn of it by notification; this one must not respond before its own cache is updated.
       tokenDirectory.forgetAccount(account.id)
       return sendSingle(request, reply, account)

@@ -5,20 +5,39 @@ import { Fault, type FaultCode, faults } from '../../platform/errors.ts'
 import type { Deps } from '../deps.ts'
 import { yamlOf } from '../http/openapi.ts'
 import { statuses } from '../http/problem.ts'
+import { boundOpenPerAddress } from '../http/shares.ts'
 
 const hidden = { schema: { hide: true } } as const
+
+// Pages for everybody are large, and an answer takes memory until it is read.
+const maxOpenPages = 200
+const maxOpenPagesPerAddress = 20
 
 export const platformRoutes: FastifyPluginAsync<{ deps: Deps }> = async (app, { deps }) => {
   app.get('/healthz', hidden, async () => ({ status: 'ok' }))
 
+  // One question at a time for all who ask: nobody needs a token for it.
+  let asked: Promise<boolean> | null = null
   app.get('/readyz', hidden, async (_request, reply) => {
-    const database = (await answers(deps.db)) ? 'ok' : 'unreachable'
+    asked ??= answers(deps.db).finally(() => {
+      asked = null
+    })
+    const database = (await asked) ? 'ok' : 'unreachable'
     const notifications = deps.notifications.connected ? 'ok' : 'unreachable'
     const ready = database === 'ok' && notifications === 'ok'
     return reply.code(ready ? 200 : 503).send({ status: ready ? 'ok' : 'unavailable', database, notifications })
   })
 
-  app.get('/openapi.json', hidden, async (_request, reply) => reply.type('application/json').send(app.swagger()))
+  await app.register(pages)
+}
+
+const pages: FastifyPluginAsync = async (app) => {
+  boundOpenPerAddress(app, maxOpenPagesPerAddress, maxOpenPages)
+  let json = ''
+  app.get('/openapi.json', hidden, async (_request, reply) => {
+    json ||= JSON.stringify(app.swagger())
+    return reply.type('application/json').send(json)
+  })
   app.get('/openapi.yaml', hidden, async (_request, reply) => reply.type('application/yaml').send(yamlOf(app)))
 
   let reference: Promise<FastifyInstance> | null = null

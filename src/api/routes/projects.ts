@@ -19,7 +19,7 @@ import {
   deleteProject,
   findProject,
   listProjects,
-  viewProject,
+  showProject,
 } from '../../services/projects/projects.ts'
 import { deleteVariable, listVariables, putVariable } from '../../services/projects/variables.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
@@ -86,7 +86,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     async (request, reply) => {
       const row = await findProject(db, request.actor, request.params.project)
-      return sendSingle(request, reply, viewProject(urls, row))
+      return sendSingle(request, reply, await showProject(db, urls, row))
     },
   )
 
@@ -149,7 +149,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.put(
     '/projects/:project/env/:key',
     {
-      config: { scope: 'projects:write' },
+      config: { scope: 'projects:write', faults: ['quota_exceeded'] },
       schema: {
         operationId: 'putVariable',
         tags: ['Projects'],

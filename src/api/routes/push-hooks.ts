@@ -25,6 +25,7 @@ import { deliveryOfPush, eventOfPush } from '../../services/pushes/signatures.ts
 import type { Deps } from '../deps.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { createRateLimit, tooMany } from '../http/rate-limit.ts'
+import { boundOpenPerAddress } from '../http/shares.ts'
 import { requireHttps, shedLoad } from '../http/transport.ts'
 import { NoContent, type RoutePlugin } from './route.ts'
 
@@ -139,8 +140,9 @@ export const pushHookRoutes: RoutePlugin = async (app, { deps, once }) => {
 }
 
 const pushLimitBytes = 1024 * 1024
-// Each request may hold a body of a megabyte before its sender is verified.
+// Each request may hold a body of a megabyte before its sender is verified; no address may have all of them.
 const maxInFlight = 100
+const maxOpenPerAddress = 25
 const pushesPerMinute = 60
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
@@ -165,6 +167,7 @@ export const gitHookRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (a
   const admit = createPushGate(db, vault)
   const pushesPerProject = createRateLimit(pushesPerMinute)
   shedLoad(app, Math.min(config.maxInFlight, maxInFlight))
+  boundOpenPerAddress(app, maxOpenPerAddress, maxInFlight)
   app.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store')
     requireHttps(request)

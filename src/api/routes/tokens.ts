@@ -46,7 +46,8 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         tags: ['Tokens'],
         summary: 'Create a token',
         description:
-          'Makes a token with the calling token’s access or less. The secret is in this answer and nowhere else.',
+          'Makes a token with the calling token’s access or less, which ends with it at the latest: when the calling token ' +
+          'expires, or when it is revoked. The secret is in this answer and nowhere else.',
         body: CreateToken,
         response: { 201: Named(TokenWithSecret) },
       },
@@ -98,7 +99,9 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         operationId: 'revokeToken',
         tags: ['Tokens'],
         summary: 'Revoke a token',
-        description: 'Takes effect at once on this server and within a second on every other.',
+        description:
+          'Takes effect at once on this server and within a second on every other. The tokens that it made, and those that ' +
+          'they made, are revoked with it. The calling token needs every scope of the revoked one.',
         params: TokenParams,
         response: { 204: NoContent },
       },
@@ -113,12 +116,16 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/tokens/:id/rotate',
     {
-      config: { scope: 'tokens:write', accountWide: true },
+      config: { scope: 'tokens:write', accountWide: true, faults: ['token_outlives_caller'] },
       schema: {
         operationId: 'rotateToken',
         tags: ['Tokens'],
         summary: 'Rotate a token',
-        description: 'Makes a new token with the same access; the old one works on for `overlapSeconds`, then no more.',
+        description:
+          'Makes a new token with the same access and the same expiry; the old one works on for `overlapSeconds`, then no ' +
+          'more. The tokens that the old one made go on as those of the new one, unless `revokeChildren` is set, as it ' +
+          'should be after a leak. The calling token needs every scope of the old one and must not expire before it. If ' +
+          'the old one is neither the calling token nor made by it, the new one becomes its child.',
         params: TokenParams,
         body: RotateToken,
         response: { 201: Named(TokenWithSecret) },
@@ -126,10 +133,10 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     async (request, reply) => {
       const { id } = request.params
-      const overlapSeconds = request.body?.overlapSeconds ?? 0
+      const { overlapSeconds = 0, revokeChildren = false } = request.body ?? {}
       const made = await once(request, reply, {
         status: 201,
-        work: (db) => rotateToken(db, request.actor, id, overlapSeconds),
+        work: (db) => rotateToken(db, request.actor, id, { overlapSeconds, revokeChildren }),
         location: (token) => `/tokens/${token.id}`,
       })
       tokenDirectory.forgetAccount(request.actor.accountId)

@@ -1,38 +1,57 @@
 // /dns/{domain}/zone: the zone file out and in, and what the nameservers serve of it.
 
+import type { IncomingMessage } from 'node:http'
+import type { FastifyRequest } from 'fastify'
 import { probeSoa } from '../../dns/soa-probe.ts'
-import { Fault } from '../../platform/errors.ts'
+import { Fault, invalidField } from '../../platform/errors.ts'
 import { Named } from '../../schemas/common.ts'
 import { DryRunQuery, ZoneParams } from '../../schemas/dns-records.ts'
 import { ZoneFileBody, ZoneFileText, ZoneImport, ZoneStatus } from '../../schemas/zones.ts'
 import { findZone } from '../../services/dns/dns-records.ts'
-import { exportZone, importZone } from '../../services/dns/zones.ts'
+import { type ZoneUpload, zoneImportLimitBytes } from '../../services/dns/zone-work.ts'
 import { nameserversOf } from '../../services/domains/nameservers.ts'
-import { sendSingle } from '../http/etag.ts'
+import { sendOctets } from '../http/etag.ts'
+import { untilGone } from '../http/gone.ts'
+import { compileValidator } from '../http/validation.ts'
 import type { RoutePlugin } from './route.ts'
 
 const zoneFileTypes = ['text/dns', 'text/plain']
-const zoneFileLimitBytes = 1024 * 1024
-const utf8 = new TextDecoder('utf-8', { fatal: true })
+const uploads = new WeakMap<FastifyRequest, ZoneUpload>()
+
+/** Receives a body as it comes; what is not wanted is refused before all of it is there. */
+function receive(request: FastifyRequest, body: IncomingMessage, upload: ZoneUpload): Promise<ZoneUpload> {
+  uploads.set(request, upload)
+  return new Promise((resolve, reject) => {
+    body.on('data', (chunk: Buffer) => {
+      try {
+        upload.push(chunk)
+      } catch (error) {
+        body.removeAllListeners('data')
+        reject(error)
+      }
+    })
+    body.once('end', () => resolve(upload))
+    body.once('error', reject)
+  })
+}
+
+function discard(request: FastifyRequest): void {
+  uploads.get(request)?.discard()
+  uploads.delete(request)
+}
 
 export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
-  const { db, config } = deps
+  const { db, config, zoneWork } = deps
 
   // Only in this plugin: everywhere else a body is JSON, and here it never is.
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser(
-    zoneFileTypes,
-    { parseAs: 'buffer', bodyLimit: zoneFileLimitBytes },
-    (_request, raw: Buffer, done) => {
-      try {
-        done(null, utf8.decode(raw))
-      } catch (cause) {
-        const detail = 'The zone file is not UTF-8.'
-        const errors = [{ in: 'body' as const, pointer: '#', code: 'bad_characters', detail }]
-        done(new Fault('validation_failed', detail, { errors, cause }))
-      }
-    },
-  )
+  app.addContentTypeParser(zoneFileTypes, async (request: FastifyRequest, body: IncomingMessage) => {
+    if (Number(request.headers['content-length'] ?? 0) > zoneImportLimitBytes) throw new Fault('body_too_large')
+    return receive(request, body, zoneWork.upload(request.actor.accountId))
+  })
+  // Whichever comes: a client that goes away before it has its answer brings only the second.
+  app.addHook('onResponse', async (request) => discard(request))
+  app.addHook('onRequest', async (request, reply) => void reply.raw.once('close', () => discard(request)))
 
   app.get(
     '/dns/:domain/zone',
@@ -50,24 +69,27 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
       },
     },
     async (request, reply) => {
-      const text = await exportZone(db, config, request.actor, request.params.domain)
+      const options = { options: config, signal: untilGone(reply) }
+      const { octets, etag } = await zoneWork.exportZone(request.actor, request.params.domain, options)
       reply.type('text/dns; charset=utf-8')
-      return sendSingle(request, reply, text)
+      return sendOctets(request, reply, Buffer.from(octets.buffer), etag)
     },
   )
 
   app.put(
     '/dns/:domain/zone',
     {
-      bodyLimit: zoneFileLimitBytes,
-      config: { scope: 'dns:write' },
+      config: { scope: 'dns:write', faults: ['quota_exceeded', 'import_in_progress'] },
+      // The body is text only in the reference: here it is octets that nobody has read yet.
+      validatorCompiler: (route) => (route.httpPart === 'body' ? () => true : compileValidator(route)),
       schema: {
         operationId: 'importZone',
         tags: ['DNS'],
         summary: 'Import a zone',
         description:
           'Replaces the records of the zone by those of a BIND zone file. Records that are in both keep their ids. ' +
-          'SOA, apex NS and out-of-zone lines are reported, not imported; a line that cannot be read refuses the file.',
+          'SOA, apex NS and out-of-zone lines are reported, not imported; a line that cannot be read refuses the file. ' +
+          'More than 1,000 changes are one event, `dns.zone.imported`. An account imports one large file at a time.',
         consumes: zoneFileTypes,
         params: ZoneParams,
         querystring: DryRunQuery,
@@ -75,9 +97,12 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
         response: { 200: Named(ZoneImport) },
       },
     },
-    (request) => {
-      const { body: text, query } = request
-      return importZone(db, request.actor, request.params.domain, { text, dryRun: query.dryRun ?? false })
+    async (request, reply) => {
+      const upload = uploads.get(request)
+      if (!upload) throw invalidField('#', 'required', 'A zone file is needed.')
+      const options = { upload, dryRun: request.query.dryRun ?? false, signal: untilGone(reply) }
+      const { octets } = await zoneWork.importZone(request.actor, request.params.domain, options)
+      return reply.type('application/json; charset=utf-8').send(Buffer.from(octets.buffer) as never)
     },
   )
 

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../../config.ts'
-import type { Artifacts } from '../../platform/artifacts.ts'
+import type { Artifacts, Manifest } from '../../platform/artifacts.ts'
 import { removeTree } from '../../platform/remove-tree.ts'
 import type { Repositories } from '../../platform/repositories.ts'
 import type { Urls } from '../../platform/urls.ts'
@@ -33,6 +33,9 @@ export type BuildTools = {
   packageRegistry: Promise<string>
 }
 
+/** What the edge serves now; `bytes` is its size. */
+export type Published = { server: boolean; bytes: number }
+
 const sizeEveryMs = 500
 
 type Task = {
@@ -50,13 +53,13 @@ type Task = {
 }
 
 /**
- * Builds and publishes a deployment whose commit is known. Calls `ready`, with whether it is a server, when the
- * manifest is in place: visitors need not wait until the cache is saved and the directory removed.
+ * Builds and publishes a deployment whose commit is known. Calls `ready` when the manifest is in place: visitors need
+ * not wait until the cache is saved and the directory removed.
  */
 export async function runBuild(
   tools: BuildTools,
   { build, variables, log, signal }: Pick<Task, 'build' | 'variables' | 'log' | 'signal'>,
-  ready: (server: boolean) => Promise<void>,
+  ready: (published: Published) => Promise<void>,
 ): Promise<void> {
   const { config } = tools
   const directory = join(config.dataDir, 'builds', build.id)
@@ -74,8 +77,7 @@ export async function runBuild(
       const recipe = await readRecipe(source, prefix, build)
       // Without commands, files are read from git's objects; no tree is checked out.
       if (!recipe.install && !recipe.build && !recipe.server && !source.usesLfs) {
-        await publishSource(task, source, recipe)
-        await ready(false)
+        await ready(await publishSource(task, source, recipe))
       } else await buildInSandbox(task, source, recipe, ready)
     } finally {
       source.close()
@@ -126,7 +128,7 @@ async function buildInSandbox(
   task: Task,
   source: Source,
   recipe: Recipe,
-  ready: (server: boolean) => Promise<void>,
+  ready: (published: Published) => Promise<void>,
 ): Promise<void> {
   const { tools, build, root, directory, log, signal } = task
   const { config, sandbox, caches } = tools
@@ -155,9 +157,9 @@ async function buildInSandbox(
     if (commands.length > 0) await running?.run(commands)
     signal.throwIfAborted()
     log.step('publish')
-    await (recipe.server ? publishServer(task, packer) : publishSite(task, packer, recipe))
+    const published = await (recipe.server ? publishServer(task, packer) : publishSite(task, packer, recipe))
     key = recipe.dependenciesKey
-    await ready(recipe.server)
+    await ready(published)
   } finally {
     await Promise.all(closers.map((close) => close()))
     // A canceled build keeps nothing; a failed one keeps its downloads for the next try.
@@ -175,40 +177,43 @@ function commandsOf(recipe: Recipe, cached: boolean, log: BuildLog): Command[] {
   return commands
 }
 
-async function publishSource(task: Task, source: Source, recipe: Recipe): Promise<void> {
+async function publishSource(task: Task, source: Source, recipe: Recipe): Promise<Published> {
   const { build, prefix, log } = task
   log.step('publish')
   const output = outputInSource(source, prefix, recipe.outputs)
   if ('missing' in output) throw outputMissing(recipe.outputs, output.missing, recipe, build)
-  await publishFiles(task, await storeSite(task.tools.artifacts, entriesOfSource(source, output), '/build'))
+  return publishFiles(task, await storeSite(task.tools.artifacts, entriesOfSource(source, output), '/build'))
 }
 
-async function publishSite(task: Task, packer: Packer, recipe: Recipe): Promise<void> {
+async function publishSite(task: Task, packer: Packer, recipe: Recipe): Promise<Published> {
   const { build } = task
   const plan = { root: task.root, candidates: recipe.outputs, without: neverPublished }
   const files = await packer.pack(plan, siteLimits, async (packed) => {
     if ('missing' in packed.output) throw outputMissing(recipe.outputs, packed.output.missing, recipe, build)
     return storeSite(task.tools.artifacts, packed.entries(), packed.output.inside)
   })
-  await publishFiles(task, files)
+  return publishFiles(task, files)
 }
 
-async function publishFiles({ tools, build, log }: Task, files: Awaited<ReturnType<typeof storeSite>>): Promise<void> {
+async function publishFiles({ tools, build, log }: Task, files: Manifest['files']): Promise<Published> {
   const { spaFallback, cleanUrls } = build
   await tools.artifacts.publish(build.id, { version: 1, kind: 'static', files, spaFallback, cleanUrls })
   log.system(`Published ${Object.keys(files).length} files`)
+  const sizes = new Map(Object.values(files).map(({ hash, size }) => [hash, size]))
+  return { server: false, bytes: [...sizes.values()].reduce((sum, size) => sum + size, 0) }
 }
 
 /** The whole tree with its dependencies: in an npm workspace they are above the root directory. */
-async function publishServer(task: Task, packer: Packer): Promise<void> {
+async function publishServer(task: Task, packer: Packer): Promise<Published> {
   const { tools, build, root } = task
   const plan = { root: '', candidates: [{ path: '.', needsIndex: false }], without: ['.git'] }
-  await packer.pack(plan, serverLimits, async (packed) => {
-    await layOut(packed.entries(), tools.artifacts.serverDirectory(build.id))
-  })
+  const { bytes } = await packer.pack(plan, serverLimits, (packed) =>
+    layOut(packed.entries(), tools.artifacts.serverDirectory(build.id)),
+  )
   const { spaFallback, cleanUrls } = build
   const manifest = { version: 1, kind: 'node', root, files: {}, spaFallback, cleanUrls } as const
   await tools.artifacts.publish(build.id, manifest)
+  return { server: true, bytes }
 }
 
 const timeLeft = ({ deadline }: Task) => Math.max(1, deadline - Date.now())

@@ -13,6 +13,7 @@ export type FailureCode =
   | 'output_missing'
   | 'output_unsafe'
   | 'output_too_large'
+  | 'quota_exceeded'
   | 'server_unhealthy'
   | 'worker_lost'
   | 'internal_error'

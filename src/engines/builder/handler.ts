@@ -1,11 +1,13 @@
 // The build job: finds the deployment, builds it unless it is canceled, and records the result.
 import type { Logger } from 'pino'
 import { type Handler, LostError } from '../../jobs/worker.ts'
-import type { Database } from '../../platform/database.ts'
+import { type Database, refusedQuota } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import type { Vault } from '../../platform/secrets.ts'
+import { quotaFault } from '../../services/accounts/quotas.ts'
 import { type Build, findBuild, openVariables, setCommit } from '../../services/deployments/builds.ts'
-import { finishDeployment, type Outcome } from '../../services/deployments/states.ts'
+import { describeStart, exceededMinutes, startBuild } from '../../services/deployments/queue.ts'
+import { finishDeployment, type Outcome, suspended } from '../../services/deployments/states.ts'
 import { type BuildTools, runBuild } from './build.ts'
 import { BuildFailure } from './failure.ts'
 import { createBuildLog } from './log.ts'
@@ -27,24 +29,48 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   const { db, config, urls, vault, notifications, repositories, artifacts } = deps
   const finish = (id: string, outcome: Outcome) => finishDeployment(db, urls, id, { ...outcome, by: 'system' })
 
+  /** A site that exceeds the quota of its account fails like a build. */
+  async function finishReady(id: string, storedBytes: number) {
+    try {
+      return await finish(id, { to: 'READY', storedBytes })
+    } catch (error) {
+      const quota = refusedQuota(error)
+      if (quota) throw new BuildFailure('quota_exceeded', quotaFault(quota).message)
+      throw error
+    }
+  }
+
   /** Removes the files of a deployment that is not READY. Reads the state first: another worker may have it READY. */
   async function clear(deploymentId: string): Promise<void> {
     const state = (await findBuild(db, deploymentId))?.state
     if (state !== 'READY' && state !== 'BUILDING') await artifacts.remove(deploymentId)
   }
 
-  async function build(build: Build, signal: AbortSignal): Promise<void> {
+  /** Builds that were queued before the minutes were used up would run on for hours. */
+  async function checkMinutes({ accountId }: Build): Promise<void> {
+    const exceeded = await exceededMinutes(db, accountId)
+    if (!exceeded) return
+    throw new BuildFailure('quota_exceeded', quotaFault({ limit: 'buildMinutesPerMonth', ...exceeded }).message)
+  }
+
+  async function build(build: Build, waited: string | null, signal: AbortSignal): Promise<void> {
     const variables = await openVariables(db, vault, build)
     const log = createBuildLog(db, build.id, Object.values(variables))
     try {
+      if (waited !== null) {
+        log.step('queue')
+        log.system(waited)
+        log.step('clone')
+      }
+      await checkMinutes(build)
       if (build.commit === '') {
         build.commit = await resolveCommit(repositories, build.repo, build.ref, signal)
         await setCommit(db, build, build.commit)
       }
-      await runBuild(deps, { build, variables, log, signal }, async (server) => {
+      await runBuild(deps, { build, variables, log, signal }, async ({ server, bytes }) => {
         // The server writes to the same log, and a log has one writer at a time.
         await log.close()
-        const ready = async () => (await finish(build.id, { to: 'READY' })) !== null
+        const ready = async () => (await finishReady(build.id, bytes)) !== null
         if (!(server ? await proveServer(deps.servers, build.id, signal, ready) : await ready())) await clear(build.id)
       })
     } catch (error) {
@@ -62,7 +88,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   return {
     concurrency: config.build.concurrency,
     retryDelaysMs,
-    async run({ deploymentId }, { signal }) {
+    async run({ deploymentId }, { attempt, signal }) {
       const found = await findBuild(db, deploymentId)
       // Canceled, deleted, or finished by a worker that died before it could complete the job.
       if (found?.state !== 'BUILDING') return
@@ -71,15 +97,26 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         const ended = type === 'deployment.canceled' && subject === deploymentId
         if (ended || (type === 'project.deleted' && subject === found.projectId)) canceled.abort()
       })
+      // The event may have been missed while nobody listened.
+      const offBack = notifications.on('reconnected', async () => {
+        const current = await findBuild(db, deploymentId).catch(() => undefined)
+        if (current === null || (current && current.state !== 'BUILDING')) canceled.abort()
+      })
       try {
         // It may have been canceled before the listener was added.
-        if ((await findBuild(db, deploymentId))?.state !== 'BUILDING') return
-        await build(found, AbortSignal.any([signal, canceled.signal]))
+        const current = await findBuild(db, deploymentId)
+        if (current?.state !== 'BUILDING') return
+        // Made while its account was being suspended: the suspension did not see it.
+        if (current.suspended) return void (await finish(deploymentId, { to: 'CANCELED', failure: suspended }))
+        if (!(await startBuild(db, found))) return
+        const waited = attempt === 1 ? describeStart(Date.now() - found.createdAt.getTime()) : null
+        await build(found, waited, AbortSignal.any([signal, canceled.signal]))
       } catch (error) {
         if (!canceled.signal.aborted) throw error
         await clear(deploymentId)
       } finally {
         off()
+        offBack()
       }
     },
     async giveUp({ deploymentId }, error) {

@@ -5,6 +5,7 @@ import { openCaches } from './cache.ts'
 import { type BuilderDeps, createBuildHandler } from './handler.ts'
 import { createReapHandler } from './reap.ts'
 
+export { announceWaits } from './announce.ts'
 export type { ServerProofs } from './proof.ts'
 
 export function buildHandlers(deps: Omit<BuilderDeps, 'caches'>): { build: Handler<'build'>; reap: Handler<'reap'> } {

@@ -23,10 +23,13 @@ export async function proveServer(
     await proof.stop()
     throw signal.reason
   }
-  // If `ready` throws, the change may be committed all the same, and visitors may already come.
+  // If `ready` throws, the change may be committed all the same, and visitors may already come; not if it was refused.
   let taken = true
   try {
     taken = await ready()
+  } catch (error) {
+    taken = !(error instanceof BuildFailure)
+    throw error
   } finally {
     await (taken ? proof.release() : proof.stop())
   }

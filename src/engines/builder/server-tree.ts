@@ -14,20 +14,28 @@ const writesAtOnce = 16
 
 /**
  * Writes into a directory that no other process uses, and only with checked names. Links are made last, so nothing is
- * ever written through one.
+ * ever written through one. Returns the size of all files.
  */
-export async function layOut(entries: AsyncIterable<Entry>, directory: string): Promise<void> {
+export async function layOut(entries: AsyncIterable<Entry>, directory: string): Promise<{ bytes: number }> {
   const aside = `${directory}.new`
   await removeTree(aside)
   await mkdir(aside, { recursive: true, mode: 0o755 })
+  let bytes = 0
+  async function* counted(): AsyncGenerator<Entry> {
+    for await (const entry of entries) {
+      if (entry.kind === 'file') bytes += entry.size
+      yield entry
+    }
+  }
   try {
-    await writeTree(entries, aside)
+    await writeTree(counted(), aside)
   } catch (error) {
     await removeTree(aside)
     throw error
   }
   await removeTree(directory)
   await rename(aside, directory)
+  return { bytes }
 }
 
 async function writeTree(entries: AsyncIterable<Entry>, aside: string): Promise<void> {

@@ -15,6 +15,8 @@ export type EncryptionOptions = Omit<HttpsOptions, 'certificates'> & {
   db: Database
   notifications: Notifications
   vault: Vault
+  /** Hosts of the platform itself, which never get a customer's certificate. */
+  ownHosts: ReadonlySet<string>
 }
 
 export type Encryption = {

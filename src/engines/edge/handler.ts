@@ -15,6 +15,7 @@ import type { ServerProjects } from './server-projects.ts'
 import type { Site, Sites } from './sites.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { Target } from './targets.ts'
+import { createUnderWay } from './under-way.ts'
 
 export type HandlerOptions = {
   /** Null until they are loaded. */
@@ -32,13 +33,17 @@ export type Handler = {
   handle(request: IncomingMessage, response: ServerResponse): void
   /** For the event `upgrade` of an HTTP server. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
+  /** Ends the responses and WebSockets under way of hosts that are barred by now. */
+  endBarred(): void
 }
 
-/** The deployment that a host shows, and its site. */
-type Shown = { target: Target; site: Site }
+/** What a request is for, and the deployment that its host shows. */
+type Visit = { host: string; url: string; target: Target }
 
 export function createHandler(options: HandlerOptions): Handler {
   const { state, sites, respond, metrics, servers, lookAgain, requests, log } = options
+  const underWay = createUnderWay()
+  const isBarred = (host: string) => state.snapshot?.find(host)?.barred === true
 
   function handle(request: IncomingMessage, response: ServerResponse): void {
     requests.follow(request, response)
@@ -64,6 +69,7 @@ export function createHandler(options: HandlerOptions): Handler {
     const challenge = encryption?.challengeAt(url)
     if (challenge !== undefined) return void metrics.count(response, sendChallenge(request, response, challenge))
     const found = snapshot?.find(host)
+    if (found?.barred) return void bar(request, response)
     // Read once: if production moves meanwhile, this request is still answered by one deployment.
     const target = found?.target
     if (!target && !looked) {
@@ -76,19 +82,28 @@ export function createHandler(options: HandlerOptions): Handler {
       if (location) return void metrics.count(response, sendToHttps(request, response, location))
     } else if (encryption?.isStrict(found, host)) response.setHeader('strict-transport-security', strictTransport)
     if (!target) return void respond.page(response, 'nothingDeployed')
-    handleRequest(request, response, target, url)
+    handleRequest(request, response, { host, url, target })
+  }
+
+  /** Before any redirect, over HTTP and HTTPS alike. A body is not read, so the connection cannot be used again. */
+  function bar(request: IncomingMessage, response: ServerResponse): void {
+    const bodiless = request.method === 'GET' || request.method === 'HEAD'
+    respond.page(response, 'barred', bodiless ? [] : ['connection', 'close'])
   }
 
   const isMisdirected = (request: IncomingMessage, host: string) =>
     isEncrypted(request) && (state.encryption?.isMisdirected(request.socket as TLSSocket, host) ?? true)
 
-  function handleRequest(request: IncomingMessage, response: ServerResponse, target: Target, url: string): void {
+  function handleRequest(request: IncomingMessage, response: ServerResponse, visit: Visit): void {
+    const { host, target } = visit
     const site = sites.get(target.deploymentId)
-    if (site) return void serve(request, response, url, { target, site })
+    if (site) return void serve(request, response, visit, site)
     sites
       .load(target.deploymentId)
       .then((site) => {
-        if (site) return serve(request, response, url, { target, site })
+        // Barred while the site was loaded.
+        if (isBarred(host)) return bar(request, response)
+        if (site) return serve(request, response, visit, site)
         log.error({ deploymentId: target.deploymentId }, 'a deployment that is READY has no manifest here')
         respond.page(response, 'filesMissing')
       })
@@ -102,9 +117,19 @@ export function createHandler(options: HandlerOptions): Handler {
     else respond.page(response, 'failed')
   }
 
-  function serve(request: IncomingMessage, response: ServerResponse, url: string, { target, site }: Shown): void {
+  /** From here on the response may last: it is ended if its host is barred. */
+  function follow(response: ServerResponse, host: string): void {
+    // Its `close` would not come any more.
+    if (response.destroyed || response.closed) return
+    const done = underWay.begin(host, () => response.destroy())
+    response.once('close', done)
+  }
+
+  function serve(request: IncomingMessage, response: ServerResponse, visit: Visit, site: Site): void {
+    const { host, url, target } = visit
     if (site.kind === 'node') {
       response.once('close', () => metrics.count(response, 0))
+      follow(response, host)
       if (servers) servers.proxy(request, response, target)
       else respond.page(response, 'noServer')
       return
@@ -125,7 +150,10 @@ export function createHandler(options: HandlerOptions): Handler {
     const found = resolve(site, path, mark < 0 ? '' : url.slice(mark))
     if (!found) respond.page(response, 'notFound')
     else if (found.kind === 'redirect') respond.redirect(response, found)
-    else respond.file(request, response, found.variants ?? site.variantsOf(found, path), found.status)
+    else {
+      respond.file(request, response, found.variants ?? site.variantsOf(found, path), found.status)
+      if (!response.writableEnded) follow(response, host)
+    }
   }
 
   /** WebSockets of server projects; static sites have none. */
@@ -135,13 +163,18 @@ export function createHandler(options: HandlerOptions): Handler {
     if (isMisdirected(request, host)) return void refuse(socket, '421 Misdirected Request')
     const find = () => state.snapshot?.find(host)?.target
     let target = find()
-    if (!target) {
+    if (!target && !isBarred(host)) {
       await lookAgain()
       target = find()
     }
     const site = target && (sites.get(target.deploymentId) ?? (await sites.load(target.deploymentId).catch(() => null)))
-    if (servers && target && site?.kind === 'node') return servers.upgrade(request, socket, head, target)
-    refuse(socket, '404 Not Found')
+    if (isBarred(host)) return void refuse(socket, '403 Forbidden')
+    if (!servers || !target || site?.kind !== 'node') return void refuse(socket, '404 Not Found')
+    // The visitor disconnected while the site was loaded.
+    if (socket.destroyed) return
+    const done = underWay.begin(host, () => socket.destroy())
+    socket.once('close', done)
+    servers.upgrade(request, socket, head, target)
   }
 
   function refuse(socket: Duplex, status: string): void {
@@ -154,5 +187,6 @@ export function createHandler(options: HandlerOptions): Handler {
       socket.on('error', () => socket.destroy())
       void join(request, socket, head)
     },
+    endBarred: () => underWay.endIf(isBarred),
   }
 }

@@ -38,7 +38,7 @@ export class HostTable {
     return this.#domains.get(name)?.projectId
   }
 
-  /** Applies rows of the database; a requested subject without a row was deleted. */
+  /** Applies rows of the database; a requested project, deployment or domain without a row was deleted. */
   apply(rows: EdgeHostRow[], subjects: readonly string[] = []): void {
     const present = new Set<string>()
     const domains = new Map<string, string[]>()
@@ -59,16 +59,20 @@ export class HostTable {
     for (const row of rows) if (row.kind === 'deployment') this.#putDeployment(row)
   }
 
-  #putProject({ projectId, name, deploymentId, server, hsts }: EdgeHostRow, domains: string[]): void {
+  #putProject({ projectId, name, deploymentId, server, hsts, barred }: EdgeHostRow, domains: string[]): void {
     let project = this.#projects.get(projectId)
     if (!project) {
-      const production = { projectId, target: null, hsts }
+      const production = { projectId, target: null, hsts, barred }
       project = { label: name, production, domains: [], deployments: new Set() }
       this.#projects.set(projectId, project)
       this.#labels.set(name + this.#suffix, production)
     }
     const { production } = project
     production.hsts = hsts
+    if (production.barred !== barred) {
+      production.barred = barred
+      for (const id of project.deployments) this.#bar(id, barred)
+    }
     this.#takeovers.move(production, deploymentId === null ? null : { deploymentId, projectId }, server)
     this.#dropDomains(project)
     project.domains = domains
@@ -80,8 +84,17 @@ export class HostTable {
     if (!project || this.#deployments.has(deploymentId!)) return
     const host = name + this.#suffix
     this.#deployments.set(deploymentId!, host)
-    this.#labels.set(host, { projectId, target: { deploymentId: deploymentId!, projectId }, hsts: false })
+    this.#labels.set(host, { projectId, target: null, hsts: false, barred: false })
     project.deployments.add(deploymentId!)
+    this.#bar(deploymentId!, project.production.barred)
+  }
+
+  /** Shows a deployment at its own host, or nothing. */
+  #bar(deploymentId: string, barred: boolean): void {
+    const host = this.#labels.get(this.#deployments.get(deploymentId)!)!
+    host.barred = barred
+    host.target = barred ? null : { deploymentId, projectId: host.projectId }
+    if (barred) this.#takeovers.halt(deploymentId)
   }
 
   #dropProject(projectId: string): void {

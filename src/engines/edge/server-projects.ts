@@ -14,5 +14,7 @@ export type ServerProjects = {
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, target: Target): void
   /** The server is no longer kept up: it is stopped when its requests are done. */
   retire(deploymentId: string): Promise<void>
+  /** The server is stopped now, and its requests and WebSockets with it. */
+  halt(deploymentId: string): Promise<void>
   close(): Promise<void>
 }

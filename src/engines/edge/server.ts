@@ -8,6 +8,7 @@ import type { Config } from '../../config.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
+import { ownNames } from '../../platform/own-names.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import { createBodies } from './bodies.ts'
 import { type Encryption, openEncryption, strictTransportLine } from './encryption.ts'
@@ -25,7 +26,7 @@ import { createTakeovers } from './takeovers.ts'
 import type { Host } from './targets.ts'
 
 export type EdgeOptions = {
-  config: Pick<Config, 'host' | 'edge' | 'production'>
+  config: Pick<Config, 'host' | 'edge' | 'production' | 'baseUrl' | 'nameservers'>
   db: Database
   notifications: Notifications
   artifacts: Artifacts
@@ -65,7 +66,16 @@ export function createEdge(options: EdgeOptions): Edge {
   const respond = createResponder(bodies, metrics, log)
   const requests = createRequestLog(log)
   const lookAgain = createSecondLook(() => state.snapshot)
-  const { handle, upgrade } = createHandler({ state, sites, respond, metrics, servers, lookAgain, requests, log })
+  const { handle, upgrade, endBarred } = createHandler({
+    state,
+    sites,
+    respond,
+    metrics,
+    servers,
+    lookAgain,
+    requests,
+    log,
+  })
 
   const http1 = {
     headersTimeout: headersTimeoutMs,
@@ -102,9 +112,20 @@ export function createEdge(options: EdgeOptions): Edge {
   }
 
   async function open(): Promise<{ port: number; httpsPort: number | null }> {
-    state.snapshot = await createSnapshot({ db, notifications, edgeDomain: config.edge.domain, takeovers, log })
+    const { hosts: ownHosts } = ownNames(config)
+    const edgeDomain = config.edge.domain
+    const onBarred = endBarred
+    state.snapshot = await createSnapshot({ db, notifications, edgeDomain, ownHosts, takeovers, onBarred, log })
     if (vault) {
-      state.encryption = await openEncryption({ ...options, vault, http1, plain: encryptedPlain, handle, upgrade })
+      state.encryption = await openEncryption({
+        ...options,
+        ownHosts,
+        vault,
+        http1,
+        plain: encryptedPlain,
+        handle,
+        upgrade,
+      })
     }
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject)

@@ -4,9 +4,11 @@ import type { Database } from '../../platform/database.ts'
 import { follow } from '../../platform/mirror.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import { readEdgeHosts, readTouchedEdgeHosts } from '../../services/deployments/hosts.ts'
+import { isTakenDown } from '../../services/takedowns/names.ts'
+import { readTakenDownHosts } from '../../services/takedowns/standing.ts'
 import { HostTable } from './hosts.ts'
 import type { Takeovers } from './takeovers.ts'
-import type { Host } from './targets.ts'
+import { type Host, takenDownHost } from './targets.ts'
 
 export type Snapshot = {
   find(host: string): Host | undefined
@@ -27,7 +29,13 @@ const relevant = new Set([
   'domain.verified',
   'domain.unverified',
   'domain.deleted',
+  'account.suspended',
+  'account.resumed',
+  'takedown.created',
+  'takedown.ended',
 ])
+const isTakedown = (subject: string) => subject.startsWith('tkd_')
+const isAccount = (subject: string) => subject.startsWith('acc_')
 // One statement reads all subjects of a burst of changes.
 const subjectsAtOnce = 10_000
 
@@ -35,19 +43,28 @@ export type SnapshotOptions = {
   db: Database
   notifications: Notifications
   edgeDomain: string
+  /** Hosts of the platform itself: never a project's, whatever the rows say. */
+  ownHosts: ReadonlySet<string>
   takeovers: Takeovers
+  /** Called when hosts may have been barred, after that is in effect. */
+  onBarred(): void
   log: Logger
 }
 
 export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot> {
-  const { db, notifications, edgeDomain, takeovers, log } = options
+  const { db, notifications, edgeDomain, ownHosts, takeovers, onBarred, log } = options
+  /** Names that are taken down. There are few, so all of them are read when one changes. */
+  let takenDown: ReadonlySet<string> = new Set()
   let table = new HostTable(edgeDomain, takeovers)
 
   async function reload(): Promise<string[]> {
+    const names = await readTakenDownHosts(db)
     const rows = await readEdgeHosts(db)
     const fresh = new HostTable(edgeDomain, takeovers)
     fresh.apply(rows)
     table = fresh
+    takenDown = names
+    onBarred()
     return []
   }
 
@@ -58,7 +75,14 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
       const projectId = table.projectOfDomain(subject)
       if (projectId) asked.add(projectId)
     }
-    table.apply(await readTouchedEdgeHosts(db, [...asked]), [...asked])
+    const names = subjects.some(isTakedown) ? await readTakenDownHosts(db) : takenDown
+    const rows = await readTouchedEdgeHosts(db, [...asked])
+    table.apply(
+      rows,
+      [...asked].filter((subject) => !isTakedown(subject) && !isAccount(subject)),
+    )
+    takenDown = names
+    if (subjects.some((subject) => isTakedown(subject) || isAccount(subject))) onBarred()
   }
 
   const source = {
@@ -72,7 +96,10 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
   const { settled, close } = await follow(source, notifications, log)
 
   return {
-    find: (host) => table.find(host),
+    find(host) {
+      if (ownHosts.has(host)) return undefined
+      return isTakenDown(takenDown, host) ? takenDownHost : table.find(host)
+    },
     get size() {
       return table.size
     },

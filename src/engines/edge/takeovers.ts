@@ -4,10 +4,15 @@ import type { ServerProjects } from './server-projects.ts'
 import type { Host, Target } from './targets.ts'
 
 export type Takeovers = {
-  /** The database says that `host` shows `next`; `server` is true if `next` is a process, not files. */
+  /**
+   * The database says that `host` shows `next`; `server` is true if `next` is a process, not files. A barred host shows
+   * nothing, and its server is stopped at once.
+   */
   move(host: Host, next: Target | null, server: boolean): void
   /** The deployment is deleted. */
   gone(deploymentId: string): void
+  /** The deployment's project is barred: its server is stopped at once. */
+  halt(deploymentId: string): void
   dropProject(projectId: string): void
   /** Nothing moves from here on. */
   close(): void
@@ -21,7 +26,7 @@ const startsAtOnce = 4
 const defaultRetryMs = 5_000
 
 export function createTakeovers(
-  servers: Pick<ServerProjects, 'keep' | 'ready' | 'retire'> | undefined,
+  servers: Pick<ServerProjects, 'keep' | 'ready' | 'retire' | 'halt'> | undefined,
   log: Logger,
   retryMs = defaultRetryMs,
 ): Takeovers {
@@ -33,7 +38,13 @@ export function createTakeovers(
   function assign(host: Host, next: Target | null): void {
     const before = host.target
     host.target = next
-    if (before && before.deploymentId !== next?.deploymentId) retire(before.deploymentId)
+    if (!before || before.deploymentId === next?.deploymentId) return
+    if (host.barred) halt(before.deploymentId)
+    else retire(before.deploymentId)
+  }
+
+  function halt(deploymentId: string): void {
+    servers?.halt(deploymentId).catch((err) => log.warn({ err, deploymentId }, 'a server could not be stopped'))
   }
 
   function retire(deploymentId: string): void {
@@ -95,7 +106,8 @@ export function createTakeovers(
   }
 
   return {
-    move(host, next, server) {
+    move(host, given, server) {
+      const next = host.barred ? null : given
       const wanted = next?.deploymentId ?? null
       const known = productions.get(host.projectId)
       const production: Production = known ?? { host, wanted: null }
@@ -112,6 +124,7 @@ export function createTakeovers(
       else if (!pending) void moveWhenReady(production, next)
     },
     gone: retire,
+    halt,
     dropProject(projectId) {
       const production = productions.get(projectId)
       if (!production) return

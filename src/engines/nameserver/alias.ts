@@ -45,7 +45,13 @@ export function createResolver(servers: readonly string[]): ResolveAlias {
 
 type Entry = { addresses: Addresses | null; freshUntil: number; usableUntil: number }
 
-export function createAliases(resolve: ResolveAlias, now: () => number = Date.now): Aliases {
+export type AliasOptions = {
+  /** Which addresses of a target may be answered; the others are left out. */
+  mayAnswer(address: string): boolean
+  now?(): number
+}
+
+export function createAliases(resolve: ResolveAlias, { mayAnswer, now = Date.now }: AliasOptions): Aliases {
   const entries = new LRUCache<string, Entry>({ max: highestNames })
   const inFlight = new Map<string, Promise<void>>()
 
@@ -53,7 +59,8 @@ export function createAliases(resolve: ResolveAlias, now: () => number = Date.no
     const before = entries.get(key)
     const ipv4 = type === typeNumbers.A
     try {
-      const found = await resolve(textName(target), ipv4 ? 'A' : 'AAAA')
+      const resolved = await resolve(textName(target), ipv4 ? 'A' : 'AAAA')
+      const found = resolved.filter(({ address }) => mayAnswer(address))
       const octets = found.map(({ address }) => (ipv4 ? ipv4Octets(address) : ipv6Octets(address)))
       const lowest = Math.min(highestSeconds, ...found.map(({ ttl }) => ttl))
       const ttl = found.length === 0 ? lowestSeconds : Math.max(lowestSeconds, lowest)

@@ -81,28 +81,36 @@ export function createResponder(options: ResponderOptions): Responder {
     const name = nameInQuery(message, query)
     const source = table.find(name, query.type)
     if (!source) return fault(context, rcodes.REFUSED)
-    const found = lookup(table.zoneOf(source), name, query.type, outside)
-    if (!found.awaits) return answerFound(context, name, found, source)
+    const zone = table.ready(source)
+    if (zone) {
+      const found = lookup(zone, name, query.type, outside)
+      if (!found.awaits) return answerFound(context, name, found, source)
+    }
     if (waiting >= highestWaiting) return fault(context, rcodes.SERVFAIL)
-    return answerLater({ ...context, query: { ...query } }, name, found.awaits)
+    return answerLater({ ...context, query: { ...query } }, name)
   }
 
-  async function answerLater(
-    context: Context,
-    name: string,
-    awaits: NonNullable<Found['awaits']>,
-  ): Promise<Buffer | null> {
+  /** Waits for a large zone to be built, and for the addresses of an ALIAS. */
+  async function answerLater(context: Context, name: string): Promise<Buffer | null> {
+    const { type } = context.query
     waiting++
     try {
-      await aliases.settled(awaits.target, awaits.type)
+      const first = await look(name, type)
+      if (first?.found.awaits) await aliases.settled(first.found.awaits.target, first.found.awaits.type)
+      // The zone may have changed meanwhile.
+      const last = first?.found.awaits ? await look(name, type) : first
+      if (!last) return fault(context, rcodes.REFUSED)
+      return last.found.awaits ? fault(context, rcodes.SERVFAIL) : answerFound(context, name, last.found, last.source)
     } finally {
       waiting--
     }
-    // The zone may have changed meanwhile.
-    const source = table.find(name, context.query.type)
-    if (!source) return fault(context, rcodes.REFUSED)
-    const found = lookup(table.zoneOf(source), name, context.query.type, outside)
-    return found.awaits ? fault(context, rcodes.SERVFAIL) : answerFound(context, name, found, source)
+  }
+
+  async function look(name: string, type: number): Promise<{ found: Found; source: ZoneSource } | null> {
+    const source = table.find(name, type)
+    if (!source) return null
+    const zone = table.ready(source) ?? (await table.prepare(source))
+    return { found: lookup(zone, name, type, outside), source }
   }
 
   /** The transfers may send several messages, and later. */

@@ -9,6 +9,7 @@ import { typeNumbers } from '../../dns/packet/numbers.ts'
 import { wireName } from '../../dns/packet/wire-names.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
+import { isPublicAddress } from '../../platform/public-address.ts'
 import { announcePlatformZones, platformZones } from '../../services/dns/platform-zones.ts'
 import { generatedRecords, generatedTtl, soaOf } from '../../services/dns/zones.ts'
 import { createAliases, createResolver, type ResolveAlias } from './alias.ts'
@@ -80,7 +81,9 @@ export function createNameserver(options: NameserverOptions): Nameserver {
   )
   const { workers = 0 } = options
   const cache = createAnswerCache<ZoneSource>()
-  const aliases = createAliases(options.resolveAlias ?? createResolver(options.resolvers ?? []))
+  // A private address says what stands in the network of the resolver, and leads visitors into their own.
+  const mayAnswer = config.production ? isPublicAddress : () => true
+  const aliases = createAliases(options.resolveAlias ?? createResolver(options.resolvers ?? []), { mayAnswer })
   const cookieSecret = randomBytes(32)
   const cookies = createCookies(cookieSecret)
   const limits = rateLimit === null ? null : { memory: rateLimitMemory(), ...rateLimit }

@@ -1,9 +1,10 @@
 // All zones by name in a compact form; finds the zone that answers a question.
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { typeNumbers } from '../../dns/packet/numbers.ts'
-import { wireName } from '../../dns/packet/wire-names.ts'
+import { textName, wireName } from '../../dns/packet/wire-names.ts'
 import type { ServedZoneRow, ServedZoneState } from '../../services/dns/served-zones.ts'
-import { buildZone, type Zone, type ZoneConstants, type ZoneRecord } from './zone.ts'
+import { buildZone, buildZoneInSteps, type Zone, type ZoneConstants, type ZoneRecord } from './zone.ts'
 
 /** A zone as it was read: its records are one string, a tenth of the size of the built zone. */
 export type ZoneSource = {
@@ -12,6 +13,8 @@ export type ZoneSource = {
   readonly id: string
   readonly accountId: string
   readonly verified: boolean
+  /** It is answered REFUSED, together with all names that are in it, and no other zone answers for them. */
+  readonly refused: boolean
   readonly serial: number
   /** Those of the claim; without any, the zone has those of the platform's own zones. */
   readonly nameservers?: readonly string[]
@@ -22,6 +25,8 @@ export type ZoneSource = {
 
 // A few thousand zones of usual size; frequent questions are answered from the answer cache.
 const highestBuiltRecords = 50_000
+// Some thousand records: a larger zone is built in steps, while its questions wait.
+const builtAtOnceCharacters = 50_000
 
 function recordOf(line: string): ZoneRecord {
   const type = line.indexOf(' ')
@@ -35,8 +40,13 @@ function recordOf(line: string): ZoneRecord {
   }
 }
 
-export function recordsOf({ records }: ZoneSource): ZoneRecord[] {
-  return records === '' ? [] : records.split('\n').map(recordOf)
+export function* recordsOf({ records }: ZoneSource): Generator<ZoneRecord> {
+  for (let at = 0; at < records.length; ) {
+    const found = records.indexOf('\n', at)
+    const end = found < 0 ? records.length : found
+    yield recordOf(records.slice(at, end))
+    at = end + 1
+  }
 }
 
 export class ZoneTable {
@@ -44,6 +54,8 @@ export class ZoneTable {
   /** How many zones are below a name: shows whether adding or removing a zone affects others. */
   readonly #below = new Map<string, number>()
   readonly #built: LRUCache<ZoneSource, Zone>
+  readonly #preparing = new Map<ZoneSource, Promise<Zone>>()
+  #turn: Promise<unknown> = Promise.resolve()
   readonly #constants: ZoneConstants
   /** By pair of nameservers: there are few pairs and many zones. */
   readonly #constantsOfPairs = new Map<string, ZoneConstants>()
@@ -71,7 +83,44 @@ export class ZoneTable {
 
   /** Every zone that is served. */
   *served(): Generator<ZoneSource> {
-    for (const source of this.#sources.values()) if (this.#find(source.origin) === source) yield source
+    for (const source of this.#sources.values()) {
+      if (!source.refused && this.#find(source.origin) === source) yield source
+    }
+  }
+
+  /** The zone if it is built or small enough to be built at once; otherwise null, and `prepare` builds it. */
+  ready(source: ZoneSource): Zone | null {
+    if (this.#fits(source)) return this.zoneOf(source)
+    return this.#built.get(source) ?? null
+  }
+
+  #fits({ records }: ZoneSource): boolean {
+    return records.length <= builtAtOnceCharacters
+  }
+
+  /** Builds a large zone beside everything else; one at a time, so that many of them take no more of the event loop. */
+  prepare(source: ZoneSource): Promise<Zone> {
+    const known = this.#preparing.get(source)
+    if (known) return known
+    const build = async () => {
+      const steps = buildZoneInSteps(source.name, source.serial, recordsOf(source), this.#constantsOf(source))
+      for (;;) {
+        const { done, value } = steps.next()
+        if (done) return value
+        await nextTurn()
+      }
+    }
+    const made = this.#turn.then(async () => {
+      const zone = this.#built.get(source) ?? (await build())
+      if (source.live) this.#built.set(source, zone)
+      return zone
+    })
+    this.#preparing.set(source, made)
+    this.#turn = made.then(
+      () => void this.#preparing.delete(source),
+      () => void this.#preparing.delete(source),
+    )
+    return made
   }
 
   zoneOf(source: ZoneSource): Zone {
@@ -99,11 +148,27 @@ export class ZoneTable {
 
   /** The zone that answers for a name. */
   find(name: string, type: number): ZoneSource | null {
+    const source = this.#findOfType(name, type)
+    return source?.refused ? null : source
+  }
+
+  #findOfType(name: string, type: number): ZoneSource | null {
     const source = this.#find(name)
     if (!source || type !== typeNumbers.DS || source.origin !== name) return source
     // DS is answered by the parent zone, if that is ours and delegates the name.
     const parent = this.#find(name.slice(1 + name.charCodeAt(0)))
-    return parent && this.zoneOf(parent).nodes.get(name)?.cut ? parent : source
+    return parent && this.#delegates(parent, name) ? parent : source
+  }
+
+  #delegates(parent: ZoneSource, name: string): boolean {
+    const zone = this.ready(parent)
+    if (zone) return zone.nodes.get(name)?.cut ?? false
+    const relative = ` ${textName(name.slice(0, name.length - parent.origin.length))} `
+    for (let at = parent.records.indexOf(relative); at >= 0; at = parent.records.indexOf(relative, at + 1)) {
+      const line = parent.records.lastIndexOf('\n', at) + 1
+      if (parent.records.startsWith('NS ', line) && parent.records.indexOf(' ', line + 3) === at) return true
+    }
+    return false
   }
 
   /**
@@ -123,7 +188,8 @@ export class ZoneTable {
 
   isCurrent(state: ServedZoneState): boolean {
     const source = this.#sources.get(wireName(state.name))
-    return source?.id === state.id && source.serial === state.serial && source.verified === state.verified
+    if (source?.id !== state.id || source.serial !== state.serial) return false
+    return source.verified === state.verified && source.refused === state.refused
   }
 
   names(): string[] {
@@ -145,13 +211,17 @@ export class ZoneTable {
   }
 
   #put(row: ServedZoneRow): void {
-    const { name, id, accountId, verified, serial, records } = row
+    const { name, id, accountId, verified, refused, serial, records } = row
     // The list that all zones of the pair share, so that each has but a reference.
     const nameservers = row.nameservers && this.#constantsOf({ ...row, origin: '', live: false }).nameservers
     const origin = wireName(name)
     const before = this.#sources.get(origin)
+    const state = { id, accountId, verified, refused, serial, nameservers, records, live: true }
+    const source = { name, origin, ...state }
+    // A large zone that is asked for will be asked again.
+    if (before && this.#built.has(before) && !this.#fits(source)) void this.prepare(source).catch(() => {})
     if (before) this.#retire(before)
-    this.#sources.set(origin, { name, origin, id, accountId, verified, serial, nameservers, records, live: true })
+    this.#sources.set(origin, source)
     if (before?.verified === verified && before.accountId === accountId) return
     if (!before) this.#countAbove(origin, 1)
     if (this.#hasRelatives(origin)) this.#onMoved()

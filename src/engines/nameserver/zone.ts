@@ -4,7 +4,10 @@ import { typeNumbers } from '../../dns/packet/numbers.ts'
 import { wireName } from '../../dns/packet/wire-names.ts'
 import { isRecordType, type RecordType } from '../../dns/record-types.ts'
 import { challengeType } from '../../services/dns/served-zones.ts'
+import { generatedNames as namesOfEdge } from '../../services/dns/zones.ts'
 import { type Rdata, rdataOf, soaRdata } from './rdata.ts'
+
+const generatedNames: ReadonlySet<string> = new Set(namesOfEdge)
 
 export type Rrset = { readonly type: number; readonly ttl: number; readonly rdatas: readonly Rdata[] }
 
@@ -69,7 +72,7 @@ export type ZoneConstants = {
     minimum: number
     ttl: number
   }
-  /** Addresses of the edge for names that have none of their own. */
+  /** Addresses of the edge for names that have none of their own; gets the records of these names. */
   generated(records: readonly ZoneRecord[]): readonly ZoneRecord[]
 }
 
@@ -106,12 +109,16 @@ function addChallenge(zone: Zone, nodeAt: (key: string) => ZoneNode, { name, ttl
   addRecord(node, 'TXT', ttl, value)
 }
 
-export function buildZone(
+// Some milliseconds of the event loop.
+const recordsInAStep = 500
+
+/** Builds a zone in steps, so that questions are answered between them. */
+export function* buildZoneInSteps(
   name: string,
   serial: number,
-  records: readonly ZoneRecord[],
+  records: Iterable<ZoneRecord>,
   constants: ZoneConstants,
-): Zone {
+): Generator<undefined, Zone> {
   const origin = wireName(name)
   const nodes = new Map<string, ZoneNode>()
   let hasCuts = false
@@ -133,25 +140,41 @@ export function buildZone(
   for (const host of constants.nameservers) addRecord(apex, 'NS', ttl, host)
 
   const challenges: ZoneRecord[] = []
-  for (const list of [records, constants.generated(records)]) {
-    for (const record of list) {
-      if (record.type === challengeType) challenges.push(record)
-      if (!isRecordType(record.type)) continue
-      const relative = record.name === '@' ? '' : wireName(record.name).slice(0, -1)
-      if (record.type === 'ALIAS') {
-        nodeAt(relative + origin).alias = { target: wireName(record.value), ttl: record.ttl }
-        continue
-      }
-      const node = nodeAt(relative + origin)
-      addRecord(node, record.type, record.ttl, record.value)
-      if (record.type === 'NS' && node !== apex) {
-        node.cut = true
-        hasCuts = true
-      }
+  function add(record: ZoneRecord): void {
+    if (record.type === challengeType) challenges.push(record)
+    if (!isRecordType(record.type)) return
+    const relative = record.name === '@' ? '' : wireName(record.name).slice(0, -1)
+    const node = nodeAt(relative + origin)
+    if (record.type === 'ALIAS') {
+      node.alias = { target: wireName(record.value), ttl: record.ttl }
+      return
+    }
+    addRecord(node, record.type, record.ttl, record.value)
+    if (record.type === 'NS' && node !== apex) {
+      node.cut = true
+      hasCuts = true
     }
   }
+
+  // What the platform adds depends on the records of two names alone.
+  const pointed: ZoneRecord[] = []
+  let added = 0
+  for (const record of records) {
+    add(record)
+    if (generatedNames.has(record.name)) pointed.push(record)
+    if (++added % recordsInAStep === 0) yield
+  }
+  for (const record of constants.generated(pointed)) add(record)
   const negative = { ...soaSet, ttl: Math.min(ttl, minimum) }
   const zone: Zone = { origin, serial, nodes, soa: soaSet, negative, hasCuts }
   for (const challenge of challenges) addChallenge(zone, nodeAt, challenge)
   return zone
+}
+
+export function buildZone(name: string, serial: number, records: Iterable<ZoneRecord>, constants: ZoneConstants): Zone {
+  const steps = buildZoneInSteps(name, serial, records, constants)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+  }
 }

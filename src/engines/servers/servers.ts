@@ -39,6 +39,8 @@ export type Servers = {
    * requests at its own address, it runs until it is idle.
    */
   retire(deploymentId: string): Promise<void>
+  /** Stops the server now, with its requests and WebSockets; the next use or `ready` starts it again. */
+  halt(deploymentId: string): Promise<void>
   close(): Promise<void>
 }
 
@@ -213,6 +215,9 @@ export function createServers(options: ServersOptions): Servers {
     },
     async retire(deploymentId) {
       await supervisors.get(deploymentId)?.retire()
+    },
+    async halt(deploymentId) {
+      await supervisors.get(deploymentId)?.halt()
     },
     async close() {
       closed = true

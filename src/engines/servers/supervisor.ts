@@ -25,6 +25,8 @@ export type Supervisor = {
   suspect(instance: Instance): void
   /** Stops it when its requests are done; `why` is for its log. */
   retire(why?: string): Promise<void>
+  /** Stops it now, whatever it is doing, until somebody wants it again. */
+  halt(): Promise<void>
   /** Stops it if it runs on demand only and had no request for this long. */
   stopIfIdle(idleMs: number): Promise<void> | null
   /** It runs or is starting, on demand only. */
@@ -58,10 +60,13 @@ export function createSupervisor({ limits, output, launch, admit }: SupervisorOp
   let holds = 0
   let waiting = 0
   let closed = false
+  /** Requests that still wait must not start it again. */
+  let halted = false
   const suspicion = createSuspicion((instance) => running === instance)
 
   function acquire(): Promise<Instance> {
     if (closed) return Promise.reject(new ServerUnavailable('The edge is stopping.'))
+    if (halted) return Promise.reject(new ServerUnavailable('The server was stopped by the platform.'))
     if (running) return Promise.resolve(running)
     if (!attempt) {
       const cancel = new AbortController()
@@ -132,6 +137,7 @@ export function createSupervisor({ limits, output, launch, admit }: SupervisorOp
   }
 
   function use(act: (instance: Instance) => void, fail: (error: Error) => void): void {
+    halted = false
     if (running && !suspicion.pending) return void act(running)
     if (waiting >= limits.waiting) return void fail(new ServerUnavailable('Too many requests wait for this server.'))
     waiting++
@@ -159,6 +165,7 @@ export function createSupervisor({ limits, output, launch, admit }: SupervisorOp
   }
 
   async function readied(): Promise<Instance> {
+    halted = false
     readying++
     try {
       return await acquire()
@@ -189,9 +196,25 @@ export function createSupervisor({ limits, output, launch, admit }: SupervisorOp
     await stop()
   }
 
+  async function halt(): Promise<void> {
+    kept = false
+    holds = 0
+    halted = true
+    running?.cut(['request', 'tunnel'])
+    if (attempt) {
+      attempt.cancel.abort()
+      await attempt.promise.catch(() => {})
+      // Wanted again meanwhile.
+      if (!halted) return
+    }
+    if (running) output.system('The platform has stopped the server')
+    await stop()
+  }
+
   return {
     output,
     use,
+    halt,
     suspect: suspicion.suspect,
     isRunning: (instance) => running === instance,
     async ready() {
@@ -199,6 +222,7 @@ export function createSupervisor({ limits, output, launch, admit }: SupervisorOp
       kept = true
     },
     keep() {
+      halted = false
       kept = true
     },
     async hold() {

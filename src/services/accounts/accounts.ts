@@ -2,14 +2,13 @@
 import type { Static } from '@sinclair/typebox'
 import type { Account } from '../../generated/client.ts'
 import { type Db, inTransaction, violation } from '../../platform/database.ts'
-import { Fault, invalidField } from '../../platform/errors.ts'
+import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
-import type { ChangeAccount, NewAccount, OperatorAccount } from '../../schemas/operator.ts'
+import type { NewAccount, OperatorAccount } from '../../schemas/operator.ts'
 import { append } from '../events/events.ts'
 import type { Actor, Scope } from '../tokens/actor.ts'
 import { insertToken } from '../tokens/tokens.ts'
-import { lockAccount } from './statements.ts'
 
 export type AccountView = Static<typeof OperatorAccount>
 
@@ -47,6 +46,7 @@ export function viewAccount(row: Account): AccountView {
     suspended: row.suspendedAt !== null,
     suspendedAt: row.suspendedAt?.toISOString() ?? null,
     createdAt: row.createdAt.toISOString(),
+    suspension: row.suspendedAt && { dns: row.refusesDns ? 'refuse' : 'serve', reason: row.suspensionReason },
   }
 }
 
@@ -66,31 +66,4 @@ export async function findAccount(db: Db, id: string): Promise<Account> {
 export async function listAccounts(db: Db, page: PageRequest): Promise<PageOf<AccountView>> {
   const found = await db.account.findMany(byId(page))
   return pageOf(found, page, viewAccount, (row) => [row.id])
-}
-
-type AccountChange = { input: Static<typeof ChangeAccount>; precondition: (view: AccountView) => void }
-
-/** Suspends or resumes an account; nothing happens, and no event, if it is so already. */
-export async function suspendAccount(
-  db: Db,
-  actor: Actor,
-  id: string,
-  { input: { suspended }, precondition }: AccountChange,
-): Promise<AccountView> {
-  return inTransaction(db, async (db) => {
-    await lockAccount(db, { id })
-    const before = await findAccount(db, id)
-    precondition(viewAccount(before))
-    if (suspended && id === actor.accountId) {
-      // Nobody would be left to lift it.
-      throw invalidField('#/suspended', 'own_account', 'an operator cannot suspend the account it works from')
-    }
-    if (suspended === (before.suspendedAt !== null)) return viewAccount(before)
-    const data = { suspendedAt: suspended ? new Date() : null }
-    const after = await db.account.update({ where: { id }, data })
-    const type = suspended ? 'account.suspended' : 'account.resumed'
-    const event = { accountId: id, projectId: null, type, actor: actor.tokenId, subject: id } as const
-    await append(db, [{ ...event, data: { id, name: after.name } }])
-    return viewAccount(after)
-  })
 }

@@ -1,20 +1,88 @@
-// What an account holds, counted for its owner.
-import type { Db } from '../../platform/database.ts'
+// What an account may have, and what it has.
+import type { Static } from '@sinclair/typebox'
+import type { Account } from '../../generated/client.ts'
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { Fault } from '../../platform/errors.ts'
+import type { AccountLimits, ChangeLimits } from '../../schemas/account.ts'
+import type { Limits } from '../../schemas/quotas.ts'
+import { append } from '../events/events.ts'
 import type { Actor } from '../tokens/actor.ts'
+import { readShare } from './share.ts'
+import { lockAccount, readBuildUsage } from './statements.ts'
 
-export async function readAccount(db: Db, { accountId }: Actor) {
-  const where = { accountId }
-  const [account, projects, deployments, domains, records, openTickets, tokens, webhooks] = await Promise.all([
+export type LimitsView = Static<typeof AccountLimits>
+export type UsageView = LimitsView['usage']
+
+/** From counters that triggers keep, so that it costs the same for an account with a million rows. */
+export async function readUsage(db: Db, accountId: string): Promise<UsageView> {
+  const [counters, zones, [builds]] = await Promise.all([
+    db.accountUsage.groupBy({ by: ['name'], where: { accountId }, _sum: { used: true } }),
+    db.domain.aggregate({ where: { accountId }, _sum: { recordCount: true } }),
+    readBuildUsage(db, { accountId }),
+  ])
+  const used = new Map(counters.map(({ name, _sum }) => [name, Number(_sum.used)]))
+  const count = (name: string) => used.get(name) ?? 0
+  return {
+    projects: count('projects'),
+    deployments: count('deployments'),
+    domains: count('domains'),
+    records: zones._sum.recordCount ?? 0,
+    openTickets: count('openTickets'),
+    tokens: count('tokens'),
+    webhooks: count('webhooks'),
+    buildsAtOnce: Number(builds?.running),
+    buildsQueued: count('buildsQueued'),
+    buildMinutesPerMonth: Number(builds?.minutes),
+    storedBytes: count('storedBytes'),
+  }
+}
+
+/** What an operator set for the account, over the platform's own limits. */
+export function limitsOf(defaults: Limits, { limits }: Pick<Account, 'limits'>): Limits {
+  return { ...defaults, ...(limits as Partial<Limits>) }
+}
+
+export async function readAccount(db: Db, defaults: Limits, actor: Actor) {
+  const { accountId, projectIds } = actor
+  const [account, usage] = await Promise.all([
     db.account.findUniqueOrThrow({ where: { id: accountId } }),
-    db.project.count({ where }),
-    db.deployment.count({ where }),
-    db.domain.count({ where }),
-    db.dnsRecord.count({ where: { domain: where } }),
-    db.ticket.count({ where: { accountId, status: { notIn: ['RESOLVED', 'CLOSED'] } } }),
-    db.token.count({ where: { accountId, revokedAt: null } }),
-    db.webhook.count({ where }),
+    projectIds ? readShare(db, actor) : readUsage(db, accountId),
   ])
   const { id, name, createdAt } = account
-  const usage = { projects, deployments, domains, records, openTickets, tokens, webhooks }
-  return { id, name, createdAt: createdAt.toISOString(), usage }
+  return { id, name, createdAt: createdAt.toISOString(), limits: limitsOf(defaults, account), usage }
+}
+
+async function viewLimits(db: Db, defaults: Limits, account: Account): Promise<LimitsView> {
+  const changed = account.limits as Partial<Limits>
+  return { limits: limitsOf(defaults, account), changed, usage: await readUsage(db, account.id) }
+}
+
+async function findAccount(db: Db, id: string): Promise<Account> {
+  const account = await db.account.findUnique({ where: { id } })
+  if (!account) throw new Fault('not_found', `There is no account ${id}.`)
+  return account
+}
+
+/** Of any account: for operators alone. */
+export async function readLimits(db: Db, defaults: Limits, accountId: string): Promise<LimitsView> {
+  return viewLimits(db, defaults, await findAccount(db, accountId))
+}
+
+/** Sets limits of any account: for operators alone. What is there above a new limit stays. */
+export async function changeLimits(
+  db: Db,
+  defaults: Limits,
+  actor: Actor,
+  { accountId, input }: { accountId: string; input: Static<typeof ChangeLimits> },
+): Promise<LimitsView> {
+  return inTransaction(db, async (db) => {
+    await lockAccount(db, { id: accountId })
+    const before = await findAccount(db, accountId)
+    const merged = Object.entries({ ...(before.limits as object), ...input }).filter(([, max]) => max !== null)
+    const limits = Object.fromEntries(merged)
+    const account = await db.account.update({ where: { id: accountId }, data: { limits } })
+    const event = { accountId, projectId: null, type: 'account.limits_changed', actor: actor.tokenId } as const
+    await append(db, [{ ...event, subject: accountId, data: { id: accountId, name: account.name } }])
+    return viewLimits(db, defaults, account)
+  })
 }

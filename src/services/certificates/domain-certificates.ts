@@ -1,5 +1,5 @@
 // Certificates of domains: which holders share an order, which certificate is in service, and how an attempt ended.
-import type { Certificate, Domain } from '../../generated/client.ts'
+import type { Account, Certificate, Domain } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { generatedRecords } from '../dns/zones.ts'
@@ -21,7 +21,9 @@ import { endOrder, type Lease } from './orders.ts'
 /** What views of domains and records that the nameservers generate are made from. */
 export type DomainCertificateConfig = Parameters<typeof changeSsl>[1] & Parameters<typeof generatedRecords>[0]
 
-type DomainRow = Domain & { inService: Omit<Certificate, 'key'> | null }
+type DomainRow = Domain & { inService: Omit<Certificate, 'key'> | null; account: Pick<Account, 'suspendedAt'> }
+
+const withAccount = { ...withInService, account: { select: { suspendedAt: true } } } as const
 
 const summaryOf = (row: Domain) => row.certificate as CertificateView | null
 
@@ -32,7 +34,7 @@ function holderOf(row: DomainRow, hosted: boolean): Holder {
     names: [row.name],
     // The nameservers have a zone of its own for every domain, which comes before that of a domain above it.
     zone: hosted ? hostOf(row.name) : null,
-    entitled: row.verified,
+    entitled: row.verified && row.account.suspendedAt === null,
     ssl: row.ssl as DomainView['ssl'],
     failures: row.certificateFailures,
     nextAttemptAt: nextAttemptAt ? new Date(nextAttemptAt) : null,
@@ -76,14 +78,14 @@ async function hasGeneratedWww(db: Db, config: DomainCertificateConfig, apex: Do
 
 export function domainCertificate(db: Db, config: DomainCertificateConfig, domainId: string): ManagedCertificate {
   async function find(): Promise<OrderScope | null> {
-    const own = await db.domain.findUnique({ where: { id: domainId }, include: withInService })
+    const own = await db.domain.findUnique({ where: { id: domainId }, include: withAccount })
     if (!own) return null
     const { accountId } = own
     const base = baseOf(own.name)
     const both = [base, `www.${base}`].filter((name) => name !== own.name)
     const others = await db.domain.findMany({
       where: { accountId, name: { in: both }, verified: true },
-      include: withInService,
+      include: withAccount,
     })
     const isHosted = await readHosted(db, accountId, [own.name, ...both])
     const apex = [own, ...others].find(({ name }) => name === base)

@@ -4,7 +4,7 @@ import { enqueue } from '../../jobs/queue.ts'
 import type { Db } from '../../platform/database.ts'
 import { unused } from './managed-certificate.ts'
 import { platformJob } from './platform-certificates.ts'
-import { queueMissingIssues } from './statements.ts'
+import { queueIssuesOfAccount, queueMissingIssues } from './statements.ts'
 
 const hourMs = 3_600_000
 const domainsAtOnce = 1_000
@@ -12,6 +12,11 @@ const domainsAtOnce = 1_000
 /** Jobs commit with what needs them, so this finds something only after a job was given up or rows were restored. */
 export async function queueMissingJobs(db: Db): Promise<number> {
   return (await queueMissingIssues(db, {})).length
+}
+
+/** Has the certificates of an account looked at now: while it was suspended, none was issued or renewed. */
+export async function queueIssuesOf(db: Db, accountId: string): Promise<void> {
+  await queueIssuesOfAccount(db, { accountId })
 }
 
 /**

@@ -16,7 +16,7 @@ export type Holder = {
   names: string[]
   /** Where our nameservers answer for it, if they do. */
   zone: string | null
-  /** Whether it may have a certificate at all: a domain must be verified. */
+  /** Whether it may have a certificate at all: a domain must be verified, and its account not suspended. */
   entitled: boolean
   ssl: DomainView['ssl'] | null
   failures: number

@@ -32,7 +32,20 @@ export const renewOrder = statement('certificates.renewOrder', {
     WHERE subject = ${p.subject} AND leased_by = ${p.worker} RETURNING subject`,
 })
 
-/** One insert for all verified domains without a job that waits: jobs have no relation to what they are for. */
+export const queueIssuesOfAccount = statement('certificates.queueOfAccount', {
+  reason: 'not in Prisma',
+  in: { accountId: text() },
+  out: { key: text() },
+  sql: (p) =>
+    `${queueJobs(`
+    SELECT 'issue', d.id, jsonb_build_object('domainId', d.id), now() FROM domain d
+    WHERE d.verified AND d.account_id = ${p.accountId}`)} RETURNING key`,
+})
+
+/**
+ * One insert for all verified domains without a job that waits: jobs have no relation to what they are for. Those of
+ * suspended accounts get no certificate.
+ */
 export const queueMissingIssues = statement('certificates.queueMissing', {
   reason: 'not in Prisma',
   in: {},
@@ -40,8 +53,8 @@ export const queueMissingIssues = statement('certificates.queueMissing', {
   sql: () =>
     `${queueJobs(`
     SELECT 'issue', d.id, jsonb_build_object('domainId', d.id), COALESCE(c.renew_at, now())
-    FROM domain d LEFT JOIN certificate c ON c.id = d.certificate_id
-    WHERE d.verified
+    FROM domain d JOIN account a ON a.id = d.account_id LEFT JOIN certificate c ON c.id = d.certificate_id
+    WHERE d.verified AND a.suspended_at IS NULL
       AND NOT EXISTS (SELECT 1 FROM job j WHERE j.kind = 'issue' AND j.key = d.id AND j.failed_at IS NULL)`)} RETURNING key`,
 })
 

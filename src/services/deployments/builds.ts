@@ -15,6 +15,7 @@ const ofDeployment = {
   commit: true,
   production: true,
   label: true,
+  createdAt: true,
 } as const
 
 const ofProject = {
@@ -29,18 +30,21 @@ const ofProject = {
   cleanUrls: true,
   buildNetwork: true,
   serverNetwork: true,
+  account: { select: { suspendedAt: true } },
 } as const
 
 /** What a sandboxed command may reach. */
 export type Network = ProjectView['settings']['buildNetwork']
 
 export type Build = Pick<Deployment, keyof typeof ofDeployment> &
-  Omit<Pick<Project, keyof typeof ofProject>, 'name' | 'framework'> & {
+  Omit<Pick<Project, Exclude<keyof typeof ofProject, 'account'>>, 'name' | 'framework'> & {
     /** Its name. */
     project: string
     framework: ProjectView['framework']
     buildNetwork: Network
     serverNetwork: Network
+    /** Nothing is built for a suspended account. */
+    suspended: boolean
   }
 
 export async function findBuild(db: Db, deploymentId: string): Promise<Build | null> {
@@ -51,7 +55,7 @@ export async function findBuild(db: Db, deploymentId: string): Promise<Build | n
   // Without a project it was deleted between the two statements that read them.
   if (!found?.project) return null
   const { project, ...deployment } = found
-  const { name, framework, buildNetwork, serverNetwork, ...settings } = project
+  const { name, framework, buildNetwork, serverNetwork, account, ...settings } = project
   return {
     ...deployment,
     ...settings,
@@ -59,6 +63,7 @@ export async function findBuild(db: Db, deploymentId: string): Promise<Build | n
     framework: framework as Build['framework'],
     buildNetwork: buildNetwork as Network,
     serverNetwork: serverNetwork as Network,
+    suspended: account.suspendedAt !== null,
   }
 }
 

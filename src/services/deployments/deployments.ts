@@ -2,29 +2,32 @@
 import type { Static } from '@sinclair/typebox'
 import type { Deployment, Project } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
-import { jobValues } from '../../jobs/statements.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
-import { newId, randomLabel } from '../../platform/ids.ts'
+import { newId } from '../../platform/ids.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import { isRefName, type Repositories } from '../../platform/repositories.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { CreateDeployment, DeploymentQuery, Deployment as DeploymentSchema } from '../../schemas/deployments.ts'
 import { append, eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
+import { deploymentLabel } from '../projects/labels.ts'
 import { inProjectsOf, withKey } from '../projects/projects.ts'
+import { endMootTakedowns } from '../takedowns/ending.ts'
 import type { Actor } from '../tokens/actor.ts'
+import { queuePositions } from './queue.ts'
 import { createDeploymentRow, lockDeployment, readDeployment, readProjectToDeploy } from './statements.ts'
 
 export type DeploymentView = Static<typeof DeploymentSchema>
 
 /** A deployment with the name of its project, and whether it serves production. */
-export type DeploymentRow = Deployment & { project: string; current: boolean }
+export type DeploymentRow = Omit<Deployment, 'storedBytes'> & { project: string; current: boolean }
 
 // How long the answer to POST may wait for the repository's host.
 const resolveTimeoutMs = 2_000
 
-export function viewDeployment(urls: Urls, row: DeploymentRow): DeploymentView {
+/** `queuePosition` is for readers of a deployment that waits; answers to changes, and events, leave it out. */
+export function viewDeployment(urls: Urls, row: DeploymentRow, queuePosition: number | null = null): DeploymentView {
   return {
     id: row.id,
     project: row.project,
@@ -40,7 +43,18 @@ export function viewDeployment(urls: Urls, row: DeploymentRow): DeploymentView {
     error: row.errorCode ? { code: row.errorCode, message: row.errorMessage ?? '' } : null,
     source: row.source as DeploymentView['source'],
     current: row.current,
+    startedAt: row.startedAt?.toISOString() ?? null,
+    queuePosition,
   }
+}
+
+/** Whether its build has not begun: only then there is a place in the queue to look up. */
+const waits = (row: Pick<Deployment, 'state' | 'startedAt'>) => row.state === 'BUILDING' && row.startedAt === null
+
+/** With its place in the queue, if it waits. */
+async function readView(db: Db, urls: Urls, row: DeploymentRow): Promise<DeploymentView> {
+  const positions = waits(row) ? await queuePositions(db, [row.id]) : null
+  return viewDeployment(urls, row, positions?.get(row.id))
 }
 
 export async function findDeployment(db: Db, { accountId, projectIds }: Actor, id: string): Promise<DeploymentRow> {
@@ -57,7 +71,7 @@ async function findDeploymentToChange(db: Db, actor: Actor, id: string): Promise
 }
 
 export async function getDeployment(db: Db, urls: Urls, actor: Actor, id: string): Promise<DeploymentView> {
-  return viewDeployment(urls, await findDeployment(db, actor, id))
+  return readView(db, urls, await findDeployment(db, actor, id))
 }
 
 export const withProject = { project: { select: { name: true, currentDeploymentId: true } } }
@@ -90,7 +104,10 @@ export async function listDeployments(
     (row) => [row.id],
   )
   // Projects are read by a second statement. One that was deleted before it is null, and its deployments are gone too.
-  return { items: items.filter((row) => row.project).map((row) => viewDeployment(urls, rowOf(row))), next }
+  const rows = items.filter((row) => row.project).map(rowOf)
+  const waiting = rows.filter(waits).map(({ id }) => id)
+  const positions = await queuePositions(db, waiting)
+  return { items: rows.map((row) => viewDeployment(urls, row, positions.get(row.id))), next }
 }
 
 export type DeploymentPlan = {
@@ -142,21 +159,26 @@ export async function createDeployment(
     projectId: project.id,
     project: project.name,
     state: 'BUILDING',
-    label: `${project.name}-${randomLabel(9)}`,
+    label: deploymentLabel(urls, project.name),
     errorCode: null,
     errorMessage: null,
     createdAt: new Date(),
     readyAt: null,
     finishedAt: null,
+    startedAt: null,
     current: false,
   }
   const view = viewDeployment(urls, row)
   const made = await createDeploymentRow(db, {
     ...row,
     ...eventValues(eventOf(actor, 'deployment.created', { subject: row.id, projectId: row.projectId, data: view })),
-    ...jobValues({ kind: 'build', key: row.id, payload: { deploymentId: row.id } }),
   })
-  if (made.length === 0) throw new Fault('not_found', `There is no project ${row.project}.`)
+  if (made.length === 0) {
+    // The account was suspended after its token or the signature of the push was checked.
+    const found = await db.project.count({ where: { id: row.projectId } })
+    if (found > 0) throw new Fault('account_suspended')
+    throw new Fault('not_found', `There is no project ${row.project}.`)
+  }
   return view
 }
 
@@ -183,11 +205,12 @@ export async function deleteDeployment(
 ): Promise<void> {
   await inTransaction(db, async (db) => {
     const row = await findDeploymentToChange(db, actor, id)
-    const view = viewDeployment(urls, row)
+    const view = await readView(db, urls, row)
     precondition(view)
     if (row.current) throw new Fault('deployment_in_production')
     if (row.state === 'BUILDING') throw new Fault('deployment_building')
     await db.deployment.delete({ where: { id: row.id } })
+    await endMootTakedowns(db, urls, { projectId: row.projectId, labels: [row.label], by: actor.tokenId })
     await enqueue(db, { kind: 'reap', key: row.id, payload: { deploymentIds: [row.id] } })
     await append(db, [eventOf(actor, 'deployment.deleted', { subject: row.id, projectId: row.projectId, data: view })])
   })

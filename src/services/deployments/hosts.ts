@@ -15,8 +15,9 @@ export function readEdgeHosts(db: Db): Promise<EdgeHostRow[]> {
 }
 
 /**
- * The projects that the subjects of events (ids of projects and deployments, names of domains) belong to, each with
- * its domains, and those of the deployments that are READY. What was asked for and does not come back is gone.
+ * The projects that the subjects of events (ids of projects, deployments, accounts and takedowns, names of domains)
+ * belong to, each with its domains, and those of the deployments that are READY. A project, deployment or domain that
+ * was asked for and does not come back is gone.
  */
 export function readTouchedEdgeHosts(db: Db, subjects: string[]): Promise<EdgeHostRow[]> {
   return touchedEdgeHosts(db, { subjects })

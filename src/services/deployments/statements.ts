@@ -1,5 +1,5 @@
 // Deployments in SQL.
-import { insertJob, jobIn, queueJobs } from '../../jobs/statements.ts'
+import { queueBuilds, queueJobs } from '../../jobs/statements.ts'
 import { boolean, int4, jsonb, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
 import { eventIn, insertEvent } from '../events/statements.ts'
 import { isOwned, ownerIn } from '../projects/statements.ts'
@@ -18,8 +18,8 @@ const projectToDeploy = (by: 'id' | 'name') =>
 export const readProjectToDeploy = { byId: projectToDeploy('id'), byName: projectToDeploy('name') }
 
 /**
- * The project cannot be deleted between the read and the insert; no row comes back if the project is gone already. The
- * second job is written if the project posts commit statuses.
+ * The project cannot be deleted between the read and the insert; no row comes back if the project is gone already, or
+ * its account suspended. The second job is written if the project posts commit statuses.
  */
 export const createDeploymentRow = statement('deployments.create', {
   reason: 'change with its event and job',
@@ -36,7 +36,6 @@ export const createDeploymentRow = statement('deployments.create', {
     source: text(),
     createdAt: timestamptz(),
     ...eventIn,
-    ...jobIn,
   },
   out: { id: text() },
   sql: (p) => `
@@ -44,9 +43,11 @@ export const createDeploymentRow = statement('deployments.create', {
       INSERT INTO deployment (id, account_id, project_id, state, ref, commit, production, label, region, source, created_at)
       SELECT ${p.id}, ${p.accountId}, p.id, ${p.state}, ${p.ref}, ${p.commit}, ${p.production}, ${p.label}, ${p.region},
         ${p.source}, ${p.createdAt}
-      FROM project p WHERE p.id = ${p.projectId} FOR KEY SHARE RETURNING id, project_id),
+      FROM project p JOIN account a ON a.id = p.account_id
+      WHERE p.id = ${p.projectId} AND a.suspended_at IS NULL FOR KEY SHARE OF p
+      RETURNING id, account_id, project_id, production),
     logged AS (${insertEvent(p, 'made')}),
-    queued AS (${insertJob(p, 'made')}),
+    queued AS (${queueBuilds('made')}),
     told AS (${queueJobs(`
       SELECT 'status', made.id, jsonb_build_object('deploymentId', made.id), now()
       FROM made JOIN push_hook h ON h.project_id = made.project_id WHERE h.status_token IS NOT NULL`)})
@@ -73,25 +74,38 @@ export const readDeployment = statement('deployments.find', {
     createdAt: timestamptz(),
     readyAt: optional(timestamptz()),
     finishedAt: optional(timestamptz()),
+    startedAt: optional(timestamptz()),
     current: boolean(),
   },
   sql: (p) => `
     SELECT d.id, d.account_id AS "accountId", d.project_id AS "projectId", p.name AS project, d.state, d.ref, d.commit,
       d.production, d.label, d.region, d.source, d.error_code AS "errorCode", d.error_message AS "errorMessage",
-      d.created_at AS "createdAt", d.ready_at AS "readyAt", d.finished_at AS "finishedAt",
+      d.created_at AS "createdAt", d.ready_at AS "readyAt", d.finished_at AS "finishedAt", d.started_at AS "startedAt",
       p.current_deployment_id IS NOT DISTINCT FROM d.id AS current
     FROM deployment d JOIN project p ON p.id = d.project_id
     WHERE d.id = ${p.id} AND ${isOwned(p, 'd.account_id', 'd.project_id')}`,
 })
 
-/** Locks the deployment and its project until the transaction ends. */
+/** Locks the deployment and its project until the transaction ends; the project first, as its deletion does it. */
 export const lockDeployment = statement('deployments.lock', {
   reason: 'not in Prisma',
   in: { ...ownerIn, id: text() },
   out: { id: text() },
   sql: (p) => `
-    SELECT d.id FROM deployment d JOIN project p ON p.id = d.project_id
-    WHERE d.id = ${p.id} AND ${isOwned(p, 'd.account_id', 'd.project_id')} FOR UPDATE OF d, p`,
+    WITH locked AS (
+      SELECT id FROM project WHERE id = (
+        SELECT d.project_id FROM deployment d
+        WHERE d.id = ${p.id} AND ${isOwned(p, 'd.account_id', 'd.project_id')}) FOR UPDATE)
+    SELECT d.id FROM locked JOIN deployment d ON d.project_id = locked.id WHERE d.id = ${p.id} FOR UPDATE OF d`,
+})
+
+/** Keeps the project of a deployment from being deleted until the transaction ends. */
+export const shareProjectOf = statement('deployments.shareProject', {
+  reason: 'not in Prisma',
+  in: { id: text() },
+  out: { id: text() },
+  sql: (p) => `
+    SELECT id FROM project WHERE id = (SELECT project_id FROM deployment WHERE id = ${p.id}) FOR KEY SHARE`,
 })
 
 /** Locks the deployments of a branch that pushes made and that still build; those that are locked are left out. */
@@ -103,6 +117,23 @@ export const lockSuperseded = statement('deployments.lockSuperseded', {
     SELECT id FROM deployment
     WHERE project_id = ${p.projectId} AND ref = ${p.ref} AND source = 'push' AND state = 'BUILDING'
     ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`,
+})
+
+/**
+ * Locks the deployments of an account that still build, those that end at this moment after their end. Projects come
+ * before their deployments, as everywhere.
+ */
+export const lockBuilding = statement('deployments.lockBuilding', {
+  reason: 'not in Prisma',
+  in: { accountId: text() },
+  out: { id: text() },
+  sql: (p) => `
+    WITH shared AS MATERIALIZED (
+      SELECT id FROM project WHERE id IN (
+        SELECT project_id FROM deployment WHERE account_id = ${p.accountId} AND state = 'BUILDING')
+      ORDER BY id FOR KEY SHARE)
+    SELECT id FROM deployment WHERE project_id = ANY(ARRAY(SELECT id FROM shared)) AND state = 'BUILDING'
+    ORDER BY id FOR NO KEY UPDATE`,
 })
 
 export type LineToWrite = { index: number; at: Date; stream: string; step: string; text: string }
@@ -147,12 +178,17 @@ export const edgeHost = {
   server: boolean(),
   /** Browsers are to stay with HTTPS at the project's domains. */
   hsts: boolean(),
+  /** A project that is taken down, or whose account is suspended. */
+  barred: boolean(),
 }
 
 const edgeProject = `'project'::text AS kind, p.label AS name, p.id AS "projectId",
-  p.current_deployment_id AS "deploymentId", p.framework = 'node' AS server, p.hsts`
-const edgeDomain = `'domain', d.name, d.project_id, NULL, false, false`
-const edgeDeployment = `'deployment', d.label, d.project_id, d.id, false, false`
+  p.current_deployment_id AS "deploymentId", p.framework = 'node' AS server, p.hsts,
+  a.suspended_at IS NOT NULL OR t.id IS NOT NULL AS barred`
+const edgeProjects = `project p JOIN account a ON a.id = p.account_id
+  LEFT JOIN takedown t ON t.project_id = p.id AND t.host IS NULL AND t.ended_at IS NULL`
+const edgeDomain = `'domain', d.name, d.project_id, NULL, false, false, false`
+const edgeDeployment = `'deployment', d.label, d.project_id, d.id, false, false, false`
 
 /** One statement, so that projects, domains and deployments are of the same moment. */
 export const edgeHosts = statement('deployments.edgeHosts', {
@@ -160,7 +196,7 @@ export const edgeHosts = statement('deployments.edgeHosts', {
   in: {},
   out: edgeHost,
   sql: () => `
-    SELECT ${edgeProject} FROM project p
+    SELECT ${edgeProject} FROM ${edgeProjects}
     UNION ALL SELECT ${edgeDomain} FROM domain d WHERE d.verified
     UNION ALL SELECT ${edgeDeployment} FROM deployment d WHERE d.state = 'READY'`,
 })
@@ -174,8 +210,10 @@ export const touchedEdgeHosts = statement('deployments.touchedEdgeHosts', {
     touched AS (
       SELECT key AS id FROM subject
       UNION SELECT d.project_id FROM deployment d JOIN subject s ON s.key = d.id
-      UNION SELECT d.project_id FROM domain d JOIN subject s ON s.key = d.name)
-    SELECT ${edgeProject} FROM project p JOIN touched t ON t.id = p.id
+      UNION SELECT d.project_id FROM domain d JOIN subject s ON s.key = d.name
+      UNION SELECT p.id FROM project p JOIN subject s ON s.key = p.account_id
+      UNION SELECT t.project_id FROM takedown t JOIN subject s ON s.key = t.id)
+    SELECT ${edgeProject} FROM ${edgeProjects} JOIN touched ON touched.id = p.id
     UNION ALL SELECT ${edgeDomain} FROM domain d JOIN touched t ON t.id = d.project_id WHERE d.verified
     UNION ALL SELECT ${edgeDeployment} FROM deployment d JOIN subject s ON s.key = d.id WHERE d.state = 'READY'`,
 })

@@ -6,6 +6,7 @@ import { append, type EventType } from '../events/events.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { queueStatus } from './commit-statuses.ts'
 import { type DeploymentView, findDeployment, rowOf, viewDeployment, withProject } from './deployments.ts'
+import { lockBuilding, shareProjectOf } from './statements.ts'
 
 type State = DeploymentView['state']
 
@@ -27,7 +28,7 @@ export const transitions: { from: State; to: State; when: string; event: EventTy
   {
     from: 'BUILDING',
     to: 'CANCELED',
-    when: 'a caller canceled it or a newer push superseded it',
+    when: 'a caller canceled it, a newer push superseded it or the account was suspended',
     event: 'deployment.canceled',
   },
 ]
@@ -36,7 +37,20 @@ export const terminalStates: State[] = ['READY', 'ERROR', 'CANCELED']
 
 export const isFinished = (state: string): boolean => terminalStates.some((terminal) => terminal === state)
 
-export type Outcome = { to: 'READY' } | { to: 'CANCELED' } | { to: 'ERROR'; code: string; message: string }
+/** Why a deployment was not built, as its `error` says. */
+export type Failure = { code: string; message: string }
+
+/** `storedBytes`: what it serves. READY is refused if that exceeds the account's quota. */
+export type Outcome =
+  | { to: 'READY'; storedBytes?: number }
+  | { to: 'CANCELED'; failure?: Failure }
+  | ({ to: 'ERROR' } & Failure)
+
+/** How builds end whose account is suspended. */
+export const suspended: Failure = {
+  code: 'account_suspended',
+  message: 'The account was suspended before the build had finished. Deploy again when the suspension is over.',
+}
 
 /**
  * Moves a deployment to its outcome if it is still in the state that the table asks for; null if it was not.
@@ -49,8 +63,10 @@ export async function finishDeployment(
   { by, ...outcome }: Outcome & { by: string },
 ): Promise<DeploymentView | null> {
   const step = transitions.find((transition) => transition.to === outcome.to)!
-  const failure = outcome.to === 'ERROR' ? outcome : null
+  const failure = outcome.to === 'ERROR' ? outcome : outcome.to === 'CANCELED' ? outcome.failure : null
   return inTransaction(db, async (db) => {
+    // The project before its deployment, as its deletion locks them: in another order they could lock each other.
+    await shareProjectOf(db, { id })
     const now = new Date()
     const moved = await db.deployment.updateMany({
       where: { id, state: step.from },
@@ -60,6 +76,7 @@ export async function finishDeployment(
         readyAt: step.to === 'READY' ? now : null,
         errorCode: failure?.code ?? null,
         errorMessage: failure?.message ?? null,
+        storedBytes: outcome.to === 'READY' ? outcome.storedBytes : undefined,
       },
     })
     if (moved.count === 0) return null
@@ -72,6 +89,33 @@ export async function finishDeployment(
     await append(db, [{ accountId, projectId, type: step.event, actor: by, subject: id, data: view }])
     return view
   })
+}
+
+/**
+ * Ends all builds of an account, waiting or under way, in one go; `db` is the handle of the suspension's transaction.
+ * A build that another transaction begins meanwhile is ended by its worker.
+ */
+export async function cancelBuildsOf(db: Db, urls: Urls, accountId: string, by: string): Promise<void> {
+  const { from, to, event } = transitions.find((transition) => transition.to === 'CANCELED')!
+  // All of them before the first change: whoever ends one of them has one row and may want what a change locks.
+  await lockBuilding(db, { accountId })
+  const ended = await db.deployment.updateManyAndReturn({
+    where: { accountId, state: from },
+    data: { state: to, finishedAt: new Date(), errorCode: suspended.code, errorMessage: suspended.message },
+    include: withProject,
+  })
+  for (const row of ended) await queueStatus(db, row)
+  await append(
+    db,
+    ended.map((row) => ({
+      accountId,
+      projectId: row.projectId,
+      type: event,
+      actor: by,
+      subject: row.id,
+      data: viewDeployment(urls, rowOf(row)),
+    })),
+  )
 }
 
 /** Whether the deployment serves production now: a newer one that did before stays. */

@@ -1,64 +1,130 @@
 // Many changes of a zone at once, all or nothing: deletions, then updates, then creations. Only the result is checked.
 import type { Static } from '@sinclair/typebox'
 import { type Conflict, conflict } from '../../dns/conflicts.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction, transactionOn } from '../../platform/database.ts'
 import { type FieldError, invalidField } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
-import {
-  type DnsBatch,
-  type DnsBatchResult,
-  highestBatchSize,
-  type PlannedDnsRecord,
-} from '../../schemas/dns-records.ts'
+import { JsonText } from '../../platform/statement.ts'
+import { type DnsBatch, type DnsBatchResult, highestBatchSize } from '../../schemas/dns-records.ts'
 import type { Actor } from '../tokens/actor.ts'
-import { findZoneToChange, type RecordRow, readRecords, viewRecord, type Zone } from './dns-records.ts'
-import { type Changes, isSameRecord, writeChanges } from './record-changes.ts'
+import { findZoneToChange, type RecordRow, viewCreated, viewRecord, type Zone } from './dns-records.ts'
+import { type Changes, isEmpty, isSameRecord, rowsToWrite, writeChanges, writeRows } from './record-changes.ts'
+import { countSets, overfullSet, type RecordLimits, recordsAllowed } from './record-limits.ts'
 import { invalidRecord, readDraft, recordConflict, refusedPlace } from './record-rules.ts'
+import { selectRecordsById, selectRecordsByName } from './zone-statements.ts'
+import { openZone } from './zones.ts'
 
 type Batch = Static<typeof DnsBatch>
 
-/** A record that a batch or an import creates. In a dry run it has no id, because it is not stored. */
-export function viewCreated(zone: string, row: RecordRow, dryRun: boolean): Static<typeof PlannedDnsRecord> {
-  const view = viewRecord(zone, row)
-  return dryRun ? { ...view, id: null } : view
+export type BatchRequest = { batch: Batch; dryRun: boolean }
+
+export const sizeOf = (batch: Batch) =>
+  (batch.delete?.length ?? 0) + (batch.update?.length ?? 0) + (batch.create?.length ?? 0)
+
+export function refuseOversized(batch: Batch): void {
+  const size = sizeOf(batch)
+  if (size <= highestBatchSize) return
+  throw invalidField('#', 'too_long', `has ${size} operations; a batch has at most ${highestBatchSize}`)
 }
 
 export async function applyBatch(
   db: Db,
   actor: Actor,
   path: string,
-  { batch, dryRun }: { batch: Batch; dryRun: boolean },
+  { batch, dryRun }: BatchRequest,
 ): Promise<Static<typeof DnsBatchResult>> {
-  const size = (batch.delete?.length ?? 0) + (batch.update?.length ?? 0) + (batch.create?.length ?? 0)
-  if (size > highestBatchSize) {
-    throw invalidField('#', 'too_long', `has ${size} operations; a batch has at most ${highestBatchSize}`)
-  }
+  refuseOversized(batch)
   return inTransaction(db, async (db) => {
     const zone = await findZoneToChange(db, actor, path)
-    const changes = await planBatch(db, zone, batch)
+    const changes = await planBatch(db, zone, batch, await recordsAllowed(db, actor.accountId))
     const serial = dryRun ? zone.serial : await writeChanges(db, actor, zone, changes)
-    return {
-      dryRun,
-      deleted: changes.deleted.map((row) => viewRecord(zone.name, row)),
-      updated: changes.updated.map(({ before, after }) => ({
-        before: viewRecord(zone.name, before),
-        after: viewRecord(zone.name, after),
-      })),
-      created: changes.created.map((row) => viewCreated(zone.name, row, dryRun)),
-      serial,
-    }
+    return viewBatch(zone, changes, dryRun, serial)
   })
 }
 
-type Placed = { at: string; row: RecordRow }
+function viewBatch(zone: Zone, changes: Changes, dryRun: boolean, serial: number): Static<typeof DnsBatchResult> {
+  return {
+    dryRun,
+    deleted: changes.deleted.map((row) => viewRecord(zone.name, row)),
+    updated: changes.updated.map(({ before, after }) => ({
+      before: viewRecord(zone.name, before),
+      after: viewRecord(zone.name, after),
+    })),
+    created: changes.created.map((row) => viewCreated(zone.name, row, dryRun)),
+    serial,
+  }
+}
 
-async function planBatch(db: Db, zone: Zone, batch: Batch): Promise<Changes> {
+/** A batch that was worked out in the thread: valid as long as the zone has this serial. */
+export type PlannedBatch = {
+  zoneId: string
+  serial: number
+  /** Null if nothing is to be written. */
+  rows: { deletes: string[]; updates: string | null; inserts: string | null; events: string } | null
+  /** The answer as JSON. */
+  result: string
+}
+
+/** Works a batch out on a handle of `onConnection`, without locking the zone. */
+export async function planLargeBatch(
+  connection: Db,
+  actor: Actor,
+  path: string,
+  { batch, dryRun }: BatchRequest,
+): Promise<PlannedBatch> {
+  const plan = async () => {
+    const zone = await openZone(connection, actor, path)
+    return {
+      zone,
+      changes: await planBatch(connection, zone, batch, await recordsAllowed(connection, actor.accountId)),
+    }
+  }
+  const { zone, changes } = await transactionOn(connection, plan, 'ISOLATION LEVEL REPEATABLE READ READ ONLY')
+  const writes = !dryRun && !isEmpty(changes)
+  const rows = writes ? rowsToWrite(actor, zone, changes) : null
+  const { id: zoneId, serial } = zone
+  return {
+    zoneId,
+    serial,
+    rows: rows && {
+      deletes: rows.deletes,
+      updates: rows.updates?.text ?? null,
+      inserts: rows.inserts?.text ?? null,
+      events: rows.events.text,
+    },
+    result: JSON.stringify(viewBatch(zone, changes, dryRun, writes ? serial + 1 : serial)),
+  }
+}
+
+/** Writes a batch of the thread and returns the answer as JSON; if the zone has changed since, works it out again. */
+export async function applyPlanned(
+  db: Db,
+  actor: Actor,
+  path: string,
+  { plan, ...request }: BatchRequest & { plan: PlannedBatch },
+): Promise<string> {
+  const { rows, zoneId, serial, result } = plan
+  if (!rows) return result
+  return inTransaction(db, async (db) => {
+    const zone = await findZoneToChange(db, actor, path)
+    if (zone.id !== zoneId || zone.serial !== serial) return JSON.stringify(await applyBatch(db, actor, path, request))
+    const jsonOf = (text: string | null) => (text === null ? null : new JsonText(text))
+    const [updates, inserts] = [jsonOf(rows.updates), jsonOf(rows.inserts)]
+    await writeRows(db, { zoneId, deletes: rows.deletes, updates, inserts, events: new JsonText(rows.events) })
+    return result
+  })
+}
+
+/** `grows` is false for a record that was in its set before. */
+type Placed = { at: string; row: RecordRow; grows: boolean }
+
+async function planBatch(db: Db, zone: Zone, batch: Batch, limits: RecordLimits): Promise<Changes> {
   const errors: FieldError[] = []
   const now = new Date()
   const named = [...(batch.delete ?? []), ...(batch.update ?? []).map(({ id }) => id)]
   const byId = new Map<string, RecordRow>()
   if (named.length > 0) {
-    for (const row of await readRecords(db, zone, { id: { in: named } })) byId.set(row.id, row)
+    for (const row of await selectRecordsById(db, { zoneId: zone.id, ids: named })) byId.set(row.id, row)
   }
   const used = new Set<string>()
   // Each record may be named once: a deletion and an update of one record contradict each other.
@@ -85,7 +151,7 @@ async function planBatch(db: Db, zone: Zone, batch: Batch): Promise<Changes> {
     else if (!isSameRecord(before, draft)) {
       const after = { ...before, ...draft, updatedAt: now }
       updated.push({ before, after })
-      placed.push({ at, row: after })
+      placed.push({ at, row: after, grows: before.name !== after.name })
     }
   }
   const created: RecordRow[] = []
@@ -96,21 +162,21 @@ async function planBatch(db: Db, zone: Zone, batch: Batch): Promise<Changes> {
     else {
       const row = { ...draft, id: newId('rec'), createdAt: now, updatedAt: now }
       created.push(row)
-      placed.push({ at, row })
+      placed.push({ at, row, grows: true })
     }
   }
   const leaving = [...deleted, ...updated.map(({ before }) => before)]
-  await checkPlaces(db, zone, { placed, leaving, errors })
+  await checkPlaces(db, zone, { placed, leaving, errors, limits })
   return { deleted, updated, created }
 }
 
-type Plan = { placed: Placed[]; leaving: RecordRow[]; errors: FieldError[] }
+type Plan = { placed: Placed[]; leaving: RecordRow[]; errors: FieldError[]; limits: RecordLimits }
 
 /** Compares every new place with the records that stay, and with those placed before it in the batch. */
-async function checkPlaces(db: Db, zone: Zone, { placed, leaving, errors }: Plan): Promise<void> {
+async function checkPlaces(db: Db, zone: Zone, { placed, leaving, errors, limits }: Plan): Promise<void> {
   const names = [...new Set(placed.map(({ row }) => row.name))]
   const gone = new Set(leaving.map((row) => row.id))
-  const existing = names.length > 0 ? await readRecords(db, zone, { name: { in: names } }) : []
+  const existing: RecordRow[] = names.length > 0 ? await selectRecordsByName(db, { zoneId: zone.id, names }) : []
   const atName = Map.groupBy(
     existing.filter((row) => !gone.has(row.id)),
     (row) => row.name,
@@ -132,7 +198,7 @@ async function checkPlaces(db: Db, zone: Zone, { placed, leaving, errors }: Plan
   }
   if (errors.length > 0) throw invalidRecord([...errors, ...conflicts.map(({ error }) => error)])
   const [first] = conflicts
-  if (!first) return
+  if (!first) return checkSets(placed, atName, limits)
   const { found } = first
   // A record of this batch is not stored yet, so it cannot be named by an id.
   const known = found.kind === 'policy' || stored.has(found.record.id)
@@ -140,4 +206,17 @@ async function checkPlaces(db: Db, zone: Zone, { placed, leaving, errors }: Plan
     known ? found : { kind: 'policy', code: found.code, detail: `${found.detail} It is in this batch too.` },
     conflicts.map(({ error }) => error),
   )
+}
+
+/** Refuses the first record that is too much for its set; `atName` has the records that stay, and all that are placed. */
+function checkSets(placed: Placed[], atName: ReadonlyMap<string, RecordRow[]>, limits: RecordLimits): void {
+  const growing = new Map(placed.filter(({ grows }) => grows).map((one) => [one.row, one]))
+  const count = countSets(limits)
+  for (const name of new Set(placed.map(({ row }) => row.name))) {
+    for (const row of atName.get(name) ?? []) if (!growing.has(row)) count(row)
+  }
+  for (const { row, at } of growing.values()) {
+    const over = count(row)
+    if (over) throw overfullSet(row, over, at)
+  }
 }

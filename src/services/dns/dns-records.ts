@@ -8,12 +8,13 @@ import { type Db, violation } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
 import { type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
-import type { DnsRecordQuery, DnsRecord as DnsRecordSchema } from '../../schemas/dns-records.ts'
+import type { DnsRecordQuery, DnsRecord as DnsRecordSchema, PlannedDnsRecord } from '../../schemas/dns-records.ts'
 import { isWildcard, nameInPath } from '../domains/names.ts'
 import { eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
 import { inProjectsOf } from '../projects/projects.ts'
 import type { Actor } from '../tokens/actor.ts'
+import { setRefusal } from './record-limits.ts'
 import {
   excludedTypes,
   invalidRecord,
@@ -27,7 +28,7 @@ import { createRecordRows, listRecordRows, lockZone } from './statements.ts'
 export type DnsRecordView = Static<typeof DnsRecordSchema>
 
 export type RecordRow = Omit<DnsRecord, 'domainId' | 'type'> & { type: RecordType }
-export type Zone = Pick<Domain, 'id' | 'projectId' | 'name' | 'serial' | 'nameservers'>
+export type Zone = Pick<Domain, 'id' | 'projectId' | 'name' | 'serial'> & { readonly nameservers: readonly string[] }
 
 /** Where a record is: the name of its zone as a caller wrote it, and its id. */
 export type RecordPath = { domain: string; id: string }
@@ -44,6 +45,12 @@ export function viewRecord(zone: string, row: Omit<DnsRecord, 'domainId'>): DnsR
     updatedAt: row.updatedAt.toISOString(),
     comment: row.comment,
   }
+}
+
+/** A record that a batch or an import creates. In a dry run it has no id, because it is not stored. */
+export function viewCreated(zone: string, row: RecordRow, dryRun: boolean): Static<typeof PlannedDnsRecord> {
+  const view = viewRecord(zone, row)
+  return dryRun ? { ...view, id: null } : view
 }
 
 /** Name of the zone in a path. A wildcard is a name in its parent's zone and has none of its own. */
@@ -65,15 +72,6 @@ export async function findZone(db: Db, actor: Actor, path: string): Promise<Zone
 export async function findZoneToChange(db: Db, actor: Actor, path: string): Promise<Zone> {
   await lockZone(db, { accountId: actor.accountId, name: zoneInPath(path) })
   return findZone(db, actor, path)
-}
-
-/** Records of a zone that was found for the actor. */
-export async function readRecords(db: Db, zone: Zone, which: Prisma.DnsRecordWhereInput): Promise<RecordRow[]> {
-  const found = await db.dnsRecord.findMany({
-    where: { ...which, domainId: zone.id },
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
-  })
-  return found as RecordRow[]
 }
 
 export async function findRecord(db: Db, actor: Actor, { domain, id }: RecordPath): Promise<DnsRecordView> {
@@ -174,7 +172,7 @@ async function insertRecord(db: Db, actor: Actor, view: DnsRecordView) {
   try {
     return await createRecordRows(db, { zone, accountId, projectIds, ...record, ...event })
   } catch (error) {
-    if (violation(error)?.constraint !== 'dns_record_exclusive') throw error
+    if (violation(error)?.constraint !== 'dns_record_exclusive') throw setRefusal(error) ?? error
     return ['raced' as const]
   }
 }

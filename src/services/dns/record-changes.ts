@@ -1,22 +1,31 @@
-// Changes of existing records: one at a time here, and the write that batches and imports share.
+// Changes of existing records: one at a time here, and the write that it shares with batches.
 import type { Static } from '@sinclair/typebox'
 import { conflict } from '../../dns/conflicts.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
+import { JsonText } from '../../platform/statement.ts'
 import type { ChangeDnsRecord } from '../../schemas/dns-records.ts'
-import { append, eventOf } from '../events/events.ts'
+import { eventOf, type NewEvent, numbered } from '../events/events.ts'
+import { insertEvents } from '../events/statements.ts'
 import type { Actor } from '../tokens/actor.ts'
 import {
   type DnsRecordView,
   findZoneToChange,
   type RecordPath,
   type RecordRow,
-  readRecords,
   viewRecord,
   type Zone,
 } from './dns-records.ts'
+import { setRefusal } from './record-limits.ts'
 import { invalidRecord, type RecordDraft, readDraft, recordConflict, refusedPlace } from './record-rules.ts'
 import { insertRecordRows } from './statements.ts'
+import {
+  deleteRecordRows,
+  growSerial,
+  selectRecordsById,
+  selectRecordsByName,
+  updateRecordRows,
+} from './zone-statements.ts'
 
 export type Changes = {
   deleted: RecordRow[]
@@ -24,40 +33,70 @@ export type Changes = {
   created: RecordRow[]
 }
 
-// Rows in one statement: with all rows of an import of a MiB it would exceed its time limit.
-const highestPart = 5_000
-
-function* inParts<T>(items: T[]): Generator<T[]> {
-  for (let at = 0; at < items.length; at += highestPart) yield items.slice(at, at + highestPart)
+/** Changes as the statements take them, serialized already where another thread did that. */
+export type RowsToWrite = {
+  zoneId: string
+  deletes: string[]
+  updates: JsonText | null
+  inserts: JsonText | null
+  events: JsonText
 }
 
-/** Writes changes that were checked under the zone's lock, with one event each, and returns the zone's new serial. */
-export async function writeChanges(db: Db, actor: Actor, zone: Zone, changes: Changes): Promise<number> {
+/** Serializes changes that leave something to write; it takes as long as writing them. */
+export function rowsToWrite(actor: Actor, zone: Zone, changes: Changes): RowsToWrite {
   const { deleted, updated, created } = changes
-  if (deleted.length + updated.length + created.length === 0) return zone.serial
-  // Changed records are deleted and inserted: two records that swap values would violate the unique index otherwise.
-  const gone = [...deleted, ...updated.map(({ before }) => before)].map((row) => row.id)
-  const written = [...updated.map(({ after }) => after), ...created]
-  for (const part of inParts(gone)) await db.dnsRecord.deleteMany({ where: { domainId: zone.id, id: { in: part } } })
-  for (const part of inParts(written)) await insertRecordRows(db, { zoneId: zone.id, records: part })
-  const { serial } = await db.domain.update({
-    where: { id: zone.id },
-    data: { serial: { increment: 1 } },
-    select: { serial: true },
-  })
+  // Records that stay where they are keep their rows. Others are deleted and inserted: two records that swap values would
+  // violate the unique index otherwise.
+  const [kept, moved] = [updated.filter(staysInPlace), updated.filter((change) => !staysInPlace(change))]
+  const jsonOf = (rows: object[]) => (rows.length > 0 ? new JsonText(JSON.stringify(rows)) : null)
+  return {
+    zoneId: zone.id,
+    deletes: [...deleted, ...moved.map(({ before }) => before)].map((row) => row.id),
+    updates: jsonOf(kept.map(({ after }) => after)),
+    inserts: jsonOf([...moved.map(({ after }) => after), ...created]),
+    events: new JsonText(JSON.stringify(numbered(eventsOfChanges(actor, zone, changes)))),
+  }
+}
+
+/** Writes changes that were checked under the zone's lock, with their events, and returns the zone's new serial. */
+export async function writeRows(db: Db, { zoneId, deletes, updates, inserts, events }: RowsToWrite): Promise<number> {
+  try {
+    if (deletes.length > 0) await deleteRecordRows(db, { zoneId, ids: deletes })
+    if (updates) await updateRecordRows(db, { zoneId, records: updates })
+    if (inserts) await insertRecordRows(db, { zoneId, records: inserts })
+  } catch (error) {
+    throw setRefusal(error) ?? error
+  }
+  const [grown] = await growSerial(db, { zoneId })
+  await insertEvents(db, { events })
+  return grown!.serial
+}
+
+export function isEmpty({ deleted, updated, created }: Changes): boolean {
+  return deleted.length + updated.length + created.length === 0
+}
+
+export async function writeChanges(db: Db, actor: Actor, zone: Zone, changes: Changes): Promise<number> {
+  return isEmpty(changes) ? zone.serial : writeRows(db, rowsToWrite(actor, zone, changes))
+}
+
+function staysInPlace({ before, after }: Changes['updated'][number]): boolean {
+  return before.name === after.name && before.value === after.value
+}
+
+/** One event for each record. */
+export function eventsOfChanges(actor: Actor, zone: Zone, { deleted, updated, created }: Changes): NewEvent[] {
   const event = (type: 'created' | 'updated' | 'deleted') => (row: RecordRow) =>
     eventOf(actor, `dns.record.${type}`, {
       subject: row.id,
       projectId: zone.projectId,
       data: viewRecord(zone.name, row),
     })
-  const events = [
+  return [
     ...deleted.map(event('deleted')),
     ...updated.map(({ after }) => event('updated')(after)),
     ...created.map(event('created')),
   ]
-  for (const part of inParts(events)) await append(db, part)
-  return serial
 }
 
 /** Whether nothing changes, so that nothing is written and the serial stays. */
@@ -66,7 +105,7 @@ export function isSameRecord(one: RecordDraft, other: RecordDraft): boolean {
 }
 
 async function findInZone(db: Db, zone: Zone, id: string): Promise<RecordRow> {
-  const [row] = await readRecords(db, zone, { id })
+  const [row] = await selectRecordsById(db, { zoneId: zone.id, ids: [id] })
   if (!row) throw new Fault('not_found', `There is no record ${id} in ${zone.name}.`)
   return row
 }
@@ -86,7 +125,7 @@ export async function changeRecord(
     const draft = readDraft(zone.name, { ...before, ...change })
     if (Array.isArray(draft)) throw invalidRecord(draft)
     if (isSameRecord(before, draft)) return viewRecord(zone.name, before)
-    const beside = await readRecords(db, zone, { name: draft.name })
+    const beside = await selectRecordsByName(db, { zoneId: zone.id, names: [draft.name] })
     const found = conflict({ ...draft, id }, beside)
     const place = found && refusedPlace(found)
     if (place) throw invalidRecord([place])

@@ -5,8 +5,8 @@ import { readPlatformZoneRows, readZoneStates, readZones } from './statements.ts
 
 export { challengeType } from './statements.ts'
 
-/** Of several claims to one name, the one that is served. */
-export type ServedZoneState = { name: string; id: string; serial: number; verified: boolean }
+/** Of several claims to one name, the one that is served; `refused` if its account is suspended so that none is. */
+export type ServedZoneState = { name: string; id: string; serial: number; verified: boolean; refused: boolean }
 
 /**
  * `records` has one per line: type, ttl, name and value with a blank between; no value has a line break in it.
@@ -41,6 +41,7 @@ async function readPlatformZones(db: Db, platform: PlatformZones, names: string[
   return found.map(({ name, serial, challenges }) => {
     const { verified, records } = platform.get(name)!
     const lines = challenges === null ? records : [...records, challenges]
-    return { name, id: `platform ${name}`, serial, verified, accountId: '', records: lines.join('\n') }
+    const source = { name, id: `platform ${name}`, serial, verified, refused: false, accountId: '' }
+    return { ...source, records: lines.join('\n') }
   })
 }

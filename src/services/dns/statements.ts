@@ -1,5 +1,15 @@
 // Zones and records in SQL.
-import { boolean, int4, jsonb, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import {
+  boolean,
+  int4,
+  type JsonText,
+  jsonb,
+  optional,
+  statement,
+  text,
+  textArray,
+  timestamptz,
+} from '../../platform/statement.ts'
 import { eventIn, insertEvent } from '../events/statements.ts'
 
 /**
@@ -29,11 +39,11 @@ export const lockZone = statement('dns.lock-zone', {
   sql: (p) => `SELECT id FROM domain WHERE account_id = ${p.accountId} AND name = ${p.name} FOR NO KEY UPDATE`,
 })
 
-const ownedZone = (p: { zone: string; accountId: string; projectIds: string }) => `
+export const ownedZone = (p: { zone: string; accountId: string; projectIds: string }) => `
   d.name = ${p.zone} AND d.account_id = ${p.accountId}
     AND (${p.projectIds} IS NULL OR d.project_id = ANY(${p.projectIds}))`
 
-const ownedZoneIn = { zone: text(), accountId: text(), projectIds: optional(textArray()) }
+export const ownedZoneIn = { zone: text(), accountId: text(), projectIds: optional(textArray()) }
 
 /** The records after a name and id; after two empty texts, those of the first page. */
 export const listRecordRows = statement('dns.list-records', {
@@ -107,11 +117,11 @@ export const createRecordRows = statement('dns.create-record', {
 
 /**
  * Many records as one parameter. Prisma has one parameter for each value, which takes six times as long (9 s against
- * 1.5 s for 10,000 records measured): an import of a whole MiB would exceed the time limit of its transaction.
+ * 1.5 s for 10,000 records measured).
  */
 export const insertRecordRows = statement('dns.insert-records', {
   reason: 'not in Prisma',
-  in: { zoneId: text(), records: jsonb<readonly object[]>() },
+  in: { zoneId: text(), records: jsonb<readonly object[] | JsonText>() },
   out: { count: int4() },
   sql: (p) => `
     WITH made AS (
@@ -127,9 +137,10 @@ export const insertRecordRows = statement('dns.insert-records', {
 export const readZoneStates = statement('dns.zone-states', {
   reason: 'snapshot for an engine',
   in: { after: text(), except: textArray(), limit: int4() },
-  out: { name: text(), id: text(), serial: int4(), verified: boolean() },
+  out: { name: text(), id: text(), serial: int4(), verified: boolean(), refused: boolean() },
   sql: (p) => `
-    SELECT DISTINCT ON (d.name) d.name, d.id, d.serial, d.verified FROM domain d
+    SELECT DISTINCT ON (d.name) d.name, d.id, d.serial, d.verified, a.refuses_dns AS refused
+    FROM domain d JOIN account a ON a.id = d.account_id
     WHERE d.name > ${p.after} AND d.name NOT LIKE '*%' AND d.name <> ALL(${p.except}) AND ${isServed}
     ORDER BY d.name, d.verified DESC LIMIT ${p.limit}`,
 })
@@ -158,6 +169,7 @@ export const readZones = statement('dns.zones', {
     id: text(),
     serial: int4(),
     verified: boolean(),
+    refused: boolean(),
     accountId: text(),
     nameservers: textArray(),
     records: text(),
@@ -167,9 +179,10 @@ export const readZones = statement('dns.zones', {
       SELECT string_agg(concat_ws(' ', r.type, r.ttl, r.name, r.value), E'\\n' ORDER BY r.name, r.id)
       FROM dns_record r WHERE r.domain_id = z.id), ${challengesOf('z.name')}) AS records
     FROM (
-      SELECT DISTINCT ON (d.name) d.name, d.id, d.serial, d.verified, d.account_id AS "accountId",
-        COALESCE(d.nameservers, '{}') AS nameservers
-      FROM domain d WHERE d.name = ANY(${p.names}) AND d.name NOT LIKE '*%' AND ${isServed}
+      SELECT DISTINCT ON (d.name) d.name, d.id, d.serial, d.verified, a.refuses_dns AS refused,
+        d.account_id AS "accountId", COALESCE(d.nameservers, '{}') AS nameservers
+      FROM domain d JOIN account a ON a.id = d.account_id
+      WHERE d.name = ANY(${p.names}) AND d.name NOT LIKE '*%' AND ${isServed}
       ORDER BY d.name, d.verified DESC) z`,
 })
 

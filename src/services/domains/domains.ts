@@ -12,6 +12,7 @@ import type { Certificate, CreateDomain, DomainQuery, Domain as DomainSchema } f
 import { append, eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
 import { inProjectsOf } from '../projects/projects.ts'
+import { findNotice } from '../takedowns/standing.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { hasEnded } from './check-schedule.ts'
 import { sharedAdvice, sharedText } from './claim-reasons.ts'
@@ -68,6 +69,11 @@ export function viewDomain({ nameservers: pool }: ViewOptions, row: Pick<DomainR
     certificate: row.certificate as CertificateView | null,
     verifiedAt: row.verifiedAt?.toISOString() ?? null,
   }
+}
+
+/** The domain as it is read by itself, with the takedown that covers it, if one stands. */
+export async function showDomain(db: Db, options: ViewOptions, row: DomainRow): Promise<DomainView> {
+  return { ...viewDomain(options, row), takedown: await findNotice(db, row.projectId, row.name) }
 }
 
 /** Whether nothing more is to be waited for: the domain is verified, and its certificate is issued or has failed. */
@@ -245,7 +251,7 @@ export async function deleteDomain(
     const row = await findToChange(db, actor, path)
     const { id, accountId, projectId, name } = row
     const view = viewDomain(options, row)
-    precondition(view)
+    precondition(await showDomain(db, options, row))
     const wildcards = await db.domain.count({ where: { accountId, name: `*.${name}` } })
     if (wildcards > 0) throw new Fault('domain_has_wildcard', `Delete *.${name} first: it lives in this zone.`)
     // Only verified names are reserved: otherwise anyone could block names of others.

@@ -5,6 +5,7 @@ import { parse } from 'tldts'
 import type { Config } from '../../config.ts'
 import { canonicalName } from '../../dns/names.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
+import { ownNames } from '../../platform/own-names.ts'
 
 // Names that no registry gives out (RFC 6761, 6762, 7686, 9476 and ICANN's .internal).
 const reservedTopLevels = new Set(['test', 'localhost', 'invalid', 'example', 'local', 'internal', 'onion', 'alt'])
@@ -20,10 +21,10 @@ function isBrokenPunycode(label: string): boolean {
   return !/[^\p{ASCII}]/u.test(unicode) || domainToASCII(unicode) !== `${label}.a`
 }
 
-type Reading = { name: string } | { code: string; detail: string }
+export type Reading = { name: string } | { code: string; detail: string }
 
 /** Lower case, Punycode, no last dot; a wildcard keeps its star. Says nothing about who may have the name. */
-function readName(input: string): Reading {
+export function readName(input: string): Reading {
   const text = input.trim().replace(/\.$/, '')
   // Also the spellings that a browser takes for an address, such as 0x7f.1.
   if (isIP(text.replace(/^\[|\]$/g, '')) !== 0 || isIP(domainToASCII(text)) !== 0) {
@@ -70,11 +71,10 @@ export type PlatformNames = Pick<Config, 'baseUrl' | 'nameservers' | 'production
   edge: Pick<Config['edge'], 'domain'>
 }
 
-function platformOwns({ edge, nameservers, baseUrl }: PlatformNames, host: string): boolean {
-  const domain = edge.domain.toLowerCase()
-  if (host === domain || host.endsWith(`.${domain}`)) return true
-  const own = [domain, ...nameservers.map((name) => name.toLowerCase()), new URL(baseUrl).hostname]
-  return own.some((name) => host === name || parentsOf(name).includes(host))
+function platformOwns(platform: PlatformNames, host: string): boolean {
+  const { domain, hosts } = ownNames(platform)
+  if (host.endsWith(`.${domain}`)) return true
+  return [domain, ...hosts].some((name) => host === name || name.endsWith(`.${host}`))
 }
 
 /** A name that a caller wants to attach; refused with the field named when nobody could own it. */

@@ -103,7 +103,8 @@ export async function recordCheck(
     if (check.outcome === 'missed') {
       const earlier = { lte: new Date(now.getTime() - missMs) }
       await db.domain.updateMany({
-        where: { id, verified: true, OR: [{ missedAt: null }, { missedAt: earlier }] },
+        // While an account is suspended, its zones may be refused: that is no loss of ownership.
+        where: { id, verified: true, account: { suspendedAt: null }, OR: [{ missedAt: null }, { missedAt: earlier }] },
         data: { misses: { increment: 1 }, missedAt: now },
       })
     }

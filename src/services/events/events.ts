@@ -33,7 +33,12 @@ export function eventOf(
 /** Writes events beside changes that take more than one statement; `db` is the handle of their transaction. */
 export async function append(db: Db, events: NewEvent[]): Promise<void> {
   if (events.length === 0) return
-  await insertEvents(db, { events: events.map((event) => ({ id: newId('evt'), ...event })) })
+  await insertEvents(db, { events: numbered(events) })
+}
+
+/** Events with their ids, as they are written. */
+export function numbered(events: NewEvent[]): (NewEvent & { id: string })[] {
+  return events.map((event) => ({ id: newId('evt'), ...event }))
 }
 
 export type EventView = Static<typeof EventSchema>

@@ -4,6 +4,7 @@ import {
   boolean,
   int4,
   int8,
+  type JsonText,
   json,
   optional,
   statement,
@@ -49,7 +50,7 @@ export function insertEvent(p: { [K in keyof typeof eventIn]: string }, source: 
  */
 export const insertEvents = statement('events.insert', {
   reason: 'not in Prisma',
-  in: { events: json<(NewEvent & { id: string })[]>() },
+  in: { events: json<(NewEvent & { id: string })[] | JsonText>() },
   out: { id: text() },
   sql: (p) => `
     INSERT INTO event (id, account_id, project_id, type, actor, subject, data, created_at)

@@ -4,19 +4,19 @@ import type { Project } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
-import { newId, randomLabel } from '../../platform/ids.ts'
+import { newId } from '../../platform/ids.ts'
 import { type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import { isRefName } from '../../platform/repositories.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { ChangeProject, CreateProject, ProjectQuery, Project as ProjectSchema } from '../../schemas/projects.ts'
 import { append, eventOf } from '../events/events.ts'
+import { endMootTakedowns } from '../takedowns/ending.ts'
+import { findNotice } from '../takedowns/standing.ts'
 import type { Actor } from '../tokens/actor.ts'
-import { listProjectRows, lockProject } from './statements.ts'
+import { isReserved, productionLabels } from './labels.ts'
+import { claimLabel, listProjectRows, lockProject } from './statements.ts'
 
 export type ProjectView = Static<typeof ProjectSchema>
-
-// Labels that visitors take for the platform's own; a project of that name gets one with a suffix.
-const reservedLabels = new Set('www api app admin dashboard docs mail ns1 ns2 status support'.split(' '))
 
 /** The condition that a project is the actor's. Combine it with other conditions by `AND`: both may name the id. */
 export function projectsOf({ accountId, projectIds }: Actor) {
@@ -60,6 +60,11 @@ export function viewProject(
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
   }
+}
+
+/** The project as it is read by itself, with the takedown of its production host, if one stands. */
+export async function showProject(db: Db, urls: Urls, row: Project): Promise<ProjectView> {
+  return { ...viewProject(urls, row), takedown: await findNotice(db, row.id, urls.host(row.label)) }
 }
 
 /** The project of the actor by name or id. */
@@ -155,7 +160,7 @@ export async function createProject(
     updatedAt: now,
   }
   return inTransaction(db, async (db) => {
-    await insertProject(db, row)
+    await insertProject(db, urls, row)
     const view = viewProject(urls, row)
     await append(db, [eventOf(actor, 'project.created', { subject: row.id, projectId: row.id, data: view })])
     return view
@@ -163,13 +168,14 @@ export async function createProject(
 }
 
 /** Inserts the row under the first label that is free; a conflict raises no error, which would end the transaction. */
-async function insertProject(db: Db, row: Project): Promise<void> {
+async function insertProject(db: Db, urls: Urls, row: Project): Promise<void> {
   const { accountId, name } = row
-  for (let attempt = 0; attempt < 5; attempt++) {
-    if (attempt > 0 || reservedLabels.has(row.label)) row.label = `${name}-${randomLabel(4)}`
-    // Deployments are served under labels of the same domain.
-    const taken = await db.deployment.count({ where: { label: row.label } })
-    const made = taken > 0 ? { count: 0 } : await db.project.createMany({ data: [row], skipDuplicates: true })
+  for await (const label of productionLabels(db, accountId, name)) {
+    if (isReserved(urls, label)) continue
+    const claimed = await claimLabel(db, { label, accountId, projectName: name })
+    if (claimed.length === 0) continue
+    row.label = label
+    const made = await db.project.createMany({ data: [row], skipDuplicates: true })
     if (made.count > 0) return
     const same = await db.project.count({ where: { accountId, name } })
     if (same > 0) throw new Fault('project_exists', `The account already has a project ${name}.`)
@@ -192,13 +198,14 @@ export async function changeProject(
   checkBranch(input.settings?.productionBranch)
   return inTransaction(db, async (db) => {
     const before = await findProjectToChange(db, actor, key)
-    precondition(viewProject(urls, before))
+    const shown = await showProject(db, urls, before)
+    precondition(shown)
     const { settings, ...fields } = input
     const after = await db.project.update({
       where: { id: before.id },
       data: { ...fields, ...settings, updatedAt: new Date() },
     })
-    const view = viewProject(urls, after)
+    const view = { ...viewProject(urls, after), takedown: shown.takedown }
     await append(db, [eventOf(actor, 'project.updated', { subject: before.id, projectId: before.id, data: view })])
     return view
   })
@@ -214,13 +221,18 @@ export async function deleteProject(
   await inTransaction(db, async (db) => {
     const row = await findProjectToChange(db, actor, key)
     const view = viewProject(urls, row)
-    precondition(view)
+    precondition(await showProject(db, urls, row))
     const domains = await db.domain.findMany({ where: { projectId: row.id }, select: { name: true }, take: 3 })
     if (domains.length > 0) {
       const names = domains.map((domain) => domain.name).join(', ')
       throw new Fault('project_has_domains', `Domains are attached to ${row.name}: ${names}. Delete them first.`)
     }
-    const deployments = await db.deployment.findMany({ where: { projectId: row.id }, select: { id: true } })
+    const deployments = await db.deployment.findMany({
+      where: { projectId: row.id },
+      select: { id: true, label: true },
+    })
+    const labels = deployments.map(({ label }) => label)
+    await endMootTakedowns(db, urls, { projectId: row.id, labels, by: actor.tokenId })
     await db.project.delete({ where: { id: row.id } })
     await enqueue(db, {
       kind: 'reap',

@@ -55,3 +55,27 @@ export const listProjectRows = statement('projects.list', {
     FROM project WHERE account_id = ${p.accountId} AND name > COALESCE(${p.after}, '')
     ORDER BY name LIMIT ${p.limit}`,
 })
+
+/** Takes a label for an account; no row comes back if it is held for another one, or was ever a deployment's. */
+export const claimLabel = statement('projects.claimLabel', {
+  reason: 'not in Prisma',
+  in: { label: text(), accountId: text(), projectName: text() },
+  out: { name: text() },
+  // Of two accounts that ask at once, the second waits for the first here. The update changes nothing.
+  sql: (p) => `
+    INSERT INTO label (name, account_id, project_name) VALUES (${p.label}, ${p.accountId}, ${p.projectName})
+    ON CONFLICT (name) DO UPDATE SET account_id = EXCLUDED.account_id
+      WHERE label.account_id = EXCLUDED.account_id AND label.project_name IS NOT NULL
+    RETURNING name`,
+})
+
+/** How many labels are held for an account without a project, counted up to a bound. */
+export const countIdleLabels = statement('projects.countIdleLabels', {
+  reason: 'not in Prisma',
+  in: { accountId: text(), most: int4() },
+  out: { idle: int4() },
+  sql: (p) => `
+    SELECT count(*)::integer AS idle FROM (
+      SELECT 1 FROM label l WHERE l.account_id = ${p.accountId} AND l.project_name IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM project p WHERE p.label = l.name) LIMIT ${p.most}) held`,
+})

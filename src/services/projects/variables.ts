@@ -5,12 +5,11 @@ import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import type { PutVariable, Variable as VariableSchema } from '../../schemas/projects.ts'
+import { checkQuota } from '../accounts/quotas.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { findProject, findProjectToChange } from './projects.ts'
 
 export type VariableView = Static<typeof VariableSchema>
-
-const maxVariables = 200
 
 function view(row: Variable): VariableView {
   return {
@@ -36,12 +35,7 @@ export async function putVariable(
   return inTransaction(db, async (db) => {
     const project = await findProjectToChange(db, actor, projectKey)
     const others = await db.variable.count({ where: { projectId: project.id, key: { not: key } } })
-    if (others >= maxVariables) {
-      const detail = `A project has ${maxVariables} variables at most.`
-      throw new Fault('validation_failed', detail, {
-        errors: [{ in: 'path', pointer: '#/key', code: 'too_many', detail }],
-      })
-    }
+    await checkQuota(db, actor.accountId, 'variables', others)
     const data = {
       target: input.target ?? 'all',
       sealed: Uint8Array.from(vault.seal(input.value)),

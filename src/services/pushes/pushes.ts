@@ -2,12 +2,13 @@
 import { hash } from 'node:crypto'
 import type { Static } from '@sinclair/typebox'
 import type { Project } from '../../generated/client.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction, refusedQuota } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { isRefName } from '../../platform/repositories.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { PushResult as PushResultSchema, Push as PushSchema } from '../../schemas/push-hooks.ts'
+import { quotaFault } from '../accounts/quotas.ts'
 import { createDeployment } from '../deployments/deployments.ts'
 import { lockSuperseded } from '../deployments/statements.ts'
 import { finishDeployment } from '../deployments/states.ts'
@@ -70,7 +71,18 @@ export type ReceivedPush = {
 }
 
 /** Makes the deployment of a push. What makes none leaves no trace: it can be sent again when the reason is gone. */
-export async function takePush(
+export async function takePush(db: Db, urls: Urls, actor: Actor, received: ReceivedPush): Promise<PushResult> {
+  try {
+    return await deployPush(db, urls, actor, received)
+  } catch (error) {
+    // Nothing was superseded either: the transaction is undone as a whole.
+    const quota = refusedQuota(error)
+    if (!quota) throw error
+    return { deployment: null, reason: 'quota_exceeded', detail: quotaFault(quota).message }
+  }
+}
+
+async function deployPush(
   db: Db,
   urls: Urls,
   actor: Actor,

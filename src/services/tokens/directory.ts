@@ -1,20 +1,27 @@
 // The tokens that requests come with, kept in memory until the database says that one changed.
 import { LRUCache } from 'lru-cache'
-import type { Token } from '../../generated/client.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import { hashToken } from '../../platform/secrets.ts'
 import type { Scope } from './actor.ts'
-import { updateLastUses } from './statements.ts'
+import { createLookUps } from './look-ups.ts'
+import { selectTokens, updateLastUses } from './statements.ts'
 
-export type KnownToken = Pick<Token, 'id' | 'accountId' | 'projectIds' | 'expiresAt' | 'revokedAt'> & {
-  scopes: Scope[]
+export type KnownToken = {
+  id: string
+  accountId: string
+  scopes: readonly Scope[]
+  projectIds: readonly string[]
+  expiresAt: Date | null
+  revokedAt: Date | null
   accountSuspended: boolean
 }
 
 export type TokenDirectory = {
-  /** At once when it is known, which it nearly always is: every request passes here. */
-  find(token: string): KnownToken | null | Promise<KnownToken | null>
+  /** A token used within the last minute, without the database: nearly every request passes here. */
+  findKnown(token: string): KnownToken | undefined
+  /** Asks the database; `paced` for a caller that sends many unknown tokens, who then waits a little. */
+  find(token: string, paced: boolean): Promise<KnownToken | null>
   /** Takes effect before the response that revoked a token; other replicas hear of it by notification. */
   forgetAccount(accountId: string): void
   noteUse(tokenId: string): void
@@ -22,16 +29,7 @@ export type TokenDirectory = {
 }
 
 const flushIntervalMs = 10_000
-
-const select = {
-  id: true,
-  accountId: true,
-  scopes: true,
-  projectIds: true,
-  expiresAt: true,
-  revokedAt: true,
-  account: { select: { suspendedAt: true } },
-}
+const paceMs = 50
 
 export function createTokenDirectory(db: Database, notifications: Notifications): TokenDirectory {
   // Unknown tokens are not kept: guessing must not push real ones out.
@@ -44,9 +42,19 @@ export function createTokenDirectory(db: Database, notifications: Notifications)
     for (const [hash, token] of known) if (matches(token)) known.delete(hash)
   }
 
+  // A token may take hundreds with it when it is revoked, and each has its event: they are forgotten in one pass.
+  const changed = new Set<string>()
+  function forgetChanged(): void {
+    forget(({ accountId }) => changed.has(accountId))
+    changed.clear()
+  }
+
   const off = [
     notifications.on('event', ({ type, accountId }) => {
-      if (type.startsWith('token.') || type.startsWith('account.')) forget((token) => token.accountId === accountId)
+      if (!type.startsWith('token.') && !type.startsWith('account.')) return
+      generation++
+      if (changed.size === 0) setImmediate(forgetChanged)
+      changed.add(accountId)
     }),
     // A revocation may have been missed while nobody listened.
     notifications.on('lost', () => forget(() => true)),
@@ -64,23 +72,25 @@ export function createTokenDirectory(db: Database, notifications: Notifications)
   const timer = setInterval(() => flush().catch(() => {}), flushIntervalMs)
   timer.unref()
 
-  async function read(hash: Buffer, key: string): Promise<KnownToken | null> {
+  async function read(hashes: string[]): Promise<Map<string, KnownToken>> {
     const before = generation
-    const row = await db.token.findFirst({ where: { hash: Uint8Array.from(hash) }, select })
-    if (!row) return null
-    const { account, ...token } = row
-    const found = { ...token, scopes: token.scopes as Scope[], accountSuspended: account.suspendedAt !== null }
+    const rows = await selectTokens(db, { hashes })
+    const found = new Map(
+      rows.map(({ hash, suspendedAt, ...token }) => [hash, { ...token, accountSuspended: suspendedAt !== null }]),
+    )
     // A change that came in while this was read would be overwritten by what was read before it.
-    if (notifications.connected && generation === before) known.set(key, found)
+    if (notifications.connected && generation === before) for (const [key, token] of found) known.set(key, token)
     return found
   }
+  // One query at a time for all tokens that wait, so guessing cannot take all connections; and where many of an
+  // address were wrong, few queries for all such addresses. A good token is always found.
+  const prompt = createLookUps(read, 0)
+  const paced = createLookUps(read, paceMs)
+  const keyOf = (token: string) => hashToken(token).toString('base64')
 
   return {
-    find(token) {
-      const hash = hashToken(token)
-      const key = hash.toString('base64')
-      return known.get(key) ?? read(hash, key)
-    },
+    findKnown: (token) => known.get(keyOf(token)),
+    find: (token, slowly) => (slowly ? paced : prompt)(keyOf(token)),
     forgetAccount: (accountId) => forget((token) => token.accountId === accountId),
     noteUse(tokenId) {
       uses.set(tokenId, new Date())

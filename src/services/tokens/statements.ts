@@ -1,12 +1,30 @@
 // Tokens in SQL.
-import { statement, text, textArray } from '../../platform/statement.ts'
+import { boolean, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import type { Scope } from './actor.ts'
 
-/** Holds the token against other changes until the transaction ends. */
-export const lockToken = statement('tokens.lock', {
+/** The token and all tokens that it descends from. */
+export const selectAncestors = statement('tokens.ancestors', {
   reason: 'not in Prisma',
-  in: { id: text(), accountId: text() },
+  in: { id: text() },
   out: { id: text() },
-  sql: (p) => `SELECT id FROM token WHERE id = ${p.id} AND account_id = ${p.accountId} FOR UPDATE`,
+  sql: (p) => `
+    WITH RECURSIVE line AS (
+      SELECT id, parent_id FROM token WHERE id = ${p.id}
+      UNION SELECT t.id, t.parent_id FROM token t JOIN line ON t.id = line.parent_id)
+    SELECT id FROM line`,
+})
+
+/** Revokes all tokens that descend from one, by any number of steps, and that one too if `itself`. */
+export const revokeLine = statement('tokens.revokeLine', {
+  reason: 'not in Prisma',
+  in: { id: text(), itself: boolean(), now: timestamptz() },
+  out: { id: text() },
+  sql: (p) => `
+    WITH RECURSIVE line AS (
+      SELECT id FROM token WHERE id = ${p.id}
+      UNION SELECT t.id FROM token t JOIN line ON t.parent_id = line.id)
+    UPDATE token t SET revoked_at = ${p.now} FROM line
+    WHERE t.id = line.id AND t.revoked_at IS NULL AND (${p.itself} OR t.id <> ${p.id}) RETURNING t.id`,
 })
 
 /** One time of use for each token, `times` in the order of `ids`; a later time that is there already stays. */
@@ -32,4 +50,25 @@ export const selectLiveTokens = statement('tokens.live', {
     SELECT t.id FROM token t JOIN account a ON a.id = t.account_id
     WHERE t.id = ANY(${p.ids}) AND a.suspended_at IS NULL
       AND (t.revoked_at IS NULL OR t.revoked_at > now()) AND (t.expires_at IS NULL OR t.expires_at > now())`,
+})
+
+/** The tokens of the hashes, in base64. One parameter for any number of them, as above. */
+export const selectTokens = statement('tokens.by_hash', {
+  reason: 'not in Prisma',
+  in: { hashes: textArray() },
+  out: {
+    hash: text(),
+    id: text(),
+    accountId: text(),
+    scopes: textArray<Scope>(),
+    projectIds: textArray(),
+    expiresAt: optional(timestamptz()),
+    revokedAt: optional(timestamptz()),
+    suspendedAt: optional(timestamptz()),
+  },
+  sql: (p) => `
+    SELECT encode(t.hash, 'base64') AS hash, t.id, t.account_id AS "accountId", t.scopes, t.project_ids AS "projectIds",
+      t.expires_at AS "expiresAt", t.revoked_at AS "revokedAt", a.suspended_at AS "suspendedAt"
+    FROM token t JOIN account a ON a.id = t.account_id
+    WHERE t.hash = ANY(ARRAY(SELECT decode(h, 'base64') FROM unnest(${p.hashes}) AS h))`,
 })

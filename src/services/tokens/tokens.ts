@@ -8,10 +8,14 @@ import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page
 import { hashToken, newToken } from '../../platform/secrets.ts'
 import type { CreateToken, Token as TokenSchema } from '../../schemas/tokens.ts'
 import { append, eventOf } from '../events/events.ts'
-import { type Actor, allows, type Scope } from './actor.ts'
-import { lockToken, selectLiveTokens } from './statements.ts'
+import type { Actor, Scope } from './actor.ts'
+import { expiryOf, lockCaller, refuseOwnEnd, requireRights, requireScopes, successionOf } from './lineage.ts'
+import { revokeLine, selectLiveTokens } from './statements.ts'
 
 export type TokenView = Static<typeof TokenSchema>
+
+// Nobody may be able to make more tokens than can be revoked at once: 40,000 events took longer than a transaction may.
+const highestEvents = 1_000
 
 /** With the names of its projects: stored are their ids, so a new project of an old name is out of reach. */
 type TokenRow = Token & { projects: string[] }
@@ -37,6 +41,7 @@ function view(row: TokenRow): TokenView {
     lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
     expiresAt: row.expiresAt?.toISOString() ?? null,
     createdAt: row.createdAt.toISOString(),
+    parentId: row.parentId,
   }
 }
 
@@ -46,6 +51,8 @@ export type NewToken = {
   scopes: readonly Scope[]
   projectIds: readonly string[]
   expiresAt: Date | null
+  /** The token that makes it; default: none. */
+  parentId?: string | null
 }
 
 export async function insertToken(db: Db, token: NewToken): Promise<{ id: string; secret: string }> {
@@ -77,32 +84,23 @@ async function findRow(db: Db, { accountId }: Actor, id: string): Promise<TokenR
   return row!
 }
 
-/** The token, held against other changes until the transaction ends. */
-async function findToChange(db: Db, actor: Actor, id: string): Promise<TokenRow> {
-  await lockToken(db, { id, accountId: actor.accountId })
-  return findRow(db, actor, id)
-}
-
 export async function listTokens(db: Db, { accountId }: Actor, page: PageRequest): Promise<PageOf<TokenView>> {
   const { where, ...rest } = byId(page)
   const found = await db.token.findMany({ where: { ...where, accountId, revokedAt: null }, ...rest })
   return pageOf(await withProjects(db, found), page, view, (row) => [row.id])
 }
 
-/** Makes a token that can do no more than the one that makes it. */
+/** Makes a token that can do no more than the one that makes it, and for no longer. */
 export async function createToken(
   db: Db,
   actor: Actor,
   input: Static<typeof CreateToken>,
 ): Promise<TokenView & { token: string }> {
   const scopes = input.scopes ?? [...actor.scopes]
-  const missing = scopes.findIndex((scope) => !grants(actor.scopes, scope))
-  if (missing >= 0) {
-    const detail = `The calling token does not have ${scopes[missing]}, so it cannot grant it.`
-    throw new Fault('insufficient_scope', detail, { requiredScope: scopes[missing] })
-  }
-  const expiresAt = input.expiresAt ? futureTime(input.expiresAt) : null
+  requireScopes(actor, scopes, 'grant it')
   return inTransaction(db, async (db) => {
+    const parent = await lockCaller(db, actor)
+    const expiresAt = expiryOf(parent, input.expiresAt)
     const projectIds = await resolveProjects(db, actor, input.projects ?? null)
     const { id, secret } = await insertToken(db, {
       accountId: actor.accountId,
@@ -110,26 +108,12 @@ export async function createToken(
       scopes,
       projectIds,
       expiresAt,
+      parentId: parent.id,
     })
     const made = await findToken(db, actor, id)
     await append(db, [eventOf(actor, 'token.created', { subject: id, projectId: null, data: made })])
     return { ...made, token: secret }
   })
-}
-
-/** A pattern lets a 31st of February and a leap second pass; PostgreSQL and JavaScript do not. */
-function futureTime(text: string): Date {
-  const time = new Date(text)
-  const ms = time.getTime()
-  if (Number.isNaN(ms) || time.getUTCFullYear() > 9999)
-    throw invalidField('#/expiresAt', 'bad_format', 'is not a time there is')
-  if (ms <= Date.now()) throw invalidField('#/expiresAt', 'in_the_past', 'must be in the future')
-  return time
-}
-
-// `*` may grant every scope of the account; the operator's own is granted by those who hold it.
-function grants(held: readonly Scope[], wanted: Scope): boolean {
-  return wanted === '*' ? held.includes('*') : allows(held, wanted)
 }
 
 async function resolveProjects(db: Db, actor: Actor, keys: string[] | null): Promise<string[]> {
@@ -146,6 +130,7 @@ async function resolveProjects(db: Db, actor: Actor, keys: string[] | null): Pro
   })
 }
 
+/** Revokes the token and all that descend from it: whoever stole it may have made some. */
 export async function revokeToken(
   db: Db,
   actor: Actor,
@@ -153,41 +138,55 @@ export async function revokeToken(
   precondition: (view: TokenView) => void,
 ): Promise<void> {
   await inTransaction(db, async (db) => {
-    const token = view(await findToChange(db, actor, id))
-    precondition(token)
-    await db.token.update({ where: { id }, data: { revokedAt: new Date() } })
-    await append(db, [eventOf(actor, 'token.revoked', { subject: id, projectId: null, data: token })])
+    await lockCaller(db, actor)
+    const token = await findRow(db, actor, id)
+    requireRights(actor, token, 'revoke')
+    precondition(view(token))
+    await endLine(db, actor, { id, itself: true })
   })
 }
 
-/** A new token in the place of an old one, whose secret works on for the overlap. */
+/** Revokes what descends from a token, and the token itself if wanted; each of the first `highestEvents` has its event. */
+async function endLine(db: Db, actor: Actor, { id, itself }: { id: string; itself: boolean }): Promise<void> {
+  const ended = (await revokeLine(db, { id, itself, now: new Date() })).map((row) => row.id)
+  const told = [...(itself ? [id] : []), ...ended.filter((one) => one !== id)].slice(0, highestEvents)
+  const rows = await withProjects(db, await db.token.findMany({ where: { id: { in: told } } }))
+  await append(
+    db,
+    rows.map((row) => eventOf(actor, 'token.revoked', { subject: row.id, projectId: null, data: view(row) })),
+  )
+}
+
+export type Rotation = { overlapSeconds: number; revokeChildren: boolean }
+
+/** A new token in the place of an old one, whose secret works on for the overlap. Nothing lives longer by it. */
 export async function rotateToken(
   db: Db,
   actor: Actor,
   id: string,
-  overlapSeconds: number,
+  { overlapSeconds, revokeChildren }: Rotation,
 ): Promise<TokenView & { token: string }> {
   return inTransaction(db, async (db) => {
-    const old = await findToChange(db, actor, id)
-    const { scopes } = view(old)
-    if (!scopes.every((scope) => grants(actor.scopes, scope))) {
-      throw new Fault('insufficient_scope', 'The calling token has fewer scopes than the one to rotate.', {
-        requiredScope: '*',
-      })
+    const caller = await lockCaller(db, actor)
+    const old = await findRow(db, actor, id)
+    requireRights(actor, old, 'rotate')
+    const { parentId, childrenOf } = await successionOf(db, caller, old)
+    const { accountId, name, projectIds, expiresAt } = old
+    const scopes = old.scopes as Scope[]
+    const replacement = { accountId, name, scopes, projectIds, expiresAt, parentId }
+    if (revokeChildren) {
+      await refuseOwnEnd(db, caller, old)
+      await endLine(db, actor, { id, itself: false })
     }
-    const { name, projectIds, expiresAt } = old
-    const { id: madeId, secret } = await insertToken(db, {
-      accountId: actor.accountId,
-      name,
-      scopes,
-      projectIds,
-      expiresAt,
-    })
     const ends = new Date(Date.now() + overlapSeconds * 1000)
     // With an overlap the old one expires by itself; without, it is revoked here and now.
     const change =
       overlapSeconds === 0 ? { revokedAt: ends } : { expiresAt: expiresAt && expiresAt < ends ? expiresAt : ends }
     await db.token.update({ where: { id }, data: change })
+    // After that, so that an account that has as many tokens as it may can still rotate one.
+    const { id: madeId, secret } = await insertToken(db, replacement)
+    const heir = childrenOf === 'new' ? madeId : old.parentId
+    await db.token.updateMany({ where: { parentId: id, id: { not: madeId } }, data: { parentId: heir } })
     const made = await findToken(db, actor, madeId)
     await append(db, [eventOf(actor, 'token.rotated', { subject: id, projectId: null, data: made })])
     return { ...made, token: secret }

@@ -30,12 +30,16 @@ function take(p: { [K in keyof typeof takeIn]: string }, query: string): string 
     FROM taken t JOIN source ON source.id = t.webhook_id`
 }
 
-/** The webhooks of `ids`, a query, that have something to send, that no worker holds, and that are not paused. */
+/**
+ * The webhooks of `ids`, a query, that have something to send, that no worker holds, and that are not paused. While an
+ * account is suspended, its deliveries wait, except those that were asked for and the operator's own notices.
+ */
 function ready(ids: string): string {
   return `SELECT w.id, w.account_id FROM (${ids}) candidate
-    JOIN webhook w ON w.id = candidate.id LEFT JOIN webhook_lane s ON s.webhook_id = w.id
+    JOIN webhook w ON w.id = candidate.id JOIN account a ON a.id = w.account_id
+      LEFT JOIN webhook_lane s ON s.webhook_id = w.id
     WHERE (s.leased_by IS NULL OR s.wake_at <= now())
-      AND ((w.active AND (s.paused_until IS NULL OR s.paused_until <= now())
+      AND ((w.active AND a.suspended_at IS NULL AND (s.paused_until IS NULL OR s.paused_until <= now())
             AND EXISTS (SELECT 1 FROM delivery d WHERE d.webhook_id = w.id AND d.state = 'PENDING' AND d.attempts = 0))
         OR EXISTS (SELECT 1 FROM delivery d WHERE d.webhook_id = w.id AND d.state = 'PENDING' AND d.requested
                      AND (d.attempts = 0 OR d.next_attempt_at <= now())))
@@ -111,13 +115,13 @@ export const releaseWebhookLeases = statement('webhooks.release', {
   out: { id: text() },
   sql: (p) => `
     UPDATE webhook_lane s SET leased_by = NULL, wake_at = LEAST(
-      CASE WHEN w.active AND COALESCE(first.at, retry.at) IS NOT NULL
+      CASE WHEN w.active AND a.suspended_at IS NULL AND COALESCE(first.at, retry.at) IS NOT NULL
         THEN GREATEST(LEAST(first.at, retry.at), s.paused_until) END,
       requested.at,
       -- Begun, and cut off by a worker that stops.
       CASE WHEN EXISTS (SELECT 1 FROM delivery d WHERE d.webhook_id = w.id AND state = 'PENDING' AND attempts > 0
                           AND next_attempt_at IS NULL) THEN now() END)
-    FROM webhook w,
+    FROM webhook w JOIN account a ON a.id = w.account_id,
       LATERAL (SELECT (SELECT created_at FROM delivery d WHERE d.webhook_id = w.id AND state = 'PENDING'
                          AND attempts = 0 ORDER BY xid, seq LIMIT 1) AS at) first,
       LATERAL (SELECT min(next_attempt_at) AS at FROM delivery d WHERE d.webhook_id = w.id AND state = 'PENDING'
@@ -156,12 +160,12 @@ export const claimDueDeliveries = statement('webhooks.claim', {
     WITH held AS MATERIALIZED (
       SELECT w.id, w.url, encode(w.secret, 'base64') AS secret, s.failures,
         CASE WHEN w.old_secret_until > now() THEN encode(w.old_secret, 'base64') END AS old_secret,
-        NOT w.active OR COALESCE(s.paused_until > now(), false) AS only_requested,
+        NOT w.active OR a.suspended_at IS NOT NULL OR COALESCE(s.paused_until > now(), false) AS only_requested,
         CASE WHEN s.failures >= ${circuitFailures} AND w.active AND (s.paused_until IS NULL OR s.paused_until <= now())
           THEN GREATEST(1 - asked.busy, 0) ELSE asked.free END AS free
       FROM unnest(${p.webhookIds}, ${p.free}, ${p.busy}) AS asked(id, free, busy)
       JOIN webhook_lane s ON s.webhook_id = asked.id AND s.leased_by = ${p.worker} AND s.wake_at > now()
-      JOIN webhook w ON w.id = asked.id FOR KEY SHARE OF w SKIP LOCKED),
+      JOIN webhook w ON w.id = asked.id JOIN account a ON a.id = w.account_id FOR KEY SHARE OF w SKIP LOCKED),
     ${asyncCommit}, horizon AS (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS xmin FROM async_commit),
     due AS MATERIALIZED (
       SELECT next.id, next.settled, held.id AS webhook_id FROM held, horizon h, LATERAL (

@@ -86,6 +86,12 @@ export async function resetSending(db: Db, webhookId: string): Promise<void> {
   await db.webhookSending.updateMany({ where: { webhookId, leasedBy: null }, data: { wakeAt: new Date() } })
 }
 
+/** Has workers look at all webhooks of an account now: while it was suspended, nothing was due. */
+export async function wakeSendingOf(db: Db, accountId: string): Promise<void> {
+  const where = { leasedBy: null, webhook: { accountId } }
+  await db.webhookSending.updateMany({ where, data: { wakeAt: new Date() } })
+}
+
 /** How many deliveries of a webhook may be claimed, and how many are under way. */
 export type Share = { webhookId: string; free: number; busy: number }
 

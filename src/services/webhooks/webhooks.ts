@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { Static } from '@sinclair/typebox'
 import type { Webhook } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
-import { Fault, type FieldError, invalidField } from '../../platform/errors.ts'
+import { Fault, type FieldError } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { Vault } from '../../platform/secrets.ts'
@@ -14,7 +14,6 @@ import type {
   Webhook as WebhookSchema,
   WebhookWithSecret as WithSecretSchema,
 } from '../../schemas/webhooks.ts'
-import { lockAccount } from '../accounts/statements.ts'
 import { append, type EventType } from '../events/events.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { resetSending } from './sending.ts'
@@ -24,7 +23,6 @@ import { type TargetRules, targetRefusal } from './targets.ts'
 export type WebhookView = Static<typeof WebhookSchema>
 export type WebhookWithSecret = Static<typeof WithSecretSchema>
 
-const maxWebhooks = 50
 const defaultOverlapSeconds = 86_400
 
 export function viewWebhook(row: Webhook): WebhookView {
@@ -107,14 +105,7 @@ export async function createWebhook(
     createdAt: now,
     updatedAt: now,
   }
-  return inTransaction(db, async (db) => {
-    // Without the lock, two requests at the same time could both count 49.
-    await lockAccount(db, { id: accountId })
-    const count = await db.webhook.count({ where: { accountId } })
-    if (count >= maxWebhooks) throw invalidField('#', 'too_many', `An account has ${maxWebhooks} webhooks at most.`)
-    const row = await db.webhook.create({ data: made })
-    return { ...viewWebhook(row), secret }
-  })
+  return { ...viewWebhook(await db.webhook.create({ data: made })), secret }
 }
 
 type WebhookChange = {

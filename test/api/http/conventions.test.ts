@@ -26,10 +26,12 @@ describe('every answer', () => {
     expect((await api.call('GET', '/projects', { headers: { 'api-version': '2026-11-14' } })).status).toBe(200)
   })
 
-  test('tells what is left of the rate limit', async () => {
-    const { headers } = await api.call('GET', '/projects')
-    expect(headers['ratelimit-policy']).toBe('"default";q=1000000;w=60')
-    expect(headers.ratelimit).toMatch(/^"default";r=\d+;t=\d+$/)
+  test('tells what is left of the rate limits of the token and of the account', async () => {
+    for (const path of ['/projects', '/projects/nope', '/nothing']) {
+      const { headers } = await api.call('GET', path)
+      expect(headers['ratelimit-policy']).toBe('"token";q=1000000;w=60, "account";q=3000000;w=60')
+      expect(headers.ratelimit).toMatch(/^"token";r=9\d{5};t=\d+, "account";r=2\d{6};t=\d+$/)
+    }
   })
 })
 

@@ -1,32 +1,64 @@
-import { once } from 'node:events'
 import { connect } from 'node:net'
-import { describe, expect, test } from 'vitest'
-import { finishDeployment } from '../../../src/services/deployments/states.ts'
+import { describe, expect, test, vi } from 'vitest'
+import { createRateLimit } from '../../../src/api/http/rate-limit.ts'
 import { startApi } from '../../helpers/api.ts'
+import { blockProjects } from '../../helpers/block.ts'
+import { closed } from '../../helpers/closed.ts'
 import { until } from '../../helpers/until.ts'
 
 describe('rate limits', () => {
   test('over the limit a token gets 429 with Retry-After, and another token is not touched', async () => {
-    const api = await startApi({ RATE_LIMIT_PER_MINUTE: '3' })
+    const api = await startApi({ RATE_LIMIT_PER_MINUTE: '3', RATE_LIMIT_PER_ACCOUNT_PER_MINUTE: '100' })
+    const second = (await api.call('POST', '/tokens', { body: { name: 'second' } })).body.token
     const statuses = []
-    for (let i = 0; i < 4; i++) statuses.push((await api.call('GET', '/regions')).status)
-    expect(statuses).toEqual([200, 200, 200, 429])
+    for (let i = 0; i < 3; i++) statuses.push((await api.call('GET', '/regions')).status)
+    expect(statuses).toEqual([200, 200, 429])
     const refused = await api.call('GET', '/regions')
     expect(refused.body.code).toBe('rate_limited')
+    expect(refused.body.detail).toContain('by this token')
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
+    // What was refused is not taken from the account either.
+    expect(refused.headers.ratelimit).toMatch(/^"token";r=0;t=\d+, "account";r=97;t=\d+$/)
+    const answered = await api.call('GET', '/regions', { token: second })
+    expect(answered.status).toBe(200)
+    expect(answered.headers['ratelimit-policy']).toBe('"token";q=3;w=60, "account";q=100;w=60')
+    expect(answered.headers.ratelimit).toMatch(/^"token";r=2;t=\d+, "account";r=96;t=\d+$/)
     const other = await api.newAccount()
     expect((await api.call('GET', '/regions', { token: other.token })).status).toBe(200)
     await api.stop()
   })
 
-  test('bad tokens are limited per address, so that guessing is slow', async () => {
-    const api = await startApi()
-    const guess = (remoteAddress: string) =>
-      api.app.inject({ url: '/api/regions', headers: { authorization: 'Bearer guess' }, remoteAddress })
-    for (let i = 0; i < 60; i++) expect((await guess('127.0.0.9')).statusCode).toBe(401)
-    expect((await guess('127.0.0.9')).statusCode).toBe(429)
-    expect((await guess('127.0.0.8')).statusCode).toBe(401)
+  test('more tokens bring no more requests than the account has', async () => {
+    const api = await startApi({ RATE_LIMIT_PER_MINUTE: '6', RATE_LIMIT_PER_ACCOUNT_PER_MINUTE: '20' })
+    const tokens = [api.token]
+    for (let i = 0; i < 5; i++) tokens.push((await api.call('POST', '/tokens', { body: { name: `t${i}` } })).body.token)
+    const answers = []
+    for (const token of tokens) for (let i = 0; i < 6; i++) answers.push(await api.call('GET', '/regions', { token }))
+    // Five requests made the tokens.
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(15)
+    const last = answers[answers.length - 1]!
+    expect(last).toMatchObject({ status: 429, body: { code: 'rate_limited' } })
+    expect(last.body.detail).toContain('by all tokens of the account')
+    expect(last.headers.ratelimit).toMatch(/^"token";r=6;t=\d+, "account";r=0;t=\d+$/)
+    expect(Number(last.headers['retry-after'])).toBeGreaterThan(0)
+    const other = await api.newAccount()
+    expect((await api.call('GET', '/regions', { token: other.token })).status).toBe(200)
     await api.stop()
+  })
+
+  test('begin anew with the next minute', () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    try {
+      const limit = createRateLimit(2)
+      const take = () => limit.take('key').exceeded
+      expect([take(), limit.isUsedUp('key'), take(), limit.isUsedUp('key'), take()]).toEqual([
+        ...[false, false, false, true, true],
+      ])
+      vi.setSystemTime(Date.now() + 60_000)
+      expect([limit.isUsedUp('key'), take(), take(), take()]).toEqual([false, false, false, true])
+    } finally {
+      vi.useRealTimers()
+    }
   })
 })
 
@@ -68,9 +100,8 @@ describe('HTTPS only', () => {
 describe('overload', () => {
   test('more requests at once than allowed are shed with 503 and Retry-After, and the rest are answered', async () => {
     const api = await startApi({ MAX_IN_FLIGHT: '2' })
-    await api.newProject('p')
-    const { body: deployment } = await api.call('POST', '/deployments', { body: { project: 'p' } })
-    const waiting = [1, 2].map(() => api.call('GET', `/deployments/${deployment.id}?wait=60`))
+    const release = await blockProjects(api)
+    const blocked = [1, 2].map(() => api.call('GET', '/projects'))
     const shed = await until(async () => {
       const answer = await api.call('GET', '/regions')
       return answer.status === 503 && answer
@@ -78,43 +109,53 @@ describe('overload', () => {
     expect(shed.body.code).toBe('overloaded')
     expect(shed.headers['retry-after']).toBe('1')
     expect((await api.app.inject({ url: '/healthz' })).statusCode).toBe(200)
-    await finishDeployment(api.db, api.deps.urls, deployment.id, { by: 'system', to: 'READY' })
-    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200])
+    await release()
+    expect((await Promise.all(blocked)).map(({ status }) => status)).toEqual([200, 200])
     expect((await api.call('GET', '/regions')).status).toBe(200)
     await api.stop()
   })
 
-  test('a caller that hangs up gives its place back', async () => {
+  test('a caller that hangs up gives its place back when its work ends, also after its body was read', async () => {
     const api = await startApi({ MAX_IN_FLIGHT: '1' })
-    await api.newProject('p')
-    const { body: deployment } = await api.call('POST', '/deployments', { body: { project: 'p' } })
     await api.app.listen({ host: '127.0.0.1', port: 0 })
     const { port } = api.app.server.address() as { port: number }
-    for (let i = 0; i < 3; i++) {
+    const body = JSON.stringify({ name: 'p', framework: 'static', repo: 'test/p' })
+    const post = `POST /api/projects HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`
+    for (const [head, payload] of [
+      ['GET /api/projects HTTP/1.1', ''],
+      [post, body],
+    ]) {
+      const release = await blockProjects(api)
       const socket = connect(port, '127.0.0.1')
-      const head = `GET /api/deployments/${deployment.id}?wait=60 HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n`
-      socket.write(`${head}Authorization: Bearer ${api.token}\r\n\r\n`)
-      // The server says so when it has the request, and takes its place in the same turn.
-      expect(String((await once(socket, 'data'))[0])).toBe('HTTP/1.1 100 Continue\r\n\r\n')
-      expect((await api.call('GET', '/regions')).status).toBe(503)
+      socket.write(`${head}\r\nHost: x\r\nAuthorization: Bearer ${api.token}\r\n\r\n${payload}`)
+      await until(async () => (await api.call('GET', '/regions')).status === 503)
+      const gone = closed(socket)
       socket.destroy()
+      await gone
+      // The work goes on, and counts.
+      expect((await api.call('GET', '/regions')).status).toBe(503)
+      expect(api.app.shares.open.requests).toBe(1)
+      await release()
       await until(async () => (await api.call('GET', '/regions')).status === 200)
+      expect(api.app.shares.open.requests).toBe(0)
     }
     await api.stop()
   })
 
-  test('a stream that is open is not work under way', async () => {
-    const api = await startApi({ MAX_IN_FLIGHT: '1' })
-    await api.app.listen({ host: '127.0.0.1', port: 0 })
-    const { port } = api.app.server.address() as { port: number }
-    const headers = { authorization: `Bearer ${api.token}`, accept: 'text/event-stream' }
-    const ended = new AbortController()
-    for (let i = 0; i < 3; i++) {
-      const stream = await fetch(`http://127.0.0.1:${port}/api/events`, { headers, signal: ended.signal })
-      expect(stream.status).toBe(200)
-    }
+  test('one account has a part of the places, and the others have the rest', async () => {
+    const api = await startApi({ MAX_IN_FLIGHT: '10', MAX_IN_FLIGHT_PER_ACCOUNT: '3' })
+    const release = await blockProjects(api)
+    const blocked = [1, 2, 3].map(() => api.call('GET', '/projects'))
+    await until(() => api.app.shares.open.requests === 3)
+    const refused = await api.call('GET', '/regions')
+    expect(refused).toMatchObject({ status: 429, body: { code: 'rate_limited' }, headers: { 'retry-after': '1' } })
+    expect(refused.body.detail).toContain('open at once')
+    const other = await api.newAccount()
+    expect((await api.call('GET', '/regions', { token: other.token })).status).toBe(200)
+    await release()
+    expect((await Promise.all(blocked)).map(({ status }) => status)).toEqual([200, 200, 200])
     expect((await api.call('GET', '/regions')).status).toBe(200)
-    ended.abort()
+    expect(api.app.shares.open).toEqual({ requests: 0, waits: 0, streams: 0 })
     await api.stop()
   })
 })

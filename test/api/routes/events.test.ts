@@ -65,7 +65,7 @@ describe('the live stream', () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     const { body } = await api.call('POST', '/tokens', { body: { name: 'short', scopes: ['events:read'] } })
     const { port } = api.app.server.address() as { port: number }
-    const response = await fetch(`http://127.0.0.1:${port}/api/events`, {
+    const response = await fetch(`http://127.0.0.1:${port}/api/events?subject=none`, {
       headers: { accept: 'text/event-stream', authorization: `Bearer ${body.token}` },
     })
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
@@ -136,7 +136,10 @@ describe('the live stream', () => {
     ]
     for (const { name } of [other, one]) await api.call('PATCH', `/projects/${name}`, { body: { framework: 'vue' } })
     for (const stream of streams) {
-      expect(await stream.next()).toMatchObject({ event: 'project.updated', data: { subject: one.id } })
+      let event = await stream.next()
+      // What happened just before may be told too, while older transactions run.
+      while (event?.event === 'project.created') event = await stream.next()
+      expect(event).toMatchObject({ event: 'project.updated', data: { subject: one.id } })
       stream.close()
     }
   })
@@ -181,11 +184,17 @@ describe('the live stream', () => {
       await Promise.all(streams.map((stream) => stream.next()))
     }
     await happen()
-    const queries = vi.spyOn(pg.Pool.prototype, 'query')
+    // The log is read again until older transactions have ended, so only the number at one time tells who reads.
+    const query = pg.Pool.prototype.query as (...given: unknown[]) => unknown
+    let [running, most] = [0, 0]
+    const queries = vi.spyOn(pg.Pool.prototype, 'query').mockImplementation(async function (this: pg.Pool, ...given) {
+      most = Math.max(most, ++running)
+      return Promise.resolve(query.apply(this, given)).finally(() => running--)
+    })
     await happen()
-    // The insert, and reads of the log: a second one where the first came before the event was settled.
-    expect(queries.mock.calls.length).toBeLessThan(10)
     queries.mockRestore()
+    // The insert, and one read for all thirty.
+    expect(most).toBeLessThanOrEqual(2)
     for (const stream of streams) stream.close()
   })
 

@@ -1,7 +1,10 @@
+import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createAccount } from '../../../src/services/accounts/accounts.ts'
 import { insertToken } from '../../../src/services/tokens/tokens.ts'
 import { type Answer, type CallOptions, startApi, type TestApi } from '../../helpers/api.ts'
+import { waitsForLock } from '../../helpers/database.ts'
+import { until } from '../../helpers/until.ts'
 
 let api: TestApi
 let operator: { token: string; accountId: string }
@@ -26,6 +29,7 @@ describe('accounts', () => {
       suspended: false,
       suspendedAt: null,
       createdAt: expect.any(String),
+      suspension: null,
       token: expect.stringMatching(/^brt_[0-9A-Za-z]{36}$/),
     })
     expect((await api.call('GET', '/projects', { token: body.token })).status).toBe(200)
@@ -151,5 +155,56 @@ describe('suspension', () => {
     }
     const renamed = await desk('PATCH', `/accounts/${api.accountId}`, { body: { suspended: false, name: 'x' } })
     expect(renamed.body.errors).toMatchObject([{ pointer: '#/name', code: 'unknown_field' }])
+  })
+
+  test('says why and what becomes of the DNS, to the operator and in the event for the owner', async () => {
+    const { accountId, token } = await api.newAccount('explained')
+    const set = (body: object) => desk('PATCH', `/accounts/${accountId}`, { body })
+    const first = await set({ suspended: true, reason: 'Unpaid' })
+    expect(first.body.suspension).toEqual({ dns: 'serve', reason: 'Unpaid' })
+    const second = await set({ suspended: true, dns: 'refuse' })
+    expect(second.body).toEqual({ ...first.body, suspension: { dns: 'refuse', reason: 'Unpaid' } })
+    expect((await set({ suspended: true, dns: 'refuse' })).body).toEqual(second.body)
+    expect((await set({ suspended: false })).body).toMatchObject({ suspended: false, suspension: null })
+    const again = await set({ suspended: true })
+    expect(again.body.suspension).toEqual({ dns: 'serve', reason: null })
+    await set({ suspended: false })
+    const { body } = await api.call('GET', '/events?type=account.suspended&order=asc', { token })
+    const suspensions = body.events.map((event: { data: { suspension: object } }) => event.data.suspension)
+    expect(suspensions).toEqual([first, second, again].map((answer) => answer.body.suspension))
+  })
+
+  test.each([
+    [{ suspended: true, dns: 'drop' }, '#/dns'],
+    [{ suspended: true, reason: '' }, '#/reason'],
+    [{ suspended: true, reason: '  ' }, '#/reason'],
+    [{ suspended: true, reason: 'r'.repeat(501) }, '#/reason'],
+    [{ suspended: false, dns: 'refuse' }, '#/dns'],
+    [{ suspended: false, reason: 'sorry' }, '#/reason'],
+  ])('is not made with %j', async (body, pointer) => {
+    const { accountId } = await api.newAccount()
+    const answer = await desk('PATCH', `/accounts/${accountId}`, { body })
+    expect([answer.status, answer.body.errors[0]]).toMatchObject([422, { pointer }])
+    expect((await desk('GET', `/accounts/${accountId}`)).body.suspended).toBe(false)
+  })
+
+  test('waits for the deletion of a project that is under way, and neither fails', async () => {
+    const { accountId, token } = await api.newAccount('deleting')
+    await api.newProject('going', { token })
+    const made = async () => (await api.call('POST', '/deployments', { token, body: { project: 'going' } })).body.id
+    const [first, second] = [await made(), await made()]
+    const deletion = new pg.Client({ connectionString: api.databaseUrl })
+    await deletion.connect()
+    // In the order in which a deletion may come to its deployments.
+    await deletion.query('BEGIN')
+    await deletion.query('SELECT id FROM project WHERE account_id = $1 FOR UPDATE', [accountId])
+    await deletion.query('DELETE FROM deployment WHERE id = $1', [second])
+    const suspended = desk('PATCH', `/accounts/${accountId}`, { body: { suspended: true } })
+    await until(() => waitsForLock(api.db))
+    await deletion.query('DELETE FROM deployment WHERE id = $1', [first])
+    await deletion.query('DELETE FROM project WHERE account_id = $1', [accountId])
+    await deletion.query('COMMIT')
+    await deletion.end()
+    expect((await suspended).body).toMatchObject({ suspended: true })
   })
 })

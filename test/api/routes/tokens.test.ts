@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { isWellFormedToken, newToken } from '../../../src/platform/secrets.ts'
+import { insertToken } from '../../../src/services/tokens/tokens.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { until } from '../../helpers/until.ts'
 
@@ -142,5 +143,177 @@ describe('a token', () => {
     const [row] = await mine.db.token.findMany()
     expect(row!.lastUsedAt).not.toBeNull()
     await mine.stop()
+  })
+})
+
+describe('a token made by another', () => {
+  const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString()
+  const works = async (token: string) => (await api.call('GET', '/tokens/current', { token })).status === 200
+  const revoke = (id: string, token?: string) => api.call('DELETE', `/tokens/${id}`, token ? { token } : {})
+  const rotate = (id: string, body: object, token?: string) =>
+    api.call('POST', `/tokens/${id}/rotate`, { body, ...(token && { token }) })
+
+  test('ends no later than its maker: with it if nothing is said, earlier if wanted', async () => {
+    const expiresAt = inHours(2)
+    const { body: maker } = await make({ expiresAt })
+    const { body: silent } = await make({}, maker.token)
+    expect(silent).toMatchObject({ expiresAt, parentId: maker.id })
+    expect((await make({ expiresAt }, maker.token)).body.expiresAt).toBe(expiresAt)
+    const sooner = inHours(1)
+    expect((await make({ expiresAt: sooner }, maker.token)).body.expiresAt).toBe(sooner)
+    const justLater = new Date(new Date(expiresAt).getTime() + 1).toISOString()
+    for (const later of [null, justLater, inHours(3), '9999-12-31T23:59:59Z']) {
+      const refused = await make({ expiresAt: later }, maker.token)
+      expect(refused).toMatchObject({
+        status: 422,
+        body: { errors: [{ pointer: '#/expiresAt', code: 'outlives_parent' }] },
+      })
+      expect(refused.body.errors[0].detail).toContain(expiresAt)
+    }
+    expect((await make({ expiresAt: null })).body.expiresAt).toBeNull()
+  })
+
+  test('cannot be given more time by rotation, its own or that of another', async () => {
+    const expiresAt = inHours(2)
+    const { body: brief } = await make({ expiresAt })
+    const { body: lasting } = await make({ scopes: ['dns:read'] })
+    const own = await rotate(brief.id, { overlapSeconds: 60 }, brief.token)
+    expect(own).toMatchObject({ status: 201, body: { expiresAt } })
+    const again = await rotate(brief.id, {}, brief.token)
+    expect(new Date(again.body.expiresAt).getTime()).toBeLessThan(Date.now() + 61_000)
+    const other = await rotate(lasting.id, {}, own.body.token)
+    expect(other).toMatchObject({ status: 403, body: { code: 'token_outlives_caller' } })
+    expect(await works(lasting.token)).toBe(true)
+  })
+
+  test('is revoked with its maker, at once, and so is what it made; others live on', async () => {
+    const { body: maker } = await make({})
+    const { body: child } = await make({}, maker.token)
+    const { body: grandchild } = await make({ scopes: ['dns:read'] }, child.token)
+    const { body: sibling } = await make({})
+    for (const { token } of [child, grandchild]) expect(await works(token)).toBe(true)
+    expect((await revoke(maker.id)).status).toBe(204)
+    for (const { token } of [maker, child, grandchild]) {
+      const refused = await api.call('GET', '/tokens/current', { token })
+      expect(refused).toMatchObject({ status: 401, body: { code: 'token_revoked' } })
+    }
+    expect(await works(sibling.token)).toBe(true)
+    const subjects = [maker, child, grandchild].map(({ id }) => id)
+    const events = await api.db.event.findMany({ where: { type: 'token.revoked', subject: { in: subjects } } })
+    expect(events.map(({ subject }) => subject).sort()).toEqual(subjects.sort())
+  })
+
+  test('goes over to the new one when its maker is rotated, unless it is to be revoked', async () => {
+    const { body: maker } = await make({})
+    const { body: child } = await make({}, maker.token)
+    const { body: next } = await rotate(maker.id, {})
+    expect(next.parentId).toBe(maker.parentId)
+    expect((await api.call('GET', '/tokens/current', { token: child.token })).body.parentId).toBe(next.id)
+    const { body: last } = await rotate(next.id, { revokeChildren: true, overlapSeconds: 60 }, next.token)
+    expect(await works(child.token)).toBe(false)
+    expect([await works(next.token), await works(last.token)]).toEqual([true, true])
+  })
+
+  test('that is rotated by one that did not make it ends with that one too', async () => {
+    const [{ body: thief }, { body: victim }] = [await make({}), await make({ scopes: ['dns:read'] })]
+    const { body: child } = await make({ scopes: ['dns:read', 'tokens:write'] })
+    const { body: stolen } = await rotate(victim.id, {}, thief.token)
+    expect(stolen.parentId).toBe(thief.id)
+    // It may also rotate one above itself, and still nothing goes in a circle.
+    const { body: own } = await make({}, thief.token)
+    const { body: above } = await rotate(thief.id, {}, own.token)
+    expect(above.parentId).toBe(own.id)
+    const { body: below } = await make({}, above.token)
+    const refused = await rotate(above.id, { revokeChildren: true }, below.token)
+    expect(refused).toMatchObject({ status: 422, body: { errors: [{ pointer: '#/revokeChildren' }] } })
+    expect((await revoke(own.id)).status).toBe(204)
+    for (const { token } of [above, below]) expect(await works(token)).toBe(false)
+    expect(await works(child.token)).toBe(true)
+  })
+
+  test('is not left behind when it is made while its maker’s maker is revoked', async () => {
+    for (let round = 0; round < 5; round++) {
+      const { body: first } = await make({})
+      const { body: second } = await make({}, first.token)
+      const making = Array.from({ length: 6 }, () => make({}, second.token))
+      const [revoked, ...made] = await Promise.all([revoke(first.id), ...making])
+      expect(revoked.status).toBe(204)
+      for (const { status } of made) expect([201, 401]).toContain(status)
+      expect(await api.db.token.count({ where: { parentId: second.id, revokedAt: null } })).toBe(0)
+    }
+  })
+})
+
+test('a token that made thousands is revoked with all of them', async () => {
+  const { body: maker } = await make({})
+  await api.db.$executeRaw`
+    INSERT INTO token (id, account_id, name, scopes, project_ids, prefix, hash, created_at, parent_id)
+    SELECT 'tok_many_' || i, ${api.accountId}, 't', '{*}', '{}', 'x', decode(md5(i::text), 'hex'), now(), ${maker.id}
+    FROM generate_series(1, 3000) i`
+  expect((await api.call('DELETE', `/tokens/${maker.id}`)).status).toBe(204)
+  expect(await api.db.token.count({ where: { parentId: maker.id, revokedAt: null } })).toBe(0)
+  const told = { type: 'token.revoked', OR: [{ subject: maker.id }, { subject: { startsWith: 'tok_many_' } }] }
+  expect(await api.db.event.count({ where: told })).toBe(1_000)
+  expect(await api.db.event.count({ where: { type: 'token.revoked', subject: maker.id } })).toBe(1)
+})
+
+test('an account with as many tokens as it may have can still rotate one at once', async () => {
+  const { accountId, token } = await api.newAccount()
+  await api.db.account.update({ where: { id: accountId }, data: { limits: { tokens: 2 } } })
+  const { body: made } = await make({ scopes: ['dns:read'] }, token)
+  expect((await make({}, token)).body.code).toBe('quota_exceeded')
+  const rotated = await api.call('POST', `/tokens/${made.id}/rotate`, { token, body: {} })
+  expect(rotated.status, rotated.text).toBe(201)
+  const overlapping = await api.call('POST', `/tokens/${rotated.body.id}/rotate`, {
+    token,
+    body: { overlapSeconds: 9 },
+  })
+  expect(overlapping).toMatchObject({ status: 403, body: { code: 'quota_exceeded', limit: 'tokens' } })
+})
+
+describe('ending a token', () => {
+  test.each([
+    [['tokens:write'], ['*'], '*'],
+    [['tokens:write'], ['tokens:write', 'dns:read'], 'dns:read'],
+    [['tokens:write', 'dns:read'], ['dns:write'], 'dns:write'],
+    [['*'], ['*', 'operator'], 'operator'],
+  ])('takes its rights: %j can neither revoke nor rotate %j', async (held, scopes, requiredScope) => {
+    const { accountId } = api
+    const { body: caller } = await make({ scopes: held })
+    const target = await insertToken(api.db, {
+      accountId,
+      name: 't',
+      scopes: scopes as [],
+      projectIds: [],
+      expiresAt: null,
+    })
+    for (const [method, path] of [
+      ['DELETE', `/tokens/${target.id}`],
+      ['POST', `/tokens/${target.id}/rotate`],
+    ] as const) {
+      const refused = await api.call(method, path, { token: caller.token })
+      expect(refused).toMatchObject({ status: 403, body: { code: 'insufficient_scope', requiredScope } })
+    }
+    expect((await api.call('GET', '/tokens/current', { token: target.secret })).status).toBe(200)
+  })
+
+  test('is done with as much and no more: of others, and of itself', async () => {
+    const { body: caller } = await make({ scopes: ['tokens:write', 'dns:write'] })
+    const { body: target } = await make({ scopes: ['dns:read', 'tokens:read'] })
+    expect((await api.call('DELETE', `/tokens/${target.id}`, { token: caller.token })).status).toBe(204)
+    expect((await api.call('DELETE', `/tokens/${caller.id}`, { token: caller.token })).status).toBe(204)
+  })
+
+  test('of a wider or another project is not possible with one narrowed to projects', async () => {
+    const { body: narrow } = await make({ projects: ['one'] })
+    for (const projects of [null, ['two'], ['one', 'two'], ['one']]) {
+      const { body: target } = await make({ scopes: ['dns:read'], projects })
+      for (const [method, path] of [
+        ['DELETE', `/tokens/${target.id}`],
+        ['POST', `/tokens/${target.id}/rotate`],
+      ] as const) {
+        expect((await api.call(method, path, { token: narrow.token })).status).toBe(404)
+      }
+    }
   })
 })

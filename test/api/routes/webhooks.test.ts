@@ -92,29 +92,6 @@ describe('making a webhook', () => {
       '#/url required',
     ])
   })
-
-  test('an account has 50 webhooks at most, also when they are made at the same time', async () => {
-    const { token, accountId } = await api.newAccount()
-    const now = new Date()
-    await api.db.webhook.createMany({
-      data: Array.from({ length: 47 }, (_, i) => ({
-        id: `whk_${i}`,
-        accountId,
-        url,
-        events: ['*'],
-        active: true,
-        secret: new Uint8Array(1),
-        createdAt: now,
-        updatedAt: now,
-      })),
-    })
-    const body = { url, events: ['*'] }
-    const answers = await Promise.all(Array.from({ length: 8 }, () => api.call('POST', '/webhooks', { token, body })))
-    expect(answers.filter((answer) => answer.status === 201)).toHaveLength(3)
-    for (const refused of answers.filter((answer) => answer.status !== 201)) {
-      expect(refusals(refused)).toEqual(['# too_many'])
-    }
-  })
 })
 
 describe('reading and changing', () => {

@@ -43,7 +43,15 @@ test('10,000 deployments and 10,000 domains are loaded by a few queries, held in
   const log = pino({ level: 'silent' })
   const { db, notifications } = world
   const takeovers = createTakeovers(undefined, log)
-  snapshot = await createSnapshot({ db, notifications, edgeDomain: 'localhost', log, takeovers })
+  snapshot = await createSnapshot({
+    db,
+    notifications,
+    edgeDomain: 'localhost',
+    ownHosts: new Set(),
+    log,
+    takeovers,
+    onBarred() {},
+  })
   const loadMs = processorMs(loading)
   expect(queries.mock.calls.length).toBeLessThan(10)
   queries.mockRestore()

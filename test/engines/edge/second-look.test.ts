@@ -37,6 +37,7 @@ describe('whoever hears of a deployment', () => {
     keep() {},
     ready: async () => {},
     retire: async () => {},
+    halt: async () => {},
     close: async () => {},
     upgrade: (_request: unknown, socket: Duplex) => void socket.end('HTTP/1.1 200 OK\r\n\r\nthe server'),
   }

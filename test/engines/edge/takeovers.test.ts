@@ -18,9 +18,10 @@ function start(retryMs?: number) {
       if (unhealthy.has(id)) throw new Error('it does not listen')
     },
     retire: async (id: string) => void calls.push(`retire ${id}`),
+    halt: async (id: string) => void calls.push(`halt ${id}`),
   }
   const takeovers: Takeovers = createTakeovers(servers, pino({ level: 'silent' }), retryMs)
-  const host: Host = { projectId: 'prj', target: null, hsts: false }
+  const host: Host = { projectId: 'prj', target: null, hsts: false, barred: false }
   return { takeovers, host, calls, unhealthy }
 }
 
@@ -73,7 +74,7 @@ test("a project's first server is shown at once, and kept whether it starts or n
 
 test('one that was replaced before its turn to start is not started', async () => {
   const { takeovers, calls } = start()
-  const host = (projectId: string): Host => ({ projectId, target: null, hsts: false })
+  const host = (projectId: string): Host => ({ projectId, target: null, hsts: false, barred: false })
   const hosts = Array.from({ length: 6 }, (_, n) => host(`prj-${n}`))
   for (const { projectId } of hosts.slice(0, 5)) takeovers.move(host(projectId), target(`of-${projectId}`), true)
   takeovers.move(hosts[5]!, target('last'), true)
@@ -81,5 +82,28 @@ test('one that was replaced before its turn to start is not started', async () =
   await turn()
   expect(calls).toContain('ready of-prj-4')
   expect(calls).not.toContain('ready last')
+  takeovers.close()
+})
+
+test('a barred project shows nothing and its server is stopped, until it is shown again from a cold start', async () => {
+  const { takeovers, host, calls } = start()
+  takeovers.move(host, target('one'), true)
+  await turn()
+  takeovers.move(host, target('two'), true)
+  host.barred = true
+  takeovers.move(host, target('two'), true)
+  expect(host.target).toBeNull()
+  expect(calls).toContain('halt one')
+  await turn()
+  // It was about to take over when the project was barred.
+  expect(host.target).toBeNull()
+  expect(calls).toContain('retire two')
+  const fresh: Host = { projectId: 'prj', target: null, hsts: false, barred: true }
+  takeovers.move(fresh, target('two'), true)
+  expect(fresh.target).toBeNull()
+  fresh.barred = false
+  takeovers.move(fresh, target('two'), true)
+  expect(fresh.target?.deploymentId).toBe('two')
+  expect(calls.slice(-2)).toEqual(['keep two', 'ready two'])
   takeovers.close()
 })

@@ -2,8 +2,11 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { typeNumbers } from '../../../src/dns/packet/numbers.ts'
 import { wireName } from '../../../src/dns/packet/wire-names.ts'
 import { createAliases, type ResolveAlias } from '../../../src/engines/nameserver/alias.ts'
+import { createNameserver } from '../../../src/engines/nameserver/server.ts'
+import { isPublicAddress } from '../../../src/platform/public-address.ts'
 import { until } from '../../helpers/until.ts'
 import { addressesIn, askUdp } from './packets.ts'
+import { startWorld } from './world.ts'
 import { ask, negativeSoa, nowhere, type Served, serveZones, zoneOf } from './zones.ts'
 
 let served: Served | null = null
@@ -64,7 +67,7 @@ describe('addresses from elsewhere', () => {
     let ttl = 5
     let address = '192.0.2.1'
     const resolve = vi.fn<ResolveAlias>(async () => [{ address, ttl }])
-    const aliases = createAliases(resolve, () => nowMs)
+    const aliases = createAliases(resolve, { mayAnswer: () => true, now: () => nowMs })
     const read = () => {
       const known = aliases.resolved(target, typeNumbers.A)
       return known && `${known.rdatas.map(({ head }) => head.join('.'))} ${known.ttl}`
@@ -93,7 +96,7 @@ describe('addresses from elsewhere', () => {
         if (fails) throw new Error('away')
         return [{ address: '192.0.2.1', ttl: 60 }]
       },
-      () => nowMs,
+      { mayAnswer: () => true, now: () => nowMs },
     )
     aliases.resolved(target, typeNumbers.A)
     await settle(aliases)
@@ -104,6 +107,58 @@ describe('addresses from elsewhere', () => {
     }
     nowMs = 3_700_000
     expect(aliases.resolved(target, typeNumbers.A)).toBeNull()
+  })
+})
+
+describe('addresses that are not public', () => {
+  const addresses = {
+    A: ['10.0.0.1', '8.8.8.8', '127.0.0.1', '169.254.169.254', '100.64.0.1', '192.168.1.1', '0.0.0.0', '168.63.129.16'],
+    AAAA: [
+      ...['::1', 'fe80::1', 'fc00::1', '::', 'ff02::1', '2002:a00:1::', '2001:db8::1', '64:ff9b::10.0.0.1'],
+      ...['2606:4700:4700::1111', '::ffff:192.168.0.1', '::ffff:127.0.0.1', '64:ff9b::a9fe:a9fe', '64:ff9b:1::a00:1'],
+    ],
+  }
+  const resolve: ResolveAlias = async (_name, type) => addresses[type].map((address) => ({ address, ttl: 60 }))
+  const onlyPrivate: ResolveAlias = async () => [{ address: '10.0.0.1', ttl: 5 }]
+
+  async function answered(mayAnswer: (address: string) => boolean, type: 'A' | 'AAAA', resolver = resolve) {
+    const aliases = createAliases(resolver, { mayAnswer })
+    aliases.resolved(target, typeNumbers[type])
+    await aliases.settled(target, typeNumbers[type])
+    return aliases.resolved(target, typeNumbers[type])
+  }
+
+  test('are left out where only public ones may be answered', async () => {
+    const ipv4 = await answered(isPublicAddress, 'A')
+    expect(ipv4?.rdatas.map(({ head }) => head.join('.'))).toEqual(['8.8.8.8'])
+    const ipv6 = await answered(isPublicAddress, 'AAAA')
+    expect(ipv6?.rdatas.map(({ head }) => Buffer.from(head).toString('hex'))).toEqual([
+      '26064700470000000000000000001111',
+    ])
+    expect(await answered(isPublicAddress, 'A', onlyPrivate)).toEqual({ rdatas: [], ttl: 30 })
+    expect((await answered(() => true, 'A'))?.rdatas).toHaveLength(addresses.A.length)
+  })
+
+  test('are left out by the nameservers in production, and answered in development', async () => {
+    const world = await startWorld()
+    await world.newDomain('alias.com')
+    await world.record('alias.com', 'ALIAS', '@', 'inside.example.net')
+    await world.record('alias.com', 'ALIAS', 'hidden', 'hidden.example.net')
+    const { deps } = world
+    for (const production of [true, false]) {
+      const nameserver = createNameserver({
+        ...deps,
+        config: { ...deps.config, production },
+        resolveAlias: (name, type) => (name.startsWith('hidden') ? onlyPrivate : resolve)(name, type),
+      })
+      const [{ port } = { port: 0 }] = await nameserver.listen()
+      const { answer } = await askUdp(port, 'alias.com', 'A')
+      expect(addressesIn(answer).sort()).toEqual(production ? ['8.8.8.8'] : [...addresses.A].sort())
+      const hidden = await askUdp(port, 'hidden.alias.com', 'A')
+      expect([hidden.rcode, addressesIn(hidden.answer)]).toEqual(['NOERROR', production ? [] : ['10.0.0.1']])
+      await nameserver.close()
+    }
+    await world.stop()
   })
 })
 

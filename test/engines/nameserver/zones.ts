@@ -109,6 +109,7 @@ export type ServedOptions = {
   rateLimit?: RateLimitOptions | null
   cookies?: Cookies
   resolveAlias?: ResolveAlias
+  mayAnswer?(address: string): boolean
   tcp?: Partial<TcpLimits>
   transfers?: Transfers
 }
@@ -121,7 +122,9 @@ export async function serveZones(options: ServedOptions = {}): Promise<Served> {
     () => table.size,
     () => 0,
   )
-  const aliases = createAliases(options.resolveAlias ?? (() => Promise.reject(new Error('no resolver'))))
+  const aliases = createAliases(options.resolveAlias ?? (() => Promise.reject(new Error('no resolver'))), {
+    mayAnswer: options.mayAnswer ?? (() => true),
+  })
   const responder = createResponder({
     table,
     cache,
@@ -145,8 +148,8 @@ export async function serveZones(options: ServedOptions = {}): Promise<Served> {
     responder,
     put(name, text, { account = 'acc_1', verified = true, id = `dom_${name}`, serial: given } = {}) {
       const records = parseLines(text).map(({ type, ttl, name, value }) => `${type} ${ttl} ${name} ${value}`)
-      const row = { name, id, serial: given ?? ++serial, verified, accountId: account, records: records.join('\n') }
-      table.apply([name], [row])
+      const state = { name, id, serial: given ?? ++serial, verified, refused: false }
+      table.apply([name], [{ ...state, accountId: account, records: records.join('\n') }])
     },
     remove: (name) => void table.apply([name], []),
     async metric(name, labels = {}) {

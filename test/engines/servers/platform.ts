@@ -30,6 +30,17 @@ const programs = {
   headOnly: `require('node:http').createServer((request, response) => {
     response.writeHead(200, { 'content-length': 10 }).flushHeaders()
   }).listen(process.env.PORT, () => console.log('only a head'))`,
+  talking: `const server = require('node:http').createServer(({ url }, response) => {
+    if (url !== '/events') return response.end('talking')
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    setInterval(() => response.write('data: tick\\n\\n'), 10)
+  })
+  server.on('upgrade', (request, socket) => {
+    socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n\\r\\n')
+    socket.on('error', () => {})
+    setInterval(() => socket.write('tick'), 10)
+  })
+  server.listen(process.env.PORT)`,
   sick: `require('node:http').createServer(({ url }, response) => {
     response.writeHead(url === '/' ? 500 : 200).end('x')
   }).listen(process.env.PORT)`,
@@ -39,6 +50,8 @@ export type Version = keyof typeof programs
 
 export type ServedPlatform = Platform & {
   readonly edge: Edge
+  /** Where the edge serves HTTP. */
+  readonly port: number
   /** A server project. */
   newProject(name: string): Promise<{ productionUrl: string }>
   /** Asks for a deployment of a version; returns its id and its address. */
@@ -79,6 +92,9 @@ export async function startServedPlatform(
     ...platform,
     get edge() {
       return current.edge
+    },
+    get port() {
+      return current.port
     },
     async newProject(name) {
       const start = JSON.stringify({ name, private: true, scripts: { start: 'exec node server.js' } })

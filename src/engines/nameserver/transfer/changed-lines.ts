@@ -8,8 +8,11 @@ const highestSearched = 32
 
 const linesOf = (text: string) => (text === '' ? [] : text.split('\n'))
 
-/** Names with lines that only one of the two texts has. */
-export function changedNames(before: string, after: string): Set<string> {
+// Two thousand lines, some ten milliseconds of the event loop; after a larger change secondaries get the whole zone.
+const highestCompared = 64 * 1024
+
+/** Names with lines that only one of the two texts has; null if too much differs. */
+export function changedNames(before: string, after: string): Set<string> | null {
   const shorter = Math.min(before.length, after.length)
   let start = 0
   while (start < shorter && before.charCodeAt(start) === after.charCodeAt(start)) start++
@@ -25,6 +28,7 @@ export function changedNames(before: string, after: string): Set<string> {
   }
   const lineEnd = before.indexOf('\n', before.length - tail)
   tail = lineEnd < 0 ? 0 : before.length - lineEnd
+  if (before.length + after.length - 2 * (start + tail) > highestCompared) return null
   const old = new Set(linesOf(before.slice(start, before.length - tail)))
   const names = new Set<string>()
   for (const line of linesOf(after.slice(start, after.length - tail))) {

@@ -41,6 +41,7 @@ export const row = (name: string, serial: number, records: string[] = [], id = `
   id,
   serial,
   verified: true,
+  refused: false,
   accountId: 'acc_1',
   records: records.join('\n'),
 })

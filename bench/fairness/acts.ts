@@ -1,0 +1,120 @@
+// What a hostile tenant does: each act runs until it is stopped, and counts what was done and what was refused.
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** `deployment` is one that is BUILDING for as long as the benchmark takes. */
+export type Hostile = {
+  apiPort: number
+  token: string
+  zone: string
+  project: string
+  deployment: string
+  records: number
+}
+
+export type Tally = Record<string, number>
+
+export type Act = { name: string; run(hostile: Hostile, signal: AbortSignal, tally: Tally): Promise<void> }
+
+/** A zone file of so many records; another `version` has none in common. */
+function zoneFile(records: number, version: number): string {
+  const lines: string[] = []
+  for (let n = 0; n < records; n++) lines.push(`h${n} 300 A 10.${version}.${n >> 8}.${n & 255}\n`)
+  return lines.join('')
+}
+
+function call(hostile: Hostile, path: string, init: RequestInit): Promise<Response> {
+  const headers = { authorization: `Bearer ${hostile.token}`, ...(init.headers as Record<string, string>) }
+  return fetch(`http://127.0.0.1:${hostile.apiPort}/api${path}`, { ...init, headers })
+}
+
+async function count(tally: Tally, answer: Promise<Response>): Promise<Response> {
+  const response = await answer
+  tally[response.status] = (tally[response.status] ?? 0) + 1
+  return response
+}
+
+/** Does it again and again; whoever is told to wait does. */
+async function again(signal: AbortSignal, once: () => Promise<Response>): Promise<void> {
+  while (!signal.aborted) {
+    const response = await once()
+    await response.arrayBuffer()
+    const waitSeconds = Number(response.headers.get('retry-after') ?? 0)
+    if (waitSeconds > 0) await sleep(waitSeconds * 1000, undefined, { signal }).catch(() => {})
+  }
+}
+
+const put = (hostile: Hostile, query: string, body: string, signal: AbortSignal) =>
+  call(hostile, `/dns/${hostile.zone}/zone${query}`, {
+    method: 'PUT',
+    headers: { 'content-type': 'text/dns' },
+    body,
+    signal,
+  })
+
+/** Keeps `size` requests open, each for as long as it lasts. */
+async function held(size: number, signal: AbortSignal, once: () => Promise<Response>): Promise<void> {
+  await Promise.all(Array.from({ length: size }, () => again(signal, once)))
+}
+
+const imports: Act = {
+  name: 'imports',
+  async run(hostile, signal, tally) {
+    const files = [1, 2].map((version) => zoneFile(hostile.records, version))
+    let turn = 0
+    await again(signal, () => count(tally, put(hostile, '', files[turn++ % 2]!, signal)))
+  },
+}
+
+const dryRuns: Act = {
+  name: 'dry runs of 1 MiB',
+  async run(hostile, signal, tally) {
+    const file = zoneFile(60_000, 3).slice(0, 1024 * 1024)
+    const whole = file.slice(0, file.lastIndexOf('\n') + 1)
+    await again(signal, () => count(tally, put(hostile, '?dryRun=true', whole, signal)))
+  },
+}
+
+const exports: Act = {
+  name: 'exports',
+  run: (hostile, signal, tally) =>
+    held(4, signal, () => count(tally, call(hostile, `/dns/${hostile.zone}/zone`, { signal }))),
+}
+
+const waits: Act = {
+  name: 'waits',
+  run: (hostile, signal, tally) =>
+    held(200, signal, () => count(tally, call(hostile, `/deployments/${hostile.deployment}?wait=60`, { signal }))),
+}
+
+const streams: Act = {
+  name: 'streams',
+  run: (hostile, signal, tally) =>
+    held(100, signal, () =>
+      count(tally, call(hostile, '/events', { headers: { accept: 'text/event-stream' }, signal })),
+    ),
+}
+
+const builds: Act = {
+  name: 'queued builds',
+  async run(hostile, signal, tally) {
+    const body = JSON.stringify({ project: hostile.project })
+    const headers = { 'content-type': 'application/json' }
+    const made: string[] = []
+    for (let number = 0; number < 12 && !signal.aborted; number++) {
+      const response = await count(tally, call(hostile, '/deployments', { method: 'POST', headers, body, signal }))
+      if (response.ok) made.push(((await response.json()) as { id: string }).id)
+    }
+    await sleep(600_000, undefined, { signal }).catch(() => {})
+    for (const id of made) await call(hostile, `/deployments/${id}/cancel`, { method: 'POST' })
+  },
+}
+
+const everything: Act = {
+  name: 'all of these',
+  async run(hostile, signal, tally) {
+    const all = [imports, dryRuns, exports, waits, streams, builds]
+    await Promise.all(all.map((act) => act.run(hostile, signal, tally)))
+  },
+}
+
+export const acts: readonly Act[] = [imports, dryRuns, exports, waits, streams, builds, everything]

@@ -1,0 +1,86 @@
+// The honest tenant, in a process of its own: asks API, edge and DNS at a steady pace and tells how long each answer took.
+import { Agent, request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { answerParent } from '../children.ts'
+import { createAsker } from '../dns/asker.ts'
+
+export type Honest = {
+  apiPort: number
+  token: string
+  edgePort: number
+  edgeHost: string
+  dnsPort: number
+  dnsName: string
+  seconds: number
+  perSecond: number
+}
+
+/** Milliseconds of every answer, by what was asked. */
+export type Latencies = Record<string, number[]>
+
+const agent = new Agent({ keepAlive: true, maxSockets: 64 })
+
+type Sent = { port: number; method?: string; path: string; headers: Record<string, string>; body?: string }
+
+function ask({ port, method = 'GET', path, headers, body }: Sent): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ host: '127.0.0.1', port, method, path, headers, agent }, (response) => {
+      response.resume()
+      response.on('end', () => resolve(response.statusCode!))
+      response.on('error', reject)
+    })
+    sent.on('error', reject)
+    sent.end(body)
+  })
+}
+
+async function measure(honest: Honest): Promise<Latencies> {
+  const { apiPort, token, edgePort, edgeHost, dnsPort, dnsName, seconds, perSecond } = honest
+  const asker = await createAsker(dnsPort)
+  const headers = { authorization: `Bearer ${token}` }
+  const expect = async (status: number, sent: Sent) => {
+    const got = await ask(sent)
+    if (got !== status) throw new Error(`${sent.method ?? 'GET'} ${sent.path} answered ${got}`)
+  }
+  const body = JSON.stringify({ subject: 'a question', message: 'an answer?' })
+  const asked: Record<string, () => Promise<unknown>> = {
+    'GET /projects': () => expect(200, { port: apiPort, path: '/api/projects', headers }),
+    'POST /tickets': () =>
+      expect(201, {
+        port: apiPort,
+        method: 'POST',
+        path: '/api/tickets',
+        headers: { ...headers, 'content-type': 'application/json', 'content-length': String(body.length) },
+        body,
+      }),
+    'edge page': () => expect(200, { port: edgePort, path: '/', headers: { host: edgeHost } }),
+    'DNS A': async () => {
+      const answer = await asker.ask(dnsName, 'A', 10_000)
+      if (answer?.answers !== 1) throw new Error(`${dnsName} A answered ${JSON.stringify(answer)}`)
+    },
+  }
+  const latencies: Latencies = {}
+  const lanes = Object.entries(asked).map(async ([name, once], lane) => {
+    const taken: number[] = []
+    latencies[name] = taken
+    const startMs = performance.now() + lane
+    const open: Promise<void>[] = []
+    for (let number = 0; number < seconds * perSecond; number++) {
+      // Each question has its time, whether the one before was answered or not.
+      const dueMs = startMs + (number * 1000) / perSecond
+      const waitMs = dueMs - performance.now()
+      if (waitMs > 0) await sleep(waitMs)
+      const sentMs = performance.now()
+      open.push(once().then(() => void taken.push(performance.now() - sentMs)))
+    }
+    await Promise.all(open)
+  })
+  try {
+    await Promise.all(lanes)
+  } finally {
+    asker.leave()
+  }
+  return latencies
+}
+
+answerParent(measure, async () => agent.destroy())

@@ -1,0 +1,153 @@
+// What each account has open at this server: requests, waits and streams, bounded per account and for all together.
+import type { Socket } from 'node:net'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { Fault } from '../../platform/errors.ts'
+import { clientOf } from './address.ts'
+import type { Allowance } from './allowance.ts'
+import { tooMany } from './rate-limit.ts'
+import { closedByClient } from './transport.ts'
+
+type Kind = 'requests' | 'waits' | 'streams'
+
+type Share = { owner: string; requests: number; waits: number; streams: number }
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    shares: Shares
+  }
+  interface FastifyRequest {
+    share: Share | null
+    shareKind: Kind
+    /** Called when the connection closes before the answer was sent. */
+    whenGone: (() => void) | null
+  }
+}
+
+export type Shares = {
+  /** Counts a request for its owner until its answer is sent, or its connection closed and its work done. */
+  enter(request: FastifyRequest, owner: string): void
+  /** The request counts as a wait or a stream from now on; `whenGone` is called if its connection closes. */
+  move(request: FastifyRequest, kind: 'waits' | 'streams', whenGone: () => void): Promise<void>
+  leave(request: FastifyRequest): void
+  /** What the account has open at this server. */
+  usage(accountId: string): { waits: number; streams: number }
+  /** What all have open at this server. */
+  readonly open: Readonly<Record<Kind, number>>
+}
+
+export type ShareLimits = {
+  /** Requests of one owner at once. */
+  requestsPerOwner: number
+  /** All owners together. */
+  requests: number
+  waits: number
+  streams: number
+}
+
+export function decorateShares(app: FastifyInstance): void {
+  app.decorateRequest('share', null)
+  app.decorateRequest('shareKind', 'requests')
+  app.decorateRequest('whenGone', null)
+}
+
+/** Gives the share of each request of a scope back. */
+export function giveBack(app: FastifyInstance, shares: Shares): void {
+  app.addHook('onSend', (request, _reply, _payload, done) => {
+    if (request.raw.socket.destroyed) shares.leave(request)
+    done()
+  })
+  app.addHook('onResponse', (request, _reply, done) => {
+    shares.leave(request)
+    done()
+  })
+}
+
+export function createShares(limits: ShareLimits, allowance: Allowance): Shares {
+  const shares = new Map<string, Share>()
+  const open: Record<Kind, number> = { requests: 0, waits: 0, streams: 0 }
+  // A response tells nothing when its connection closes while it is queued behind another one (pipelining) or after
+  // its request was read, so each connection knows its own requests.
+  const requestsOf = new WeakMap<Socket, Set<FastifyRequest>>()
+
+  function follow(socket: Socket): Set<FastifyRequest> {
+    const requests = new Set<FastifyRequest>()
+    requestsOf.set(socket, requests)
+    socket.once('close', () => {
+      for (const request of requests) {
+        const { whenGone } = request
+        // Work goes on for nobody until it ends, and counts until then: leaving early brings no second share.
+        if (request.place === null) leave(request)
+        whenGone?.()
+      }
+    })
+    return requests
+  }
+
+  function leave(request: FastifyRequest): void {
+    const { share, shareKind } = request
+    if (share === null) return
+    request.share = null
+    request.whenGone = null
+    requestsOf.get(request.raw.socket)?.delete(request)
+    open[shareKind]--
+    share[shareKind]--
+    if (share.requests === 0 && share.waits === 0 && share.streams === 0) shares.delete(share.owner)
+  }
+
+  return {
+    open,
+    leave,
+    enter(request, owner) {
+      const { socket } = request.raw
+      if (socket.destroyed) throw closedByClient()
+      if (open.requests >= limits.requests) throw new Fault('overloaded', undefined, { retryAfterSeconds: 1 })
+      let share = shares.get(owner)
+      if (share === undefined) {
+        share = { owner, requests: 0, waits: 0, streams: 0 }
+        shares.set(owner, share)
+      } else if (share.requests >= limits.requestsPerOwner) {
+        throw tooMany(`${share.requests} requests are open at once, which is the most.`, 1)
+      }
+      open.requests++
+      share.requests++
+      request.share = share
+      const requests = requestsOf.get(socket) ?? follow(socket)
+      requests.add(request)
+    },
+    async move(request, kind, whenGone) {
+      const max = await allowance(request.actor, kind)
+      const { share } = request
+      if (share === null || request.raw.socket.destroyed) throw closedByClient()
+      const used = share[kind]
+      if (used >= max) throw overQuota(kind, used, max)
+      if (open[kind] >= limits[kind]) throw new Fault('overloaded', undefined, { retryAfterSeconds: 10 })
+      open[request.shareKind]--
+      share[request.shareKind]--
+      request.shareKind = kind
+      open[kind]++
+      share[kind]++
+      request.whenGone = whenGone
+    },
+    usage(accountId) {
+      const { waits = 0, streams = 0 } = shares.get(accountId) ?? {}
+      return { waits, streams }
+    },
+  }
+}
+
+/** Bounds the requests that are open in a scope without tokens, for each address and for all together. */
+export function boundOpenPerAddress(app: FastifyInstance, perAddress: number, all: number): void {
+  const shares = createShares({ requestsPerOwner: perAddress, requests: all, waits: 0, streams: 0 }, () => 0)
+  app.addHook('onRequest', async (request) => shares.enter(request, clientOf(request.ip)))
+  giveBack(app, shares)
+}
+
+const advice = {
+  waits: 'Ask without `wait`, or wait for fewer resources at once; the event stream tells of all of them.',
+  streams: 'Close a stream first; one stream of events serves the whole account.',
+}
+
+function overQuota(kind: 'waits' | 'streams', used: number, max: number): Fault {
+  const detail = `The account has ${used} ${kind} open at once at this server and may have ${max}. ${advice[kind]}`
+  return new Fault('quota_exceeded', detail, { limit: kind, used, max })
+}

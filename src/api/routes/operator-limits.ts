@@ -1,0 +1,52 @@
+// /operator/accounts/{id}/limits: what one account may have, set by the platform's own staff.
+
+import { AccountLimits, ChangeLimits } from '../../schemas/account.ts'
+import { Named } from '../../schemas/common.ts'
+import { AccountParams } from '../../schemas/operator.ts'
+import { changeLimits, readLimits } from '../../services/accounts/usage.ts'
+import type { RoutePlugin } from './route.ts'
+
+const access = { scope: 'operator', accountWide: true } as const
+
+export const operatorLimitRoutes: RoutePlugin = async (app, { deps }) => {
+  const { db, config, tokenDirectory } = deps
+
+  app.get(
+    '/operator/accounts/:id/limits',
+    {
+      config: access,
+      schema: {
+        operationId: 'getAccountLimits',
+        tags: ['Operator'],
+        summary: 'Read the limits of an account',
+        description: 'The quotas of the account, those that were set for it alone, and what it uses.',
+        params: AccountParams,
+        response: { 200: Named(AccountLimits) },
+      },
+    },
+    (request) => readLimits(db, config.quotas, request.params.id),
+  )
+
+  app.patch(
+    '/operator/accounts/:id/limits',
+    {
+      config: access,
+      schema: {
+        operationId: 'changeAccountLimits',
+        tags: ['Operator'],
+        summary: 'Change the limits of an account',
+        description: 'Sets quotas for this account alone; null returns to the platform’s limit. Nothing is deleted.',
+        params: AccountParams,
+        body: ChangeLimits,
+        response: { 200: Named(AccountLimits) },
+      },
+    },
+    async (request) => {
+      const { actor, params, body } = request
+      const limits = await changeLimits(db, config.quotas, actor, { accountId: params.id, input: body })
+      // Other replicas learn of it by notification; this one must not respond before its own cache is updated.
+      tokenDirectory.forgetAccount(params.id)
+      return limits
+    },
+  )
+}

@@ -1,0 +1,38 @@
+// The quotas of an account: their names, what they bound, and the limits of a platform that sets no others.
+
+type Quota = { max: number; what: string; cure: string }
+
+const GiB = 1024 ** 3
+
+export const quotas = {
+  projects: { max: 100, what: 'Projects', cure: 'Delete one that is not needed' },
+  domains: { max: 100, what: 'Domains', cure: 'Delete one that is not needed' },
+  recordsPerZone: { max: 10_000, what: 'Records of one zone', cure: 'Delete records that are not needed' },
+  recordsPerSet: { max: 100, what: 'Records of one name and type', cure: 'Use fewer records at this name' },
+  bytesPerSet: { max: 60_000, what: 'Bytes of the records of one name and type', cure: 'Use fewer or shorter records' },
+  tokens: { max: 100, what: 'Tokens', cure: 'Revoke one that is not used' },
+  openTickets: { max: 50, what: 'Open tickets', cure: 'Close one, or go on in one that is open' },
+  webhooks: { max: 50, what: 'Webhooks', cure: 'Delete one that is not needed' },
+  variables: { max: 200, what: 'Variables of one project', cure: 'Delete one that is not used' },
+  buildsAtOnce: { max: 2, what: 'Builds that run at once', cure: 'Wait until one has ended' },
+  buildsQueued: { max: 50, what: 'Deployments that wait for their build', cure: 'Wait, or cancel one that waits' },
+  buildMinutesPerMonth: {
+    max: 3_000,
+    what: 'Minutes of builds in a calendar month (UTC)',
+    cure: 'Wait for the next month',
+  },
+  storedBytes: { max: 10 * GiB, what: 'Bytes of all deployments', cure: 'Delete deployments that are not needed' },
+  streams: { max: 20, what: 'Streams open at once', cure: 'Close one' },
+  waits: { max: 50, what: 'Requests with `wait` open at once', cure: 'Let one end first' },
+} as const satisfies Record<string, Quota>
+
+export type QuotaName = keyof typeof quotas
+
+export const quotaNames = Object.keys(quotas) as QuotaName[]
+
+export type Limits = Record<QuotaName, number>
+
+/** The variable of the environment that sets a quota: `recordsPerZone` is `QUOTA_RECORDS_PER_ZONE`. */
+export function quotaVariable(name: QuotaName): string {
+  return `QUOTA_${name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
+}

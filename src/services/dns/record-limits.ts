@@ -1,0 +1,54 @@
+// How many records a zone, and how many records and octets a set may have; the trigger `dns_record_set` has the same rule.
+import { type Db, raised } from '../../platform/database.ts'
+import { Fault, type FieldError } from '../../platform/errors.ts'
+import { selectRecordLimits } from './zone-statements.ts'
+
+export type RecordLimits = { recordsPerZone: number; recordsPerSet: number; bytesPerSet: number }
+
+export async function recordsAllowed(db: Db, accountId: string): Promise<RecordLimits> {
+  const [row] = await selectRecordLimits(db, { accountId })
+  const { recordsPerZone, recordsPerSet, bytesPerSet } = row!
+  // Null is no limit.
+  const max = (limit: string | null) => (limit === null ? Number.POSITIVE_INFINITY : Number(limit))
+  return { recordsPerZone: max(recordsPerZone), recordsPerSet: max(recordsPerSet), bytesPerSet: max(bytesPerSet) }
+}
+
+type Set = { type: string; name: string }
+type Over = { limit: 'recordsPerSet' | 'bytesPerSet'; used: number; max: number }
+
+const units = { recordsPerSet: 'records', bytesPerSet: 'bytes of values' }
+
+function detailOf({ type, name }: Set, { limit, used, max }: Over): string {
+  return `The name ${name} would have ${used} ${units[limit]} of type ${type}; it can have ${max}.`
+}
+
+/** Counts records set by set, and tells which one was too much for its set. */
+export function countSets<T extends Set & { value: string }>({ recordsPerSet, bytesPerSet }: RecordLimits) {
+  const sets = new Map<string, { records: number; bytes: number }>()
+  return (record: T): Over | null => {
+    const key = `${record.name} ${record.type}`
+    const set = sets.get(key) ?? { records: 0, bytes: 0 }
+    sets.set(key, set)
+    set.records++
+    set.bytes += Buffer.byteLength(record.value)
+    if (set.records > recordsPerSet) return { limit: 'recordsPerSet', used: set.records, max: recordsPerSet }
+    if (set.records > 1 && set.bytes > bytesPerSet) return { limit: 'bytesPerSet', used: set.bytes, max: bytesPerSet }
+    return null
+  }
+}
+
+/** Refuses the first record that is too much for its set; `pointer` is its place in the body. */
+export function overfullSet(record: Set, over: Over, pointer: string): Fault {
+  const detail = detailOf(record, over)
+  const errors: FieldError[] = [{ in: 'body', pointer, code: 'quota_exceeded', detail }]
+  return new Fault('quota_exceeded', detail, { ...over, errors })
+}
+
+/** The refusal of the trigger, which sees what other requests committed meanwhile; null for every other error. */
+export function setRefusal(error: unknown): Fault | null {
+  const found = /(recordsPerSet|bytesPerSet) (\d+) (\d+) (\S+) (\S+)/.exec(raised(error, 'BQ002') ?? '')
+  if (!found) return null
+  const [, limit, used, max, type = '', name = ''] = found
+  const over = { limit: limit as Over['limit'], used: Number(used), max: Number(max) }
+  return new Fault('quota_exceeded', detailOf({ type, name }, over), { ...over, cause: error })
+}

@@ -1,0 +1,59 @@
+// The thread that works on large zones: parses, compares and writes them beside the event loop, on its own connections.
+import { setPriority } from 'node:os'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { parentPort, workerData } from 'node:worker_threads'
+import { type Db, onConnection, openDatabase } from '../../../platform/database.ts'
+import { planLargeBatch } from '../batches.ts'
+import { importAlone, octetsOf, textOf } from '../zone-files.ts'
+import { exportText, type Pace } from '../zones.ts'
+import { type AnyResult, type FromThread, packError, type ThreadData, type ToThread, type ZoneJob } from './messages.ts'
+
+const main = parentPort!
+const { databaseUrl, connections } = workerData as ThreadData
+const db = openDatabase(databaseUrl, connections)
+const running = new Map<number, AbortController>()
+// The thread rests as long as it worked, so that it takes half of a processor at most.
+const longestRestMs = 20
+
+// Answers come first. On Linux a priority belongs to a thread; elsewhere it would be that of the whole process.
+if (process.platform === 'linux') {
+  try {
+    setPriority(10)
+  } catch {
+    // Not allowed here: the thread then competes as an equal.
+  }
+}
+
+async function work(connection: Db, job: ZoneJob, pace: Pace): Promise<AnyResult> {
+  if (job.kind === 'batch') return planLargeBatch(connection, job.actor, job.path, job)
+  if (job.kind === 'export') return octetsOf(await exportText(connection, job, pace))
+  const { actor, path, octets, dryRun } = job
+  const view = await importAlone(connection, { actor, path, text: textOf(octets), dryRun }, pace)
+  return octetsOf(JSON.stringify(view))
+}
+
+async function run(id: number, job: ZoneJob): Promise<void> {
+  const canceling = new AbortController()
+  running.set(id, canceling)
+  let workingSinceMs = performance.now()
+  const pace: Pace = async (locked) => {
+    const workedMs = performance.now() - workingSinceMs
+    if (locked) await nextTurn()
+    else await sleep(Math.min(workedMs, longestRestMs))
+    canceling.signal.throwIfAborted()
+    workingSinceMs = performance.now()
+  }
+  let answer: FromThread
+  try {
+    answer = { id, result: await onConnection(db, (connection) => work(connection, job, pace)) }
+  } catch (error) {
+    answer = { id, error: packError(error) }
+  }
+  running.delete(id)
+  main.postMessage(answer, 'result' in answer && 'octets' in answer.result ? [answer.result.octets.buffer] : [])
+}
+
+main.on('message', (message: ToThread) => {
+  if ('cancel' in message) running.get(message.cancel)?.abort()
+  else void run(message.id, message.job)
+})

@@ -1,0 +1,139 @@
+// Starts the thread that works on large zones, gives accounts their turns on it, and replaces it when it fails.
+import { Worker } from 'node:worker_threads'
+import type { Logger } from 'pino'
+import { Fault } from '../../../platform/errors.ts'
+import {
+  type AnyResult,
+  type FromThread,
+  type Results,
+  type ThreadData,
+  type ToThread,
+  unpackError,
+  type ZoneJob,
+} from './messages.ts'
+
+export type ZoneThread = {
+  /** Resolves with the result; rejects with the reason of the signal when that aborts first. */
+  run<K extends ZoneJob['kind']>(
+    accountId: string,
+    job: ZoneJob & { kind: K },
+    signal: AbortSignal,
+  ): Promise<Results[K]>
+  close(): Promise<void>
+}
+
+// While the database works for one, the thread can work for another.
+const atOnce = 2
+// An account's next work waits until its last is done; beyond this many it is refused.
+const highestWaiting = 10
+// A file of 16 MiB with as many records as operators may allow takes half of it.
+const highestHeapMb = 1_024
+// The program is in the same folder, with the same extension (.ts or .js).
+const program = new URL(`./worker${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)
+
+type Task = {
+  id: number
+  accountId: string
+  job: ZoneJob
+  settle(outcome: { result: AnyResult } | { error: unknown }): void
+}
+
+export function createZoneThread(databaseUrl: string, log: Logger): ZoneThread {
+  /** By account, in the order of their turns. */
+  const waiting = new Map<string, Task[]>()
+  const running = new Map<number, Task>()
+  let worker: Worker | null = null
+  let closed = false
+  let lastId = 0
+
+  function start(): Worker {
+    const data: ThreadData = { databaseUrl, connections: atOnce }
+    const started = new Worker(program, { workerData: data, resourceLimits: { maxOldGenerationSizeMb: highestHeapMb } })
+    started.on('message', (message: FromThread) => {
+      const task = running.get(message.id)
+      running.delete(message.id)
+      task?.settle('result' in message ? message : { error: unpackError(message.error) })
+      next()
+    })
+    started.on('error', (err) => log.error({ err }, 'the thread for large zones failed and is replaced'))
+    started.on('exit', () => {
+      if (worker !== started) return
+      worker = null
+      const lost = [...running.values()]
+      running.clear()
+      for (const task of lost) task.settle({ error: new Fault('overloaded', undefined, { retryAfterSeconds: 5 }) })
+      next()
+    })
+    // A program that has nothing else to do may end.
+    started.unref()
+    return started
+  }
+
+  function send(message: ToThread, transfer: ArrayBuffer[] = []): void {
+    worker?.postMessage(message, transfer)
+  }
+
+  /** Accounts take turns, each with one piece of work at a time. */
+  function next(): void {
+    const busy = new Set(Array.from(running.values(), ({ accountId }) => accountId))
+    for (const [accountId, tasks] of waiting) {
+      if (closed || running.size >= atOnce) return
+      if (busy.has(accountId)) continue
+      const task = tasks.shift()!
+      // To the end of the order, behind all others who wait.
+      waiting.delete(accountId)
+      if (tasks.length > 0) waiting.set(accountId, tasks)
+      busy.add(accountId)
+      running.set(task.id, task)
+      worker ??= start()
+      const { id, job } = task
+      send({ id, job }, job.kind === 'import' ? [job.octets] : [])
+    }
+  }
+
+  function drop({ id, accountId }: Task): void {
+    // What is under way stays in its place until the thread says that it has stopped.
+    if (running.has(id)) send({ cancel: id })
+    const left = (waiting.get(accountId) ?? []).filter((task) => task.id !== id)
+    if (left.length > 0) waiting.set(accountId, left)
+    else waiting.delete(accountId)
+  }
+
+  return {
+    run<K extends ZoneJob['kind']>(accountId: string, job: ZoneJob & { kind: K }, signal: AbortSignal) {
+      const ahead = waiting.get(accountId)?.length ?? 0
+      if (ahead >= highestWaiting) {
+        const detail = 'Too many large zones of the account wait to be worked on.'
+        return Promise.reject(new Fault('rate_limited', detail, { retryAfterSeconds: 2 }))
+      }
+      return new Promise<Results[K]>((resolve, reject) => {
+        const task: Task = {
+          id: ++lastId,
+          accountId,
+          job,
+          settle(outcome) {
+            signal.removeEventListener('abort', abort)
+            if ('result' in outcome) resolve(outcome.result as Results[K])
+            else reject(outcome.error)
+          },
+        }
+        function abort(): void {
+          drop(task)
+          reject(signal.reason)
+        }
+        if (signal.aborted) return reject(signal.reason)
+        signal.addEventListener('abort', abort, { once: true })
+        waiting.set(accountId, [...(waiting.get(accountId) ?? []), task])
+        next()
+      })
+    },
+    async close() {
+      closed = true
+      const fault = () => new Fault('overloaded', 'The server stops.', { retryAfterSeconds: 5 })
+      for (const task of [...waiting.values()].flat()) task.settle({ error: fault() })
+      waiting.clear()
+      const last = worker
+      await last?.terminate()
+    },
+  }
+}

@@ -1,0 +1,50 @@
+// Zone files as octets: what comes in, what goes out, and one large import at a time for each account.
+import { hash } from 'node:crypto'
+import type { Static } from '@sinclair/typebox'
+import type { Db } from '../../platform/database.ts'
+import { Fault, invalidField } from '../../platform/errors.ts'
+import type { ZoneImport } from '../../schemas/zones.ts'
+import type { ZoneResult } from './thread/messages.ts'
+import { importRecords, type ZoneImportRequest } from './zone-imports.ts'
+import { tryLockImports, unlockImports } from './zone-statements.ts'
+import type { Pace } from './zones.ts'
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+export function textOf(octets: ArrayBuffer): string {
+  let text: string
+  try {
+    text = utf8.decode(octets)
+  } catch (cause) {
+    const detail = 'The zone file is not UTF-8.'
+    const errors = [{ in: 'body' as const, pointer: '#', code: 'bad_characters', detail }]
+    throw new Fault('validation_failed', detail, { errors, cause })
+  }
+  if (text === '') throw invalidField('#', 'too_short', 'The zone file is empty.')
+  return text
+}
+
+export function octetsOf(text: string): ZoneResult {
+  return { octets: new TextEncoder().encode(text), etag: `"${hash('sha1', text, 'base64url')}"` }
+}
+
+export function importInProgress(): Fault {
+  return new Fault('import_in_progress', undefined, { retryAfterSeconds: 2 })
+}
+
+/** Imports while no other process imports a large file of the account. */
+export async function importAlone(
+  connection: Db,
+  request: ZoneImportRequest,
+  pace: Pace,
+): Promise<Static<typeof ZoneImport>> {
+  const { accountId } = request.actor
+  const [lock] = await tryLockImports(connection, { accountId })
+  if (!lock!.held) throw importInProgress()
+  try {
+    return await importRecords(connection, request, pace)
+  } finally {
+    // After an unexpected error the connection is closed, which releases the lock as well.
+    await unlockImports(connection, { accountId }).catch(() => {})
+  }
+}

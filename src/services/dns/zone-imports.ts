@@ -1,0 +1,105 @@
+// Replaces the records of a zone by those of a zone file: all or nothing, in short statements.
+import type { Static } from '@sinclair/typebox'
+import { type Db, transactionOn } from '../../platform/database.ts'
+import { invalidField } from '../../platform/errors.ts'
+import type { ZoneImport } from '../../schemas/zones.ts'
+import { append, eventOf } from '../events/events.ts'
+import type { Actor } from '../tokens/actor.ts'
+import type { RecordRow, Zone } from './dns-records.ts'
+import { eventsOfChanges } from './record-changes.ts'
+import { recordsAllowed, setRefusal } from './record-limits.ts'
+import { insertRecordRows } from './statements.ts'
+import { type Difference, diffZone, type PlannedFile, planFile, viewImport } from './zone-plans.ts'
+import { deleteRecordRows, growSerial, updateRecordRows } from './zone-statements.ts'
+import { openZone, type Pace, readWholeZone, readZoneAtOnce } from './zones.ts'
+
+export type ZoneImportRequest = { actor: Actor; path: string; text: string; dryRun: boolean }
+
+/** Up to as many changes an import writes an event for each of them, and one for all of them otherwise. */
+export const highestRecordEvents = 1_000
+// Rows in one statement: some 50 ms, after which others get the database's processor.
+const rowsAtOnce = 1_000
+// How often an import looks at a zone that other requests change meanwhile, before it locks it first.
+const highestLooks = 3
+
+type Seen = { zone: Zone; records: RecordRow[] }
+
+/** Imports a file, or tells what that would change. `connection` is a handle of `onConnection`. */
+export async function importRecords(
+  connection: Db,
+  { actor, path, text, dryRun }: ZoneImportRequest,
+  pace: Pace,
+): Promise<Static<typeof ZoneImport>> {
+  const { name } = await openZone(connection, actor, path)
+  const limits = await recordsAllowed(connection, actor.accountId)
+  const steps = planFile(text, name, limits)
+  let step = steps.next()
+  for (; !step.done; step = steps.next()) await pace()
+  const file = step.value
+  const look = () => readZoneAtOnce(connection, actor, path, pace)
+  if (dryRun) {
+    const seen = await look()
+    const changes = planChanges(seen, file)
+    return viewImport(name, { changes, file, dryRun, serial: seen.zone.serial })
+  }
+  for (let looks = 1; ; looks++) {
+    // Read and compared before the zone is locked, so that others hardly wait.
+    const seen = looks <= highestLooks ? await look() : null
+    const planned = seen && planChanges(seen, file)
+    const done = await transactionOn(connection, async () => {
+      const zone = await openZone(connection, actor, path, true)
+      if (seen && (seen.zone.id !== zone.id || seen.zone.serial !== zone.serial)) return null
+      const changes = planned ?? planChanges({ zone, records: await readWholeZone(connection, zone, pace) }, file)
+      return { changes, serial: await writeDifference(connection, { actor, zone, changes }, pace) }
+    })
+    if (done) return viewImport(name, { ...done, file, dryRun })
+  }
+}
+
+function planChanges({ zone, records }: Seen, file: PlannedFile): Difference {
+  // A file for another domain has nothing but lines that are skipped, and would empty the zone.
+  if (file.drafts.length === 0 && records.length > 0) {
+    const detail = `The file has no record of ${zone.name}; its ${records.length} would be deleted.`
+    throw invalidField('#', 'no_records', detail)
+  }
+  return diffZone(records, file.drafts)
+}
+
+type ToWrite = { actor: Actor; zone: Zone; changes: Difference }
+
+/** Writes the changes under the zone's lock, and returns its new serial. */
+async function writeDifference(connection: Db, { actor, zone, changes }: ToWrite, pace: Pace): Promise<number> {
+  const { deleted, updated, created } = changes
+  const count = deleted.length + updated.length + created.length
+  if (count === 0) return zone.serial
+  const zoneId = zone.id
+  const inParts = async <T>(items: T[], write: (part: T[]) => Promise<unknown>) => {
+    for (let at = 0; at < items.length; at += rowsAtOnce) {
+      await write(items.slice(at, at + rowsAtOnce))
+      await pace('locked')
+    }
+  }
+  // Deleted first: what comes may stand where something else goes.
+  await inParts(deleted, (part) => deleteRecordRows(connection, { zoneId, ids: part.map(({ id }) => id) }))
+  await inParts(updated, (part) => updateRecordRows(connection, { zoneId, records: part.map(({ after }) => after) }))
+  await inParts(created, (part) => insertRecordRows(connection, { zoneId, records: part }).catch(refuseSets))
+  const [grown] = await growSerial(connection, { zoneId })
+  const { serial } = grown!
+  const { projectId } = zone
+  const summary = { domain: zone.name, ...countsOf(changes), serial }
+  const events =
+    count <= highestRecordEvents
+      ? eventsOfChanges(actor, zone, changes)
+      : [eventOf(actor, 'dns.zone.imported', { subject: zone.name, projectId, data: summary })]
+  await append(connection, events)
+  await pace('locked')
+  return serial
+}
+
+function countsOf({ deleted, updated, created, unchanged }: Difference) {
+  return { created: created.length, updated: updated.length, deleted: deleted.length, unchanged }
+}
+
+function refuseSets(error: unknown): never {
+  throw setRefusal(error) ?? error
+}

@@ -1,0 +1,184 @@
+// Imports and exports of zones: small ones at once on the event loop, large ones in the thread, within bounded memory.
+import type { Logger } from 'pino'
+import { type Database, onConnection } from '../../platform/database.ts'
+import { Fault } from '../../platform/errors.ts'
+import type { Actor } from '../tokens/actor.ts'
+import { type BatchRequest, type PlannedBatch, refuseOversized, sizeOf } from './batches.ts'
+import { zoneInPath } from './dns-records.ts'
+import type { ZoneResult } from './thread/messages.ts'
+import { createZoneThread } from './thread/zone-thread.ts'
+import { importInProgress, octetsOf, textOf } from './zone-files.ts'
+import { importRecords } from './zone-imports.ts'
+import { countZoneRecords } from './zone-statements.ts'
+import { type ExportOptions, exportText } from './zones.ts'
+
+/** The largest zone file. */
+export const zoneImportLimitBytes = 16 * 1024 * 1024
+// What takes the event loop some milliseconds. Larger work is done by the thread, and by an account one at a time.
+const smallFileBytes = 8 * 1024
+const smallZoneRecords = 250
+const smallBatch = 100
+// Files in memory at one time, whoever sends them.
+const uploadedBytes = 4 * zoneImportLimitBytes
+const timeLimitMs = 60_000
+
+/** A zone file that is being received. */
+export type ZoneUpload = {
+  /** Throws if the file or all files together are too large, or if another large one of the account is under way. */
+  push(chunk: Uint8Array): void
+  /** Frees its memory and its place. */
+  discard(): void
+}
+
+export type ZoneImportOptions = { upload: ZoneUpload; dryRun: boolean; signal: AbortSignal }
+export type ZoneExportOptions = { options: ExportOptions; signal: AbortSignal }
+
+export type ZoneWork = {
+  upload(accountId: string): ZoneUpload
+  /** Replaces the records of a zone by those of a file, or tells what that would change. The result is JSON. */
+  importZone(actor: Actor, path: string, options: ZoneImportOptions): Promise<ZoneResult>
+  exportZone(actor: Actor, path: string, options: ZoneExportOptions): Promise<ZoneResult>
+  /** Works a large batch out; null for a small one, which is done as fast without. */
+  planBatch(actor: Actor, path: string, request: BatchRequest): Promise<PlannedBatch | null>
+  close(): Promise<void>
+}
+
+class Upload implements ZoneUpload {
+  readonly #claims: Claims
+  readonly #accountId: string
+  #chunks: Uint8Array[] = []
+  #bytes = 0
+  #reserved = 0
+  #claimed = false
+
+  constructor(claims: Claims, accountId: string) {
+    this.#claims = claims
+    this.#accountId = accountId
+  }
+
+  get isSmall(): boolean {
+    return this.#bytes <= smallFileBytes
+  }
+
+  push(chunk: Uint8Array): void {
+    this.#bytes += chunk.length
+    if (this.#bytes > zoneImportLimitBytes) throw new Fault('body_too_large')
+    if (!this.isSmall) this.claim()
+    this.#claims.reserve(chunk.length)
+    this.#reserved += chunk.length
+    this.#chunks.push(chunk)
+  }
+
+  claim(): void {
+    if (!this.#claimed) this.#claims.enter(this.#accountId)
+    this.#claimed = true
+  }
+
+  /** All of it in one piece that can be handed to the thread; the memory stays counted until `discard`. */
+  take(): ArrayBuffer {
+    const octets = new Uint8Array(this.#bytes)
+    let at = 0
+    for (const chunk of this.#chunks) {
+      octets.set(chunk, at)
+      at += chunk.length
+    }
+    this.#chunks = []
+    return octets.buffer
+  }
+
+  discard(): void {
+    this.#chunks = []
+    this.#claims.reserve(-this.#reserved)
+    this.#reserved = 0
+    if (this.#claimed) this.#claims.leave(this.#accountId)
+    this.#claimed = false
+  }
+}
+
+/** The accounts that import a large file in this process, and the memory of all files. */
+class Claims {
+  readonly #accounts = new Set<string>()
+  #bytes = 0
+
+  enter(accountId: string): void {
+    if (this.#accounts.has(accountId)) throw importInProgress()
+    this.#accounts.add(accountId)
+  }
+
+  leave(accountId: string): void {
+    this.#accounts.delete(accountId)
+  }
+
+  reserve(bytes: number): void {
+    if (bytes > 0 && this.#bytes + bytes > uploadedBytes) {
+      throw new Fault('overloaded', 'Too many large files are being imported.', { retryAfterSeconds: 5 })
+    }
+    this.#bytes += bytes
+  }
+}
+
+export type ZoneWorkOptions = { db: Database; databaseUrl: string; log: Logger }
+
+export function createZoneWork({ db, databaseUrl, log }: ZoneWorkOptions): ZoneWork {
+  const claims = new Claims()
+  const thread = createZoneThread(databaseUrl, log)
+
+  async function isSmallZone({ accountId, projectIds }: Actor, path: string): Promise<boolean> {
+    const zone = zoneInPath(path)
+    const [found] = await countZoneRecords(db, { zone, accountId, projectIds, highest: smallZoneRecords + 1 })
+    if (!found) throw new Fault('not_found', `There is no domain ${zone}.`)
+    return found.records <= smallZoneRecords
+  }
+
+  /** Ends work that takes too long. */
+  async function inTime<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const limit = new AbortController()
+    const timer = setTimeout(() => {
+      const detail = 'The zone could not be worked on in time. Nothing was changed.'
+      limit.abort(new Fault('overloaded', detail, { retryAfterSeconds: 10 }))
+    }, timeLimitMs)
+    try {
+      return await work(AbortSignal.any([signal, limit.signal]))
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  return {
+    upload: (accountId) => new Upload(claims, accountId),
+    importZone(actor, path, { upload, dryRun, signal }) {
+      const file = upload as Upload
+      return inTime(signal, async (signal) => {
+        if ((await isSmallZone(actor, path)) && file.isSmall) {
+          const request = { actor, path, text: textOf(file.take()), dryRun }
+          const pace = async () => signal.throwIfAborted()
+          return octetsOf(
+            JSON.stringify(await onConnection(db, (connection) => importRecords(connection, request, pace))),
+          )
+        }
+        file.claim()
+        const job = { kind: 'import' as const, actor, path, octets: file.take(), dryRun }
+        return thread.run(actor.accountId, job, signal)
+      })
+    },
+    exportZone(actor, path, { options, signal }) {
+      return inTime(signal, async (signal) => {
+        const { nameservers, edge } = options
+        const request = { actor, path, options: { nameservers, edge: { addresses: edge.addresses } } }
+        if (!(await isSmallZone(actor, path))) {
+          return thread.run(actor.accountId, { kind: 'export', ...request }, signal)
+        }
+        const pace = async () => signal.throwIfAborted()
+        return octetsOf(await onConnection(db, (connection) => exportText(connection, request, pace)))
+      })
+    },
+    async planBatch(actor, path, { batch, dryRun }) {
+      refuseOversized(batch)
+      if (sizeOf(batch) <= smallBatch) return null
+      const job = { kind: 'batch' as const, actor, path, batch, dryRun }
+      // Short enough to be finished, whether the client is still there or not.
+      return inTime(new AbortController().signal, (signal) => thread.run(actor.accountId, job, signal))
+    },
+    close: () => thread.close(),
+  }
+}

@@ -1,0 +1,54 @@
+// The end of takedowns: by an operator, or because nobody can ever serve the host again.
+import type { Static } from '@sinclair/typebox'
+import type { Prisma, Takedown } from '../../generated/client.ts'
+import type { Db } from '../../platform/database.ts'
+import type { Urls } from '../../platform/urls.ts'
+import type { Takedown as TakedownSchema } from '../../schemas/takedowns.ts'
+import type { EventType } from '../events/event-types.ts'
+import { append } from '../events/events.ts'
+
+export type TakedownView = Static<typeof TakedownSchema>
+
+export function viewTakedown(row: Takedown): TakedownView {
+  return {
+    id: row.id,
+    host: row.host,
+    project: row.projectId,
+    hosts: row.hosts,
+    reason: row.reason,
+    createdAt: row.createdAt.toISOString(),
+    endedAt: row.endedAt?.toISOString() ?? null,
+  }
+}
+
+/** The event in the owner's log: it tells the owner's webhooks, and every edge. */
+export async function tellOwner(db: Db, type: EventType, row: Takedown, by: string): Promise<void> {
+  const { id, accountId, projectId } = row
+  await append(db, [{ accountId, projectId, type, actor: by, subject: id, data: viewTakedown(row) }])
+}
+
+/** Ends those that stand, each with its event. */
+export async function endTakedowns(db: Db, where: Prisma.TakedownWhereInput, by: string): Promise<void> {
+  const ended = await db.takedown.updateManyAndReturn({
+    where: { AND: [where, { endedAt: null }] },
+    data: { endedAt: new Date() },
+  })
+  for (const row of ended) await tellOwner(db, 'takedown.ended', row, by)
+}
+
+type DeletedDeployments = { projectId: string; labels: readonly string[]; by: string }
+
+/**
+ * Deployments were deleted, with their own hosts, which are never given out again: takedowns of these are moot. Those of
+ * production hosts and domains go on, because the names can be claimed again.
+ */
+export async function endMootTakedowns(db: Db, urls: Urls, { projectId, labels, by }: DeletedDeployments) {
+  const standing = await db.takedown.findMany({
+    where: { projectId, host: { not: null }, endedAt: null },
+    select: { id: true, host: true },
+  })
+  if (standing.length === 0) return
+  const gone = new Set(labels.map((label) => urls.host(label)))
+  const moot = standing.filter(({ host }) => gone.has(host!)).map(({ id }) => id)
+  await endTakedowns(db, { id: { in: moot } }, by)
+}

@@ -1,0 +1,48 @@
+// A client's connection as bytes: what was sent stays as it is, and everything that came back can be looked at.
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import type { TestApi } from './api.ts'
+import { closed } from './closed.ts'
+import { until } from './until.ts'
+
+export type Connection = {
+  socket: Socket
+  send(text: string): void
+  /** Everything that came so far. */
+  text(): string
+  /** The statuses of the answers that came so far. */
+  statuses(): number[]
+  /** Waits for so many answers to begin, and returns their statuses. */
+  answers(count: number): Promise<number[]>
+  ended: Promise<void>
+}
+
+export async function listening(api: TestApi): Promise<number> {
+  if (!api.app.server.listening) await api.app.listen({ host: '127.0.0.1', port: 0 })
+  return (api.app.server.address() as AddressInfo).port
+}
+
+export async function openConnection(api: TestApi): Promise<Connection> {
+  const socket = connect(await listening(api), '127.0.0.1')
+  let text = ''
+  socket.on('data', (chunk) => {
+    text += chunk.toString('latin1')
+  })
+  const statuses = () => [...text.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status))
+  return {
+    socket,
+    send: (bytes) => void socket.write(bytes, 'latin1'),
+    text: () => text,
+    statuses,
+    async answers(count) {
+      await until(() => statuses().length >= count)
+      return statuses()
+    },
+    ended: closed(socket),
+  }
+}
+
+/** The bytes of a request of a token; `body` is announced in full, though it may be sent in part. */
+export function requestOf(token: string, method: string, path: string, extra: Record<string, string> = {}): string {
+  const headers = Object.entries({ host: 'x', authorization: `Bearer ${token}`, ...extra })
+  return `${method} /api${path} HTTP/1.1\r\n${headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`
+}
