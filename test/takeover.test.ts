@@ -6,6 +6,7 @@ import { createIssuer, type Issuer } from '../src/engines/certificates/issuer.ts
 import { createEdge, type Edge } from '../src/engines/edge/server.ts'
 import { startWorker, type Worker } from '../src/jobs/worker.ts'
 import { createArtifacts } from '../src/platform/artifacts.ts'
+import { askUdp } from './engines/nameserver/packets.ts'
 import { poolOfEight, startVerificationWorld, type VerificationWorld } from './engines/verification/world.ts'
 import { until } from './helpers/until.ts'
 
@@ -15,8 +16,8 @@ let worker: Worker
 let edge: Edge
 let ports: { port: number; httpsPort: number | null }
 let thief: { accountId: string; token: string }
-beforeAll(async () => {
-  world = await startVerificationWorld(poolOfEight)
+async function start(pool?: readonly string[]): Promise<void> {
+  world = await startVerificationWorld(pool)
   thief = await world.newOwner()
   const { deps } = world
   const { db, notifications, log } = deps
@@ -25,13 +26,13 @@ beforeAll(async () => {
   worker = startWorker(db, notifications, log, { verify: world.verify, issue: issuer.issue })
   edge = createEdge({ ...deps, config, artifacts: createArtifacts(config.dataDir) })
   ports = await edge.listen()
-})
-afterAll(async () => {
+}
+async function stop(): Promise<void> {
   await worker.stop()
   await issuer.close()
   await edge.close()
   await world.stop()
-})
+}
 
 const isServed = (host: string) =>
   new Promise<boolean>((resolve, reject) => {
@@ -77,6 +78,9 @@ async function expectNothing(name: string): Promise<void> {
 }
 
 describe('a second account neither verifies nor serves nor gets a certificate for a name that is', () => {
+  beforeAll(() => start(poolOfEight))
+  afterAll(stop)
+
   test('delegated for another', async () => {
     await delegate('mine.com')
     await expectNothing('mine.com')
@@ -101,5 +105,52 @@ describe('a second account neither verifies nor serves nor gets a certificate fo
     expect((await world.call('DELETE', '/domains/left.com')).status).toBe(204)
     await expectNothing('left.com')
     await until(async () => !(await isServed('left.com')) && !(await hasCertificate('left.com')))
+  })
+})
+
+describe('with one pair of nameservers for all, a name that a thief has added first', () => {
+  beforeAll(() => start())
+  afterAll(stop)
+
+  const mail = async (name: string) => (await askUdp(world.ports[0]!, name, 'MX')).rcode
+
+  test('is nobody’s when its owner delegates it, and the owner’s by the TXT record', async () => {
+    await world.newDomain('victim.com', thief.token)
+    await world.record('victim.com', 'MX', '@', '10 mail.thief.net', 300, thief.token)
+    const { verification } = await world.newDomain('victim.com')
+    expect(verification.reason).toContain(`add the TXT record ${verification.txt.name}`)
+    world.internet.delegations.set('victim.com', world.ours)
+    await askForCheck('victim.com', world.token)
+    await expectNothing('victim.com')
+    expect((await world.read('victim.com')).verified).toBe(false)
+    expect([await isServed('victim.com'), await hasCertificate('victim.com')]).toEqual([false, false])
+    await until(async () => (await mail('victim.com')) === 'REFUSED')
+
+    const { name, value } = verification.txt
+    await world.internet.addZone('victim.com', 2, [[name, 'TXT', value]])
+    await askForCheck('victim.com', world.token)
+    await until(async () => (await world.read('victim.com')).ssl === 'ACTIVE')
+    await until(() => hasCertificate('victim.com'))
+    expect(await isServed('victim.com')).toBe(true)
+    // Verified, it may be delegated here; what the thief wrote is not answered.
+    world.internet.delegations.set('victim.com', world.ours)
+    await askForCheck('victim.com', world.token)
+    expect((await world.read('victim.com')).verification.method).toBe('nameservers')
+    expect((await askUdp(world.ports[0]!, 'victim.com', 'MX')).answer).toEqual([])
+    await expectNothing('victim.com')
+  })
+
+  test('or after its owner has deleted it and the 7 days are over, is nobody’s while the delegation is left', async () => {
+    await world.newDomain('forgotten.com')
+    world.internet.delegations.set('forgotten.com', world.ours)
+    await askForCheck('forgotten.com', world.token)
+    await until(async () => (await world.read('forgotten.com')).ssl === 'ACTIVE')
+    await world.call('DELETE', '/domains/forgotten.com')
+    await world.db.domainHold.deleteMany()
+    await world.newDomain('forgotten.com', thief.token)
+    await world.record('forgotten.com', 'MX', '@', '10 mail.thief.net', 300, thief.token)
+    await expectNothing('forgotten.com')
+    expect(await mail('forgotten.com')).toBe('REFUSED')
+    await until(async () => !(await isServed('forgotten.com')) && !(await hasCertificate('forgotten.com')))
   })
 })

@@ -34,7 +34,8 @@ export async function run(config: Config, wanted: readonly Role[]): Promise<Runn
   try {
     const shared = await openShared(config, log, closing)
     const { db, urls, registry, broken } = shared
-    await adoptNameservers(db, config.nameservers)
+    // Only by the role that gives nameservers out: others may run without this setting.
+    if (wants('api')) await adoptNameservers(db, config.nameservers)
     const testKey = config.production || !wants('api') ? null : await makeDemo(db, urls, config)
     const hosting = wants('edge') || wants('worker') ? await openHosting(shared, closing, !wants('edge')) : null
     if (hosting && wants('edge')) await openEdge(shared, hosting, closing)

@@ -9,11 +9,14 @@ export function txtAdvice({ name, value }: TxtRecord): string {
 
 /** Other accounts have, or had, the claim's pair, so a delegation to it does not say whose the name is. */
 export function sharedText(host: string, pool: readonly string[], rivals: Pick<Rivals, 'here'>): string {
+  const isOver = isUsedUp(pool, rivals)
   const why =
-    pool.length > 2 && isUsedUp(pool, rivals)
+    pool.length > 2 && isOver
       ? `Every pair of nameservers has been given to another account for ${host} or a name above it`
       : `Another account has, or once had, a claim to ${host} or a name above it with the same nameservers`
-  return `${why}, so nameservers do not tell whose ${host} is.`
+  // Claims from before the pool was made larger.
+  const others = isOver ? '' : ' Deleted and added again, it gets nameservers of its own.'
+  return `${why}, so nameservers do not tell whose ${host} is.${others}`
 }
 
 /** What the owner of such a name has to do; `where` is where its DNS is. */

@@ -5,7 +5,7 @@ import type { Domain, Project } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { jobValues } from '../../jobs/statements.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
-import { Fault, invalidField } from '../../platform/errors.ts'
+import { Fault } from '../../platform/errors.ts'
 import { newId, randomLabel } from '../../platform/ids.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { Certificate, CreateDomain, DomainQuery, Domain as DomainSchema } from '../../schemas/domains.ts'
@@ -14,11 +14,12 @@ import { eventValues } from '../events/statements.ts'
 import { inProjectsOf } from '../projects/projects.ts'
 import { findNotice } from '../takedowns/standing.ts'
 import type { Actor } from '../tokens/actor.ts'
+import { findTarget, pairFor } from './availability.ts'
 import { hasEnded } from './check-schedule.ts'
 import { sharedAdvice, sharedText } from './claim-reasons.ts'
-import { hostOf, isWildcard, nameInPath, nameToAttach, type PlatformNames, parentsOf } from './names.ts'
-import { choosePair, isExclusive, nameserversOf, usualPair } from './nameservers.ts'
-import { createDomainRows, createWildcardRows, lockDomain, lockHost, readAvailability } from './statements.ts'
+import { hostOf, isWildcard, nameInPath, nameToAttach, type PlatformNames } from './names.ts'
+import { isExclusive, nameserversOf } from './nameservers.ts'
+import { createDomainRows, createWildcardRows, lockDomain, lockHost } from './statements.ts'
 
 export type DomainView = Static<typeof DomainSchema>
 export type CertificateView = Static<typeof Certificate>
@@ -115,35 +116,6 @@ export async function listDomains(
     (row) => viewDomain(options, row),
     (row) => [row.id],
   )
-}
-
-type Availability = Awaited<ReturnType<typeof readAvailability>>[number]
-
-/** The project to attach a name to, and who else has claimed it; throws if the name cannot be attached. */
-async function findTarget(db: Db, actor: Actor, projectKey: string, name: string): Promise<Availability> {
-  const [found] = await readAvailability(db, {
-    accountId: actor.accountId,
-    projectIds: actor.projectIds,
-    projectKey,
-    name,
-    host: hostOf(name),
-    // An account that has proved a name owns every name below it too.
-    names: [name, ...parentsOf(name)],
-  })
-  if (!found) throw new Fault('not_found', `There is no project ${projectKey}.`)
-  if (found.exists) throw new Fault('domain_exists', `The account already has the domain ${name}.`)
-  if (found.taken) throw new Fault('domain_taken', `Another account owns ${name} or a domain above it.`)
-  if (isWildcard(name) && !found.hostPair) {
-    throw invalidField('#/name', 'zone_not_here', `needs ${hostOf(name)} to be attached first`)
-  }
-  return found
-}
-
-/** The nameservers of a new claim; those of a wildcard are its host's. */
-async function pairFor(db: Db, pool: readonly string[], actor: Actor, found: Availability): Promise<string[]> {
-  if (found.hostPair) return nameserversOf(pool, found.hostPair)
-  const usual = await usualPair(db, pool, { accountId: actor.accountId, stored: found.usual })
-  return choosePair(pool, { usual, own: found.own }, found)
 }
 
 export async function createDomain(

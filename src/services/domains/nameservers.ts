@@ -138,8 +138,9 @@ async function replacePair(
 ): Promise<void> {
   const host = hostOf(name)
   await inTransaction(db, async (db) => {
-    await lockHost(db, { host })
+    // In the order in which a first claim takes the two locks.
     const usual = await usualPair(db, pool, { accountId, stored: [] })
+    await lockHost(db, { host })
     const others = { accountId: { not: accountId } }
     const here = await db.domainClaim.findMany({ where: { ...others, name: { in: [host, ...parentsOf(host)] } } })
     const below = await db.domainClaimAbove.findMany({ where: { ...others, above: host } })

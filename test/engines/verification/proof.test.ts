@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startWorker } from '../../../src/jobs/worker.ts'
+import { insertToken } from '../../../src/services/tokens/tokens.ts'
 import { until } from '../../helpers/until.ts'
 import { askUdp } from '../nameserver/packets.ts'
 import type { Line } from './internet.ts'
@@ -253,6 +254,29 @@ describe('a name that two accounts claim', () => {
     await world.db.domainHold.deleteMany({ where: { name: 'held.com' } })
     await world.call('POST', '/domains/held.com/verify', { token: patient.token })
     expect(await world.check('held.com', patient.token)).toMatchObject({ verified: true })
+  })
+})
+
+describe('a domain that the operator assigned', () => {
+  test('is not lost while the DNS does not prove it, and is as any other once it does', async () => {
+    const rival = await world.newOwner()
+    await world.attach('assigned.com', rival.token)
+    await world.attach('assigned.com')
+    const { accountId } = world
+    const staff = { accountId, name: 's', scopes: ['operator' as const], projectIds: [], expiresAt: null }
+    const { secret } = await insertToken(world.db, staff)
+    const body = { account: accountId, reason: 'it is' }
+    await world.call('POST', '/operator/domains/assigned.com/assign', { body, token: secret })
+    const missed = { misses: 2, missedAt: new Date(Date.now() - day) }
+    await world.db.domain.update({ where: { id: await world.idOf('assigned.com') }, data: missed })
+    expect(await world.check('assigned.com')).toMatchObject({ verified: true, verification: { method: 'operator' } })
+    expect((await world.check('assigned.com', rival.token)).verified).toBe(false)
+    delegate('assigned.com')
+    const proved = await world.check('assigned.com')
+    expect(proved).toMatchObject({ verified: true, verification: { method: 'nameservers', reason: null } })
+    world.internet.delegations.delete('assigned.com')
+    await world.db.domain.update({ where: { id: await world.idOf('assigned.com') }, data: missed })
+    expect((await world.check('assigned.com')).verified).toBe(false)
   })
 })
 

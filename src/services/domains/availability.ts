@@ -1,0 +1,36 @@
+// Whether a name can be attached, by whom else it was claimed, and which nameservers it therefore gets.
+import type { Db } from '../../platform/database.ts'
+import { Fault, invalidField } from '../../platform/errors.ts'
+import type { Actor } from '../tokens/actor.ts'
+import { hostOf, isWildcard, parentsOf } from './names.ts'
+import { choosePair, nameserversOf, usualPair } from './nameservers.ts'
+import { readAvailability } from './statements.ts'
+
+export type Availability = Awaited<ReturnType<typeof readAvailability>>[number]
+
+/** The project to attach a name to, and who else has claimed it; throws if the name cannot be attached. */
+export async function findTarget(db: Db, actor: Actor, projectKey: string, name: string): Promise<Availability> {
+  const [found] = await readAvailability(db, {
+    accountId: actor.accountId,
+    projectIds: actor.projectIds,
+    projectKey,
+    name,
+    host: hostOf(name),
+    // An account that has proved a name owns every name below it too.
+    names: [name, ...parentsOf(name)],
+  })
+  if (!found) throw new Fault('not_found', `There is no project ${projectKey}.`)
+  if (found.exists) throw new Fault('domain_exists', `The account already has the domain ${name}.`)
+  if (found.taken) throw new Fault('domain_taken', `Another account owns ${name} or a domain above it.`)
+  if (isWildcard(name) && !found.hostPair) {
+    throw invalidField('#/name', 'zone_not_here', `needs ${hostOf(name)} to be attached first`)
+  }
+  return found
+}
+
+/** The nameservers of a new claim; those of a wildcard are its host's. */
+export async function pairFor(db: Db, pool: readonly string[], actor: Actor, found: Availability): Promise<string[]> {
+  if (found.hostPair) return nameserversOf(pool, found.hostPair)
+  const usual = await usualPair(db, pool, { accountId: actor.accountId, stored: found.usual })
+  return choosePair(pool, { usual, own: found.own }, found)
+}
