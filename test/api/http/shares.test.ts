@@ -116,25 +116,29 @@ describe('waits', () => {
     connection.send(requestOf(api.token, 'GET', `/deployments/${id}?wait=60`))
     await until(() => api.app.shares.open.waits === 1)
     connection.socket.destroy()
-    await (listens.mock.results[0]!.value as { done: Promise<void> }).done
+    await until(() => api.app.shares.open.waits === 0)
+    await Promise.all(listens.mock.results.map(({ value }) => (value as { done: Promise<void> }).done))
     expect(api.app.shares.open).toEqual(nothing)
     await api.stop()
   })
 
-  test.each(['revoked', 'suspended'])('are refused when their token is %s meanwhile', async (how) => {
+  test.each([
+    ['their token is revoked', 401, 'token_revoked'],
+    ['their account is suspended', 403, 'account_suspended'],
+  ])('are refused when %s meanwhile', async (_name, status, code) => {
     const api = await startApi()
     const owner = await api.newAccount()
     const id = await newBuild(api, owner)
     const { body: reader } = await api.call('POST', '/tokens', { token: owner.token, body: { name: 'reader' } })
     const waiting = api.call('GET', `/deployments/${id}?wait=60`, { token: reader.token })
     await until(() => api.app.shares.open.waits === 1)
-    if (how === 'revoked') await api.call('DELETE', `/tokens/${reader.id}`, { token: owner.token })
+    if (status === 401) await api.call('DELETE', `/tokens/${reader.id}`, { token: owner.token })
     else {
       const staff = await createAccount(api.db, 'staff', ['operator'])
       const body = { suspended: true }
       await api.call('PATCH', `/operator/accounts/${owner.accountId}`, { token: staff.token, body })
     }
-    expect(await waiting).toMatchObject({ status: 401, body: { code: 'invalid_token' } })
+    expect(await waiting).toMatchObject({ status, body: { code } })
     expect(api.app.shares.open).toEqual(nothing)
     await api.stop()
   })
