@@ -76,7 +76,7 @@ async function writeDifference(connection: Db, { actor, zone, changes }: ToWrite
   const inParts = async <T>(items: T[], write: (part: T[]) => Promise<unknown>) => {
     for (let at = 0; at < items.length; at += rowsAtOnce) {
       await write(items.slice(at, at + rowsAtOnce))
-      await pace()
+      await pace('locked')
     }
   }
   // Deleted first: what comes may stand where something else goes.
@@ -92,7 +92,7 @@ async function writeDifference(connection: Db, { actor, zone, changes }: ToWrite
       ? eventsOfChanges(actor, zone, changes)
       : [eventOf(actor, 'dns.zone.imported', { subject: zone.name, projectId, data: summary })]
   await append(connection, events)
-  await pace()
+  await pace('locked')
   return serial
 }
 

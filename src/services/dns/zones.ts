@@ -43,8 +43,11 @@ export function generatedRecords(
     )
 }
 
-/** Lets other work go on between two steps, and throws when nobody waits for the result any more. */
-export type Pace = () => Promise<void>
+/**
+ * Lets other work go on between two steps, and throws when nobody waits for the result any more. It does not rest where
+ * others wait for the end, because the zone is locked.
+ */
+export type Pace = (locked?: 'locked') => Promise<void>
 
 // Some 20 ms of the database and of the reader.
 const recordsInAPage = 2_000

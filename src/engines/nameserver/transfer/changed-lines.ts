@@ -8,8 +8,8 @@ const highestSearched = 32
 
 const linesOf = (text: string) => (text === '' ? [] : text.split('\n'))
 
-// Some thousand lines. A larger change would stop the event loop; secondaries then get the whole zone.
-const highestCompared = 256 * 1024
+// Two thousand lines, some ten milliseconds of the event loop; after a larger change secondaries get the whole zone.
+const highestCompared = 64 * 1024
 
 /** Names with lines that only one of the two texts has; null if too much differs. */
 export function changedNames(before: string, after: string): Set<string> | null {

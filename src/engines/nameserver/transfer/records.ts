@@ -1,5 +1,6 @@
 // The single records of a zone for transfers, and the difference between two versions of a zone.
 
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
 import { wireName } from '../../../dns/packet/wire-names.ts'
 import { challengeType } from '../../../services/dns/served-zones.ts'
@@ -22,6 +23,7 @@ const addressTypes = [typeNumbers.A, typeNumbers.AAAA]
 // ALIAS targets are most often resolved within one round trip; a secondary waits for some seconds.
 const aliasWaitMs = 2_000
 const aliasPollMs = 20
+const recordsInAStep = 500
 
 function* single(owner: string, set: Rrset): Generator<OwnedSet> {
   // A set of thousands of records would not fit into a message; single records do.
@@ -58,7 +60,11 @@ export async function zoneRecords(
   around: OutsideAddresses,
   onUnknown: (owner: string) => void,
 ): Promise<OwnedSet[]> {
-  const records = [...ownRecords(zone)]
+  const records: OwnedSet[] = []
+  for (const one of ownRecords(zone)) {
+    // Each is encoded here; the records of a large zone take longer than others should wait.
+    if (records.push(one) % recordsInAStep === 0) await nextTurn()
+  }
   const endMs = performance.now() + aliasWaitMs
   // All lookups start before any is awaited.
   const asked = [...aliases(zone)].map((one) => ({ ...one, sets: flattened(zone, one.owner, one.type, around) }))

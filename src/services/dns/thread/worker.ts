@@ -1,6 +1,6 @@
 // The thread that works on large zones: parses, compares and writes them beside the event loop, on its own connections.
 import { setPriority } from 'node:os'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { type Db, onConnection, openDatabase } from '../../../platform/database.ts'
 import { planLargeBatch } from '../batches.ts'
@@ -12,6 +12,8 @@ const main = parentPort!
 const { databaseUrl, connections } = workerData as ThreadData
 const db = openDatabase(databaseUrl, connections)
 const running = new Map<number, AbortController>()
+// The thread rests as long as it worked, so that it takes half of a processor at most.
+const longestRestMs = 20
 
 // Answers come first. On Linux a priority belongs to a thread; elsewhere it would be that of the whole process.
 if (process.platform === 'linux') {
@@ -33,9 +35,13 @@ async function work(connection: Db, job: ZoneJob, pace: Pace): Promise<AnyResult
 async function run(id: number, job: ZoneJob): Promise<void> {
   const canceling = new AbortController()
   running.set(id, canceling)
-  const pace = async () => {
-    await nextTurn()
+  let workingSinceMs = performance.now()
+  const pace: Pace = async (locked) => {
+    const workedMs = performance.now() - workingSinceMs
+    if (locked) await nextTurn()
+    else await sleep(Math.min(workedMs, longestRestMs))
     canceling.signal.throwIfAborted()
+    workingSinceMs = performance.now()
   }
   let answer: FromThread
   try {
