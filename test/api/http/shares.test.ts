@@ -128,20 +128,23 @@ describe('waits', () => {
   ])('are refused when %s meanwhile', async (_name, status, code) => {
     const api = await startApi()
     const owner = await api.newAccount()
-    // For a domain, because a suspension ends a build, and so the wait for it.
+    // A suspension ends a build, and so the wait for it; it does nothing to a domain that is not verified.
+    const id = await newBuild(api, owner)
     const { name: project } = await api.newProject('waits', { token: owner.token })
-    const name = `${how}.example.com`
+    const name = 'waits.example.com'
     await api.call('POST', '/domains', { token: owner.token, body: { name, project } })
     const { body: reader } = await api.call('POST', '/tokens', { token: owner.token, body: { name: 'reader' } })
-    const waiting = api.call('GET', `/domains/${name}?wait=60`, { token: reader.token })
-    await until(() => api.app.shares.open.waits === 1)
+    const waiting = [`/domains/${name}?wait=60`, `/deployments/${id}?wait=60`].map((path) =>
+      api.call('GET', path, { token: reader.token }),
+    )
+    await until(() => api.app.shares.open.waits === 2)
     if (status === 401) await api.call('DELETE', `/tokens/${reader.id}`, { token: owner.token })
     else {
       const staff = await createAccount(api.db, 'staff', ['operator'])
       const body = { suspended: true }
       await api.call('PATCH', `/operator/accounts/${owner.accountId}`, { token: staff.token, body })
     }
-    expect(await waiting).toMatchObject({ status, body: { code } })
+    for (const wait of waiting) expect(await wait).toMatchObject({ status, body: { code } })
     expect(api.app.shares.open).toEqual(nothing)
     await api.stop()
   })
