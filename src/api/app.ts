@@ -6,7 +6,7 @@ import { randomLabel } from '../platform/ids.ts'
 import { schemas } from '../schemas/all.ts'
 import type { Deps } from './deps.ts'
 import { createAllowance } from './http/allowance.ts'
-import { createGuard } from './http/bearer.ts'
+import { createGuard, createRecheck } from './http/bearer.ts'
 import { createOnce, createReplay } from './http/idempotency.ts'
 import { createMetrics, type Metrics, observeRequests } from './http/observe.ts'
 import { useOpenApi } from './http/openapi.ts'
@@ -117,7 +117,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
   )
   const metrics = createMetrics(shares, deps.registry)
   const streams = createStreams(shares)
-  const waits = createWaits(shares, deps.notifications)
+  const waits = createWaits(shares, deps.notifications, createRecheck(deps.tokenDirectory))
   app.decorate('metrics', metrics)
   app.decorate('shares', shares)
   app.decorate('streams', streams)

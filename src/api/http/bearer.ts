@@ -41,9 +41,7 @@ export function createGuard({ directory, perToken, perAccount, failuresPerAddres
   const limitCaller = createCallerLimit(perToken, perAccount)
 
   function findToken(request: FastifyRequest): KnownToken | null | Promise<KnownToken | null> {
-    const header = request.headers.authorization
-    if (header === undefined) throw new Fault('missing_token')
-    const token = /^Bearer +(\S+)$/i.exec(header)?.[1] ?? ''
+    const token = tokenOf(request)
     if (!isWellFormedToken(token)) return null
     return directory.findKnown(token) ?? directory.find(token, failuresPerAddress.isUsedUp(clientOf(request.ip)))
   }
@@ -81,6 +79,20 @@ export function createGuard({ directory, perToken, perAccount, failuresPerAddres
       return void done(refusal(request, error))
     }
     done()
+  }
+}
+
+function tokenOf(request: FastifyRequest): string {
+  const header = request.headers.authorization
+  if (header === undefined) throw new Fault('missing_token')
+  return /^Bearer +(\S+)$/i.exec(header)?.[1] ?? ''
+}
+
+/** Looks once more at the token of a request that was admitted: throws if it is no longer valid. */
+export function createRecheck(directory: TokenDirectory) {
+  return async function recheck(request: FastifyRequest): Promise<void> {
+    const token = tokenOf(request)
+    actorOf(directory.findKnown(token) ?? (await directory.find(token, false)))
   }
 }
 

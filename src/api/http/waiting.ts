@@ -1,6 +1,5 @@
 // `?wait=`: delays a response until a resource settles, woken by database notifications instead of polling.
 import type { FastifyRequest } from 'fastify'
-import { Fault } from '../../platform/errors.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import type { Shares } from './shares.ts'
 import { leavePlace } from './transport.ts'
@@ -31,7 +30,12 @@ declare module 'fastify' {
 // end together neither shed others nor hold up the database.
 const readsAtOnce = 16
 
-export function createWaits(shares: Shares, notifications: Notifications): Waits {
+/** `recheck` throws if the token of the request is no longer valid. */
+export function createWaits(
+  shares: Shares,
+  notifications: Notifications,
+  recheck: (request: FastifyRequest) => Promise<void>,
+): Waits {
   const inTurn = createTurns(readsAtOnce)
   const ends = new Set<() => void>()
   let closing = false
@@ -53,6 +57,11 @@ export function createWaits(shares: Shares, notifications: Notifications): Waits
       refused = true
       wake()
     }
+    const answer = async (value: T): Promise<T> => {
+      // A token may have been revoked during the wait, perhaps by the very change that ended it.
+      if (waiting && !gone) await recheck(request)
+      return value
+    }
     let value: T
     try {
       for (;;) {
@@ -62,7 +71,7 @@ export function createWaits(shares: Shares, notifications: Notifications): Waits
         wake = next?.cancel ?? wake
         try {
           value = waiting ? await inTurn(() => (gone ? value : read())) : await read()
-          if (!next || gone || closing || settled(value)) return value
+          if (!next || gone || closing || settled(value)) return await answer(value)
           if (!waiting) {
             await shares.move(request, 'waits', leave)
             leavePlace(request)
@@ -72,10 +81,9 @@ export function createWaits(shares: Shares, notifications: Notifications): Waits
           }
           if (closing) return value
           await next.done
-          if (gone) return value
-          if (refused) throw new Fault('invalid_token', 'The token became invalid while the request waited.')
+          if (gone || refused) return await answer(value)
           // Without notifications there is nothing to wait for.
-          if (closing || !notifications.connected) return await inTurn(read)
+          if (closing || !notifications.connected) return await answer(await inTurn(read))
         } finally {
           next?.cancel()
         }

@@ -116,28 +116,35 @@ describe('waits', () => {
     connection.send(requestOf(api.token, 'GET', `/deployments/${id}?wait=60`))
     await until(() => api.app.shares.open.waits === 1)
     connection.socket.destroy()
-    await (listens.mock.results[0]!.value as { done: Promise<void> }).done
+    await until(() => api.app.shares.open.waits === 0)
+    await Promise.all(listens.mock.results.map(({ value }) => (value as { done: Promise<void> }).done))
     expect(api.app.shares.open).toEqual(nothing)
     await api.stop()
   })
 
-  test.each(['revoked', 'suspended'])('are refused when their token is %s meanwhile', async (how) => {
+  test.each([
+    ['their token is revoked', 401, 'token_revoked'],
+    ['their account is suspended', 403, 'account_suspended'],
+  ])('are refused when %s meanwhile', async (_name, status, code) => {
     const api = await startApi()
     const owner = await api.newAccount()
-    // For a domain, because a suspension ends a build, and so the wait for it.
+    // A suspension ends a build, and so the wait for it; it does nothing to a domain that is not verified.
+    const id = await newBuild(api, owner)
     const { name: project } = await api.newProject('waits', { token: owner.token })
-    const name = `${how}.example.com`
+    const name = 'waits.example.com'
     await api.call('POST', '/domains', { token: owner.token, body: { name, project } })
     const { body: reader } = await api.call('POST', '/tokens', { token: owner.token, body: { name: 'reader' } })
-    const waiting = api.call('GET', `/domains/${name}?wait=60`, { token: reader.token })
-    await until(() => api.app.shares.open.waits === 1)
-    if (how === 'revoked') await api.call('DELETE', `/tokens/${reader.id}`, { token: owner.token })
+    const waiting = [`/domains/${name}?wait=60`, `/deployments/${id}?wait=60`].map((path) =>
+      api.call('GET', path, { token: reader.token }),
+    )
+    await until(() => api.app.shares.open.waits === 2)
+    if (status === 401) await api.call('DELETE', `/tokens/${reader.id}`, { token: owner.token })
     else {
       const staff = await createAccount(api.db, 'staff', ['operator'])
       const body = { suspended: true }
       await api.call('PATCH', `/operator/accounts/${owner.accountId}`, { token: staff.token, body })
     }
-    expect(await waiting).toMatchObject({ status: 401, body: { code: 'invalid_token' } })
+    for (const wait of waiting) expect(await wait).toMatchObject({ status, body: { code } })
     expect(api.app.shares.open).toEqual(nothing)
     await api.stop()
   })
