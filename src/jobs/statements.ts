@@ -73,14 +73,14 @@ export const takeJob = statement('jobs.take', {
 
 /**
  * The same for builds: accounts take turns. It is a function of the database, because the queue has to be
- * read after a lock was waited for. `lastSlot`: no other slot of this worker is free.
+ * read after a lock was waited for. `slots`: how many builds this worker runs at once.
  */
 export const takeBuild = statement('jobs.takeBuild', {
   reason: 'lease',
-  in: { worker: text(), lastSlot: boolean() },
+  in: { worker: text(), slots: int4() },
   out: { id: int8(), payload: jsonb<never>(), attempts: int4(), runAt: text() },
   sql: (p) => `
-    SELECT id, payload, attempts, run_at::text AS "runAt" FROM take_build(${p.worker}, ${leaseMs}, ${p.lastSlot})`,
+    SELECT id, payload, attempts, run_at::text AS "runAt" FROM take_build(${p.worker}, ${leaseMs}, ${p.slots})`,
 })
 
 export const renewJob = statement('jobs.renew', {

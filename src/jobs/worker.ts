@@ -34,7 +34,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   /** Runs and pending take queries: a job may still arrive while the worker stops. */
   const running = new Set<Promise<unknown>>()
   const counts = new Map<JobKind, number>()
-  /** Ids of the jobs that run here. */
+  /** Ids of the jobs whose handlers run here. */
   const inHand = new Set<string>()
   /** Kinds that were asked for while every slot was taken or being filled. */
   const missed = new Set<JobKind>()
@@ -46,7 +46,9 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       stopping.signal.throwIfAborted()
       // More attempts than the table allows means that workers died; the job is given up without another try.
       if (job.attempts > handler.retryDelaysMs.length + 1) throw new LostError()
-      await handler.run(job.payload, { attempt: job.attempts, signal })
+      inHand.add(job.id)
+      // Before the job is settled: from then on it may be taken again, by this worker too.
+      await handler.run(job.payload, { attempt: job.attempts, signal }).finally(() => inHand.delete(job.id))
       await finish(job)
     } catch (error) {
       if (stopping.signal.aborted) await releaseJob(db, { worker: name, id: job.id })
@@ -77,8 +79,8 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   }
 
   /** Accounts take turns at builds; jobs of other kinds are taken by age. */
-  function take(kind: JobKind, lastSlot: boolean): Promise<Taken[]> {
-    return kind === 'build' ? takeBuild(db, { worker: name, lastSlot }) : takeJob(db, { worker: name, kind })
+  function take(kind: JobKind, slots: number): Promise<Taken[]> {
+    return kind === 'build' ? takeBuild(db, { worker: name, slots }) : takeJob(db, { worker: name, kind })
   }
 
   async function drain<K extends JobKind>(kind: K, handler: Handler<K>): Promise<void> {
@@ -88,17 +90,14 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       // Counted before the query, so that two wake-ups do not both take the last place.
       counts.set(kind, (counts.get(kind) ?? 0) + 1)
       const free = () => counts.set(kind, counts.get(kind)! - 1)
-      const isLast = () => concurrency > 1 && counts.get(kind) === concurrency
-      const lastSlot = isLast()
-      const asking = take(kind, lastSlot).catch(() => [])
+      const asking = take(kind, concurrency).catch(() => [])
       running.add(asking)
       const [job] = await asking
       running.delete(asking)
       if (!job) {
-        // What was queued while the query ran may have come too late for it, and another slot may have become free.
-        const again = missed.delete(kind) || (lastSlot && !isLast())
         free()
-        if (again) continue
+        // What was queued while the query ran may have come too late for it.
+        if (missed.delete(kind)) continue
         return
       }
       // Its lease ran out while the database was away; the run goes on, and renews what was taken now.
@@ -106,12 +105,10 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
         free()
         continue
       }
-      inHand.add(job.id)
       const run = runJob(kind, handler, job)
         .catch((error) => log.error({ err: error, kind, jobId: job.id }, 'job could not be settled'))
         .finally(() => {
           free()
-          inHand.delete(job.id)
           running.delete(run)
           void drain(kind, handler)
         })

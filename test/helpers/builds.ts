@@ -34,14 +34,14 @@ export async function newTenant(api: TestApi): Promise<Tenant> {
   }
 }
 
-/** Takes the next build, as a worker does; returns the id of its deployment, or null. */
-export async function takeNext(db: Db, { worker = 'worker', lastSlot = false } = {}): Promise<string | null> {
-  const [job] = await takeBuild(db, { worker, lastSlot })
+/** Takes the next build, as a worker does, that has plenty of slots; returns the id of its deployment, or null. */
+export async function takeNext(db: Db, { worker = 'worker', slots = 1000 } = {}): Promise<string | null> {
+  const [job] = await takeBuild(db, { worker, slots })
   return job ? (job.payload as { deploymentId: string }).deploymentId : null
 }
 
 /** Takes builds until none is given any more. */
-export async function takeAll(db: Db, options: { worker?: string; lastSlot?: boolean } = {}): Promise<string[]> {
+export async function takeAll(db: Db, options: { worker?: string; slots?: number } = {}): Promise<string[]> {
   const taken: string[] = []
   for (;;) {
     const id = await takeNext(db, options)

@@ -23,6 +23,7 @@ async function forget(): Promise<void> {
   await api.db.deployment.deleteMany()
   await api.db.job.deleteMany()
   await api.db.buildTurn.deleteMany()
+  await api.db.buildWorker.deleteMany()
   await api.db.account.updateMany({ data: { limits: {} } })
 }
 
@@ -93,26 +94,47 @@ describe('accounts take turns', () => {
   })
 })
 
-describe('the last free slot of a worker', () => {
+describe('the last free slot of the platform', () => {
+  const [one, two] = [
+    { worker: 'one', slots: 2 },
+    { worker: 'two', slots: 1 },
+  ]
+  /** Another account that has built of late. */
+  const neighbour = (daysAgo: number) =>
+    api.db.buildTurn.create({
+      data: { accountId: tenants[4]!.accountId, startedAt: new Date(Date.now() - daysAgo * 86_400_000) },
+    })
+
   test('is kept for accounts that run nothing', async () => {
     const [a, b] = tenants as [Tenant, Tenant]
-    await ask(b, 1)
-    await endBuild(api.db, (await takeNext(api.db))!)
+    await neighbour(6)
     const [a1, a2] = await ask(a, 3)
-    expect(await takeNext(api.db)).toBe(a1)
-    expect(await takeNext(api.db, { lastSlot: true })).toBeNull()
+    expect(await takeNext(api.db, one)).toBe(a1)
+    expect(await takeNext(api.db, one)).toBeNull()
     const [b1] = await ask(b, 1)
-    expect(await takeNext(api.db, { lastSlot: true })).toBe(b1)
-    expect(await takeNext(api.db)).toBe(a2)
+    expect(await takeNext(api.db, one)).toBe(b1)
+    await endBuild(api.db, a1!)
+    expect(await takeNext(api.db, one)).toBe(a2)
+  })
+
+  test('may be one of any worker, but not of one that is gone', async () => {
+    await neighbour(0)
+    const [a1, a2, a3] = await ask(tenants[0]!, 5)
+    expect(await takeNext(api.db, one)).toBe(a1)
+    expect(await takeNext(api.db, two)).toBe(a2)
+    expect(await takeNext(api.db, one)).toBeNull()
+    await endBuild(api.db, a2!)
+    expect(await takeNext(api.db, one)).toBe(a3)
+    expect(await takeNext(api.db, two)).toBeNull()
+    await endBuild(api.db, a3!)
+    await api.db.buildWorker.update({ where: { name: 'two' }, data: { seenAt: new Date(Date.now() - 6_000) } })
+    expect(await takeNext(api.db, one)).toBeNull()
   })
 
   test('is used by an account that has the platform for itself', async () => {
+    await neighbour(8)
     const ids = await ask(tenants[0]!, 2)
-    await api.db.buildTurn.create({
-      data: { accountId: tenants[1]!.accountId, startedAt: new Date(Date.now() - 8 * 86_400_000) },
-    })
-    expect(await takeNext(api.db)).toBe(ids[0])
-    expect(await takeNext(api.db, { lastSlot: true })).toBe(ids[1])
+    expect([await takeNext(api.db, one), await takeNext(api.db, one)]).toEqual(ids)
   })
 })
 

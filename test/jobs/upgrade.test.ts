@@ -70,7 +70,7 @@ test('an upgrade keeps what waits, in turns, forgets what waits for nobody, and 
   ])
   const taken: string[] = []
   for (let i = 0; i < 4; i++) {
-    const [job] = await takeBuild(db, { worker: 'new', lastSlot: false })
+    const [job] = await takeBuild(db, { worker: 'new', slots: 10 })
     if (job) taken.push((job.payload as { deploymentId: string }).deploymentId)
   }
   expect(taken).toEqual(['dpl_b1', 'dpl_a2', 'dpl_a1'])

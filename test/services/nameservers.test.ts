@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/config.ts'
 import { platformZones } from '../../src/services/dns/platform-zones.ts'
-import { choosePair, pairText } from '../../src/services/domains/nameservers.ts'
+import { adoptNameservers, choosePair, pairText } from '../../src/services/domains/nameservers.ts'
 import { startApi, type TestApi } from '../helpers/api.ts'
 
 const poolOf = (size: number) => Array.from({ length: size }, (_, index) => `ns${index + 1}.berth.test`)
@@ -133,6 +133,34 @@ describe('with a pool of two', () => {
     await api.call('DELETE', '/domains/mine.com')
     expect((await attach('mine.com')).verification.reason).toContain('so nameservers do not tell whose mine.com is')
     expect((await attach('fresh.com')).nameservers).toEqual(poolOf(2))
+    await api.stop()
+  })
+})
+
+describe('nameservers that have left the pool', () => {
+  test('are replaced at the next start, except where they prove the domain', async () => {
+    const { api, newOwner, attach } = await startPool(4)
+    const other = await newOwner()
+    for (const name of ['waits.com', '*.waits.com', 'proved.com', 'text.com']) await attach(name)
+    await attach('waits.com', other.token)
+    const verify = (name: string, method: string) =>
+      api.db.domain.updateMany({ where: { name, accountId: api.accountId }, data: { verified: true, method } })
+    await verify('proved.com', 'nameservers')
+    await verify('text.com', 'txt')
+    const before = (await api.db.domain.findFirstOrThrow({ where: { name: 'proved.com' } })).nameservers
+    const pool = ['a.berth.net', 'b.berth.net', 'c.berth.net', 'd.berth.net']
+    for (const _ of [1, 2]) await adoptNameservers(api.db, pool)
+    const rows = await api.db.domain.findMany({ orderBy: { id: 'asc' } })
+    const pairs = rows.map(({ nameservers }) => pairText(nameservers))
+    const [mine, wildcard, proved, text, theirs] = pairs
+    expect(rows[2]!.nameservers).toEqual(before)
+    expect(proved).not.toContain('berth.net')
+    for (const pair of [mine, wildcard, text, theirs]) expect(pair).toMatch(/^[a-d]\.berth\.net [a-d]\.berth\.net$/)
+    expect(mine).not.toBe(theirs)
+    expect(text).toBe(mine)
+    expect(rows.map(({ serial }) => serial)).toEqual([2, 2, 1, 2, 2])
+    const kept = await api.db.domainClaim.findMany({ where: { name: 'waits.com', accountId: api.accountId } })
+    expect(kept.map(({ pair }) => pair).sort()).toEqual([mine, pairText(before)].sort())
     await api.stop()
   })
 })

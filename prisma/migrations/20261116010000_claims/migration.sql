@@ -71,14 +71,19 @@ END $$;
 -- Locks, and tells whether there are as many claims of others at, above and below the name as the caller has read. Rows
 -- are never deleted, so the same number is the same rows. Not within the caller's own statement: that would not see
 -- what another transaction committed while it waited for the lock.
+-- Name by name, because PostgreSQL plans a condition on a list of unknown length anew each time.
 CREATE FUNCTION "lock_claims_if_known"("host" text, "account" text, "known" integer) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
-  names text[] := "names_at_and_above"("host");
+  one text;
+  there bigint;
 BEGIN
   PERFORM "lock_claims"("host");
-  RETURN "known" = (SELECT count(*) FROM "domain_claim" c WHERE c."name" = ANY(names) AND c."account_id" <> "account")
-    + (SELECT count(*) FROM "domain_claim_above" c WHERE c."above" = "host" AND c."account_id" <> "account");
+  there := (SELECT count(*) FROM "domain_claim_above" c WHERE c."above" = "host" AND c."account_id" <> "account");
+  FOREACH one IN ARRAY "names_at_and_above"("host") LOOP
+    there := there + (SELECT count(*) FROM "domain_claim" c WHERE c."name" = one AND c."account_id" <> "account");
+  END LOOP;
+  RETURN there = "known";
 END $$;
 
 -- Remembers a claim, however it was made, and has the nameservers look again at unproved claims of others to names above

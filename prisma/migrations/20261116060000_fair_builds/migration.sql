@@ -17,6 +17,15 @@ CREATE TABLE "build_turn" (
 ALTER TABLE "build_turn" ADD CONSTRAINT "build_turn_account_id_fkey" FOREIGN KEY ("account_id") REFERENCES "account"("id")
   ON DELETE CASCADE ON UPDATE CASCADE;
 
+-- The workers that look for builds, and how many each runs at once.
+CREATE TABLE "build_worker" (
+    "name" TEXT NOT NULL,
+    "slots" INTEGER NOT NULL,
+    "seen_at" TIMESTAMPTZ(3) NOT NULL,
+
+    CONSTRAINT "build_worker_pkey" PRIMARY KEY ("name")
+);
+
 -- How long the builds of an account ran in a month (UTC), counted when they end.
 CREATE TABLE "build_time" (
     "account_id" TEXT NOT NULL,
@@ -63,22 +72,37 @@ CREATE VIEW "build_account" AS
 --   then the account that runs the fewest builds;
 --   among those, the one whose last turn is the longest ago, or that has waited the longest without any;
 --   of its builds production first, then the oldest.
--- An account that runs as many builds as it may is passed over. `last_slot`: a worker with several slots keeps its last free
--- one for accounts that run nothing, where more than one account has built within a week.
+-- An account that runs as many builds as it may is passed over. The last free slot of the platform is kept for accounts that
+-- run nothing, where more than one account has built within a week. A worker with a free slot asks every two seconds, so one
+-- that did not ask for five has none, or is gone.
 -- Takers wait for each other, and each reads the queue after the one before it has committed: otherwise two of them
 -- would give one account the same turn twice.
-CREATE FUNCTION "take_build"(worker TEXT, lease_ms INTEGER, last_slot BOOLEAN) RETURNS SETOF "job" LANGUAGE plpgsql AS $$
+CREATE FUNCTION "take_build"(taker TEXT, lease_ms INTEGER, taker_slots INTEGER) RETURNS SETOF "job" LANGUAGE plpgsql AS $$
 DECLARE
   candidate RECORD;
   chosen BIGINT;
+  free BIGINT;
 BEGIN
   PERFORM pg_advisory_xact_lock(hashtextextended('take_build', 0));
+  INSERT INTO build_worker AS w (name, slots, seen_at) VALUES (taker, taker_slots, clock_timestamp())
+    ON CONFLICT (name) DO UPDATE SET slots = excluded.slots, seen_at = excluded.seen_at
+    WHERE w.seen_at < excluded.seen_at - interval '1 second';
+  DELETE FROM build_worker WHERE seen_at < clock_timestamp() - interval '1 hour';
   FOR candidate IN
     SELECT account_id, running FROM build_account WHERE waiting + lost > 0 ORDER BY lost = 0, running, turn, oldest
   LOOP
     CONTINUE WHEN candidate.running >= account_limit(candidate.account_id, 'buildsAtOnce');
-    CONTINUE WHEN last_slot AND candidate.running > 0 AND EXISTS (SELECT 1 FROM build_turn t
-      WHERE t.account_id <> candidate.account_id AND t.started_at > now() - interval '7 days');
+    IF candidate.running > 0 AND EXISTS (SELECT 1 FROM build_turn t
+      WHERE t.account_id <> candidate.account_id AND t.started_at > now() - interval '7 days') THEN
+      free := COALESCE(free, (
+        SELECT sum(GREATEST(0, w.slots - COALESCE(r.builds, 0)))
+        FROM build_worker w LEFT JOIN (
+          SELECT locked_by, count(*) AS builds FROM job
+          WHERE kind = 'build' AND failed_at IS NULL AND locked_until > clock_timestamp() GROUP BY locked_by) r
+          ON r.locked_by = w.name
+        WHERE w.seen_at > clock_timestamp() - interval '5 seconds'));
+      CONTINUE WHEN free < 2;
+    END IF;
     -- What is locked is being canceled at this moment. Waiting for it would make every worker wait.
     SELECT id INTO chosen FROM job
     WHERE kind = 'build' AND failed_at IS NULL AND account_id = candidate.account_id
@@ -90,7 +114,7 @@ BEGIN
   IF chosen IS NULL THEN RETURN; END IF;
   INSERT INTO build_turn (account_id, started_at) SELECT id, clock_timestamp() FROM account WHERE id = candidate.account_id
     ON CONFLICT (account_id) DO UPDATE SET started_at = excluded.started_at;
-  RETURN QUERY UPDATE job SET locked_by = worker, locked_until = clock_timestamp() + lease_ms * interval '1 millisecond',
+  RETURN QUERY UPDATE job SET locked_by = taker, locked_until = clock_timestamp() + lease_ms * interval '1 millisecond',
     attempts = attempts + 1, taken_run_at = run_at WHERE id = chosen RETURNING *;
 END
 $$;

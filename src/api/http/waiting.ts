@@ -36,8 +36,8 @@ export function createWaits(shares: Shares, notifications: Notifications): Waits
   const ends = new Set<() => void>()
   let closing = false
 
-  async function until<T>(request: FastifyRequest, wait: Wait<T>): Promise<T> {
-    const { subject, waitSeconds = 0, read, settled } = wait
+  async function until<T>(request: FastifyRequest, wait: Wait<T>, waitSeconds: number): Promise<T> {
+    const { subject, read, settled } = wait
     const deadline = Date.now() + waitSeconds * 1000
     let waiting = false
     let gone = false
@@ -59,6 +59,7 @@ export function createWaits(shares: Shares, notifications: Notifications): Waits
         const left = deadline - Date.now()
         // Listening starts before reading, so that a change between the two is not missed.
         const next = left > 0 && !closing ? notifications.nextEvent(request.actor.accountId, subject, left) : null
+        wake = next?.cancel ?? wake
         try {
           value = waiting ? await inTurn(() => (gone ? value : read())) : await read()
           if (!next || gone || closing || settled(value)) return value
@@ -69,7 +70,6 @@ export function createWaits(shares: Shares, notifications: Notifications): Waits
             ends.add(end)
             unwatch = request.server.watchToken(request.actor, refuse)
           }
-          wake = next.cancel
           if (closing) return value
           await next.done
           if (gone) return value
@@ -87,7 +87,7 @@ export function createWaits(shares: Shares, notifications: Notifications): Waits
   }
 
   return {
-    until,
+    until: (request, wait) => (wait.waitSeconds ? until(request, wait, wait.waitSeconds) : wait.read()),
     endAll() {
       closing = true
       for (const end of ends) end()

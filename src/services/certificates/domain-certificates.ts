@@ -59,10 +59,14 @@ function baseOf(name: string): string {
   return /^www\.(?!www\.)/.test(name) ? name.slice(4) : name
 }
 
-/** www answers with the edge where a hosted zone says nothing about it and nobody has attached it. */
+/**
+ * www answers with the edge where a hosted zone says nothing about it, and neither the account nor a proved owner has
+ * attached it. An unproved claim of another account changes nothing: anybody could make one.
+ */
 async function hasGeneratedWww(db: Db, config: DomainCertificateConfig, apex: Domain): Promise<boolean> {
   if (isWildcard(apex.name) || apex.name.startsWith('www.')) return false
-  if ((await db.domain.count({ where: { name: `www.${apex.name}` } })) > 0) return false
+  const attached = { name: `www.${apex.name}`, OR: [{ verified: true }, { accountId: apex.accountId }] }
+  if ((await db.domain.count({ where: attached })) > 0) return false
   const records = await db.dnsRecord.findMany({
     where: { domainId: apex.id, name: 'www' },
     select: { name: true, type: true },

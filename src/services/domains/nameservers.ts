@@ -1,7 +1,8 @@
 // The two nameservers of a claim, from the pool: for one name no two accounts, now or ever, get the same two.
 import { randomInt } from 'node:crypto'
 import { type Db, inTransaction } from '../../platform/database.ts'
-import { adoptDomains, adoptPairs, lockPairs } from './statements.ts'
+import { hostOf, parentsOf } from './names.ts'
+import { adoptDomains, adoptPairs, lockHost, lockPairs, readStrays } from './statements.ts'
 
 /** The claims of other accounts, as pairs in the form of `pairText`; empty text for a pair that is not known. */
 export type Rivals = {
@@ -113,12 +114,39 @@ export async function usualPair(
 const adoptedAtOnce = 2_000
 
 /**
- * Gives the first two names of the pool to domains that were attached before there were pairs. Runs at every start,
- * because a program of the version before may attach some meanwhile.
+ * Gives the first two names of the pool to domains that were attached before there were pairs, and others to domains
+ * whose nameservers have left the pool, unless these prove them. Runs at every start: a program of the version before
+ * may attach domains meanwhile.
  */
 export async function adoptNameservers(db: Db, pool: readonly string[]): Promise<void> {
   const nameservers = pool.slice(0, 2)
   const limit = adoptedAtOnce
   while ((await adoptPairs(db, { pair: pairText(nameservers), limit })).length === limit);
   while ((await adoptDomains(db, { nameservers, limit })).length === limit);
+  for (let after = ''; ; ) {
+    const strays = await readStrays(db, { pool, after, limit })
+    for (const stray of strays) await replacePair(db, pool, stray)
+    if (strays.length < limit) return
+    after = strays.at(-1)!.id
+  }
+}
+
+async function replacePair(
+  db: Db,
+  pool: readonly string[],
+  { id, accountId, name }: { id: string; accountId: string; name: string },
+): Promise<void> {
+  const host = hostOf(name)
+  await inTransaction(db, async (db) => {
+    await lockHost(db, { host })
+    const usual = await usualPair(db, pool, { accountId, stored: [] })
+    const others = { accountId: { not: accountId } }
+    const here = await db.domainClaim.findMany({ where: { ...others, name: { in: [host, ...parentsOf(host)] } } })
+    const below = await db.domainClaimAbove.findMany({ where: { ...others, above: host } })
+    const own = await db.domainClaim.findMany({ where: { accountId, name: host } })
+    const pairs = (all: { pair: string }[]) => all.map(({ pair }) => pair)
+    const nameservers = choosePair(pool, { usual, own: pairs(own) }, { here: pairs(here), below: pairs(below) })
+    // The zone has other nameservers now, so secondaries must hear of it.
+    await db.domain.updateMany({ where: { id }, data: { nameservers, serial: { increment: 1 } } })
+  })
 }

@@ -154,6 +154,17 @@ export const adoptPairs = statement('domains.adopt-pairs', {
     RETURNING name`,
 })
 
+/** Some domains with a nameserver that is not in the pool any more, unless that is what proves them. */
+export const readStrays = statement('domains.strays', {
+  reason: 'not in Prisma',
+  in: { pool: textArray(), after: text(), limit: int4() },
+  out: { id: text(), accountId: text(), name: text() },
+  sql: (p) => `
+    SELECT d.id, d.account_id AS "accountId", d.name FROM domain d
+    WHERE d.id > ${p.after} AND NOT d.nameservers <@ ${p.pool} AND NOT (d.verified AND d.method = 'nameservers')
+    ORDER BY d.id LIMIT ${p.limit}`,
+})
+
 /** Fills in the nameservers of some domains that have none yet. */
 export const adoptDomains = statement('domains.adopt', {
   reason: 'not in Prisma',

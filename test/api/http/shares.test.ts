@@ -124,9 +124,12 @@ describe('waits', () => {
   test.each(['revoked', 'suspended'])('are refused when their token is %s meanwhile', async (how) => {
     const api = await startApi()
     const owner = await api.newAccount()
-    const id = await newBuild(api, owner)
+    // For a domain, because a suspension ends a build, and so the wait for it.
+    const { name: project } = await api.newProject('waits', { token: owner.token })
+    const name = `${how}.example.com`
+    await api.call('POST', '/domains', { token: owner.token, body: { name, project } })
     const { body: reader } = await api.call('POST', '/tokens', { token: owner.token, body: { name: 'reader' } })
-    const waiting = api.call('GET', `/deployments/${id}?wait=60`, { token: reader.token })
+    const waiting = api.call('GET', `/domains/${name}?wait=60`, { token: reader.token })
     await until(() => api.app.shares.open.waits === 1)
     if (how === 'revoked') await api.call('DELETE', `/tokens/${reader.id}`, { token: owner.token })
     else {

@@ -65,7 +65,7 @@ describe('the live stream', () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     const { body } = await api.call('POST', '/tokens', { body: { name: 'short', scopes: ['events:read'] } })
     const { port } = api.app.server.address() as { port: number }
-    const response = await fetch(`http://127.0.0.1:${port}/api/events`, {
+    const response = await fetch(`http://127.0.0.1:${port}/api/events?subject=none`, {
       headers: { accept: 'text/event-stream', authorization: `Bearer ${body.token}` },
     })
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
@@ -136,7 +136,10 @@ describe('the live stream', () => {
     ]
     for (const { name } of [other, one]) await api.call('PATCH', `/projects/${name}`, { body: { framework: 'vue' } })
     for (const stream of streams) {
-      expect(await stream.next()).toMatchObject({ event: 'project.updated', data: { subject: one.id } })
+      let event = await stream.next()
+      // What happened just before may be told too, while older transactions run.
+      while (event?.event === 'project.created') event = await stream.next()
+      expect(event).toMatchObject({ event: 'project.updated', data: { subject: one.id } })
       stream.close()
     }
   })

@@ -84,8 +84,7 @@ describe('workers', () => {
     await hasBuilt(guest)
     await limit(platform.api.db, hog.accountId, { buildsAtOnce: 2 })
     for (let i = 0; i < 6; i++) await hog.ask()
-    // Three slots each: one that is kept for accounts without a build, and two for everybody.
-    for (let i = 0; i < 3; i++) work(3)
+    for (let i = 0; i < 3; i++) work(2)
     await until(() => started.length === 2)
     const [g1, g2] = [await guest.ask(), await guest.ask()]
     await until(() => started.length === 4)
