@@ -33,12 +33,12 @@ async function count(tally: Tally, answer: Promise<Response>): Promise<Response>
   return response
 }
 
-/** Does it again and again; whoever is told to wait does. */
+/** Does it again and again; whoever is refused waits as long as it is told, or a second. */
 async function again(signal: AbortSignal, once: () => Promise<Response>): Promise<void> {
   while (!signal.aborted) {
     const response = await once()
     await response.arrayBuffer()
-    const waitSeconds = Number(response.headers.get('retry-after') ?? 0)
+    const waitSeconds = response.ok ? 0 : Number(response.headers.get('retry-after') ?? 1)
     if (waitSeconds > 0) await sleep(waitSeconds * 1000, undefined, { signal }).catch(() => {})
   }
 }

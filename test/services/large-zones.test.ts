@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { request } from 'node:http'
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, createConnection, createServer } from 'node:net'
 import fc from 'fast-check'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -10,6 +10,7 @@ import { writeZoneFile } from '../../src/dns/zone-file-writer.ts'
 import { soaTimers } from '../../src/services/dns/zones.ts'
 import { zones as zoneArbitrary } from '../dns/zone-arbitraries.ts'
 import { type Answer, startApi, type TestApi } from '../helpers/api.ts'
+import { closed } from '../helpers/closed.ts'
 import { waitsForLock } from '../helpers/database.ts'
 import { until } from '../helpers/until.ts'
 
@@ -314,6 +315,23 @@ describe('what is being received', () => {
     again.push(chunk)
     again.discard()
     again.discard()
+  })
+
+  test('is in nobody’s way when its client goes away, also behind another request on the same connection', async () => {
+    const zone = await newZone()
+    const { port } = await listening()
+    const file = fileOf(1_000)
+    const head = `PUT /api/dns/${zone}/zone?dryRun=true HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${api.token}\r\ncontent-type: text/dns\r\n`
+    const whole = `${head}content-length: ${file.length}\r\n\r\n${file}`
+    const half = `${head}content-length: ${file.length * 2}\r\n\r\n${file}`
+    for (const sent of [half, whole, whole + whole, whole + half]) {
+      const socket = createConnection(port, '127.0.0.1')
+      await new Promise((resolve) => socket.write(sent, resolve))
+      // The server has it when it says so, or soon; either way it ends.
+      socket.destroy()
+      await closed(socket)
+      await until(async () => (await put(zone, file, '?dryRun=true')).status === 200)
+    }
   })
 
   test('is in nobody’s way once it is refused', async () => {

@@ -12,6 +12,7 @@ import { type ZoneUpload, zoneImportLimitBytes } from '../../services/dns/zone-w
 import { nameserversOf } from '../../services/domains/nameservers.ts'
 import { sendOctets } from '../http/etag.ts'
 import { untilGone } from '../http/gone.ts'
+import { closedByClient } from '../http/transport.ts'
 import { compileValidator } from '../http/validation.ts'
 import type { RoutePlugin } from './route.ts'
 
@@ -20,6 +21,7 @@ const uploads = new WeakMap<FastifyRequest, ZoneUpload>()
 
 /** Receives a body as it comes; what is not wanted is refused before all of it is there. */
 function receive(request: FastifyRequest, body: IncomingMessage, upload: ZoneUpload): Promise<ZoneUpload> {
+  if (body.destroyed) throw closedByClient()
   uploads.set(request, upload)
   return new Promise((resolve, reject) => {
     body.on('data', (chunk: Buffer) => {
@@ -32,6 +34,7 @@ function receive(request: FastifyRequest, body: IncomingMessage, upload: ZoneUpl
     })
     body.once('end', () => resolve(upload))
     body.once('error', reject)
+    body.once('close', () => reject(closedByClient()))
   })
 }
 
@@ -49,8 +52,8 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
     if (Number(request.headers['content-length'] ?? 0) > zoneImportLimitBytes) throw new Fault('body_too_large')
     return receive(request, body, zoneWork.upload(request.actor.accountId))
   })
-  // Whichever comes: a client that goes away before it has its answer brings only the second.
-  app.addHook('onResponse', async (request) => discard(request))
+  // Reached whenever the work has ended, also for a client that is gone; it may go before its file was read as well.
+  app.addHook('onSend', async (request) => discard(request))
   app.addHook('onRequest', async (request, reply) => void reply.raw.once('close', () => discard(request)))
 
   app.get(

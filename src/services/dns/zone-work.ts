@@ -50,6 +50,7 @@ class Upload implements ZoneUpload {
   #bytes = 0
   #reserved = 0
   #claimed = false
+  #discarded = false
 
   constructor(claims: Claims, accountId: string) {
     this.#claims = claims
@@ -61,6 +62,7 @@ class Upload implements ZoneUpload {
   }
 
   push(chunk: Uint8Array): void {
+    this.#refuseDiscarded()
     this.#bytes += chunk.length
     if (this.#bytes > zoneImportLimitBytes) throw new Fault('body_too_large')
     if (!this.isSmall) this.claim()
@@ -69,13 +71,20 @@ class Upload implements ZoneUpload {
     this.#chunks.push(chunk)
   }
 
+  /** What was on its way when the client went must not claim anything that nobody gives back. */
+  #refuseDiscarded(): void {
+    if (this.#discarded) throw new Fault('invalid_request', 'The connection was closed before the answer.')
+  }
+
   claim(): void {
+    this.#refuseDiscarded()
     if (!this.#claimed) this.#claims.enter(this.#accountId)
     this.#claimed = true
   }
 
   /** All of it in one piece that can be handed to the thread; the memory stays counted until `discard`. */
   take(): ArrayBuffer {
+    this.#refuseDiscarded()
     const octets = new Uint8Array(this.#bytes)
     let at = 0
     for (const chunk of this.#chunks) {
@@ -87,6 +96,7 @@ class Upload implements ZoneUpload {
   }
 
   discard(): void {
+    this.#discarded = true
     this.#chunks = []
     this.#claims.reserve(-this.#reserved)
     this.#reserved = 0
