@@ -2,10 +2,10 @@ import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_pr
 import { once } from 'node:events'
 import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { get, type IncomingMessage } from 'node:http'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { freePort } from '../helpers/ports.ts'
 import { until } from '../helpers/until.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
@@ -17,10 +17,10 @@ const running = new Set<ChildProcess>()
 beforeEach(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'berth-start-'))
   ports = {
-    PORT: await freePort(),
-    METRICS_PORT: await freePort(),
-    EDGE_HTTP_PORT: await freePort(),
-    EDGE_HTTPS_PORT: await freePort(),
+    PORT: String(await freePort()),
+    METRICS_PORT: String(await freePort()),
+    EDGE_HTTP_PORT: String(await freePort()),
+    EDGE_HTTPS_PORT: String(await freePort()),
   }
 })
 
@@ -31,14 +31,6 @@ afterEach(async () => {
   await until(async () => (await postgresProcesses()) === 0)
   await rm(dataDir, { recursive: true, force: true })
 })
-
-async function freePort(): Promise<string> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  return String(port)
-}
 
 function berth(args = ['serve'], environment: Record<string, string> = {}) {
   const child = spawn(process.execPath, ['dist/src/cli.js', ...args], {

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { request } from 'node:http'
-import { type AddressInfo, createConnection, createServer } from 'node:net'
+import { type AddressInfo, createConnection } from 'node:net'
 import fc from 'fast-check'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -12,6 +12,7 @@ import { zones as zoneArbitrary } from '../dns/zone-arbitraries.ts'
 import { type Answer, startApi, type TestApi } from '../helpers/api.ts'
 import { closed } from '../helpers/closed.ts'
 import { waitsForLock } from '../helpers/database.ts'
+import { freePort } from '../helpers/ports.ts'
 import { until } from '../helpers/until.ts'
 
 let api: TestApi
@@ -424,12 +425,4 @@ function connectionsOf(): Promise<number> {
   return new Promise((resolve, reject) =>
     api.app.server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
   )
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  return port
 }

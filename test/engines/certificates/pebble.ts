@@ -4,10 +4,10 @@ import { webcrypto } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { get } from 'node:https'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as x509 from '@peculiar/x509'
+import { freePort } from '../../helpers/ports.ts'
 import { until } from '../../helpers/until.ts'
 
 export type PebbleOptions = {
@@ -51,12 +51,8 @@ export function isPebbleInstalled(): boolean {
 }
 
 /** Ports that nothing listened on a moment ago. */
-export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'))
-  await Promise.all(servers.map((server) => once(server, 'listening')))
-  const ports = servers.map((server) => (server.address() as AddressInfo).port)
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
-  return ports
+export function freePorts(count: number): Promise<number[]> {
+  return Promise.all(Array.from({ length: count }, freePort))
 }
 
 /** A certificate for 127.0.0.1 that stands for itself. PEM. */

@@ -3,7 +3,8 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readMessage } from '../../engines/nameserver/messages.ts'
 import { question, sendUdp } from '../../engines/nameserver/packets.ts'
-import { freePort, run, startPeer } from '../../engines/nameserver/transfer/world.ts'
+import { run, startPeer } from '../../engines/nameserver/transfer/world.ts'
+import { freePort } from '../../helpers/ports.ts'
 import { until } from '../../helpers/until.ts'
 
 export type Parent = {

@@ -2,19 +2,9 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { freePort } from '../../../helpers/ports.ts'
 import { until } from '../../../helpers/until.ts'
-import {
-  freePort,
-  isMissing,
-  keyArgument,
-  keyName,
-  type Peer,
-  run,
-  secret,
-  startPeer,
-  startWorld,
-  type World,
-} from './world.ts'
+import { isMissing, keyArgument, keyName, type Peer, run, secret, startPeer, startWorld, type World } from './world.ts'
 
 const deploy = (name: string) => readFile(join(import.meta.dirname, '../../../../deploy', name), 'utf8')
 
