@@ -11,3 +11,10 @@ export function listenAddress(text: string): ListenAddress {
   const [host = '', port = '53'] = text.split(':')
   return { host: host || '0.0.0.0', port: Number(port) }
 }
+
+const loopback: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
+
+/** Where a server that listens there is asked on its own machine; null with port 0, whose actual port is not known. */
+export function askedAt({ host, port }: ListenAddress): ListenAddress | null {
+  return port > 0 ? { host: loopback[host] ?? host, port } : null
+}

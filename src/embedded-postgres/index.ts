@@ -34,7 +34,7 @@ const READY_TIMEOUT_MS = 60_000
 const RETRY_TIMEOUT_MS = 15_000
 const LOG_LIMIT_BYTES = 1_000_000
 // Another program took the port first, or a server that was just killed still holds the cluster.
-const PASSING_TROUBLE = /could not create any TCP\/IP sockets|lock file "postmaster.pid"|pre-existing shared memory/
+const temporaryFailure = /could not create any TCP\/IP sockets|lock file "postmaster.pid"|pre-existing shared memory/
 
 const SETTINGS = {
   listen_addresses: '127.0.0.1',
@@ -152,7 +152,7 @@ async function launchWithRetries(home: Home, log: string, options: EmbeddedPostg
     try {
       return { port, server: await launch(home, data, log, settings) }
     } catch (error) {
-      if (Date.now() > deadlineMs || !PASSING_TROUBLE.test((error as Error).message)) throw error
+      if (Date.now() > deadlineMs || !temporaryFailure.test((error as Error).message)) throw error
     }
     await delay(100)
   }

@@ -26,7 +26,7 @@ const tags = [
   { name: 'Operator', description: 'The platform’s own staff' },
 ]
 
-const everywhere: FaultCode[] = [
+const commonFaults: FaultCode[] = [
   'unknown_api_version',
   'invalid_request',
   'missing_token',
@@ -48,7 +48,7 @@ function isConditional(route: RouteOptions): boolean {
 
 /** Every code that an operation can answer with, from its own list and from its shape. */
 function faultsOf(route: RouteOptions, schema: FastifySchema): FaultCode[] {
-  const codes: FaultCode[] = [...everywhere, ...(route.config?.faults ?? [])]
+  const codes: FaultCode[] = [...commonFaults, ...(route.config?.faults ?? [])]
   const query = (schema.querystring as TSchema | undefined)?.properties ?? {}
   if (route.config?.scope) codes.push('insufficient_scope')
   if (route.config?.accountWide && !schema.params) codes.push('token_limited_to_projects')

@@ -29,7 +29,7 @@ export async function storeSite(
       folders.push(entry.path)
       continue
     }
-    refuseTwins(seen, entry.path)
+    refuseDuplicate(seen, entry.path)
     if (entry.kind === 'link') links.set(entry.path, entry.target)
     else if (entry.size > artifacts.mostBufferedBytes) {
       files.set(entry.path, await artifacts.store(entry.path, entry.size, entry.content.stream()))
@@ -55,7 +55,7 @@ export async function storeSite(
 }
 
 /** Names that differ only in Unicode form look the same to visitors and are one file on other systems. */
-function refuseTwins(seen: Map<string, string>, path: string): void {
+function refuseDuplicate(seen: Map<string, string>, path: string): void {
   const normal = path.normalize('NFC')
   const other = seen.get(normal)
   if (other !== undefined) {

@@ -4,7 +4,7 @@ import { request } from 'node:http'
 import { isIPv6 } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config.ts'
-import { listenAddress } from '../../dns/listen-address.ts'
+import { askedAt, type ListenAddress, listenAddress } from '../../dns/listen-address.ts'
 import type { Challenge } from '../../services/certificates/orders.ts'
 
 /** The servers to query: `address:port` of every nameserver and of every edge. */
@@ -16,20 +16,19 @@ const dnsBoundMs = 10_000
 const httpBoundMs = 3_000
 const askTimeoutMs = 1_000
 
-const everywhere: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
-
-function joined(host: string, port: number): string {
+function joined({ host, port }: ListenAddress): string {
   return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`
+}
+
+function reachable(addresses: ListenAddress[]): ListenAddress[] {
+  return addresses.map(askedAt).filter((address) => address !== null)
 }
 
 export function placesOf(config: Config): Places {
   const nameservers = [...config.nameserverListen, ...config.nameserverSecondaries].map(listenAddress)
   return {
-    // A wildcard listen address is queried at loopback. With port 0 the actual port is unknown here.
-    nameservers: nameservers
-      .filter(({ port }) => port > 0)
-      .map(({ host, port }) => joined(everywhere[host] ?? host, port)),
-    edges: config.edge.httpPort > 0 ? config.edge.addresses.map((host) => joined(host, config.edge.httpPort)) : [],
+    nameservers: reachable(nameservers).map(joined),
+    edges: reachable(config.edge.addresses.map((host) => ({ host, port: config.edge.httpPort }))).map(joined),
   }
 }
 

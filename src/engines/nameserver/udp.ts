@@ -9,7 +9,7 @@ import type { Channel, Responder } from './responder.ts'
 export type UdpListener = { port: number; close(): Promise<void> }
 
 // Ports of services that answer any packet (echo, chargen and the like), and 0, which cannot receive.
-export const senselessPorts = new Set([0, 7, 13, 17, 19, 37])
+export const reflectingPorts = new Set([0, 7, 13, 17, 19, 37])
 // Room for a burst while the process is busy, for example building a large zone.
 const bufferOctets = 4 << 20
 
@@ -35,7 +35,7 @@ export async function listenUdp(
   }
 
   socket.on('message', (message: Buffer, peer: RemoteInfo) => {
-    if (senselessPorts.has(peer.port)) return metrics.drop('source')
+    if (reflectingPorts.has(peer.port)) return metrics.drop('source')
     const answer = responder.respond(message, peer, channel)
     if (answer instanceof Uint8Array) send(answer, peer.port, peer.address)
   })

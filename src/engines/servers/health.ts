@@ -9,7 +9,7 @@ const probeMs = 10_000
 const goneMs = 250
 
 // In a sandbox the forwarder accepts before the server listens, so a broken connection means the same as none.
-const nobodyThere = 'nothing listens at the port of the variable PORT'
+const nothingListens = 'nothing listens at the port of the variable PORT'
 const noAnswer = 'it accepts connections but gives no answer'
 const headOnly = 'it sends the head of an answer and nothing more'
 const untried = 'nothing was tried'
@@ -39,7 +39,7 @@ function probe(address: Address, host: string, timeoutMs: number): Promise<numbe
       clearTimeout(timer)
       // If headers came, something listens.
       const gone = silence === noAnswer && silentCodes.has(error.code ?? '')
-      resolve(gone ? nobodyThere : error.message)
+      resolve(gone ? nothingListens : error.message)
     })
     asked.end()
   })
@@ -69,5 +69,5 @@ export async function becomesHealthy(
 
 /** Whether a server that was healthy no longer accepts connections; a slow server still does. */
 export async function isGone(address: Address): Promise<boolean> {
-  return (await probe(address, 'localhost', goneMs)) === nobodyThere
+  return (await probe(address, 'localhost', goneMs)) === nothingListens
 }

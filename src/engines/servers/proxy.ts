@@ -10,7 +10,7 @@ const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 export type ForwardOptions = {
   stallMs: number
   isRunning(instance: Instance): boolean
-  suspect(instance: Instance): void
+  checkForCrash(instance: Instance): void
   /** Queues the request again for the next run; null if it was already queued again. */
   again: (() => void) | null
 }
@@ -19,7 +19,7 @@ export function forward(
   request: IncomingMessage,
   response: ServerResponse,
   instance: Instance,
-  { stallMs, isRunning, suspect, again }: ForwardOptions,
+  { stallMs, isRunning, checkForCrash, again }: ForwardOptions,
 ): void {
   // The visitor disconnected while the server was starting.
   if (response.destroyed || response.closed) return
@@ -48,7 +48,7 @@ export function forward(
     })
     upstream.on('error', ({ code }: NodeJS.ErrnoException) => {
       if (response.destroyed || response.writableEnded) return
-      if (status === 502 && !(repeatable && upstream.reusedSocket)) suspect(instance)
+      if (status === 502 && !(repeatable && upstream.reusedSocket)) checkForCrash(instance)
       // After the headers, errors are handled by the pipeline of the response.
       if (response.headersSent) return
       const stale = repeatable && !fresh && upstream.reusedSocket && status === 502

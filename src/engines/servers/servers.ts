@@ -190,10 +190,11 @@ export function createServers(options: ServersOptions): Servers {
     proxy(request, response, { deploymentId }) {
       if (closed) return sendFailure(response, 503)
       const supervisor = supervisorOf(deploymentId)
-      const { isRunning, suspect } = supervisor
+      const { isRunning, checkForCrash } = supervisor
       const pass = (again: (() => void) | null) =>
         supervisor.use(
-          (instance) => forward(request, response, instance, { stallMs: limits.stallMs, isRunning, suspect, again }),
+          (instance) =>
+            forward(request, response, instance, { stallMs: limits.stallMs, isRunning, checkForCrash, again }),
           (error) => {
             note(deploymentId, error)
             sendFailure(response, 503)

@@ -1,10 +1,10 @@
 // Supervises one deployment's server: started once, restarted after a crash, stopped when it is not needed.
 import { setTimeout as delay } from 'node:timers/promises'
+import { createCrashCheck } from './crash-check.ts'
 import { ServerUnavailable } from './failures.ts'
 import type { Instance } from './instance.ts'
 import type { ServerLimits } from './limits.ts'
 import type { Output } from './output.ts'
-import { createSuspicion } from './suspicion.ts'
 
 export type Supervisor = {
   readonly output: Output
@@ -22,7 +22,7 @@ export type Supervisor = {
   use(act: (instance: Instance) => void, fail: (error: Error) => void): void
   isRunning(instance: Instance): boolean
   /** A connection broke. A crash is reported a moment later: until then no request is sent to the run. */
-  suspect(instance: Instance): void
+  checkForCrash(instance: Instance): void
   /** Stops it when its requests are done; `why` is for its log. */
   retire(why?: string): Promise<void>
   /** Stops it now, whatever it is doing, until somebody wants it again. */
@@ -62,7 +62,7 @@ export function createSupervisor({ limits, output, launch, admit }: SupervisorOp
   let closed = false
   /** Requests that still wait must not start it again. */
   let halted = false
-  const suspicion = createSuspicion((instance) => running === instance)
+  const crashCheck = createCrashCheck((instance) => running === instance)
 
   function acquire(): Promise<Instance> {
     if (closed) return Promise.reject(new ServerUnavailable('The edge is stopping.'))
@@ -138,7 +138,7 @@ export function createSupervisor({ limits, output, launch, admit }: SupervisorOp
 
   function use(act: (instance: Instance) => void, fail: (error: Error) => void): void {
     halted = false
-    if (running && !suspicion.pending) return void act(running)
+    if (running && !crashCheck.pending) return void act(running)
     if (waiting >= limits.waiting) return void fail(new ServerUnavailable('Too many requests wait for this server.'))
     waiting++
     let over = false
@@ -160,7 +160,7 @@ export function createSupervisor({ limits, output, launch, admit }: SupervisorOp
         (error) => finish(() => fail(error)),
       )
     }
-    if (suspicion.pending) void suspicion.pending.then(next)
+    if (crashCheck.pending) void crashCheck.pending.then(next)
     else next()
   }
 
@@ -215,7 +215,7 @@ export function createSupervisor({ limits, output, launch, admit }: SupervisorOp
     output,
     use,
     halt,
-    suspect: suspicion.suspect,
+    checkForCrash: crashCheck.check,
     isRunning: (instance) => running === instance,
     async ready() {
       await readied()

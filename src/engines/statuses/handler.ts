@@ -34,7 +34,7 @@ export function waitOf({ status, headers }: HostAnswer, now: number): number | n
 }
 
 /** The host's own error message if it has one, on one line: it is shown to the project's owner. */
-function complaintOf({ status, text }: HostAnswer): string {
+function failureText({ status, text }: HostAnswer): string {
   const said = /"message"\s*:\s*"((?:[^"\\]|\\.){1,200})"/.exec(text)?.[1]
   const word = said?.replace(/\\.|\p{Cc}/gu, ' ').trim()
   return `The repository host answered ${status}${word ? `: ${word}` : ''}`
@@ -62,8 +62,8 @@ export function createStatusHandler({ db, config: rules, urls, vault }: StatusDe
     const waitMs = waitOf(answer, Date.now())
     // A wrong token, an invisible repository or a missing commit is permanent: reported to the owner, not retried.
     const final = waitMs === null && status >= 300 && status < 500 && status !== 408 && status !== 429
-    if (!final && waitMs === null) throw new Error(complaintOf(answer))
-    await recordStatus(db, due, complaintOf(answer))
+    if (!final && waitMs === null) throw new Error(failureText(answer))
+    await recordStatus(db, due, failureText(answer))
     return waitMs
   }
 

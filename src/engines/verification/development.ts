@@ -1,7 +1,7 @@
 // Names that do not exist on the internet: in development, `.test` and `.localhost` use Berth's own nameservers.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config.ts'
-import { listenAddress } from '../../dns/listen-address.ts'
+import { askedAt, listenAddress } from '../../dns/listen-address.ts'
 import type { CheckResult, Claim } from '../../services/domains/checks.ts'
 import { sharedText } from '../../services/domains/claim-reasons.ts'
 import { ask, type Endpoint } from './ask.ts'
@@ -17,9 +17,6 @@ const pauseMs = 50
 export function isDevelopmentName({ production }: Config, host: string): boolean {
   return !production && topLevels.has(host.slice(host.lastIndexOf('.') + 1))
 }
-
-// A wildcard listen address is queried at loopback.
-const everywhere: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 
 async function nameserversAt(endpoint: Endpoint, host: string, bounds: Bounds): Promise<string[] | null> {
   const answer = await ask(endpoint, host, 'NS', bounds)
@@ -41,7 +38,8 @@ export async function checkDevelopmentName(claim: Claim, config: Config, bounds:
   if (disputed) return { outcome: 'missed', observed: { nameservers: [], txt: [] }, reason: disputed }
   const endpoints = config.nameserverListen
     .map(listenAddress)
-    .map(({ host, port }) => ({ host: everywhere[host] ?? host, port }))
+    .map(askedAt)
+    .filter((address) => address !== null)
   const untilMs = performance.now() + settleMs
   let seen: (string[] | null)[] = []
   do {
@@ -51,7 +49,7 @@ export async function checkDevelopmentName(claim: Claim, config: Config, bounds:
 
   const observed = { nameservers: shown([...new Set(seen.flatMap((names) => names ?? []))].sort()), txt: [] }
   const where = `Names below .${host.slice(host.lastIndexOf('.') + 1)} are asked of ${listed(config.nameserverListen)}`
-  if (seen.some((names) => names === null)) {
+  if (seen.length === 0 || seen.some((names) => names === null)) {
     return {
       outcome: 'unknown',
       observed,

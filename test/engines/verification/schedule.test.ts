@@ -256,6 +256,17 @@ describe('in development', () => {
     expect(verification.reason).toContain('where not every nameserver of Berth answers for away.test')
   })
 
+  test('a name below .test is not verified where nobody can be asked', async () => {
+    const config = { ...world.options.config, nameserverListen: ['127.0.0.1:0'] }
+    const { verify } = createVerification({ ...world.options, config })
+    await world.newDomain('nobody.test')
+    await verify.run(
+      { domainId: await world.idOf('nobody.test') },
+      { attempt: 1, signal: new AbortController().signal },
+    )
+    expect(await world.read('nobody.test')).toMatchObject({ verified: false })
+  })
+
   test('a name below .test of two accounts is nobody’s until the operator assigns it', async () => {
     const younger = await world.newOwner()
     await world.newDomain('shared.test')

@@ -5,7 +5,7 @@ import { createAnswerCache } from '../cache.ts'
 import { createCookies } from '../cookies.ts'
 import { createTallies } from '../metrics.ts'
 import { createRateLimit } from '../rate-limit.ts'
-import { senselessPorts } from '../udp.ts'
+import { reflectingPorts } from '../udp.ts'
 import { createAnswersWithoutZones, isSpecial } from '../without-zones.ts'
 import { Stamped } from './generations.ts'
 import { createPacker, type KeptAnswer, type WorkerData } from './messages.ts'
@@ -42,8 +42,8 @@ function answerOn(listener: number, nsid: string): Answer {
 
   function answer(message: Buffer, sender: Buffer): Buffer | null {
     const peer = peerOf(sender)
-    if (senselessPorts.has(peer.port) || !decodeQuery(message, query)) {
-      tallies.drop(senselessPorts.has(peer.port) ? 'source' : 'unreadable')
+    if (reflectingPorts.has(peer.port) || !decodeQuery(message, query)) {
+      tallies.drop(reflectingPorts.has(peer.port) ? 'source' : 'unreadable')
       return null
     }
     const known = isSpecial(query, false)

@@ -3,8 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { isGone } from './health.ts'
 import type { Instance } from './instance.ts'
 
-export type Suspicion = {
-  suspect(instance: Instance): void
+export type CrashCheck = {
+  check(instance: Instance): void
   /** Settles when the check is done; null if there is none. */
   readonly pending: Promise<unknown> | null
 }
@@ -12,15 +12,15 @@ export type Suspicion = {
 // Longer than it takes on a busy machine until a crash is reported.
 const noticeMs = 2_000
 // Rate limit: servers that break connections on purpose are not probed each time.
-const suspectEveryMs = 1_000
+const checkEveryMs = 1_000
 
-export function createSuspicion(isRunning: (instance: Instance) => boolean): Suspicion {
+export function createCrashCheck(isRunning: (instance: Instance) => boolean): CrashCheck {
   let last: { instance: Instance; sinceMs: number } | null = null
   let pending: Promise<unknown> | null = null
   return {
-    suspect(instance) {
+    check(instance) {
       const nowMs = performance.now()
-      const known = last?.instance === instance && nowMs - last.sinceMs < suspectEveryMs
+      const known = last?.instance === instance && nowMs - last.sinceMs < checkEveryMs
       if (!isRunning(instance) || known) return
       last = { instance, sinceMs: nowMs }
       const gone = isGone(instance.address).then(async (gone) => {
