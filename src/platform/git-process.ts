@@ -1,5 +1,6 @@
 // Runs git on the host. It reads untrusted data, so its resources are limited and its helpers end with it.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { onAbort } from './abort.ts'
 
 export type GitProcess = {
   args: string[]
@@ -56,10 +57,8 @@ export function spawnGit({
     // Its own process group: git starts transfer helpers, which would outlive it.
     detached: true,
   })
-  const end = () => killGroup(child.pid)
-  signal.addEventListener('abort', end)
-  if (signal.aborted) end()
-  child.on('close', () => signal.removeEventListener('abort', end))
+  const unlisten = onAbort(signal, () => killGroup(child.pid))
+  child.on('close', unlisten)
   child.stdin.on('error', () => {})
   return child
 }

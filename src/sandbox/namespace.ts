@@ -2,6 +2,7 @@
 import type { ChildProcess } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
 import { clearTimeout, setTimeout } from 'node:timers'
+import { onAbort } from '../platform/abort.ts'
 import { SandboxError } from './command.ts'
 import { type Stdio, spawnClean } from './descriptors.ts'
 import { firewallRules } from './firewall.ts'
@@ -141,16 +142,14 @@ async function said(
 ): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const fail = (cause: string) => reject(new SandboxError(`The network could not be made: ${name}: ${cause}`))
-  const cancel = () => fail('the run ended')
   const timer = setTimeout(() => fail('no answer'), TIMEOUT_MS)
-  signal.addEventListener('abort', cancel)
-  if (signal.aborted) cancel()
+  const unlisten = onAbort(signal, () => fail('the run ended'))
   ;(child.stdio[descriptor] as Readable | undefined)?.once('data', () => resolve())
   void exited.then(() => fail(errorOutput() || `ended with ${child.exitCode}`))
   try {
     await promise
   } finally {
     clearTimeout(timer)
-    signal.removeEventListener('abort', cancel)
+    unlisten()
   }
 }

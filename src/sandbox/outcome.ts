@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { clearTimeout, setTimeout } from 'node:timers'
 import { setTimeout as delay } from 'node:timers/promises'
+import { onAbort } from '../platform/abort.ts'
 import { type Exit, GRACE_MS, SandboxError, type SandboxedCommand, type StopReason } from './command.ts'
 import type { ControlGroup } from './control-groups.ts'
 import type { DiskWatch } from './disk.ts'
@@ -41,8 +42,7 @@ export async function outcome(
     signal(-init, 'SIGTERM')
     grace = setTimeout(kill, GRACE_MS)
   }
-  stop.signal.addEventListener('abort', end)
-  if (stop.signal.aborted) end()
+  const unlisten = onAbort(stop.signal, end)
   try {
     await closed
     await gone(launched.init())
@@ -57,7 +57,7 @@ export async function outcome(
     disk?.stop()
     memory?.stop()
     clearTimeout(grace)
-    stop.signal.removeEventListener('abort', end)
+    unlisten()
   }
 }
 

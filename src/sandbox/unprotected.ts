@@ -6,6 +6,7 @@ import { constants as system, tmpdir } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { clearTimeout, setTimeout } from 'node:timers'
 import { setTimeout as delay } from 'node:timers/promises'
+import { onAbort } from '../platform/abort.ts'
 import {
   type Address,
   type Exit,
@@ -125,7 +126,7 @@ async function execute(
       if (!ended) grace = setTimeout(kill, GRACE_MS)
     })
   }
-  stop.signal.addEventListener('abort', end)
+  const unlisten = onAbort(stop.signal, end)
   try {
     const [code, signalName] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
     ended = true
@@ -146,7 +147,7 @@ async function execute(
   } finally {
     disk?.stop()
     clearTimeout(grace)
-    stop.signal.removeEventListener('abort', end)
+    unlisten()
     await contained.gone()
   }
 }

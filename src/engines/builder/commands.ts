@@ -1,5 +1,6 @@
 // The customer's own commands: install and build, in one sandbox, each with its part of the log.
 import type { Config } from '../../config.ts'
+import { onAbort } from '../../platform/abort.ts'
 import type { Urls } from '../../platform/urls.ts'
 import { privateHosts } from '../../sandbox/hosts.ts'
 import type { Exit, Sandbox } from '../../sandbox/sandbox.ts'
@@ -75,9 +76,7 @@ export function openCommands(options: CommandsOptions): Commands {
       else log.output(stream, chunk)
     },
   })
-  const cancel = () => void process.kill()
-  signal.addEventListener('abort', cancel)
-  const exited = process.exited.finally(() => signal.removeEventListener('abort', cancel))
+  const exited = process.exited.finally(onAbort(signal, process.kill))
   exited.catch(() => {})
   return {
     async run(commands) {

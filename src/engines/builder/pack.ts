@@ -1,5 +1,6 @@
 // Runs the packer in a sandbox with a read-only tree and no network.
 import type { Readable } from 'node:stream'
+import { onAbort } from '../../platform/abort.ts'
 import { type Exit, type Sandbox, SandboxError } from '../../sandbox/sandbox.ts'
 import { CutShort } from './byte-reader.ts'
 import { type Limits, type Packed, readPacked } from './entries.ts'
@@ -34,14 +35,13 @@ export function openPacker({ sandbox, tree, timeoutMs, signal }: PackerOptions):
     },
     readStdout: stdout.resolve,
   })
-  const cancel = () => void process.kill()
-  signal.addEventListener('abort', cancel)
+  const unlisten = onAbort(signal, process.kill)
   const { exited } = process
   // A packer that was never started has no output to read.
   exited.catch(stdout.reject)
   stdout.promise.catch(() => {})
   async function close(): Promise<void> {
-    signal.removeEventListener('abort', cancel)
+    unlisten()
     // Unread output would keep the sandbox from ending.
     void stdout.promise.then((stream) => stream.destroy()).catch(() => {})
     await process.kill()

@@ -1,6 +1,7 @@
 // The directories of one build on the host, and the platform's own sandboxed steps in them.
 import { mkdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
+import { onAbort } from '../../platform/abort.ts'
 import type { Exit, Sandbox, SandboxedCommand } from '../../sandbox/sandbox.ts'
 import type { Build } from '../../services/deployments/builds.ts'
 import { type CacheNote, type Caches, cachedFolders } from './cache.ts'
@@ -147,9 +148,7 @@ export async function openWorkspace(options: WorkspaceOptions): Promise<Workspac
         else printed = (printed + chunk).slice(-2000)
       },
     })
-    const cancel = () => void process.kill()
-    signal.addEventListener('abort', cancel)
-    const exit = await process.exited.finally(() => signal.removeEventListener('abort', cancel))
+    const exit = await process.exited.finally(onAbort(signal, process.kill))
     log.endCommand()
     return [exit, printed]
   }

@@ -1,6 +1,7 @@
 // One run of a deployment's server, from its start to the end of its last process, and its open exchanges.
 import { access } from 'node:fs/promises'
 import { Agent } from 'node:http'
+import { onAbort } from '../../platform/abort.ts'
 import type { Address, Exit, Sandbox } from '../../sandbox/sandbox.ts'
 import type { Network } from '../../services/deployments/builds.ts'
 import { ServerUnavailable, ServerUnhealthy } from './failures.ts'
@@ -87,8 +88,7 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
       over.abort()
       output.endRun()
     })
-  const kill = () => void run.kill()
-  signal.addEventListener('abort', kill)
+  const unlisten = onAbort(signal, run.kill)
   try {
     const reason = await Promise.race([
       ended.then((end) => `The server ${end}`),
@@ -107,7 +107,7 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
     throw error
   } finally {
     over.abort()
-    signal.removeEventListener('abort', kill)
+    unlisten()
   }
 }
 

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { onAbort } from '../../platform/abort.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { NewLogLine } from '../../services/deployments/deployment-logs.ts'
@@ -146,8 +147,9 @@ export function createServers(options: ServersOptions): Servers {
     const stop = () => supervisor.abandon('The build was ended')
     // A server of an earlier attempt runs with the files of that attempt.
     await stop()
-    signal.addEventListener('abort', stop)
+    const unlisten = onAbort(signal, stop)
     try {
+      signal.throwIfAborted()
       const instance = await supervisor.hold()
       await Promise.race([instance.ended, delay(limits.settleMs)])
       // On a busy machine the exit of a process is reported late; a probe finds at once that nothing listens any more.
@@ -166,7 +168,7 @@ export function createServers(options: ServersOptions): Servers {
       if (error instanceof ServerUnhealthy && !signal.aborted) return { healthy: false, reason: error.message }
       throw error
     } finally {
-      signal.removeEventListener('abort', stop)
+      unlisten()
       // The output must be in the log when the result is reported.
       await supervisor.output.flush()
     }

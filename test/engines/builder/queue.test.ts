@@ -22,7 +22,7 @@ describe('workers', () => {
     platform = await startPlatform({}, false)
   })
   afterEach(async () => {
-    for (const worker of workers.splice(0)) await worker.stop()
+    await Promise.all(workers.splice(0).map((worker) => worker.stop()))
     await platform.api.db.job.deleteMany()
     gates.clear()
     started.length = 0
@@ -39,6 +39,8 @@ describe('workers', () => {
       const ended = Promise.withResolvers<void>()
       gates.set(id, ended.resolve)
       signal.addEventListener('abort', () => ended.reject(signal.reason))
+      // A worker may be stopped while its build starts, and then no event follows.
+      signal.throwIfAborted()
       await ended.promise
       await finishDeployment(db, deps.urls, id, { to: 'READY', by: 'system' })
     }
