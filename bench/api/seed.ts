@@ -43,7 +43,18 @@ const fill = (account: string, size: number) => [
      jsonb_build_object('id', ${idSql('dpl')}, 'project', 'site-' || i), now() FROM generate_series(1, ${size}) i`,
 ]
 // Vacuumed by hand between slices; a run of the daemon inside one would be charged to whoever is measured then.
-const written = ['deployment', 'domain', 'domain_claim', 'dns_record', 'ticket', 'ticket_message', 'event', 'job']
+const written = [
+  'account_usage',
+  'deployment',
+  'dns_record',
+  'domain',
+  'domain_claim',
+  'domain_claim_above',
+  'event',
+  'job',
+  'ticket',
+  'ticket_message',
+]
 
 async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url })
