@@ -32,8 +32,8 @@ export async function run(config: Config, wanted: readonly Role[]): Promise<Runn
   const closing = createClosing()
   const wants = (role: Role) => wanted.includes(role)
   try {
-    const shared = await openShared(config, log, closing)
-    const { db, urls, registry, broken } = shared
+    const shared = await openShared(config, wanted, log, closing)
+    const { db, urls, broken } = shared
     // Only by the role that gives nameservers out: others may run without this setting.
     if (wants('api')) await adoptNameservers(db, config.nameservers)
     const testKey = config.production || !wants('api') ? null : await makeDemo(db, urls, config)
@@ -42,7 +42,7 @@ export async function run(config: Config, wanted: readonly Role[]): Promise<Runn
     if (wants('nameserver')) await openNameserver(shared, closing, wanted.length === 1)
     if (hosting && wants('worker')) await openWorker({ ...shared, ...hosting }, closing)
     if (wants('api')) await openApi(shared, closing)
-    const metrics = await serveMetrics(registry, config.host, config.metricsPort)
+    const metrics = await serveMetrics(shared, config.host, config.metricsPort)
     closing.add(() => metrics.close())
     const housekeeping = setInterval(
       () => Promise.all([forgetOldKeys(db), forgetOldPushes(db)]).catch((err) => log.warn({ err }, 'housekeeping')),
