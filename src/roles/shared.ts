@@ -4,7 +4,6 @@ import type { Logger } from 'pino'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import { createArtifacts } from '../platform/artifacts.ts'
-import { databaseReadiness } from '../platform/database.ts'
 import { createHealth } from '../platform/health.ts'
 import { listen, notificationsReadiness } from '../platform/notifications.ts'
 import { createRepositories } from '../platform/repositories.ts'
@@ -20,13 +19,13 @@ export type Shared = Awaited<ReturnType<typeof openShared>>
 const needDatabase = ['api', 'worker']
 
 export async function openShared(config: Config, roles: readonly string[], log: Logger, closing: Closing) {
-  const { db, url, broken, close } = await openStorage(config)
+  const { db, workerDb, readiness, url, broken, close } = await openStorage(config)
   closing.add(close)
   const vault = createVault(await readSecretsKey(config), config.oldSecretsKeys)
   const notifications = await listen(url, log)
   closing.add(() => notifications.close())
   const health = createHealth(roles)
-  health.add('database', databaseReadiness(db), needDatabase)
+  health.add('database', readiness.check, needDatabase)
   health.add('notifications', notificationsReadiness(notifications), needDatabase)
   const localRepositories = config.production ? null : join(config.dataDir, 'repos')
   const repositories = createRepositories(config.gitUrlTemplate, localRepositories, config.searchPath)
@@ -38,6 +37,7 @@ export async function openShared(config: Config, roles: readonly string[], log: 
     config,
     urls,
     db,
+    workerDb,
     databaseUrl: url,
     notifications,
     health,

@@ -10,7 +10,7 @@ import { type AnyResult, type FromThread, packError, type ThreadData, type ToThr
 
 const main = parentPort!
 const { databaseUrl, connections } = workerData as ThreadData
-const db = openDatabase(databaseUrl, connections)
+const db = openDatabase(databaseUrl, connections, { class: 'zones' })
 const running = new Map<number, AbortController>()
 // The thread rests as long as it worked, so that it takes half of a processor at most.
 const longestRestMs = 20
