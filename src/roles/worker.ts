@@ -1,9 +1,11 @@
 // The worker role: the handlers of all jobs, the worker that runs them, and periodic maintenance.
+import { Counter, type Registry } from 'prom-client'
 import { announceWaits, buildHandlers } from '../engines/builder/index.ts'
 import { createIssuer } from '../engines/certificates/index.ts'
 import { startDeliveries } from '../engines/delivery/index.ts'
 import { createStatusHandler } from '../engines/statuses/index.ts'
 import { createVerification } from '../engines/verification/index.ts'
+import type { Taking } from '../jobs/taking.ts'
 import { type Handlers, startWorker } from '../jobs/worker.ts'
 import { requeueForgottenChecks } from '../services/domains/checks.ts'
 import type { Closing } from './closing.ts'
@@ -13,7 +15,7 @@ import type { Shared } from './shared.ts'
 const sweepMs = 10 * 60_000
 
 export async function openWorker(deps: Shared & Hosting, closing: Closing): Promise<void> {
-  const { db, notifications, log } = deps
+  const { db, notifications, health, registry, log } = deps
   const issuer = await createIssuer(deps)
   // Required, so that a kind of job without its handler does not compile.
   const handlers: Required<Handlers> = {
@@ -24,6 +26,9 @@ export async function openWorker(deps: Shared & Hosting, closing: Closing): Prom
   }
   closing.add(() => issuer.close())
   const worker = startWorker(db, notifications, log, handlers)
+  const { taking } = worker
+  closing.add(health.add('jobs', taking.readiness, ['worker']))
+  countTakeErrors(taking, registry)
   const deliveries = startDeliveries(deps)
   closing.add(announceWaits(deps))
   const sweep = () =>
@@ -37,4 +42,17 @@ export async function openWorker(deps: Shared & Hosting, closing: Closing): Prom
     await Promise.all([worker.stop(), deliveries.stop()])
   })
   await Promise.all([issuer.start(), sweep()])
+}
+
+function countTakeErrors({ errors }: Taking, registry: Registry): void {
+  new Counter({
+    name: 'berth_job_take_errors_total',
+    help: 'Attempts to take a job from the queue that failed, by kind.',
+    labelNames: ['kind'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (const [kind, count] of errors) this.inc({ kind }, count)
+    },
+  })
 }
