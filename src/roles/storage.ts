@@ -31,7 +31,7 @@ export async function openStorage(config: Config): Promise<Storage> {
     await embedded?.stop()
     throw error
   }
-  const db = openDatabase(url, config.databasePool, { lockMs: config.databaseLockTimeoutMs })
+  const db = openDatabase(url, config.databasePool, { limits: { lockMs: config.databaseLockTimeoutMs } })
   const workerDb = openDatabase(url, config.databaseWorkerPool, { class: 'workers' })
   const readiness = openReadiness(url)
   return {
