@@ -10,7 +10,7 @@ import { lowerBackend, lowerThread } from './priority.ts'
 
 const main = parentPort!
 const { databaseUrl, connections } = workerData as ThreadData
-const db = openDatabase(databaseUrl, connections)
+const db = openDatabase(databaseUrl, connections, { class: 'zones' })
 const running = new Map<number, AbortController>()
 // The thread rests as long as it worked, so that it takes half of a processor at most.
 const longestRestMs = 20
