@@ -72,3 +72,12 @@ export function startTasks({ db, log, registry }: TaskDeps, tasks: Task[], lookM
     },
   }
 }
+
+// Longer than any task waits for its next run.
+const keptMs = 30 * 24 * 60 * 60_000
+
+/** Forgets tasks that no process has any more, such as those of machines that are gone; tells how many. */
+export async function forgetOldTasks(db: Database): Promise<number> {
+  const { count } = await db.task.deleteMany({ where: { dueAt: { lt: new Date(Date.now() - keptMs) } } })
+  return count
+}

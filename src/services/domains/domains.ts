@@ -4,6 +4,7 @@ import type { Config } from '../../config.ts'
 import type { Domain, Project } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { jobValues } from '../../jobs/statements.ts'
+import { deleteInBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId, randomLabel } from '../../platform/ids.ts'
@@ -234,4 +235,10 @@ export async function deleteDomain(
     await db.domain.delete({ where: { id } })
     await append(db, [eventOf(actor, 'domain.deleted', { subject: name, projectId, data: view })])
   })
+}
+
+/** Deletes reservations that are over, and tells how many. */
+export function forgetOldHolds(db: Db, signal?: AbortSignal): Promise<number> {
+  const where = { until: { lt: new Date() } }
+  return deleteInBatches(signal, (limit) => db.domainHold.deleteMany({ where, limit }))
 }
