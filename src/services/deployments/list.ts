@@ -5,7 +5,7 @@ import { pageBounds } from '../../platform/facet-statements.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { Urls } from '../../platform/urls.ts'
 import { type DeploymentQuery, deploymentStates } from '../../schemas/deployments.ts'
-import { inProjectsOf, projectsOf, withKey } from '../projects/projects.ts'
+import { inProjectsOf, projectIdsOf } from '../projects/projects.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { type DeploymentView, rowOf, viewDeployment, waits, withProject } from './deployments.ts'
 import { deploymentPage, deploymentPageOfRef, filteredDeploymentPage } from './list-statements.ts'
@@ -65,13 +65,7 @@ async function pageIds(
 
 /** Whose deployments are listed: the account's, or those of projects, none of which may be there. */
 async function ownersOf(db: Db, actor: Actor, project: string | undefined) {
-  if (project !== undefined) {
-    const found = await db.project.findMany({
-      where: { AND: [projectsOf(actor), withKey(project)] },
-      select: { id: true },
-    })
-    return { kind: 'project', ids: found.map(({ id }) => id) } as const
-  }
+  if (project !== undefined) return { kind: 'project', ids: await projectIdsOf(db, actor, project) } as const
   if (actor.projectIds) return { kind: 'project', ids: actor.projectIds } as const
   return { kind: 'account', ids: [actor.accountId] } as const
 }

@@ -12,7 +12,7 @@ import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page
 import type { Certificate, CreateDomain, DomainQuery, Domain as DomainSchema } from '../../schemas/domains.ts'
 import { append, eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
-import { inProjectsOf } from '../projects/projects.ts'
+import { inProjectsOf, projectIdsOf } from '../projects/projects.ts'
 import { findNotice } from '../takedowns/standing.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { findTarget, pairFor } from './availability.ts'
@@ -102,12 +102,11 @@ export async function listDomains(
   actor: Actor,
   { filter, page }: { filter: Static<typeof DomainQuery>; page: PageRequest },
 ): Promise<PageOf<DomainView>> {
-  const { project: key, verified, ssl } = filter
-  // A name has no underscore, so that it cannot be confused with an id.
-  const project = key?.startsWith('prj_') ? { id: key } : { name: key }
+  const { project, verified, ssl } = filter
+  const ofProject = project === undefined ? {} : { projectId: { in: await projectIdsOf(db, actor, project) } }
   const { where, ...rest } = byId(page)
   const found = await db.domain.findMany({
-    where: { ...where, ...inProjectsOf(actor), ...(key && { project }), verified, ssl },
+    where: { ...where, ...inProjectsOf(actor), ...ofProject, verified, ssl },
     include: withProject,
     ...rest,
   })
