@@ -3,8 +3,6 @@ import { destination, pino } from 'pino'
 import type { Config } from '../config.ts'
 import { serveMetrics } from '../platform/metrics.ts'
 import { adoptNameservers } from '../services/domains/nameservers.ts'
-import { forgetOldKeys } from '../services/idempotency/keys.ts'
-import { forgetOldPushes } from '../services/pushes/pushes.ts'
 import { openApi } from './api.ts'
 import { createClosing } from './closing.ts'
 import { openEdge } from './edge.ts'
@@ -25,8 +23,6 @@ export type Running = {
   stop(): Promise<void>
 }
 
-const housekeepingMs = 10 * 60_000
-
 export async function run(config: Config, wanted: readonly Role[]): Promise<Running> {
   const log = pino({ level: config.logLevel, redact: ['req.headers.authorization'] }, destination({ sync: false }))
   const closing = createClosing()
@@ -45,14 +41,6 @@ export async function run(config: Config, wanted: readonly Role[]): Promise<Runn
     if (wants('api')) await openApi(shared, closing)
     const metrics = await serveMetrics(shared, config.host, config.metricsPort)
     closing.add(() => metrics.close())
-    const housekeeping = setInterval(
-      () =>
-        Promise.all([forgetOldKeys(workerDb), forgetOldPushes(workerDb)]).catch((err) =>
-          log.warn({ err }, 'housekeeping'),
-        ),
-      housekeepingMs,
-    )
-    closing.add(() => clearInterval(housekeeping))
     return { testKey, broken, stop: closing.closeAll }
   } catch (error) {
     await closing.closeAll().catch(() => {})

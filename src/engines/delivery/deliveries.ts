@@ -9,7 +9,7 @@ import type { Database } from '../../platform/database.ts'
 import { randomLabel } from '../../platform/ids.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import type { Vault } from '../../platform/secrets.ts'
-import { countWaiting, type Outcome, pruneDeliveries, succeeded } from '../../services/webhooks/results.ts'
+import { countWaiting, type Outcome, succeeded } from '../../services/webhooks/results.ts'
 import {
   type Claimed,
   claimDeliveries,
@@ -43,7 +43,6 @@ const defaultLeaseMs = 10_000
 const defaultPollMs = 1_000
 // Finds events whose notification was lost.
 const searchMs = 30_000
-const pruneMs = 10 * 60_000
 // Events within this time are claimed together: a statement for eighty costs little more than one for one.
 const gatherMs = 80
 // The same after a round without a claim: most events are of accounts without a webhook.
@@ -80,7 +79,7 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
     }
     wake()
   })
-  const due = { poll: 0, search: 0, renewal: 0, prune: Date.now() + pruneMs }
+  const due = { poll: 0, search: 0, renewal: 0 }
   let woken = Promise.withResolvers<void>()
   /** A webhook had to wait because too many requests are in flight. */
   let crowded = false
@@ -145,7 +144,6 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
     }
     const outcome = await claim()
     await releaseIdle(Date.now())
-    if (now >= due.prune) due.prune = (await pruneDeliveries(db)) ? now : now + pruneMs
     return outcome
   }
 
