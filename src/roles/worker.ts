@@ -6,6 +6,7 @@ import { createStatusHandler } from '../engines/statuses/index.ts'
 import { createVerification } from '../engines/verification/index.ts'
 import { type Handlers, startWorker } from '../jobs/worker.ts'
 import { requeueForgottenChecks } from '../services/domains/checks.ts'
+import { continueLog } from '../services/events/events.ts'
 import type { Closing } from './closing.ts'
 import type { Hosting } from './hosting.ts'
 import type { Shared } from './shared.ts'
@@ -14,6 +15,7 @@ const sweepMs = 10 * 60_000
 
 export async function openWorker(deps: Shared & Hosting, closing: Closing): Promise<void> {
   const { db, notifications, log } = deps
+  await continueLog(db)
   const issuer = await createIssuer(deps)
   // Required, so that a kind of job without its handler does not compile.
   const handlers: Required<Handlers> = {
