@@ -5,6 +5,7 @@ import { startDeliveries } from '../engines/delivery/index.ts'
 import { createStatusHandler } from '../engines/statuses/index.ts'
 import { createVerification } from '../engines/verification/index.ts'
 import { type Handlers, startWorker } from '../jobs/worker.ts'
+import { continueLog } from '../services/events/events.ts'
 import type { Closing } from './closing.ts'
 import type { Hosting } from './hosting.ts'
 import { openHousekeeping } from './housekeeping.ts'
@@ -12,6 +13,7 @@ import type { Shared } from './shared.ts'
 
 export async function openWorker(deps: Shared & Hosting, closing: Closing): Promise<void> {
   const { db, notifications, log } = deps
+  await continueLog(db)
   const issuer = await createIssuer(deps)
   // Required, so that a kind of job without its handler does not compile.
   const handlers: Required<Handlers> = {
