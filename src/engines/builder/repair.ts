@@ -1,6 +1,7 @@
 // The repair job: a file of the store that is damaged in all its copies is written anew by building its commit again.
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Handler } from '../../jobs/worker.ts'
+import { syncPaths } from '../../platform/durable.ts'
 import { findBuild, openVariables } from '../../services/deployments/builds.ts'
 import { buildDirectory, runBuild } from './build.ts'
 import { BuildFailure } from './failure.ts'
@@ -50,8 +51,9 @@ export function createRepairHandler(deps: BuilderDeps): Handler<'repair'> {
           if (!(err instanceof BuildFailure)) throw err
           log.warn({ err, deploymentId: id }, 'a deployment could not be built again to repair its files')
         }
-        if (await isWhole(hash, id))
-          return void log.info({ file: hash ?? id, deploymentId: id }, 'a damaged file is repaired')
+        if (!(await isWhole(hash, id))) continue
+        if (hash) await syncPaths([artifacts.pathOf(hash), dirname(artifacts.pathOf(hash))], [artifacts.folders.files])
+        return void log.info({ file: hash ?? id, deploymentId: id }, 'a damaged file is repaired')
       }
       throw new Error(`building ${deploymentIds.join(', ')} again did not bring ${hash ?? 'the manifest'} back`)
     },
