@@ -53,6 +53,7 @@ const Environment = Type.Object({
   BUILD_TIMEOUT_MS: Type.Integer({ minimum: 1000, default: 900_000 }),
   BUILD_MEMORY_MB: Type.Integer({ minimum: 64, default: 2048 }),
   BUILD_CACHE_MB: Type.Integer({ minimum: 0, default: 10_240 }),
+  DISK_RESERVE_MB: Type.Integer({ minimum: 0, default: 512 }),
   BUILD_SANDBOX: Type.Union([Type.Literal('auto'), Type.Literal('bubblewrap'), Type.Literal('none')], {
     default: 'auto',
   }),
@@ -239,6 +240,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
       deliveryDays: kept(env.RETENTION_DELIVERY_DAYS),
       failedJobDays: kept(env.RETENTION_FAILED_JOB_DAYS),
     },
+    /** Free space of the data directory's disk below which no build starts. */
+    diskReserveMb: env.DISK_RESERVE_MB,
     secretsKey: env.SECRETS_KEY ? secretKey('SECRETS_KEY', env.SECRETS_KEY) : null,
     oldSecretsKeys: list(env.SECRETS_KEY_OLD).map((text) => secretKey('SECRETS_KEY_OLD', text)),
     rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,

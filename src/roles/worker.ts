@@ -1,5 +1,5 @@
 // The worker role: the handlers of all jobs, the worker that runs them, and periodic maintenance.
-import { announceWaits, buildHandlers } from '../engines/builder/index.ts'
+import { announceWaits, buildHandlers, openDisk } from '../engines/builder/index.ts'
 import { createIssuer } from '../engines/certificates/index.ts'
 import { startDeliveries } from '../engines/delivery/index.ts'
 import { createStatusHandler } from '../engines/statuses/index.ts'
@@ -12,12 +12,13 @@ import { openHousekeeping } from './housekeeping.ts'
 import type { Shared } from './shared.ts'
 
 export async function openWorker(deps: Shared & Hosting, closing: Closing): Promise<void> {
-  const { db, notifications, log } = deps
+  const { config, db, notifications, log, registry } = deps
+  const disk = openDisk({ directory: config.dataDir, reserveMb: config.diskReserveMb, log, registry })
   await continueLog(db)
   const issuer = await createIssuer(deps)
   // Required, so that a kind of job without its handler does not compile.
   const handlers: Required<Handlers> = {
-    ...buildHandlers(deps),
+    ...buildHandlers({ ...deps, disk }),
     ...createVerification(deps),
     issue: issuer.issue,
     status: createStatusHandler(deps),
