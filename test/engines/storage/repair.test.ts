@@ -2,7 +2,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Registry } from 'prom-client'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { storageTasks } from '../../../src/engines/storage/index.ts'
+import { createStorage, type Storage } from '../../../src/engines/storage/index.ts'
 import { scrub } from '../../../src/engines/storage/scrub.ts'
 import { until } from '../../helpers/until.ts'
 import { type Platform, startPlatform } from '../builder/host.ts'
@@ -10,10 +10,10 @@ import { type Platform, startPlatform } from '../builder/host.ts'
 let platform: Platform
 const never = new AbortController().signal
 const registry = new Registry()
-let tasks: ReturnType<typeof storageTasks>
+let storage: Storage
 beforeAll(async () => {
   platform = await startPlatform()
-  tasks = storageTasks({ ...platform.api.deps, artifacts: platform.artifacts, registry })
+  storage = createStorage({ ...platform.api.deps, artifacts: platform.artifacts, registry })
 })
 afterAll(() => platform.stop())
 
@@ -29,10 +29,10 @@ test('the scrub finds a changed file, and a build of its commit brings it back',
   await writeFile(path, '<h1>wholf</h1>')
   expect(await scrubAll()).toBe(2)
   expect(await damagedCount()).toBe('1')
-  await tasks.mend.run(never)
+  await storage.mend(never)
   await until(async () => (await readFile(path, 'utf8')) === '<h1>whole</h1>')
   await until(async () => (await platform.api.db.job.count({ where: { kind: 'repair' } })) === 0)
-  await tasks.mend.run(never)
+  await storage.mend(never)
   expect(await damagedCount()).toBe('0')
   // What is served, and what its owner sees, is as it was.
   expect(await readFile(join(platform.artifacts.folders.manifests, `${id}.json`), 'utf8')).toBe(manifest)
@@ -46,7 +46,7 @@ test('a manifest that is lost is made again', async () => {
   const before = await platform.artifacts.read(id)
   await writeFile(join(platform.artifacts.folders.manifests, `${id}.json`), '')
   await platform.artifacts.report(id)
-  await tasks.mend.run(never)
+  await storage.mend(never)
   await until(async () => (await platform.artifacts.read(id)) !== null)
   expect(await platform.artifacts.read(id)).toEqual(before)
 })
@@ -59,10 +59,10 @@ test('a file that no build brings back is told, and no build is repeated for it'
   await rm(platform.artifacts.pathOf(hash))
   await platform.artifacts.report(hash)
   await platform.api.db.deployment.update({ where: { id }, data: { commit: '0'.repeat(40) } })
-  await tasks.mend.run(never)
+  await storage.mend(never)
   await until(() => platform.api.db.job.count({ where: { kind: 'repair', key: hash, attempts: 1, lockedBy: null } }))
   await platform.api.db.job.deleteMany({ where: { kind: 'repair' } })
-  await tasks.mend.run(never)
+  await storage.mend(never)
   expect(await platform.api.db.job.count({ where: { kind: 'repair' } })).toBe(0)
   expect(await damagedCount()).toBe('1')
 })
@@ -73,7 +73,7 @@ test('a damaged file that no deployment has is forgotten', async () => {
   await writeFile(platform.artifacts.pathOf(hash), 'alonf')
   await scrubAll()
   expect(await platform.artifacts.damaged()).toContain(hash)
-  await tasks.mend.run(never)
+  await storage.mend(never)
   expect(await platform.artifacts.damaged()).not.toContain(hash)
   expect(await platform.api.db.job.count({ where: { kind: 'repair' } })).toBe(0)
 })
