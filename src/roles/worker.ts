@@ -3,6 +3,7 @@ import { announceWaits, buildHandlers, openDisk } from '../engines/builder/index
 import { createIssuer } from '../engines/certificates/index.ts'
 import { startDeliveries } from '../engines/delivery/index.ts'
 import { createStatusHandler } from '../engines/statuses/index.ts'
+import { createStorage } from '../engines/storage/index.ts'
 import { createVerification } from '../engines/verification/index.ts'
 import { type Handlers, startWorker } from '../jobs/worker.ts'
 import { continueLog } from '../services/events/events.ts'
@@ -12,9 +13,10 @@ import { openHousekeeping } from './housekeeping.ts'
 import type { Shared } from './shared.ts'
 
 export async function openWorker(deps: Shared & Hosting, closing: Closing): Promise<void> {
-  const { config, db, notifications, log, registry } = deps
-  const disk = openDisk({ directory: config.dataDir, reserveMb: config.diskReserveMb, log, registry })
+  const { config, db, notifications, health, log, registry } = deps
   await continueLog(db)
+  const disk = openDisk({ directory: config.dataDir, reserveMb: config.diskReserveMb, log, registry })
+  closing.add(health.add('disk', disk.readiness, []))
   const issuer = await createIssuer(deps)
   // Required, so that a kind of job without its handler does not compile.
   const handlers: Required<Handlers> = {
@@ -28,6 +30,8 @@ export async function openWorker(deps: Shared & Hosting, closing: Closing): Prom
   const deliveries = startDeliveries(deps)
   closing.add(announceWaits(deps))
   closing.add(() => Promise.all([worker.stop(), deliveries.stop()]))
-  openHousekeeping(deps, closing)
+  const storage = createStorage(deps)
+  openHousekeeping(deps, closing, storage.tasks)
+  closing.add(storage.start())
   await issuer.start()
 }
