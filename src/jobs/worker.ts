@@ -5,6 +5,7 @@ import type { Database } from '../platform/database.ts'
 import { randomLabel } from '../platform/ids.ts'
 import { holdLease } from '../platform/lease.ts'
 import type { Notifications } from '../platform/notifications.ts'
+import { inSpan } from '../platform/tracing.ts'
 import type { JobKind, JobKinds } from './kinds.ts'
 import { deleteDoneJob, failJob, releaseJob, renewJob, repeatJob, takeBuild, takeJob } from './statements.ts'
 
@@ -48,7 +49,15 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       if (job.attempts > handler.retryDelaysMs.length + 1) throw new LostError()
       inHand.add(job.id)
       // Before the job is settled: from then on it may be taken again, by this worker too.
-      await handler.run(job.payload, { attempt: job.attempts, signal }).finally(() => inHand.delete(job.id))
+      await inSpan(
+        `job ${kind}`,
+        {
+          kind: 'CONSUMER',
+          parent: job.trace,
+          attributes: { 'berth.job.kind': kind, 'berth.job.id': job.id, 'berth.job.attempt': job.attempts },
+        },
+        () => handler.run(job.payload, { attempt: job.attempts, signal }),
+      ).finally(() => inHand.delete(job.id))
       await finish(job)
     } catch (error) {
       if (stopping.signal.aborted) await releaseJob(db, { worker: name, id: job.id })

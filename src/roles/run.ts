@@ -2,9 +2,11 @@
 import { destination, pino } from 'pino'
 import type { Config } from '../config.ts'
 import { serveMetrics } from '../platform/metrics.ts'
+import { startTracing } from '../platform/tracing.ts'
 import { adoptNameservers } from '../services/domains/nameservers.ts'
 import { forgetOldKeys } from '../services/idempotency/keys.ts'
 import { forgetOldPushes } from '../services/pushes/pushes.ts'
+import { admitKey } from '../services/secrets/sealing-keys.ts'
 import { openApi } from './api.ts'
 import { createClosing } from './closing.ts'
 import { openEdge } from './edge.ts'
@@ -32,8 +34,14 @@ export async function run(config: Config, wanted: readonly Role[]): Promise<Runn
   const closing = createClosing()
   const wants = (role: Role) => wanted.includes(role)
   try {
+    // First, and so closed last: what closes may still have spans.
+    if (config.tracesEndpoint) {
+      closing.add(await startTracing({ endpoint: config.tracesEndpoint, roles: wanted, log }))
+    }
     const shared = await openShared(config, log, closing)
-    const { db, urls, registry, broken } = shared
+    const { db, urls, registry, vault, broken } = shared
+    // Nameservers open no secrets, and may run without the key.
+    if (wanted.some((role) => role !== 'nameserver')) await admitKey(db, vault)
     // Only by the role that gives nameservers out: others may run without this setting.
     if (wants('api')) await adoptNameservers(db, config.nameservers)
     const testKey = config.production || !wants('api') ? null : await makeDemo(db, urls, config)
