@@ -14,3 +14,12 @@ export type JobKinds = {
 }
 
 export type JobKind = keyof JobKinds
+
+/** All of them; a kind that is missing here does not compile. */
+export const jobKinds = Object.keys({
+  build: true,
+  reap: true,
+  verify: true,
+  issue: true,
+  status: true,
+} satisfies Record<JobKind, true>) as JobKind[]

@@ -68,6 +68,12 @@ export async function closeDatabase(db: Database): Promise<void> {
   if (pool instanceof pg.Pool && !pool.ended) await pool.end()
 }
 
+/** How many connections the pool has, how many of them nobody uses, and how many queries wait for one. */
+export function poolState(db: Database): { total: number; idle: number; waiting: number } {
+  const { totalCount: total, idleCount: idle, waitingCount: waiting } = pools.get(db) as pg.Pool
+  return { total, idle, waiting }
+}
+
 /** Runs `work` on one connection for statements alone, without Prisma: what belongs to a session ends with it. */
 export async function onConnection<T>(db: Database, work: (connection: Db) => Promise<T>): Promise<T> {
   const client = await (pools.get(db) as pg.Pool).connect()

@@ -61,7 +61,7 @@ export type Vault = {
 const keyIdBytes = 8
 const nonceBytes = 12
 const tagBytes = 16
-// Written until 0.1.0: without the id of a key, and not bound to a place.
+// Of older versions: without the id of a key, and not bound to a place. Still opened, never written.
 const unbound = 1
 const bound = 2
 

@@ -12,6 +12,7 @@ import { createClosing } from './closing.ts'
 import { openEdge } from './edge.ts'
 import { makeDemo } from './first-start.ts'
 import { openHosting } from './hosting.ts'
+import { observeProcess } from './metrics.ts'
 import { openNameserver } from './nameserver.ts'
 import { openShared } from './shared.ts'
 import { openWorker } from './worker.ts'
@@ -40,6 +41,7 @@ export async function run(config: Config, wanted: readonly Role[]): Promise<Runn
     }
     const shared = await openShared(config, log, closing)
     const { db, urls, registry, vault, broken } = shared
+    observeProcess(shared, wanted)
     // Nameservers open no secrets, and may run without the key.
     if (wanted.some((role) => role !== 'nameserver')) await admitKey(db, vault)
     // Only by the role that gives nameservers out: others may run without this setting.

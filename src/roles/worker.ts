@@ -8,12 +8,14 @@ import { type Handlers, startWorker } from '../jobs/worker.ts'
 import { requeueForgottenChecks } from '../services/domains/checks.ts'
 import type { Closing } from './closing.ts'
 import type { Hosting } from './hosting.ts'
+import { observePlatform } from './metrics.ts'
 import type { Shared } from './shared.ts'
 
 const sweepMs = 10 * 60_000
 
 export async function openWorker(deps: Shared & Hosting, closing: Closing): Promise<void> {
   const { db, notifications, log } = deps
+  observePlatform(deps)
   const issuer = await createIssuer(deps)
   // Required, so that a kind of job without its handler does not compile.
   const handlers: Required<Handlers> = {
