@@ -1,5 +1,8 @@
 // Figures that take a query, for whoever scrapes: kept for some seconds, asked for once at a time, and given up soon.
 
+// One who could not answer is asked again soon.
+const failureKeptMs = 1_000
+
 export type KeptFigureOptions = { keptMs?: number; timeoutMs?: number }
 
 /** Null while there is no answer: a scrape neither fails nor waits because the database is away or hangs. */
@@ -10,7 +13,7 @@ export function keptFigure<T>(read: () => Promise<T>, options: KeptFigureOptions
 
   async function ask(): Promise<void> {
     const value = await read().catch(() => null)
-    kept = { value, untilMs: performance.now() + keptMs }
+    kept = { value, untilMs: performance.now() + (value === null ? Math.min(keptMs, failureKeptMs) : keptMs) }
     asking = null
   }
 

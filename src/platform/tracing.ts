@@ -79,47 +79,37 @@ export type TracingOptions = {
   endpoint: string
   roles: readonly string[]
   log: Logger
-  /** How often spans are sent. */
-  everyMs?: number
 }
 
-// A collector that hangs costs one connection for this long; more spans than fit are dropped.
-const exportTimeoutMs = 5_000
-const mostWaiting = 4_096
-const defaultEveryMs = 2_000
 const closeTimeoutMs = 2_000
 const complainEveryMs = 60_000
 
-/** Loads OpenTelemetry and starts to trace; call the result to send what is left and stop. */
-export async function startTracing({ endpoint, roles, log, everyMs }: TracingOptions): Promise<() => Promise<void>> {
+/**
+ * Loads OpenTelemetry and starts to trace; call the result to send what is left and stop. What is not set here follows
+ * OpenTelemetry's own variables: sampling, headers, how often spans are sent, and how many wait before more are dropped.
+ */
+export async function startTracing({ endpoint, roles, log }: TracingOptions): Promise<() => Promise<void>> {
   const { ROOT_CONTEXT, SpanKind, trace } = await import('@opentelemetry/api')
   const { BasicTracerProvider, BatchSpanProcessor } = await import('@opentelemetry/sdk-trace-base')
   const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-http')
   const { resourceFromAttributes } = await import('@opentelemetry/resources')
 
   const url = `${endpoint.replace(/\/+$/, '')}/v1/traces`
-  const exporter = new OTLPTraceExporter({ url, timeoutMillis: exportTimeoutMs })
+  const exporter = new OTLPTraceExporter({ url })
   let complainedMs = Number.NEGATIVE_INFINITY
   const complain = (err: unknown) => {
     if (performance.now() - complainedMs < complainEveryMs) return
     complainedMs = performance.now()
     log.warn({ err }, 'the collector of traces does not take them; they are dropped')
   }
-  const processor = new BatchSpanProcessor(
-    {
-      export: (spans, done) =>
-        exporter.export(spans, (result) => {
-          if (result.error) complain(result.error)
-          done(result)
-        }),
-      shutdown: () => exporter.shutdown(),
-    },
-    {
-      maxQueueSize: mostWaiting,
-      scheduledDelayMillis: everyMs ?? defaultEveryMs,
-      exportTimeoutMillis: exportTimeoutMs,
-    },
-  )
+  const processor = new BatchSpanProcessor({
+    export: (spans, done) =>
+      exporter.export(spans, (result) => {
+        if (result.error) complain(result.error)
+        done(result)
+      }),
+    shutdown: () => exporter.shutdown(),
+  })
   const provider = new BasicTracerProvider({
     resource: resourceFromAttributes({
       'service.name': 'berth',

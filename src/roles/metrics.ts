@@ -2,7 +2,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { jobKinds } from '../jobs/kinds.ts'
 import { type Database, poolState } from '../platform/database.ts'
-import { keptFigure } from '../platform/kept-figure.ts'
+import { type KeptFigureOptions, keptFigure } from '../platform/kept-figure.ts'
 import type { Notifications } from '../platform/notifications.ts'
 import type { Vault } from '../platform/secrets.ts'
 import { version } from '../platform/version.ts'
@@ -77,8 +77,11 @@ const queueGauges: readonly [string, string, keyof Omit<QueueFigures, 'kind'>][]
 const keptMs = 10_000
 
 /** Of the platform and not of the process: every worker tells the same, so take the greatest and not the sum. */
-export function observePlatform({ registry, db }: Pick<ProcessParts, 'registry' | 'db'>): void {
-  const figures = keptFigure(() => readFigures(db), { keptMs })
+export function observePlatform(
+  { registry, db }: Pick<ProcessParts, 'registry' | 'db'>,
+  options: KeptFigureOptions = { keptMs },
+): void {
+  const figures = keptFigure(() => readFigures(db), options)
   const registers = [registry]
   for (const [name, help, field] of queueGauges) {
     new Gauge({

@@ -28,7 +28,8 @@ export const selectCertificates = statement('figures.certificates', {
       SELECT d.certificate_id, d.certificate_failures AS failures FROM domain d JOIN account a ON a.id = d.account_id
       WHERE d.verified AND a.suspended_at IS NULL
       UNION ALL SELECT certificate_id, failures FROM platform_certificate)
-    SELECT EXTRACT(epoch FROM min(c.not_after) - now())::integer AS "earliestSeconds",
-      count(*) FILTER (WHERE held.failures > 0)::integer AS failing
-    FROM held LEFT JOIN certificate c ON c.id = held.certificate_id`,
+    SELECT
+      (SELECT EXTRACT(epoch FROM min(LEAST(c.not_after, now() + interval '50 years')) - now())::integer
+       FROM held JOIN certificate c ON c.id = held.certificate_id) AS "earliestSeconds",
+      (SELECT count(*)::integer FROM held WHERE failures > 0) AS failing`,
 })
