@@ -21,6 +21,8 @@ const Environment = Type.Object({
   NODE_ENV: Text(),
   DATABASE_URL: Text(),
   DATABASE_POOL: Type.Integer({ minimum: 2, maximum: 500, default: 10 }),
+  DATABASE_WORKER_POOL: Type.Integer({ minimum: 2, maximum: 500, default: 10 }),
+  DATABASE_LOCK_TIMEOUT_MS: Type.Integer({ minimum: 100, maximum: 10_000, default: 2_000 }),
   DATA_DIR: Text('.berth'),
   HOST: Text('127.0.0.1'),
   PORT: Port(3000),
@@ -171,7 +173,11 @@ export function loadConfig(source: Record<string, string | undefined>) {
   return {
     production,
     databaseUrl: env.DATABASE_URL || null,
+    /** Connections for requests, and for everything else. */
     databasePool: env.DATABASE_POOL,
+    databaseWorkerPool: env.DATABASE_WORKER_POOL,
+    /** How long a statement of a request may wait for a lock. */
+    databaseLockTimeoutMs: env.DATABASE_LOCK_TIMEOUT_MS,
     dataDir: resolve(env.DATA_DIR),
     host: env.HOST,
     port: env.PORT,

@@ -11,24 +11,24 @@ import { UsageError } from './usage-error.ts'
 const mostNamed = 20
 
 export async function secrets(config: Config, verb: 'rotate' | 'status'): Promise<void> {
-  const storage = await openStorage(config, { beside: true })
+  const { workerDb: db, close } = await openStorage(config, { beside: true })
   try {
     const vault = createVault(await readSecretsKey(config), config.oldSecretsKeys)
-    if (verb === 'status') return tellStatus(await countSealed(storage.db, vault), vault.keyId)
-    const { isNew } = await admitKey(storage.db, vault)
+    if (verb === 'status') return tellStatus(await countSealed(db, vault), vault.keyId)
+    const { isNew } = await admitKey(db, vault)
     if (isNew) {
       console.error(
         `berth: Nothing was started with this SECRETS_KEY (${vault.keyId}) before. A process that runs without it cannot open what is re-sealed now, and must be restarted with it.`,
       )
     }
-    const rotation = await rotateSecrets(storage.db, vault, tellColumn)
+    const rotation = await rotateSecrets(db, vault, tellColumn)
     const sum = rotation.columns.reduce((all, { resealed }) => all + resealed, 0)
     console.log(`Re-sealed ${sum} secrets with ${vault.keyId}.`)
     if (!isComplete(rotation)) throw new UsageError(whatIsLeft(rotation.columns))
     const dropped = rotation.dropped.length > 0 ? ` (${rotation.dropped.join(', ')})` : ''
     console.log(`Nothing is sealed with another key: SECRETS_KEY_OLD can be dropped${dropped}.`)
   } finally {
-    await storage.close()
+    await close()
   }
 }
 

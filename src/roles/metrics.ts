@@ -1,17 +1,25 @@
 // Metrics that belong to no engine: the process itself, its connections, and the queue and certificates of the platform.
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { jobKinds } from '../jobs/kinds.ts'
-import { type Database, poolState } from '../platform/database.ts'
+import { type Database, poolUsage } from '../platform/database.ts'
 import { type KeptFigureOptions, keptFigure } from '../platform/kept-figure.ts'
 import type { Notifications } from '../platform/notifications.ts'
 import type { Vault } from '../platform/secrets.ts'
 import { version } from '../platform/version.ts'
 import { type QueueFigures, readFigures } from '../services/figures/figures.ts'
 
-export type ProcessParts = { registry: Registry; db: Database; notifications: Notifications; vault: Vault }
+export type ProcessParts = {
+  registry: Registry
+  db: Database
+  workerDb: Database
+  notifications: Notifications
+  vault: Vault
+}
 
-export function observeProcess({ registry, db, notifications, vault }: ProcessParts, roles: readonly string[]): void {
+export function observeProcess(parts: ProcessParts, roles: readonly string[]): void {
+  const { registry, db, workerDb, notifications, vault } = parts
   const registers = [registry]
+  const pools = { requests: db, workers: workerDb }
   new Gauge({
     name: 'berth_build_info',
     help: 'Always 1; the labels tell the version, that of Node, and the roles of this process.',
@@ -20,21 +28,24 @@ export function observeProcess({ registry, db, notifications, vault }: ProcessPa
   }).set({ version, node: process.versions.node, roles: [...roles].sort().join(',') }, 1)
   new Gauge({
     name: 'berth_database_pool_connections',
-    help: 'Connections of the pool to the database, by whether a query has them.',
-    labelNames: ['state'],
+    help: 'Connections to the database by pool, and by whether work holds them.',
+    labelNames: ['pool', 'state'],
     registers,
     collect() {
-      const { total, idle } = poolState(db)
-      this.set({ state: 'in_use' }, total - idle)
-      this.set({ state: 'idle' }, idle)
+      for (const [pool, of] of Object.entries(pools)) {
+        const { held, idle } = poolUsage(of)
+        this.set({ pool, state: 'in_use' }, held)
+        this.set({ pool, state: 'idle' }, idle)
+      }
     },
   })
   new Gauge({
     name: 'berth_database_pool_waiting',
-    help: 'Queries that wait for a connection of the pool.',
+    help: 'Work that waits for a connection, by pool.',
+    labelNames: ['pool'],
     registers,
     collect() {
-      this.set(poolState(db).waiting)
+      for (const [pool, of] of Object.entries(pools)) this.set({ pool }, poolUsage(of).waiting)
     },
   })
   new Gauge({

@@ -5,10 +5,15 @@ import type { Config } from '../config.ts'
 import { startEmbeddedPostgres } from '../embedded-postgres/index.ts'
 import { findRunningPostgres } from '../embedded-postgres/running.ts'
 import { closeDatabase, type Database, openDatabase } from '../platform/database.ts'
+import { openReadiness, type Readiness } from '../platform/readiness.ts'
 import { makeDataDirectory } from './first-start.ts'
 
 export type Storage = {
+  /** For requests. */
   db: Database
+  /** For jobs and everything else that no caller waits for. */
+  workerDb: Database
+  readiness: Readiness
   url: string
   /** Resolves with a sentence if the embedded database ends unexpectedly. */
   broken: Promise<string>
@@ -28,13 +33,17 @@ export async function openStorage(config: Config, { beside = false } = {}): Prom
     await embedded?.stop()
     throw error
   }
-  const db = openDatabase(url, config.databasePool)
+  const db = openDatabase(url, config.databasePool, { lockMs: config.databaseLockTimeoutMs })
+  const workerDb = openDatabase(url, config.databaseWorkerPool, { class: 'workers' })
+  const readiness = openReadiness(url)
   return {
     db,
+    workerDb,
+    readiness,
     url,
     broken: embedded?.exited ?? new Promise(() => {}),
     async close() {
-      await closeDatabase(db)
+      await Promise.all([closeDatabase(db), closeDatabase(workerDb), readiness.close()])
       await embedded?.stop()
     },
   }

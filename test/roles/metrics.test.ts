@@ -23,7 +23,7 @@ test('metrics are answered while the database hangs or is away, without the figu
   const db = openDatabase(link.url, 4)
   const notifications = await listen(link.url, pino({ level: 'silent' }))
   const registry = new Registry()
-  observeProcess({ registry, db, notifications, vault: createVault(Buffer.alloc(32)) }, ['worker'])
+  observeProcess({ registry, db, workerDb: db, notifications, vault: createVault(Buffer.alloc(32)) }, ['worker'])
   observePlatform({ registry, db }, { keptMs: 10, timeoutMs: 100 })
   createDeliveryMetrics(registry, { inFlight: () => 0, waiting: () => countWaiting(db) })
   const known = async (wanted: 0 | 1) =>

@@ -185,8 +185,8 @@ describe('/metrics', () => {
     }
     expect(valueIn(text, 'berth_notifications_connected')).toBe(1)
     expect(valueIn(text, 'berth_notifications_reconnections_total')).toBe(0)
-    expect(valueIn(text, 'berth_database_pool_connections{state="in_use"}')).toBeGreaterThanOrEqual(0)
-    expect(valueIn(text, 'berth_database_pool_waiting')).toBe(0)
+    expect(valueIn(text, 'berth_database_pool_connections{pool="requests",state="in_use"}')).toBeGreaterThanOrEqual(0)
+    expect(valueIn(text, 'berth_database_pool_waiting{pool="workers"}')).toBe(0)
     expect(valueIn(text, 'berth_certificates_earliest_expiry_days{scope="platform"}')).toBeGreaterThan(1)
     expect(valueIn(text, 'berth_certificates_failing{scope="platform"}')).toBe(0)
     expect(valueIn(text, 'berth_server_restarts_total')).toBe(0)
