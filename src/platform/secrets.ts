@@ -43,6 +43,8 @@ export const placeOf = {
   acmeAccount: (directory: string) => `acme_account:${directory}`,
   acmeOrder: (subject: string) => `acme_order:${subject}`,
   canary: (keyId: string) => `sealing_key:${keyId}`,
+  /** A file on this machine. */
+  file: (name: string) => `file:${name}`,
 }
 
 export type Vault = {

@@ -9,7 +9,7 @@ import { createVault } from '../../src/platform/secrets.ts'
 import { observePlatform, observeProcess } from '../../src/roles/metrics.ts'
 import { countWaiting } from '../../src/services/webhooks/results.ts'
 import { createDatabase } from '../helpers/database.ts'
-import { openLink } from '../helpers/link.ts'
+import { openLink } from '../helpers/pausable-link.ts'
 import { until } from '../helpers/until.ts'
 
 const valueIn = (text: string, series: string) => {

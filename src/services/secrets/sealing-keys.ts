@@ -71,13 +71,17 @@ export async function admitKey(db: Database, vault: Vault): Promise<Admission> {
  * that come later are not its concern: while a key is replaced, processes are restarted one after the other.
  */
 export function secretsReadiness(db: Db, { missing }: Admission): () => Promise<string | null> {
-  let left = missing
   return async () => {
-    if (left.length === 0) return null
-    const rows = await db.sealingKey.findMany({ where: { id: { in: left } }, select: { id: true } }).catch(() => null)
-    // Without the database, what was read last still holds.
-    if (rows) left = rows.map(({ id }) => id)
-    if (left.length === 0) return null
-    return `Secrets are sealed with the key ${left.join(', ')}, which SECRETS_KEY and SECRETS_KEY_OLD lack: put it back into SECRETS_KEY_OLD, and drop it when \`berth secrets rotate\` says so.`
+    if (missing.length === 0) return null
+    const where = { id: { in: missing } }
+    // Without the database, what was known at the start still holds.
+    const left = await db.sealingKey
+      .findMany({ where, select: { id: true } })
+      .catch(() => missing.map((id) => ({ id })))
+    if (left.length > 0) {
+      return `Secrets are sealed with the key ${left.map(({ id }) => id).join(', ')}, which SECRETS_KEY and SECRETS_KEY_OLD lack: put it back into SECRETS_KEY_OLD, and drop it when \`berth secrets rotate\` says so.`
+    }
+    // What was read with it, such as the keys of certificates, is still in memory as it was.
+    return `This process was started without the key ${missing.join(', ')}. Nothing is sealed with it any more: restart the process.`
   }
 }
