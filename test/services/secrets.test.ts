@@ -1,7 +1,9 @@
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { createSigner } from '../../src/engines/delivery/message.ts'
 import { closeDatabase, type Database, openDatabase } from '../../src/platform/database.ts'
 import { createVault, keyIdOf, placeOf } from '../../src/platform/secrets.ts'
+import { type Build, openVariables } from '../../src/services/deployments/builds.ts'
 import { countSealed, isComplete, rotateSecrets } from '../../src/services/secrets/rotation.ts'
 import { admitKey, secretsReadiness, WrongKey } from '../../src/services/secrets/sealing-keys.ts'
 import { createDatabase } from '../helpers/database.ts'
@@ -220,6 +222,28 @@ describe('rotation', () => {
       busy: 0,
     })
     expect(await db.sealingKey.count()).toBe(2)
+  })
+})
+
+describe('a value that was copied to another row', () => {
+  const vault = createVault(first)
+
+  test('does not open there: not for a build', async () => {
+    await fill((plain, place) => vault.seal(plain, place), 'a')
+    await fill((plain, place) => vault.seal(plain, place), 'b')
+    const build = { projectId: 'prj_b', production: false } as Build
+    expect(await openVariables(db, vault, build)).toMatchObject({ KEY_1: 'value 1' })
+    await client.query(`UPDATE variable t SET sealed = f.sealed FROM variable f
+      WHERE t.project_id = 'prj_b' AND t.key = 'KEY_1' AND f.project_id = 'prj_a' AND f.key = 'KEY_1'`)
+    await expect(openVariables(db, vault, build)).rejects.toThrow(/copied/)
+  })
+
+  test('nor to sign with, not even if it was opened in its own row a moment ago', () => {
+    const secret = `whsec_${Buffer.alloc(32).toString('base64')}`
+    const secrets = [vault.seal(secret, placeOf.webhook('whk_a')).toString('base64')]
+    const sign = createSigner(vault)
+    expect(sign({ webhookId: 'whk_a', secrets }, 'text')).toMatch(/^v1,/)
+    expect(() => sign({ webhookId: 'whk_b', secrets }, 'text')).toThrow(/copied/)
   })
 })
 
