@@ -74,6 +74,7 @@ const Environment = Type.Object({
   RETENTION_EVENTS_MONTHS: Type.Integer({ minimum: 1, maximum: 1200, default: 13 }),
   PATH: Text('/usr/local/bin:/usr/bin:/bin'),
   METRICS_PORT: Port(9090),
+  OTEL_EXPORTER_OTLP_ENDPOINT: Text(),
   LOG_LEVEL: Type.Union(
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
     { default: 'info' },
@@ -164,6 +165,9 @@ export function loadConfig(source: Record<string, string | undefined>) {
   if (malformed !== undefined) unsafe.push(`NAMESERVERS must be host names, and ${malformed} is none.`)
   if (env.ACME_DIRECTORY_URL && !/^https:\/\//.test(env.ACME_DIRECTORY_URL)) {
     unsafe.push('ACME_DIRECTORY_URL must start with https://.')
+  }
+  if (env.OTEL_EXPORTER_OTLP_ENDPOINT && !/^https?:\/\/[^?#]+$/.test(env.OTEL_EXPORTER_OTLP_ENDPOINT)) {
+    unsafe.push('OTEL_EXPORTER_OTLP_ENDPOINT must be an http(s) URL, such as http://localhost:4318.')
   }
   const managedTlsHost = tls || env.TRUSTED_PROXIES ? null : hostBelow(baseUrl, env.DEPLOYMENT_DOMAIN)
   if (production) {
@@ -260,6 +264,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
     /** Whole months that events are kept beside the current one. */
     retentionEventsMonths: env.RETENTION_EVENTS_MONTHS,
     metricsPort: env.METRICS_PORT,
+    /** Base address of the collector of traces; null: no traces. */
+    tracesEndpoint: env.OTEL_EXPORTER_OTLP_ENDPOINT || null,
     /** Where git and the build tools are found. */
     searchPath: env.PATH,
     logLevel: env.LOG_LEVEL,
