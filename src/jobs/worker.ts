@@ -6,8 +6,18 @@ import { randomLabel } from '../platform/ids.ts'
 import { holdLease } from '../platform/lease.ts'
 import type { Notifications } from '../platform/notifications.ts'
 import { inGroups } from '../platform/pool.ts'
+import { inSpan } from '../platform/tracing.ts'
 import type { JobKind, JobKinds } from './kinds.ts'
-import { deleteDoneJob, failJob, releaseJob, renewJob, repeatJob, takeBuild, takeJob } from './statements.ts'
+import {
+  deleteDoneJob,
+  failJob,
+  postponeJob,
+  releaseJob,
+  renewJob,
+  repeatJob,
+  takeBuild,
+  takeJob,
+} from './statements.ts'
 import { createTaking, type Taking } from './taking.ts'
 
 export type Handler<K extends JobKind> = {
@@ -51,12 +61,18 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       if (job.attempts > handler.retryDelaysMs.length + 1) throw new LostError()
       inHand.add(job.id)
       // Before the job is settled: from then on it may be taken again, by this worker too.
-      const run = () => handler.run(job.payload, { attempt: job.attempts, signal })
+      const span = {
+        kind: 'CONSUMER' as const,
+        parent: job.trace,
+        attributes: { 'berth.job.kind': kind, 'berth.job.id': job.id, 'berth.job.attempt': job.attempts },
+      }
+      const run = () => inSpan(`job ${kind}`, span, () => handler.run(job.payload, { attempt: job.attempts, signal }))
       // A kind whose table is locked leaves connections to the others, and to the leases.
       await inGroups([kind], run).finally(() => inHand.delete(job.id))
       await finish(job)
     } catch (error) {
       if (stopping.signal.aborted) await releaseJob(db, { worker: name, id: job.id })
+      else if (error instanceof Postponed) await postponeJob(db, { worker: name, id: job.id, ...error.until })
       else await fail(kind, handler, job, error as Error)
     } finally {
       lease.stop()
@@ -138,6 +154,16 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       stopping.abort()
       while (running.size > 0) await Promise.all(running)
     },
+  }
+}
+
+/** Thrown by a handler that cannot do its work at present: it is run again after the delay, with this payload. */
+export class Postponed extends Error {
+  readonly until: { payload: object; delayMs: number }
+
+  constructor(why: string, until: Postponed['until']) {
+    super(why)
+    this.until = until
   }
 }
 

@@ -76,6 +76,11 @@ export async function onConnection<T>(db: Database, work: (connection: Db) => Pr
   }
 }
 
+/** The id of the process of PostgreSQL that serves a handle of `onConnection`. */
+export function backendOf(connection: Db): number {
+  return (pools.get(connection) as pg.PoolClient & { processID: number }).processID
+}
+
 /** A transaction on a handle of `onConnection`. */
 export async function transactionOn<T>(
   connection: Db,
