@@ -31,6 +31,11 @@ export async function findHome(directory: string, binaries: string): Promise<Hom
   )
 }
 
+/** Where the cluster of this directory is now, without making or moving anything. */
+export async function currentHome(directory: string): Promise<string> {
+  return (isRoot() && (await followPointer(directory))) || directory
+}
+
 async function reachableHome(
   directory: string,
   pointed: string | undefined,

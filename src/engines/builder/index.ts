@@ -11,5 +11,5 @@ export type { ServerProofs } from './proof.ts'
 export function buildHandlers(deps: Omit<BuilderDeps, 'caches'>): { build: Handler<'build'>; reap: Handler<'reap'> } {
   const { config, artifacts } = deps
   const caches = openCaches(join(config.dataDir, 'cache'), config.build.cacheMb)
-  return { build: createBuildHandler({ ...deps, caches }), reap: createReapHandler(artifacts, caches) }
+  return { build: createBuildHandler({ ...deps, caches }), reap: createReapHandler(deps.db, artifacts, caches) }
 }
