@@ -1,4 +1,4 @@
-// The command line: serve, migrate, accounts, tokens, backup, restore, openapi.
+// The command line: serve, migrate, accounts, tokens, jobs, backup, restore, openapi.
 import { readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { migrate } from '../../prisma/migrate.ts'
@@ -13,6 +13,7 @@ import { BackupError } from '../services/backups/backup.ts'
 import type { Scope } from '../services/tokens/actor.ts'
 import { insertToken } from '../services/tokens/tokens.ts'
 import { backup } from './backup.ts'
+import { jobs } from './jobs.ts'
 import { restore } from './restore.ts'
 import { serve } from './serve.ts'
 import { UsageError } from './usage-error.ts'
@@ -22,6 +23,8 @@ const usage = `Usage:
   berth migrate                                   apply migrations to DATABASE_URL
   berth accounts create <name>                    print the account id and its test key
   berth tokens create --account <id> --scopes <scope,…> --name <name>     print the secret once
+  berth jobs list [--json]                        jobs that were given up
+  berth jobs retry|discard <id…|all>              run them again, or delete them
   berth backup <file>                             write everything into one archive, also beside a running server
   berth restore <file>                            into an empty DATA_DIR and an empty database
   berth openapi [--check]                         write openapi.yaml, or fail if it differs`
@@ -37,6 +40,7 @@ function parse(args: string[]) {
         scopes: { type: 'string' },
         name: { type: 'string' },
         check: { type: 'boolean' },
+        json: { type: 'boolean' },
         help: { type: 'boolean', short: 'h' },
       },
     })
@@ -69,6 +73,7 @@ async function main(args: string[]): Promise<void> {
   }
   if (command === 'backup' && verb && positionals.length === 2) return backup(config, verb)
   if (command === 'restore' && verb && positionals.length === 2) return restore(config, verb)
+  if (command === 'jobs' && verb) return jobs(config, verb, positionals.slice(2), values.json ?? false)
   if (command === 'accounts' && verb === 'create' && name) {
     return withStorage(config, async ({ db }) => {
       const { account, token } = await createAccount(db, name)
