@@ -44,7 +44,9 @@ export async function restore(config: Config, name: string): Promise<void> {
     }
   } catch (error) {
     console.error(`berth: The restore did not end, so ${dataDir} is not complete. Empty it and restore again.`)
-    throw error
+    const { code } = error as { code?: string }
+    // The second is PostgreSQL's.
+    throw code === 'ENOSPC' || code === '53100' ? new UsageError('There is no room left on the disk.') : error
   }
   await rm(mark)
   const directory = await open(dataDir)

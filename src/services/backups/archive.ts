@@ -234,7 +234,8 @@ function explain(error: unknown): never {
   throw error
 }
 
-function parseJson(text: Buffer): unknown {
+/** Undefined for what is not JSON. */
+export function parseJson(text: Buffer): unknown {
   try {
     return JSON.parse(text.toString())
   } catch {

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import type { Artifacts } from '../../platform/artifacts.ts'
-import { type Connection, connectAlone } from '../../platform/database.ts'
+import { type Connection, connectAlone, isDatabaseLost } from '../../platform/database.ts'
 import { fingerprint, inBlocks, type Packed, pack, type Summary } from './archive.ts'
 import { readArtifacts, readPlainFiles } from './files.ts'
 import { readRepositories } from './repositories.ts'
@@ -59,8 +59,7 @@ export async function writeBackup(
   } catch (error) {
     await rm(aside, { force: true }).catch(() => {})
     if (signal.aborted) throw new BackupError('The backup was interrupted; nothing was written.')
-    if (lost.signal.aborted) throw new BackupError('The connection to the database was lost; nothing was written.')
-    throw explain(error, file)
+    throw explain(error, file, lost.signal.aborted)
   } finally {
     await connection.close().catch(() => {})
   }
@@ -114,12 +113,13 @@ async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-function explain(error: unknown, file: string): unknown {
+function explain(error: unknown, file: string, lost: boolean): unknown {
   const { code } = error as { code?: string }
   if (code === 'ENOSPC' || code === 'EDQUOT')
     return new BackupError(`There is no room for ${file}; nothing was written.`)
   if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'EACCES' || code === 'EROFS' || code === 'EISDIR') {
     return new BackupError(`${file} cannot be written: ${(error as Error).message}.`)
   }
-  return error
+  if (!lost && !isDatabaseLost(error)) return error
+  return new BackupError('The connection to the database was lost; nothing was written.')
 }

@@ -2,9 +2,11 @@
 import { createHash } from 'node:crypto'
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { Type } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
 import type { Artifacts, Encoding, Manifest } from '../../platform/artifacts.ts'
 import { BadArchive } from '../../platform/tar.ts'
-import type { Unpacked } from './archive.ts'
+import { parseJson, type Unpacked } from './archive.ts'
 import { blobEntry, manifestEntry, plainFiles } from './files.ts'
 
 type FileEntry = Extract<Unpacked, { kind: 'file' }>
@@ -13,6 +15,22 @@ const blob = /^artifacts\/files\/[0-9a-f]{2}\/([0-9a-f]{64})(?:\.(br|gzip))?$/
 const manifest = /^artifacts\/manifests\/(dpl_[0-9a-z]{24})\.json$/
 const server = /^artifacts\/servers\/(dpl_[0-9a-z]{24})((?:\/.*)?)$/s
 const mostManifestBytes = 64 << 20
+
+/** The edge opens what a manifest names, so it may name nothing but blobs. */
+const StoredFile = Type.Object({
+  hash: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+  size: Type.Integer({ minimum: 0 }),
+  br: Type.Optional(Type.Integer({ minimum: 0 })),
+  gzip: Type.Optional(Type.Integer({ minimum: 0 })),
+})
+const SafeManifest = Type.Object({
+  version: Type.Integer(),
+  kind: Type.Union([Type.Literal('static'), Type.Literal('node')]),
+  root: Type.Optional(Type.String({ pattern: '^(?!/)(?!(.*/)?\\.\\.(/|$))' })),
+  files: Type.Record(Type.String(), StoredFile),
+  spaFallback: Type.Boolean(),
+  cleanUrls: Type.Boolean(),
+})
 
 export function createUnpacker(dataDir: string, artifacts: Artifacts): (entry: Unpacked) => Promise<void> {
   /** Directories of the tree that is being written: only into these may an entry go, so never through a link. */
@@ -30,7 +48,9 @@ export function createUnpacker(dataDir: string, artifacts: Artifacts): (entry: U
     if (entry.size > mostManifestBytes) throw unknown(entry)
     const chunks: Buffer[] = []
     for await (const chunk of entry.content) chunks.push(chunk)
-    await artifacts.publish(deploymentId, JSON.parse(Buffer.concat(chunks).toString()) as Manifest)
+    const parsed = parseJson(Buffer.concat(chunks))
+    if (!Value.Check(SafeManifest, parsed)) throw new BadArchive(`${entry.path} is no manifest.`)
+    await artifacts.publish(deploymentId, parsed as Manifest)
   }
 
   async function writeTree(entry: Unpacked, deploymentId: string, below: string): Promise<void> {

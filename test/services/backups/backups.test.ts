@@ -91,6 +91,14 @@ describe('what was restored', () => {
     await sameRows('SELECT migration_name, checksum FROM _prisma_migrations ORDER BY 1')
     const triggers = await sameRows('SELECT tgname, tgenabled FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1')
     expect(triggers.length).toBeGreaterThan(20)
+    // Again, by a role that owns its database and nothing else.
+    const again = {
+      ...place,
+      databaseUrl: restored.databaseUrl,
+      dataDir: restored.dataDir,
+      artifacts: restored.artifacts,
+    }
+    await checkArchive(await backUp(again), place.keys, (await migrationsOf()).all)
     const next = `INSERT INTO job (kind, payload) VALUES ('reap', '{}') RETURNING id`
     expect(await query(restored.databaseUrl, next)).toEqual([{ id: '3' }])
   })

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -27,6 +27,11 @@ const file = (path: string, text = 'hostile'): Packed => {
 }
 const directory = (path: string): Packed => ({ kind: 'directory', path, mode: 0o777 })
 const link = (path: string, target: string): Packed => ({ kind: 'link', path, target })
+
+const manifest = (more: object): Packed => {
+  const plain = { version: 1, kind: 'static', files: {}, spaFallback: false, cleanUrls: true }
+  return file(`artifacts/manifests/${id}.json`, JSON.stringify({ ...plain, ...more }))
+}
 
 async function attack(entries: Packed[], head: Partial<Head> = {}, database?: string) {
   const around = await newDirectory()
@@ -65,6 +70,13 @@ describe('a hostile archive cannot', () => {
     ['bring a link beside a server', [link('ca/root.key', '/etc/passwd')], /which no backup has/],
     ['bring a link in place of a blob', [link(blob('a'.repeat(64)), '/etc/passwd')], /which no backup has/],
     ['bring a blob under the hash of another', [file(blob('a'.repeat(64)))], /is damaged/],
+    [
+      'name other files than blobs in a manifest',
+      [manifest({ files: { a: { hash: '../../../canary', size: 1 } } })],
+      /no manifest/,
+    ],
+    ['run a server from another directory', [manifest({ kind: 'node', root: 'a/../../..' })], /no manifest/],
+    ['bring a manifest that is none', [file(`artifacts/manifests/${id}.json`, '{')], /no manifest/],
     ['put a blob elsewhere', [file(`artifacts/files/bb/${'a'.repeat(64)}`)], /which no backup has/],
     [
       'write through a link in a tree',
@@ -108,7 +120,8 @@ describe('a hostile archive cannot', () => {
   })
 
   test('but the same archive without malice is restored, and with no more rights than it needs', async () => {
-    const { result, databaseUrl } = await attack([
+    const { result, databaseUrl, dataDir } = await attack([
+      manifest({ kind: 'node', root: 'packages/site' }),
       file('database/note/000000', '1\thello\n2\t'),
       file('database/note/000001', '\\N\n'),
       directory(tree),
@@ -116,6 +129,7 @@ describe('a hostile archive cannot', () => {
       link(`${tree}/out`, '../../../..'),
     ])
     expect(result).toBe('restored')
+    expect((await stat(join(dataDir, tree, 'server.js'))).mode & 0o7777).toBe(0o755)
     expect(await query(databaseUrl, 'SELECT id, text FROM note ORDER BY id')).toEqual([
       { id: 1, text: 'hello' },
       { id: 2, text: null },

@@ -47,11 +47,18 @@ export async function query<T extends pg.QueryResultRow>(url: string, sql: strin
   }
 }
 
+/** Owned by a role that may do nothing else, as managed databases are. */
 export async function emptyDatabase(): Promise<string> {
   const url = new URL(inject('postgresUrl'))
   const name = `t_${randomBytes(8).toString('hex')}`
-  await query(url.href, `CREATE DATABASE ${name}`)
-  cleanUps.push(() => query(inject('postgresUrl'), `DROP DATABASE ${name} WITH (FORCE)`))
+  await query(url.href, `CREATE ROLE ${name} LOGIN PASSWORD '${name}'`)
+  await query(url.href, `CREATE DATABASE ${name} OWNER ${name}`)
+  cleanUps.push(async () => {
+    await query(inject('postgresUrl'), `DROP DATABASE ${name} WITH (FORCE)`)
+    await query(inject('postgresUrl'), `DROP ROLE ${name}`)
+  })
+  url.username = name
+  url.password = name
   url.pathname = `/${name}`
   return url.href
 }
