@@ -7,6 +7,7 @@ import { schemas } from '../schemas/all.ts'
 import type { Deps } from './deps.ts'
 import { createAllowance } from './http/allowance.ts'
 import { createGuard, createRecheck } from './http/bearer.ts'
+import { groupConnections } from './http/connections.ts'
 import { createOnce, createReplay } from './http/idempotency.ts'
 import { createMetrics, type Metrics, observeRequests } from './http/observe.ts'
 import { useOpenApi } from './http/openapi.ts'
@@ -15,6 +16,7 @@ import { createRateLimit } from './http/rate-limit.ts'
 import { createShares, decorateShares, giveBack } from './http/shares.ts'
 import { createStreams } from './http/sse.ts'
 import { createTokenWatch } from './http/token-watch.ts'
+import { traceRequests } from './http/trace-requests.ts'
 import { negotiateVersion, requireHttps, shedLoad } from './http/transport.ts'
 import {
   bodyLimitBytes,
@@ -130,6 +132,8 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
   useValidation(app)
   useJsonBodies(app)
   observeRequests(app, metrics)
+  traceRequests(app)
+  groupConnections(app)
   let closing = false
   app.addHook('preClose', async () => {
     closing = true

@@ -1,4 +1,4 @@
-// The command line: serve, migrate, accounts, tokens, openapi.
+// The command line: serve, migrate, accounts, tokens, secrets, openapi.
 import { readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { migrate } from '../../prisma/migrate.ts'
@@ -8,8 +8,10 @@ import { Fault } from '../platform/errors.ts'
 import { openStorage } from '../roles/storage.ts'
 import { tokenScopes } from '../schemas/tokens.ts'
 import { createAccount } from '../services/accounts/accounts.ts'
+import { WrongKey } from '../services/secrets/sealing-keys.ts'
 import type { Scope } from '../services/tokens/actor.ts'
 import { insertToken } from '../services/tokens/tokens.ts'
+import { secrets } from './secrets.ts'
 import { serve } from './serve.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -18,6 +20,8 @@ const usage = `Usage:
   berth migrate                                   apply migrations to DATABASE_URL
   berth accounts create <name>                    print the account id and its test key
   berth tokens create --account <id> --scopes <scope,…> --name <name>     print the secret once
+  berth secrets rotate                            re-seal every secret with SECRETS_KEY, beside a running platform
+  berth secrets status                            tell which keys secrets are sealed with
   berth openapi [--check]                         write openapi.yaml, or fail if it differs`
 
 function parse(args: string[]) {
@@ -61,6 +65,7 @@ async function main(args: string[]): Promise<void> {
     const applied = await migrate(config.databaseUrl)
     return console.log(applied.length > 0 ? `Applied ${applied.join(', ')}.` : 'Nothing to apply.')
   }
+  if (command === 'secrets' && (verb === 'rotate' || verb === 'status')) return secrets(config, verb)
   if (command === 'accounts' && verb === 'create' && name) {
     return withStorage(config, async ({ db }) => {
       const { account, token } = await createAccount(db, name)
@@ -104,7 +109,8 @@ function portName(port: number | undefined): string {
 
 /** One line for an error that the user can fix; a stack trace only for internal errors. */
 function explain(error: unknown): string {
-  if (error instanceof UsageError || error instanceof ConfigError || error instanceof Fault) return error.message
+  const told = [UsageError, ConfigError, Fault, WrongKey].some((kind) => error instanceof kind)
+  if (told) return (error as Error).message
   const { code, message, port } = error as { code?: string; message?: string; port?: number }
   if (code === 'EADDRINUSE')
     return `Port ${port} is taken; stop what listens there, or set ${portName(port)} to another.`

@@ -1,10 +1,3 @@
--- Two indexes are built on every event there is.
-SET LOCAL maintenance_work_mem = '256MB';
-
--- The filter by type has an index of its own, and the events of a project for tokens that are narrowed to it.
-CREATE INDEX "event_account_id_type_id_idx" ON "event"("account_id", "type", "id");
-CREATE INDEX "event_project" ON "event"("account_id", "project_id", "id") WHERE "project_id" IS NOT NULL;
-
 -- Comes before every id of an event that is made at this time (UTC) or later, and after all that were made before.
 CREATE FUNCTION "event_id_at"("at" timestamp) RETURNS text LANGUAGE sql STABLE AS $$
   SELECT 'evt_' || string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz', ((ms >> 5 * n) % 32)::int + 1, 1), '' ORDER BY n DESC)

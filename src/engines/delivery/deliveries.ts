@@ -9,7 +9,8 @@ import type { Database } from '../../platform/database.ts'
 import { randomLabel } from '../../platform/ids.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import type { Vault } from '../../platform/secrets.ts'
-import { countWaiting, type Outcome, pruneDeliveries, succeeded } from '../../services/webhooks/results.ts'
+import { inSpan, type SpanOptions } from '../../platform/tracing.ts'
+import { countWaiting, type Outcome, succeeded } from '../../services/webhooks/results.ts'
 import {
   type Claimed,
   claimDeliveries,
@@ -46,7 +47,6 @@ const defaultLeaseMs = 6_000
 const defaultPollMs = 1_000
 // Finds events whose notification was lost.
 const searchMs = 30_000
-const pruneMs = 10 * 60_000
 // Events within this time are claimed together: a statement for eighty costs little more than one for one.
 const gatherMs = 80
 // The same while a receiver keeps up with all that its window holds: what is answered meanwhile makes room.
@@ -85,7 +85,7 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
     }
     wake()
   })
-  const due = { poll: 0, search: 0, renewal: 0, prune: Date.now() + pruneMs }
+  const due = { poll: 0, search: 0, renewal: 0 }
   let woken = Promise.withResolvers<void>()
   /** A webhook had to wait because too many requests are in flight. */
   let crowded = false
@@ -149,7 +149,6 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
     }
     const outcome = await claim()
     await releaseIdle(Date.now())
-    if (now >= due.prune) due.prune = (await pruneDeliveries(db)) ? now : now + pruneMs
     return outcome
   }
 
@@ -177,7 +176,12 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
   async function attend(delivery: Claimed, webhook: HeldWebhook): Promise<void> {
     const { id: deliveryId, webhookId, attempt, failures } = delivery
     webhook.busy++
-    const outcome = await send(delivery)
+    const outcome = await inSpan('delivery', { ...spanOf(delivery), parent: delivery.trace }, async (note) => {
+      const sent = await send(delivery)
+      if (sent?.status) note({ 'http.response.status_code': sent.status })
+      if (sent && !succeeded(sent)) note({ 'error.type': sent.status === null ? 'unanswered' : 'refused' })
+      return sent
+    })
     // An aborted attempt stays as begun: the next holder of the webhook finds it and repeats it.
     if (outcome) {
       metrics.attempted(outcome)
@@ -231,4 +235,15 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
       sender.close()
     },
   }
+}
+
+/** Without the address: its path and its query may hold a token of the receiver. */
+function spanOf({ id, webhookId, attempt, eventId }: Claimed): SpanOptions {
+  const attributes = {
+    'berth.delivery.id': id,
+    'berth.webhook.id': webhookId,
+    'berth.event.id': eventId,
+    'berth.delivery.attempt': attempt,
+  }
+  return { kind: 'CLIENT', attributes }
 }

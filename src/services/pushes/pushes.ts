@@ -2,10 +2,11 @@
 import { hash } from 'node:crypto'
 import type { Static } from '@sinclair/typebox'
 import type { Project } from '../../generated/client.ts'
+import { deleteInBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction, refusedQuota } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { isRefName } from '../../platform/repositories.ts'
-import type { Vault } from '../../platform/secrets.ts'
+import { placeOf, type Vault } from '../../platform/secrets.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { PushResult as PushResultSchema, Push as PushSchema } from '../../schemas/push-hooks.ts'
 import { quotaFault } from '../accounts/quotas.ts'
@@ -31,11 +32,13 @@ export function createPushGate(db: Db, vault: Vault): Admit {
   let made: Buffer | null = null
   return async (projectId, headers, texts) => {
     // Made for the first request and not before: whoever only describes the routes has no vault.
-    made ??= vault.seal(newHookSecret())
+    made ??= vault.seal(newHookSecret(), placeOf.pushHook(''))
     const decoy = made
     const wellFormed = /^prj_[0-9a-z]{24}$/.test(projectId)
     const [hook] = await readHookSecrets(db, { projectId: wellFormed ? projectId : '' })
-    const secrets = [hook?.secret ?? decoy, hook?.oldSecret ?? decoy].map((sealed) => vault.open(sealed).toString())
+    const open = (sealed: Uint8Array | null | undefined) =>
+      vault.open(sealed ?? decoy, placeOf.pushHook(sealed ? projectId : '')).toString()
+    const secrets = [open(hook?.secret), open(hook?.oldSecret)]
     const signed = isSigned(headers, texts, secrets)
     if (!signed || !hook) throw new Fault('invalid_signature')
     if (hook.suspended) throw new Fault('account_suspended')
@@ -134,6 +137,7 @@ async function cancelSuperseded(db: Db, urls: Urls, projectId: string, branch: s
 const keptMs = 7 * 24 * 60 * 60_000
 
 /** A week is longer than any repository host goes on trying. */
-export async function forgetOldPushes(db: Db): Promise<void> {
-  await db.push.deleteMany({ where: { createdAt: { lt: new Date(Date.now() - keptMs) } } })
+export function forgetOldPushes(db: Db, signal?: AbortSignal): Promise<number> {
+  const where = { createdAt: { lt: new Date(Date.now() - keptMs) } }
+  return deleteInBatches(signal, (limit) => db.push.deleteMany({ where, limit }))
 }
