@@ -11,6 +11,7 @@ import {
   readPlatformCertificateStates,
   readServedCertificates,
 } from '../services/certificates/served-certificates.ts'
+import { tlsPolicy } from './policy.ts'
 import { CertificateTable, covers, type Served } from './table.ts'
 
 export type CertificateStoreOptions = {
@@ -43,11 +44,6 @@ export type CertificateStore = {
   readonly size: number
   close(): Promise<void>
 }
-
-/** Every client still in use supports it. */
-export const minVersion = 'TLSv1.2' as const
-/** A client that takes longer only holds the connection open. */
-export const handshakeTimeoutMs = 10_000
 
 // A context takes some 20 KB and a millisecond to make.
 const defaultMostContexts = 1_000
@@ -90,7 +86,7 @@ export async function createCertificateStore(options: CertificateStoreOptions): 
   function make(entry: Served): SecureContext | null {
     if (entry.usable === false) return null
     try {
-      const context = createSecureContext({ cert: entry.chain, key: vault.open(entry.sealedKey), minVersion })
+      const context = createSecureContext({ cert: entry.chain, key: vault.open(entry.sealedKey), ...tlsPolicy })
       contexts.set(entry.id, context)
       entry.usable = true
       return context

@@ -6,7 +6,8 @@ import { type AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { SecureContext } from 'node:tls'
 import type { Logger } from 'pino'
-import { type CertificateStore, handshakeTimeoutMs, minVersion } from '../../tls/store.ts'
+import { handshakeTimeoutMs, tlsPolicy } from '../../tls/policy.ts'
+import type { CertificateStore } from '../../tls/store.ts'
 import { Http2Request, Http2Response } from './http2-messages.ts'
 import { answerPlainRequests, type PlainOptions } from './plain-connections.ts'
 
@@ -43,7 +44,7 @@ export function createHttpsServer({ certificates, handle, upgrade, http1, plain,
       Http2ServerRequest: Http2Request,
       Http2ServerResponse: Http2Response,
       settings: { maxConcurrentStreams: mostStreams, maxHeaderListSize: mostHeaderBytes, enablePush: false },
-      minVersion,
+      ...tlsPolicy,
       handshakeTimeout: handshakeTimeoutMs,
       SNICallback(this: unknown, name, callback) {
         const context = certificates.contextOf(name.toLowerCase())
