@@ -10,9 +10,12 @@ const folder = join(import.meta.dirname.replace(/[/\\]dist[/\\]prisma$/, '/prism
 // Any number that no other program locks: one migration at a time, however many servers start together.
 const lockId = 7_262_735_411
 
+// A server that accepts connections and says nothing is as good as away.
+const connectMs = 5_000
+
 /** Returns the names of the migrations that were applied now. */
 export async function migrate(url: string): Promise<string[]> {
-  const client = new pg.Client({ connectionString: url })
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: connectMs })
   await client.connect()
   try {
     await client.query('SELECT pg_advisory_lock($1)', [lockId])

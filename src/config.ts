@@ -62,6 +62,7 @@ const Environment = Type.Object({
   WEBHOOK_ALLOW_PRIVATE: Type.Boolean({ default: false }),
   PATH: Text('/usr/local/bin:/usr/bin:/bin'),
   METRICS_PORT: Port(9090),
+  DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 3600, default: 5 }),
   LOG_LEVEL: Type.Union(
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
     { default: 'info' },
@@ -226,6 +227,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
     maxStreams: env.MAX_STREAMS,
     webhookAllowPrivate: env.WEBHOOK_ALLOW_PRIVATE,
     metricsPort: env.METRICS_PORT,
+    /** How long a process still serves after SIGTERM, so that balancers find out that it stops. */
+    drainSeconds: env.DRAIN_SECONDS,
     /** Where git and the build tools are found. */
     searchPath: env.PATH,
     logLevel: env.LOG_LEVEL,

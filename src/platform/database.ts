@@ -180,7 +180,7 @@ export function isTimedOut(error: unknown): boolean {
 const lostCodes = new Set(['57P01', '57P02', '57P03', '08000', '08001', '08003', '08006', '53300', '25P03'])
 const lostPrismaCodes = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028', 'P2037'])
 const lostNetwork =
-  /ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|Connection terminated|timeout exceeded|connection timeout/i
+  /ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|Connection terminated|timeout exceeded|timeout expired|connection timeout/i
 
 /** Whether an error means that the database is unavailable, as opposed to an error of the statement. */
 export function isDatabaseLost(error: unknown): boolean {

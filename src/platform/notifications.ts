@@ -39,7 +39,8 @@ const channels: Record<string, 'job' | 'log' | 'zone' | 'certificate' | 'challen
 
 const reconnectDelaysMs = [100, 250, 500, 1_000, 2_000]
 
-export async function listen(url: string, log: Logger): Promise<Notifications> {
+/** With `away`, the first connection is made as soon as that is possible, as after a loss; otherwise it is there already. */
+export async function listen(url: string, log: Logger, away = false): Promise<Notifications> {
   const emitter = new EventEmitter<Topics>()
   emitter.setMaxListeners(0)
   // Those of `nextEvent`, by account and subject: thousands may wait, and an event concerns few of them.
@@ -95,7 +96,8 @@ export async function listen(url: string, log: Logger): Promise<Notifications> {
     retry.unref()
   }
 
-  await connect()
+  if (away) reconnect(0)
+  else await connect()
   const notifications: Notifications = {
     on(topic, listener) {
       emitter.on(topic, listener as never)

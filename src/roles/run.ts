@@ -1,4 +1,5 @@
 // Runs the wanted roles in this process: opens what they share, then each of them, and closes all in reverse.
+import { setTimeout as delay } from 'node:timers/promises'
 import { destination, pino } from 'pino'
 import type { Config } from '../config.ts'
 import { serveMetrics } from '../platform/metrics.ts'
@@ -22,7 +23,8 @@ export type Running = {
   testKey: string | null
   /** Resolves with a sentence if something essential, such as the embedded database, ends unexpectedly. */
   broken: Promise<string>
-  stop(): Promise<void>
+  /** With `drain`, serves for `DRAIN_SECONDS` more, while readiness says that it stops. */
+  stop(drain?: boolean): Promise<void>
 }
 
 const housekeepingMs = 10 * 60_000
@@ -30,9 +32,12 @@ const housekeepingMs = 10 * 60_000
 export async function run(config: Config, wanted: readonly Role[]): Promise<Running> {
   const log = pino({ level: config.logLevel, redact: ['req.headers.authorization'] }, destination({ sync: false }))
   const closing = createClosing()
+  const draining = new AbortController()
   const wants = (role: Role) => wanted.includes(role)
   try {
-    const shared = await openShared(config, log, closing)
+    // Edge and nameserver have what they need on disk; the others could do nothing.
+    const unlessAway = config.databaseUrl !== null && !wants('api') && !wants('worker')
+    const shared = await openShared(config, log, closing, { unlessAway, draining: draining.signal })
     const { db, urls, registry, broken } = shared
     // Only by the role that gives nameservers out: others may run without this setting.
     if (wants('api')) await adoptNameservers(db, config.nameservers)
@@ -49,7 +54,15 @@ export async function run(config: Config, wanted: readonly Role[]): Promise<Runn
       housekeepingMs,
     )
     closing.add(() => clearInterval(housekeeping))
-    return { testKey, broken, stop: closing.closeAll }
+    return {
+      testKey,
+      broken,
+      async stop(drain = false) {
+        draining.abort()
+        if (drain) await delay(config.drainSeconds * 1000)
+        await closing.closeAll()
+      },
+    }
   } catch (error) {
     await closing.closeAll().catch(() => {})
     throw error

@@ -7,6 +7,7 @@ import { createArtifacts } from '../platform/artifacts.ts'
 import { listen } from '../platform/notifications.ts'
 import { createRepositories } from '../platform/repositories.ts'
 import { createVault } from '../platform/secrets.ts'
+import { createSnapshots } from '../platform/snapshots.ts'
 import { createUrls } from '../platform/urls.ts'
 import type { Closing } from './closing.ts'
 import { readSecretsKey } from './first-start.ts'
@@ -14,11 +15,20 @@ import { openStorage } from './storage.ts'
 
 export type Shared = Awaited<ReturnType<typeof openShared>>
 
-export async function openShared(config: Config, log: Logger, closing: Closing) {
-  const { db, url, broken, close } = await openStorage(config)
+export type SharedOptions = {
+  /** The roles can start while the database cannot be reached. */
+  unlessAway: boolean
+  /** Aborted when the process begins to stop. */
+  draining: AbortSignal
+}
+
+export async function openShared(config: Config, log: Logger, closing: Closing, options: SharedOptions) {
+  const { unlessAway, draining } = options
+  const storage = await openStorage(config, unlessAway ? log : undefined)
+  const { db, url, broken, migrated, close } = storage
   closing.add(close)
   const vault = createVault(await readSecretsKey(config), config.oldSecretsKeys)
-  const notifications = await listen(url, log)
+  const notifications = await listen(url, log, storage.away)
   closing.add(() => notifications.close())
   const localRepositories = config.production ? null : join(config.dataDir, 'repos')
   const repositories = createRepositories(config.gitUrlTemplate, localRepositories, config.searchPath)
@@ -26,5 +36,9 @@ export async function openShared(config: Config, log: Logger, closing: Closing) 
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const urls = createUrls(config)
-  return { config, urls, db, databaseUrl: url, notifications, vault, repositories, artifacts, log, registry, broken }
+  // An embedded database is there whenever this process is.
+  const directory = join(config.dataDir, 'snapshots')
+  const snapshots = config.databaseUrl ? createSnapshots({ directory, vault, log, registry }) : undefined
+  const stores = { vault, repositories, artifacts, snapshots }
+  return { config, urls, db, databaseUrl: url, notifications, ...stores, log, registry, broken, migrated, draining }
 }

@@ -1,9 +1,11 @@
 // The database: the configured one, or an embedded one that runs as long as this process.
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
 import { migrate } from '../../prisma/migrate.ts'
 import type { Config } from '../config.ts'
 import { startEmbeddedPostgres } from '../embedded-postgres/index.ts'
-import { closeDatabase, type Database, openDatabase } from '../platform/database.ts'
+import { closeDatabase, type Database, isDatabaseLost, openDatabase } from '../platform/database.ts'
 import { makeDataDirectory } from './first-start.ts'
 
 export type Storage = {
@@ -11,29 +13,63 @@ export type Storage = {
   url: string
   /** Resolves with a sentence if the embedded database ends unexpectedly. */
   broken: Promise<string>
+  /** Whether the database could not be reached. */
+  away: boolean
+  /** Resolves when the database has this program's schema: at once, unless it was away. */
+  migrated: Promise<void>
   close(): Promise<void>
 }
 
-export async function openStorage(config: Config): Promise<Storage> {
+const retryMs = 1_000
+
+/** With `unlessAway`, a database that cannot be reached is no reason to fail: it is migrated when it is back. */
+export async function openStorage(config: Config, unlessAway?: Logger): Promise<Storage> {
   await makeDataDirectory(config.dataDir)
   const embedded = config.databaseUrl
     ? null
     : await startEmbeddedPostgres({ directory: join(config.dataDir, 'postgres') })
   const url = config.databaseUrl ?? embedded!.url('postgres')
+  const closed = new AbortController()
+  let away = false
   try {
     await migrate(url)
   } catch (error) {
     await embedded?.stop()
-    throw error
+    if (!unlessAway || !isDatabaseLost(error)) throw error
+    away = true
+    unlessAway.warn({ err: error }, 'the database is away')
   }
   const db = openDatabase(url, config.databasePool)
   return {
     db,
     url,
     broken: embedded?.exited ?? new Promise(() => {}),
+    away,
+    migrated: away ? migrateLater(url, unlessAway!, closed.signal) : Promise.resolve(),
     async close() {
+      closed.abort()
       await closeDatabase(db)
       await embedded?.stop()
     },
+  }
+}
+
+/** Never rejects: a role that serves goes on, and this is tried again. */
+async function migrateLater(url: string, log: Logger, signal: AbortSignal): Promise<void> {
+  let told: string | null = null
+  for (;;) {
+    try {
+      await delay(retryMs, undefined, { signal, ref: false })
+    } catch {
+      return new Promise(() => {})
+    }
+    try {
+      await migrate(url)
+      return
+    } catch (err) {
+      const { message } = err as Error
+      if (!isDatabaseLost(err) && message !== told) log.error({ err }, 'the database is back and cannot be migrated')
+      told = message
+    }
   }
 }

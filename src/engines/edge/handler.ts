@@ -26,6 +26,8 @@ export type HandlerOptions = {
   servers: ServerProjects | undefined
   lookAgain: SecondLook
   requests: RequestLog
+  /** Aborted when the process begins to stop. */
+  draining?: AbortSignal | undefined
   log: Logger
 }
 
@@ -41,11 +43,13 @@ export type Handler = {
 type Visit = { host: string; url: string; target: Target }
 
 export function createHandler(options: HandlerOptions): Handler {
-  const { state, sites, respond, metrics, servers, lookAgain, requests, log } = options
+  const { state, sites, respond, metrics, servers, lookAgain, requests, draining, log } = options
   const underWay = createUnderWay()
   const isBarred = (host: string) => state.snapshot?.find(host)?.barred === true
 
   function handle(request: IncomingMessage, response: ServerResponse): void {
+    // The answer says `Connection: close`; HTTP/2 has GOAWAY instead.
+    if (draining?.aborted) response.shouldKeepAlive = false
     requests.follow(request, response)
     attempt(request, response, false)
   }
