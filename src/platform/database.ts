@@ -55,11 +55,12 @@ export function openDatabase(url: string, poolSize: number): Database {
 }
 
 /** Whether the database answers, and has been migrated. */
-export async function answers(db: Database): Promise<boolean> {
-  return db.job.findFirst({ select: { id: true } }).then(
-    () => true,
-    () => false,
-  )
+export function databaseReadiness(db: Database): () => Promise<string | null> {
+  return () =>
+    db.job.findFirst({ select: { id: true } }).then(
+      () => null,
+      () => 'The database does not answer.',
+    )
 }
 
 export async function closeDatabase(db: Database): Promise<void> {

@@ -35,10 +35,8 @@ export async function run(config: Config, wanted: readonly Role[]): Promise<Runn
   const draining = new AbortController()
   const wants = (role: Role) => wanted.includes(role)
   try {
-    // Edge and nameserver have what they need on disk; the others could do nothing.
-    const unlessAway = config.databaseUrl !== null && !wants('api') && !wants('worker')
-    const shared = await openShared(config, log, closing, { unlessAway, draining: draining.signal })
-    const { db, urls, registry, broken } = shared
+    const shared = await openShared(config, wanted, { log, closing, draining: draining.signal })
+    const { db, urls, broken } = shared
     // Only by the role that gives nameservers out: others may run without this setting.
     if (wants('api')) await adoptNameservers(db, config.nameservers)
     const testKey = config.production || !wants('api') ? null : await makeDemo(db, urls, config)
@@ -47,7 +45,7 @@ export async function run(config: Config, wanted: readonly Role[]): Promise<Runn
     if (wants('nameserver')) await openNameserver(shared, closing, wanted.length === 1)
     if (hosting && wants('worker')) await openWorker({ ...shared, ...hosting }, closing)
     if (wants('api')) await openApi(shared, closing)
-    const metrics = await serveMetrics(registry, config.host, config.metricsPort)
+    const metrics = await serveMetrics(shared, config.host, config.metricsPort)
     closing.add(() => metrics.close())
     const housekeeping = setInterval(
       () => Promise.all([forgetOldKeys(db), forgetOldPushes(db)]).catch((err) => log.warn({ err }, 'housekeeping')),

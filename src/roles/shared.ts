@@ -4,10 +4,13 @@ import type { Logger } from 'pino'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import { createArtifacts } from '../platform/artifacts.ts'
-import { listen } from '../platform/notifications.ts'
+import { databaseReadiness } from '../platform/database.ts'
+import { drainReadiness } from '../platform/draining.ts'
+import { createHealth } from '../platform/health.ts'
+import { listen, notificationsReadiness } from '../platform/notifications.ts'
 import { createRepositories } from '../platform/repositories.ts'
 import { createVault } from '../platform/secrets.ts'
-import { createSnapshots } from '../platform/snapshots.ts'
+import { createSnapshots, snapshotReadiness } from '../platform/snapshots.ts'
 import { createUrls } from '../platform/urls.ts'
 import type { Closing } from './closing.ts'
 import { readSecretsKey } from './first-start.ts'
@@ -15,21 +18,27 @@ import { openStorage } from './storage.ts'
 
 export type Shared = Awaited<ReturnType<typeof openShared>>
 
-export type SharedOptions = {
-  /** The roles can start while the database cannot be reached. */
-  unlessAway: boolean
+/** Without them these roles answer wrongly or not at all; edge and nameserver go on with what they know. */
+const needDatabase = ['api', 'worker']
+
+export type Process = {
+  log: Logger
+  closing: Closing
   /** Aborted when the process begins to stop. */
   draining: AbortSignal
 }
 
-export async function openShared(config: Config, log: Logger, closing: Closing, options: SharedOptions) {
-  const { unlessAway, draining } = options
-  const storage = await openStorage(config, unlessAway ? log : undefined)
-  const { db, url, broken, migrated, close } = storage
+export async function openShared(config: Config, roles: readonly string[], { log, closing, draining }: Process) {
+  const canWait = config.databaseUrl !== null && !roles.some((role) => needDatabase.includes(role))
+  const { db, url, broken, away, migrated, close } = await openStorage(config, canWait ? log : undefined)
   closing.add(close)
   const vault = createVault(await readSecretsKey(config), config.oldSecretsKeys)
-  const notifications = await listen(url, log, storage.away)
+  const notifications = await listen(url, log, away)
   closing.add(() => notifications.close())
+  const health = createHealth(roles)
+  health.add('draining', drainReadiness(draining))
+  health.add('database', databaseReadiness(db), needDatabase)
+  health.add('notifications', notificationsReadiness(notifications), needDatabase)
   const localRepositories = config.production ? null : join(config.dataDir, 'repos')
   const repositories = createRepositories(config.gitUrlTemplate, localRepositories, config.searchPath)
   const artifacts = createArtifacts(join(config.dataDir, 'artifacts'))
@@ -39,6 +48,22 @@ export async function openShared(config: Config, log: Logger, closing: Closing, 
   // An embedded database is there whenever this process is.
   const directory = join(config.dataDir, 'snapshots')
   const snapshots = config.databaseUrl ? createSnapshots({ directory, vault, log, registry }) : undefined
-  const stores = { vault, repositories, artifacts, snapshots }
-  return { config, urls, db, databaseUrl: url, notifications, ...stores, log, registry, broken, migrated, draining }
+  if (snapshots) health.add('snapshot', snapshotReadiness(snapshots), [])
+  return {
+    config,
+    urls,
+    db,
+    databaseUrl: url,
+    notifications,
+    health,
+    vault,
+    repositories,
+    artifacts,
+    snapshots,
+    log,
+    registry,
+    draining,
+    broken,
+    migrated,
+  }
 }

@@ -22,8 +22,8 @@ export type Storage = {
 
 const retryMs = 1_000
 
-/** With `unlessAway`, a database that cannot be reached is no reason to fail: it is migrated when it is back. */
-export async function openStorage(config: Config, unlessAway?: Logger): Promise<Storage> {
+/** With `patient`, a database that cannot be reached is no reason to fail: it is migrated when it is back. */
+export async function openStorage(config: Config, patient?: Logger): Promise<Storage> {
   await makeDataDirectory(config.dataDir)
   const embedded = config.databaseUrl
     ? null
@@ -35,9 +35,9 @@ export async function openStorage(config: Config, unlessAway?: Logger): Promise<
     await migrate(url)
   } catch (error) {
     await embedded?.stop()
-    if (!unlessAway || !isDatabaseLost(error)) throw error
+    if (!patient || !isDatabaseLost(error)) throw error
     away = true
-    unlessAway.warn({ err: error }, 'the database is away')
+    patient.warn({ err: error }, 'the database is away')
   }
   const db = openDatabase(url, config.databasePool)
   return {
@@ -45,7 +45,7 @@ export async function openStorage(config: Config, unlessAway?: Logger): Promise<
     url,
     broken: embedded?.exited ?? new Promise(() => {}),
     away,
-    migrated: away ? migrateLater(url, unlessAway!, closed.signal) : Promise.resolve(),
+    migrated: away ? migrateLater(url, patient!, closed.signal) : Promise.resolve(),
     async close() {
       closed.abort()
       await closeDatabase(db)

@@ -7,8 +7,9 @@ import { pino } from 'pino'
 import { type App, buildApp } from '../../src/api/app.ts'
 import type { Deps } from '../../src/api/deps.ts'
 import { type Config, loadConfig } from '../../src/config.ts'
-import { closeDatabase, type Database, openDatabase } from '../../src/platform/database.ts'
-import { listen } from '../../src/platform/notifications.ts'
+import { closeDatabase, type Database, databaseReadiness, openDatabase } from '../../src/platform/database.ts'
+import { createHealth } from '../../src/platform/health.ts'
+import { listen, notificationsReadiness } from '../../src/platform/notifications.ts'
 import { createRepositories } from '../../src/platform/repositories.ts'
 import { createVault } from '../../src/platform/secrets.ts'
 import { createUrls } from '../../src/platform/urls.ts'
@@ -84,7 +85,10 @@ export async function startApi(environment: Record<string, string> = {}): Promis
   const tokenDirectory = createTokenDirectory(db, notifications)
   const urls = createUrls(config)
   const zoneWork = createZoneWork({ db, databaseUrl: config.databaseUrl!, log })
-  const deps: Deps = { config, urls, db, notifications, vault, repositories, tokenDirectory, zoneWork, log }
+  const health = createHealth(['api'])
+  health.add('database', databaseReadiness(db))
+  health.add('notifications', notificationsReadiness(notifications))
+  const deps: Deps = { config, urls, db, notifications, health, vault, repositories, tokenDirectory, zoneWork, log }
   const app = await buildApp(deps)
   await app.ready()
   const check = createResponseChecker(app)
