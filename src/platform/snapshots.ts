@@ -162,7 +162,7 @@ function openSnapshot(
         writing = null
         schedule()
       })
-    }, delayMs)
+    }, Math.max(0, delayMs))
     timer.unref()
   }
 
