@@ -3,8 +3,7 @@ import { mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { Counter, Gauge, type Registry } from 'prom-client'
-import { readSealed, UnusableFile, writeSealed } from './sealed-file.ts'
-import type { Vault } from './secrets.ts'
+import { readSealed, type Sealing, UnusableFile, writeSealed } from './sealed-file.ts'
 
 export type Snapshots = {
   /** `rows` is everything in memory, as JSON has it; called for every writing, and read in steps. */
@@ -15,8 +14,10 @@ export type Snapshots = {
 
 /** The snapshot of one table. */
 export type KeptSnapshot = {
-  /** Passes the rows of the file to `apply`; false if there is no file that can be used. */
+  /** Passes the rows of the file to `apply`, and says that they are in use; false if there is no file to be used. */
   restore<Row>(apply: (rows: Row[], at: Date) => void): Promise<boolean>
+  /** The rows of the file, for who reads them at every start; none if there is no file to be used. */
+  read<Row>(): Promise<Row[]>
   /** Memory changed. It is written soon, or without delay if a start must not miss this change. */
   changed(atOnce?: boolean): void
   /** Memory equals the database. Nothing is written before this is so for the first time. */
@@ -26,7 +27,7 @@ export type KeptSnapshot = {
 
 export type SnapshotsOptions = {
   directory: string
-  vault: Vault
+  vault: Sealing
   log: Logger
   registry?: Registry
   largestBytes?: number
@@ -47,7 +48,7 @@ const pausePerWriting = 20
 // Also written without a change, because of the age below.
 const rewriteMs = 60 * 60_000
 // A nameserver's zones expire after as long without contact to their primary (`expire` of the SOA).
-const highestAgeMs = 7 * 24 * 60 * 60_000
+export const highestAgeMs = 7 * 24 * 60 * 60_000
 // What a process that was killed has left; the writing of another process takes less.
 const abandonedMs = 10 * 60_000
 
@@ -131,6 +132,20 @@ function openSnapshot(
   let timer: NodeJS.Timeout | undefined
   let writing: Promise<void> | null = null
 
+  function accept(head: Head): void {
+    if (head.version !== version || head.what !== what) throw new UnusableFile('it is of another version or table')
+    if (Date.now() - Date.parse(head.at) > highestAgeMs) throw new UnusableFile(`it is too old: ${head.at}`)
+  }
+
+  async function usable<T>(read: () => Promise<T>, otherwise: T): Promise<T> {
+    try {
+      return await read()
+    } catch (err) {
+      log.warn({ err, what }, 'the last-good snapshot cannot be used')
+      return otherwise
+    }
+  }
+
   async function write(): Promise<void> {
     const at = new Date()
     const startedMs = performance.now()
@@ -167,13 +182,9 @@ function openSnapshot(
   }
 
   return {
-    async restore(apply) {
-      try {
-        const found = await readSealed<Head, never>(file, (head) => {
-          if (head.version !== version || head.what !== what)
-            throw new UnusableFile('it is of another version or table')
-          if (Date.now() - Date.parse(head.at) > highestAgeMs) throw new UnusableFile(`it is too old: ${head.at}`)
-        })
+    restore: (apply) =>
+      usable(async () => {
+        const found = await readSealed<Head, never>(file, accept)
         if (!found) return false
         const at = new Date(found.head.at)
         apply(found.rows, at)
@@ -181,11 +192,8 @@ function openSnapshot(
         onWritten(at, (await stat(file.path)).size)
         log.warn({ what, at }, 'the database is away: the last-good snapshot is used until it is back')
         return true
-      } catch (err) {
-        log.warn({ err, what }, 'the last-good snapshot cannot be used')
-        return false
-      }
-    },
+      }, false),
+    read: () => usable(async () => (await readSealed<Head, never>(file, accept))?.rows ?? [], []),
     changed(atOnce = false) {
       dirtySinceMs ??= performance.now()
       urgent ||= atOnce

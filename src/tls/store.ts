@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import type { Database } from '../platform/database.ts'
 import { follow } from '../platform/mirror.ts'
 import type { Notifications } from '../platform/notifications.ts'
+import type { Sealing } from '../platform/sealed-file.ts'
 import type { Vault } from '../platform/secrets.ts'
 import type { Snapshots } from '../platform/snapshots.ts'
 import {
@@ -93,7 +94,7 @@ export async function createCertificateStore(options: CertificateStoreOptions): 
     const usable = rows.flatMap((row) => {
       const key = Buffer.from(row.key, 'base64')
       // Left out, it is read from the database, where it may have been sealed anew; its id has not changed by that.
-      return isOpenable(vault, key) ? [{ ...row, key, notAfter: new Date(row.notAfter) }] : []
+      return isOpenable(vault, key, `certificate:${row.id}`) ? [{ ...row, key, notAfter: new Date(row.notAfter) }] : []
     })
     if (usable.length < rows.length) {
       log.warn(
@@ -166,9 +167,9 @@ export async function createCertificateStore(options: CertificateStoreOptions): 
   }
 }
 
-function isOpenable(vault: Vault, sealed: Buffer): boolean {
+function isOpenable(vault: Sealing, sealed: Buffer, place: string): boolean {
   try {
-    vault.open(sealed)
+    vault.open(sealed, place)
     return true
   } catch {
     return false
