@@ -4,7 +4,6 @@ import type { Logger } from 'pino'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import { createArtifacts } from '../platform/artifacts.ts'
-import { databaseReadiness } from '../platform/database.ts'
 import { drainReadiness } from '../platform/draining.ts'
 import { createHealth } from '../platform/health.ts'
 import { listen, notificationsReadiness } from '../platform/notifications.ts'
@@ -30,18 +29,19 @@ export type Process = {
 
 export async function openShared(config: Config, roles: readonly string[], { log, closing, draining }: Process) {
   const canWait = config.databaseUrl !== null && !roles.some((role) => needDatabase.includes(role))
-  const { db, url, broken, away, migrated, close } = await openStorage(config, canWait ? log : undefined)
+  const storage = await openStorage(config, { patient: canWait ? log : undefined })
+  const { db, workerDb, readiness, url, broken, away, migrated, close } = storage
   closing.add(close)
   const vault = createVault(await readSecretsKey(config), config.oldSecretsKeys)
   const notifications = await listen(url, log, away)
   closing.add(() => notifications.close())
   const health = createHealth(roles)
   health.add('draining', drainReadiness(draining))
-  health.add('database', databaseReadiness(db), needDatabase)
+  health.add('database', readiness.check, needDatabase)
   health.add('notifications', notificationsReadiness(notifications), needDatabase)
   const localRepositories = config.production ? null : join(config.dataDir, 'repos')
   const repositories = createRepositories(config.gitUrlTemplate, localRepositories, config.searchPath)
-  const artifacts = createArtifacts(join(config.dataDir, 'artifacts'))
+  const artifacts = createArtifacts(join(config.dataDir, 'artifacts'), log)
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const urls = createUrls(config)
@@ -53,6 +53,7 @@ export async function openShared(config: Config, roles: readonly string[], { log
     config,
     urls,
     db,
+    workerDb,
     databaseUrl: url,
     notifications,
     health,

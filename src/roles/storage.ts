@@ -6,10 +6,15 @@ import { migrate } from '../../prisma/migrate.ts'
 import type { Config } from '../config.ts'
 import { startEmbeddedPostgres } from '../embedded-postgres/index.ts'
 import { closeDatabase, type Database, isDatabaseLost, openDatabase } from '../platform/database.ts'
+import { openReadiness, type Readiness } from '../platform/readiness.ts'
 import { makeDataDirectory } from './first-start.ts'
 
 export type Storage = {
+  /** For requests. */
   db: Database
+  /** For jobs and everything else that no caller waits for. */
+  workerDb: Database
+  readiness: Readiness
   url: string
   /** Resolves with a sentence if the embedded database ends unexpectedly. */
   broken: Promise<string>
@@ -22,8 +27,12 @@ export type Storage = {
 
 const retryMs = 1_000
 
-/** With `patient`, a database that cannot be reached is no reason to fail: it is migrated when it is back. */
-export async function openStorage(config: Config, patient?: Logger): Promise<Storage> {
+export type StorageOptions = {
+  /** A database that cannot be reached is no reason to fail: it is migrated when it is back. */
+  patient?: Logger | undefined
+}
+
+export async function openStorage(config: Config, { patient }: StorageOptions = {}): Promise<Storage> {
   await makeDataDirectory(config.dataDir)
   const embedded = config.databaseUrl
     ? null
@@ -39,16 +48,20 @@ export async function openStorage(config: Config, patient?: Logger): Promise<Sto
     away = true
     patient.warn({ err: error }, 'the database is away')
   }
-  const db = openDatabase(url, config.databasePool)
+  const db = openDatabase(url, config.databasePool, { lockMs: config.databaseLockTimeoutMs })
+  const workerDb = openDatabase(url, config.databaseWorkerPool, { class: 'workers' })
+  const readiness = openReadiness(url)
   return {
     db,
+    workerDb,
+    readiness,
     url,
     broken: embedded?.exited ?? new Promise(() => {}),
     away,
     migrated: away ? migrateLater(url, patient!, closed.signal) : Promise.resolve(),
     async close() {
       closed.abort()
-      await closeDatabase(db)
+      await Promise.all([closeDatabase(db), closeDatabase(workerDb), readiness.close()])
       await embedded?.stop()
     },
   }
