@@ -172,12 +172,15 @@ function openSnapshot(
     clearTimeout(timer)
     const pause = urgent && !failing ? tookMs : Math.max(pauseMs, pausePerWriting * tookMs)
     const delayMs = Math.max(dirtySinceMs + (urgent ? 0 : gatherMs), endedMs + pause) - performance.now()
-    timer = setTimeout(() => {
-      writing = write().finally(() => {
-        writing = null
-        schedule()
-      })
-    }, Math.max(0, delayMs))
+    timer = setTimeout(
+      () => {
+        writing = write().finally(() => {
+          writing = null
+          schedule()
+        })
+      },
+      Math.max(0, delayMs),
+    )
     timer.unref()
   }
 

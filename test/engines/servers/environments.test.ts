@@ -20,7 +20,7 @@ const log = pino({ level: 'silent' })
 function start(settingsOf: (id: string) => Promise<ServerSettings>) {
   return createEnvironments(settingsOf, createSnapshots({ directory, vault, log }))
 }
-const there = async (id: string): Promise<ServerSettings> => ({ environment: { KEY: `hush-${id}` }, network: 'full' })
+const there = async (id: string): Promise<ServerSettings> => ({ environment: { KEY: `hush-${id}` }, network: 'public' })
 const away = () => Promise.reject(new Error('away'))
 
 test('a server starts without the database with what was read last, also in the next process and the one after', async () => {
@@ -32,7 +32,11 @@ test('a server starts without the database with what was read last, also in the 
   expect((await readFile(join(directory, 'servers'))).includes('hush')).toBe(false)
   for (let process = 0; process < 2; process++) {
     const next = start(away)
-    expect(await next.read('dpl_1')).toEqual({ environment: { KEY: 'hush-dpl_1' }, network: 'full', secrets: ['hush-dpl_1'] })
+    expect(await next.read('dpl_1')).toEqual({
+      environment: { KEY: 'hush-dpl_1' },
+      network: 'public',
+      secrets: ['hush-dpl_1'],
+    })
     await expect(next.read('dpl_2')).rejects.toThrow('away')
     await next.close()
   }
