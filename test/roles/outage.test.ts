@@ -35,6 +35,7 @@ afterAll(async () => {
   await world.stop()
 })
 
+const files = ['hosts', 'certificates', 'zones']
 const kept = (name: string) => join(world.config.dataDir, 'snapshots', name)
 const writtenAt = async (name: string) => (await stat(kept(name)).catch(() => null))?.mtimeMs ?? 0
 
@@ -73,7 +74,7 @@ const resolves = async ({ ports }: Program, name: string) => (await askUdp(ports
 test('pages, HTTPS and DNS are there after a reboot without the database; what is barred stays so; changes come with it', async () => {
   const first = await start()
   await first.ready()
-  for (const name of ['hosts', 'certificates', 'zones']) await until(() => writtenAt(name))
+  for (const name of files) await until(() => writtenAt(name))
   expect(await first.readiness()).toMatchObject({ status: 'ok', checks: { snapshot: 'ok' } })
 
   // Made while it runs, so that the file has to follow.
@@ -115,10 +116,13 @@ test('pages, HTTPS and DNS are there after a reboot without the database; what i
 
 test('a snapshot of another key is told of in one line and not used, and the start fails as without one', async () => {
   await link.cut()
+  const before = await Promise.all(files.map(writtenAt))
   const program = await start({ SECRETS_KEY: Buffer.alloc(32, 8).toString('base64') })
   await until(() => program.child.exitCode === 1)
-  expect(program.output().match(/snapshot cannot be used/g)).toHaveLength(1)
-  expect(program.output()).toContain('written with another SECRETS_KEY')
+  const told = program.output().match(/.*"what":"hosts".*snapshot cannot be used/g)
+  expect(told).toHaveLength(1)
+  expect(told![0]).toContain('written with another SECRETS_KEY')
+  expect(await Promise.all(files.map(writtenAt))).toEqual(before)
 })
 
 // It waits for a connection that never comes, as long as one may take.

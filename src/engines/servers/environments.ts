@@ -35,19 +35,19 @@ export function createEnvironments(
   const loaded = load()
 
   async function load(): Promise<void> {
-    if (!kept) return
-    for (const { deploymentId, settings, atMs } of await kept.read<KeptRow>()) {
+    for (const { deploymentId, settings, atMs } of (await kept?.read<KeptRow>()) ?? []) {
       // Nobody tells of a server that was stopped for good while no edge ran.
       if (Date.now() - atMs < highestAgeMs) known.set(deploymentId, { settings, atMs })
     }
-    kept.current()
   }
 
   async function fresh(deploymentId: string): Promise<ServerSettings> {
     const late = Promise.withResolvers<never>()
     const timer = setTimeout(() => late.reject(new Error('The variables of the project could not be read.')), readMs)
     try {
-      return await Promise.race([settingsOf(deploymentId), late.promise])
+      const settings = await Promise.race([settingsOf(deploymentId), late.promise])
+      kept?.current()
+      return settings
     } finally {
       clearTimeout(timer)
     }

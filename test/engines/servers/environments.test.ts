@@ -42,6 +42,17 @@ test('a server starts without the database with what was read last, also in the 
   }
 })
 
+test('a process that cannot open the file leaves it as it is', async () => {
+  const first = start(there)
+  await first.read('dpl_1')
+  await first.close()
+  const before = await readFile(join(directory, 'servers'))
+  const foreign = createEnvironments(away, createSnapshots({ directory, vault: createVault(Buffer.alloc(32, 2)), log }))
+  await expect(foreign.read('dpl_1')).rejects.toThrow('away')
+  await foreign.close()
+  expect((await readFile(join(directory, 'servers'))).equals(before)).toBe(true)
+})
+
 test('another process that has read something else loses nothing', async () => {
   const first = start(there)
   await first.read('dpl_1')
