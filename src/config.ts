@@ -71,9 +71,11 @@ const Environment = Type.Object({
   MAX_WAITS: Type.Integer({ minimum: 1, default: 10_000 }),
   MAX_STREAMS: Type.Integer({ minimum: 1, default: 10_000 }),
   WEBHOOK_ALLOW_PRIVATE: Type.Boolean({ default: false }),
+  RETENTION_EVENTS_MONTHS: Type.Integer({ minimum: 1, maximum: 1200, default: 13 }),
   PATH: Text('/usr/local/bin:/usr/bin:/bin'),
   METRICS_PORT: Port(9090),
   DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 3600, default: 5 }),
+  OTEL_EXPORTER_OTLP_ENDPOINT: Text(),
   LOG_LEVEL: Type.Union(
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
     { default: 'info' },
@@ -165,6 +167,9 @@ export function loadConfig(source: Record<string, string | undefined>) {
   if (env.ACME_DIRECTORY_URL && !/^https:\/\//.test(env.ACME_DIRECTORY_URL)) {
     unsafe.push('ACME_DIRECTORY_URL must start with https://.')
   }
+  if (env.OTEL_EXPORTER_OTLP_ENDPOINT && !/^https?:\/\/[^?#]+$/.test(env.OTEL_EXPORTER_OTLP_ENDPOINT)) {
+    unsafe.push('OTEL_EXPORTER_OTLP_ENDPOINT must be an http(s) URL, such as http://localhost:4318.')
+  }
   const managedTlsHost = tls || env.TRUSTED_PROXIES ? null : hostBelow(baseUrl, env.DEPLOYMENT_DOMAIN)
   if (production) {
     if (!env.DATABASE_URL)
@@ -232,6 +237,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
       cacheMb: env.BUILD_CACHE_MB,
       sandbox: env.BUILD_SANDBOX,
     },
+    /** Free space of the data directory's disk below which no build starts. */
+    diskReserveMb: env.DISK_RESERVE_MB,
     /** How long things are kept; null: for ever. */
     retention: {
       logDays: kept(env.RETENTION_LOG_DAYS),
@@ -241,8 +248,6 @@ export function loadConfig(source: Record<string, string | undefined>) {
       deliveryDays: kept(env.RETENTION_DELIVERY_DAYS),
       failedJobDays: kept(env.RETENTION_FAILED_JOB_DAYS),
     },
-    /** Free space of the data directory's disk below which no build starts. */
-    diskReserveMb: env.DISK_RESERVE_MB,
     secretsKey: env.SECRETS_KEY ? secretKey('SECRETS_KEY', env.SECRETS_KEY) : null,
     oldSecretsKeys: list(env.SECRETS_KEY_OLD).map((text) => secretKey('SECRETS_KEY_OLD', text)),
     rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,
@@ -257,9 +262,13 @@ export function loadConfig(source: Record<string, string | undefined>) {
     maxWaits: env.MAX_WAITS,
     maxStreams: env.MAX_STREAMS,
     webhookAllowPrivate: env.WEBHOOK_ALLOW_PRIVATE,
+    /** Whole months that events are kept beside the current one. */
+    retentionEventsMonths: env.RETENTION_EVENTS_MONTHS,
     metricsPort: env.METRICS_PORT,
     /** How long a process still serves after SIGTERM, so that balancers find out that it stops. */
     drainSeconds: env.DRAIN_SECONDS,
+    /** Base address of the collector of traces; null: no traces. */
+    tracesEndpoint: env.OTEL_EXPORTER_OTLP_ENDPOINT || null,
     /** Where git and the build tools are found. */
     searchPath: env.PATH,
     logLevel: env.LOG_LEVEL,

@@ -5,21 +5,14 @@ import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
+import { placeOf, type Vault } from './secrets.ts'
 
 /** The first octets. Another shape of rows is another version, so that no reader takes one for the other. */
 const magic = Buffer.from('berth-rows 1\n', 'latin1')
 const blockCharacters = 256 << 10
 const largestBlockBytes = 256 << 20
 
-/** What of a vault is used here: a value opens in the place that it was sealed for. */
-export type Sealing = {
-  seal(plain: string, place: string): Buffer
-  open(sealed: Uint8Array, place: string): Buffer
-}
-
-export type SealedFile = { path: string; vault: Sealing; largestBytes: number }
-
-const placeOf = (path: string) => `snapshot:${basename(path)}`
+export type SealedFile = { path: string; vault: Vault; largestBytes: number }
 
 export class UnusableFile extends Error {
   override name = 'UnusableFile'
@@ -39,7 +32,7 @@ export async function writeSealed(file: SealedFile, head: unknown, rows: Iterabl
     await handle.appendFile(octets)
   }
   async function putBlock(json: string): Promise<void> {
-    const sealed = vault.seal(`["${id}",${index++},${json}]`, placeOf(path))
+    const sealed = vault.seal(`["${id}",${index++},${json}]`, placeOf.snapshot(basename(path)))
     const length = Buffer.alloc(4)
     length.writeUInt32BE(sealed.length)
     await put(Buffer.concat([length, sealed]))
@@ -108,7 +101,9 @@ export async function readSealed<Head, Row>(
     async function takeBlock(): Promise<unknown> {
       const length = (await take(handle!, 4)).readUInt32BE()
       if (length > Math.min(size, largestBlockBytes)) throw new UnusableFile('a block is larger than the file')
-      const [file, place, content] = JSON.parse(openBlock(vault, await take(handle!, length), placeOf(path)))
+      const [file, place, content] = JSON.parse(
+        openBlock(vault, await take(handle!, length), placeOf.snapshot(basename(path))),
+      )
       id ??= file
       if (file !== id || place !== index++) throw new UnusableFile('its blocks are not in order')
       return content
@@ -126,7 +121,7 @@ export async function readSealed<Head, Row>(
   }
 }
 
-function openBlock(vault: Sealing, sealed: Buffer, place: string): string {
+function openBlock(vault: Vault, sealed: Buffer, place: string): string {
   try {
     return vault.open(sealed, place).toString()
   } catch {

@@ -3,7 +3,8 @@ import { mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { Counter, Gauge, type Registry } from 'prom-client'
-import { readSealed, type Sealing, UnusableFile, writeSealed } from './sealed-file.ts'
+import { readSealed, UnusableFile, writeSealed } from './sealed-file.ts'
+import type { Vault } from './secrets.ts'
 
 export type Snapshots = {
   /** `rows` is everything in memory, as JSON has it; called for every writing, and read in steps. */
@@ -27,7 +28,7 @@ export type KeptSnapshot = {
 
 export type SnapshotsOptions = {
   directory: string
-  vault: Sealing
+  vault: Vault
   log: Logger
   registry?: Registry
   largestBytes?: number

@@ -65,6 +65,7 @@ export async function openShared(config: Config, roles: readonly string[], { log
     registry,
     draining,
     broken,
+    away,
     migrated,
   }
 }

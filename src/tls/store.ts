@@ -5,8 +5,7 @@ import type { Logger } from 'pino'
 import type { Database } from '../platform/database.ts'
 import { follow } from '../platform/mirror.ts'
 import type { Notifications } from '../platform/notifications.ts'
-import type { Sealing } from '../platform/sealed-file.ts'
-import type { Vault } from '../platform/secrets.ts'
+import { placeOf, type Vault } from '../platform/secrets.ts'
 import type { Snapshots } from '../platform/snapshots.ts'
 import {
   readDomainCertificateStates,
@@ -94,7 +93,7 @@ export async function createCertificateStore(options: CertificateStoreOptions): 
     const usable = rows.flatMap((row) => {
       const key = Buffer.from(row.key, 'base64')
       // Left out, it is read from the database, where it may have been sealed anew; its id has not changed by that.
-      return isOpenable(vault, key, `certificate:${row.id}`) ? [{ ...row, key, notAfter: new Date(row.notAfter) }] : []
+      return isOpenable(vault, row.id, key) ? [{ ...row, key, notAfter: new Date(row.notAfter) }] : []
     })
     if (usable.length < rows.length) {
       log.warn(
@@ -120,10 +119,12 @@ export async function createCertificateStore(options: CertificateStoreOptions): 
     log,
   )
 
+  const keyOf = ({ id, sealedKey }: Served) => vault.open(sealedKey, placeOf.certificate(id))
+
   function make(entry: Served): SecureContext | null {
     if (entry.usable === false) return null
     try {
-      const context = createSecureContext({ cert: entry.chain, key: vault.open(entry.sealedKey), ...tlsPolicy })
+      const context = createSecureContext({ cert: entry.chain, key: keyOf(entry), ...tlsPolicy })
       contexts.set(entry.id, context)
       entry.usable = true
       return context
@@ -147,7 +148,7 @@ export async function createCertificateStore(options: CertificateStoreOptions): 
     },
     pemOf(host) {
       const entry = table.find(host)
-      return entry ? { id: entry.id, cert: entry.chain, key: vault.open(entry.sealedKey) } : null
+      return entry ? { id: entry.id, cert: entry.chain, key: keyOf(entry) } : null
     },
     covers(shown, host) {
       const entry = table.find(shown)
@@ -167,9 +168,9 @@ export async function createCertificateStore(options: CertificateStoreOptions): 
   }
 }
 
-function isOpenable(vault: Sealing, sealed: Buffer, place: string): boolean {
+function isOpenable(vault: Vault, id: string, sealed: Buffer): boolean {
   try {
-    vault.open(sealed, place)
+    vault.open(sealed, placeOf.certificate(id))
     return true
   } catch {
     return false

@@ -1,64 +1,59 @@
-// A TCP link to PostgreSQL that can be cut, left without a word, and mended, as a network or a server is.
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+// A TCP link to PostgreSQL that can be cut, as a server that ends, or frozen, as a network that drops every packet.
+import { connect, createServer, type Server, type Socket } from 'node:net'
 
 export type Link = {
-  /** The address of the database through the link. */
+  /** The address of the database through this link. */
   url: string
-  /** Connections are refused, and those that are open end. */
-  cut(): Promise<void>
-  /** Connections are accepted and never answered. */
-  hush(): Promise<void>
+  /** Closes all connections and takes no more. */
+  cut(): void
   mend(): Promise<void>
+  /** Nothing passes any more, and nobody is told; what is opened meanwhile gets no answer. */
+  freeze(): void
+  /** New connections pass again; those that were frozen stay so. */
+  thaw(): void
+  close(): void
 }
 
-export async function linkTo(databaseUrl: string): Promise<Link> {
+export async function openLink(databaseUrl: string): Promise<Link> {
   const url = new URL(databaseUrl)
   const target = Number(url.port)
   const sockets = new Set<Socket>()
-  let server: Server | null = null
+  let frozen = false
+  let server: Server
 
-  function keep(socket: Socket): void {
-    sockets.add(socket)
-    socket.on('error', () => {})
-    socket.on('close', () => sockets.delete(socket))
-  }
-
-  function join(near: Socket): void {
+  const accept = (near: Socket) => {
     const far = connect(target, '127.0.0.1')
-    keep(near)
-    keep(far)
-    near.on('close', () => far.destroy())
-    far.on('close', () => near.destroy())
-    near.pipe(far).pipe(near)
+    for (const socket of [near, far]) {
+      sockets.add(socket)
+      socket.on('error', () => {})
+      socket.on('close', () => sockets.delete(socket))
+    }
+    if (!frozen) near.pipe(far).pipe(near)
   }
-
-  async function open(accept: (socket: Socket) => void, port: number): Promise<number> {
-    server = createServer(accept).listen(port, '127.0.0.1')
-    await once(server, 'listening')
-    return (server.address() as AddressInfo).port
-  }
-
-  async function cut(): Promise<void> {
-    const closed = server && once(server, 'close')
-    server?.close()
-    server = null
-    for (const socket of sockets) socket.destroy()
-    await closed
-  }
-
-  const port = await open(join, 0)
+  const open = (port: number) =>
+    new Promise<void>((resolve) => {
+      server = createServer(accept).listen(port, '127.0.0.1', resolve)
+    })
+  await open(0)
+  const { port } = server!.address() as { port: number }
   url.port = String(port)
+
+  function cut(): void {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  }
+
   return {
     url: url.href,
     cut,
-    async hush() {
-      await cut()
-      await open(keep, port)
+    mend: () => open(port),
+    freeze() {
+      frozen = true
+      for (const socket of sockets) socket.unpipe().pause()
     },
-    async mend() {
-      await cut()
-      await open(join, port)
+    thaw() {
+      frozen = false
     },
+    close: cut,
   }
 }

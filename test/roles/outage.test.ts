@@ -9,7 +9,7 @@ import { createProject } from '../../src/services/projects/projects.ts'
 import { suspend, takeDown } from '../engines/edge/barring.ts'
 import { type HttpsWorld, startHttpsWorld } from '../engines/edge/https-world.ts'
 import { askUdp } from '../engines/nameserver/packets.ts'
-import { type Link, linkTo } from '../helpers/link.ts'
+import { type Link, openLink } from '../helpers/link.ts'
 import { type Program, startProgram } from '../helpers/program.ts'
 import { until } from '../helpers/until.ts'
 
@@ -21,17 +21,16 @@ const running: Program[] = []
 
 beforeAll(async () => {
   world = await startHttpsWorld()
-  link = await linkTo(world.databaseUrl)
+  link = await openLink(world.databaseUrl)
   await world.site('shop', { 'index.html': 'open' })
   await world.secure('shop', 'shop.test')
   await world.site('phish', { 'index.html': 'phish' })
 })
 afterEach(async () => {
   for (const { child, stop } of running.splice(0)) if (child.exitCode === null) await stop('SIGKILL')
-  await link.mend()
 })
 afterAll(async () => {
-  await link.cut()
+  link.close()
   await world.stop()
 })
 
@@ -89,7 +88,7 @@ test('pages, HTTPS and DNS are there after a reboot without the database; what i
   await takeDown(world, { host: 'phish.localhost' })
   await until(async () => (await writtenAt('hosts')) > before)
 
-  await link.cut()
+  link.cut()
   await first.stop('SIGKILL')
   const second = await start({}, first.ports)
   await second.ready()
@@ -115,7 +114,7 @@ test('pages, HTTPS and DNS are there after a reboot without the database; what i
 })
 
 test('a snapshot of another key is told of in one line and not used, and the start fails as without one', async () => {
-  await link.cut()
+  link.cut()
   const before = await Promise.all(files.map(writtenAt))
   const program = await start({ SECRETS_KEY: Buffer.alloc(32, 8).toString('base64') })
   await until(() => program.child.exitCode === 1)
@@ -127,10 +126,11 @@ test('a snapshot of another key is told of in one line and not used, and the sta
 
 // It waits for a connection that never comes, as long as one may take.
 test.skipIf(!process.env.BERTH_DRAIN_RESTARTS)('a database that says nothing is as good as away', async () => {
-  await link.hush()
+  await link.mend()
+  link.freeze()
   const program = await start()
   await program.ready()
   expect(await visit(program, 'shop.test')).toEqual({ status: 200, text: 'changed' })
-  await link.mend()
+  link.thaw()
   await until(async () => (await program.readiness())?.status === 'ok')
 })
