@@ -220,7 +220,7 @@ const lostState = /^(08|53|57P|58)...?$|^25P03$|^25006$/
 const lostPrismaCodes = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P1018', 'P2024', 'P2028', 'P2037'])
 const lostKinds = new Set(['DatabaseNotReachable', 'ConnectionClosed', 'SocketTimeout', 'TransactionAlreadyClosed'])
 const lostMessage =
-  /ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|Connection terminated|not queryable|timeout exceeded|connection timeout/i
+  /ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|Connection terminated|not queryable|timeout exceeded|timeout expired|connection timeout/i
 
 /** Whether an error means that the database is unavailable, as opposed to an error of the statement. */
 export function isDatabaseLost(error: unknown): boolean {
