@@ -11,6 +11,8 @@ export type Probed = {
   spaces: Record<string, number>
   handles: number
   descriptors: number
+  /** Processor time of all threads since the start. */
+  cpuMs: number
   /** Since the last question. */
   delayP99Ms: number
 }
@@ -22,11 +24,13 @@ if (isMainThread && path) {
   rmSync(path, { force: true })
   const look = (): Probed => {
     const spaces = getHeapSpaceStatistics().map((space) => [space.space_name, space.space_size])
+    const { user, system } = process.cpuUsage()
     const probed = {
       memory: process.memoryUsage(),
       spaces: Object.fromEntries(spaces),
       handles: process.getActiveResourcesInfo().length,
       descriptors: readdirSync('/proc/self/fd').length,
+      cpuMs: (user + system) / 1000,
       delayP99Ms: delay.percentile(99) / 1e6,
     }
     delay.reset()

@@ -148,12 +148,14 @@ async function furnish(ports: Ports, dataDir: string): Promise<World> {
 /** Prints a line each minute and the slope at the end; returns whether anything failed. */
 async function watch(server: ChildProcess, probePath: string, load: Child): Promise<boolean> {
   const heads = ['minute', 'RSS', 'heap used', 'heap total', 'external', 'buffers', 'native', 'PostgreSQL']
-  const widths = [...heads, 'handles', 'files', 'delay p99', 'requests', 'failed']
+  const widths = [...heads, 'handles', 'files', 'delay p99', 'CPU', 'requests', 'failed']
   console.log(widths.map((head) => head.padStart(Math.max(9, head.length))).join(' '))
   const samples: { x: number; y: number }[] = []
   const startMs = performance.now()
   const passedMinutes = () => (performance.now() - startMs) / 60_000
   let told = 0
+  let cpuMs = (await probe(probePath)).cpuMs
+  let cpuAtMs = startMs
   let tally: Tally = { requests: {}, failures: 0, late: 0, firstFailures: [] }
   while (passedMinutes() < minutes && !stopping.signal.aborted) {
     await sleep(sampleMs, undefined, { signal: stopping.signal }).catch(() => {})
@@ -165,6 +167,9 @@ async function watch(server: ChildProcess, probePath: string, load: Child): Prom
     const probed = await probe(probePath)
     tally = await load.ask<Tally>('tally')
     const { memory } = probed
+    const cpu = ((probed.cpuMs - cpuMs) / (performance.now() - cpuAtMs)) * 100
+    cpuMs = probed.cpuMs
+    cpuAtMs = performance.now()
     const postgres = descendants(server.pid!).filter(({ name }) => name === 'postgres')
     const requests = Object.values(tally.requests).reduce((sum, count) => sum + count, 0)
     const cells = [
@@ -177,6 +182,7 @@ async function watch(server: ChildProcess, probePath: string, load: Child): Prom
       String(probed.handles),
       String(probed.descriptors),
       `${probed.delayP99Ms.toFixed(0)} ms`,
+      `${cpu.toFixed(0)} %`,
       String(requests),
       String(tally.failures),
     ]

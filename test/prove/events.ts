@@ -72,10 +72,16 @@ export function compareIds(log: Event[], seen: string[], reader: string): Compar
   return { lost, repeated: seen.filter((id, at) => seen.indexOf(id) !== at).map((id) => `${reader}: ${id}`) }
 }
 
+/** Whether a reader got the events of each subject in the order of the log. */
 export function inOrder(log: Event[], seen: string[]): boolean {
-  const known = new Set(seen)
-  const wanted = log.filter(({ id }) => known.has(id)).map(({ id }) => id)
-  return JSON.stringify([...known]) === JSON.stringify(wanted)
+  const places = new Map(seen.map((id, at) => [id, at]))
+  const last = new Map<string, number>()
+  return log.every(({ id, subject }) => {
+    const place = places.get(id) ?? Number.POSITIVE_INFINITY
+    const isLater = place > (last.get(subject) ?? -1)
+    last.set(subject, place)
+    return isLater
+  })
 }
 
 const ends = new Set(['deployment.ready', 'deployment.error', 'deployment.canceled'])

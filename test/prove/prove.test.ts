@@ -20,9 +20,12 @@ test('kill -9 of the API, the worker and PostgreSQL under writes loses nothing a
       // What passes in half a minute, at once: the leases of the dead worker end.
       const client = new pg.Client({ connectionString: environment.DATABASE_URL })
       await client.connect()
-      await client.query(`UPDATE job SET locked_until = now() WHERE locked_until IS NOT NULL`)
-      await client.query(`UPDATE webhook_sending SET leased_until = now() WHERE leased_until IS NOT NULL`)
-      await client.end()
+      try {
+        await client.query('UPDATE job SET locked_until = now() WHERE locked_until IS NOT NULL')
+        await client.query('UPDATE webhook_lane SET wake_at = now() WHERE leased_by IS NOT NULL')
+      } finally {
+        await client.end()
+      }
     },
   })
   expect(holds(report), render(report)).toBe(true)
