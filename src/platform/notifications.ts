@@ -28,6 +28,10 @@ export type Notifications = {
   close(): Promise<void>
 }
 
+export function notificationsReadiness(notifications: Notifications): () => string | null {
+  return () => (notifications.connected ? null : 'The connection that tells of changes is lost.')
+}
+
 // The channels whose payload is only a name.
 const channels: Record<string, 'job' | 'log' | 'zone' | 'certificate' | 'challenge'> = {
   berth_job: 'job',

@@ -182,11 +182,11 @@ describe('what cannot be shown says why', () => {
     const { id, host } = await world.deploy('broken', { 'index.html': 'one', 'big.bin': randomBytes(300_000) })
     const manifest = (await world.artifacts.read(id))!
     await until(() => world.edge.snapshot!.find(host))
-    await rm(world.artifacts.pathOf(manifest.files['index.html']!.hash))
-    await rm(world.artifacts.pathOf(manifest.files['big.bin']!.hash))
     await world.artifacts.remove(id)
     expect((await world.get(host, '/')).status).toBe(500)
     await world.artifacts.publish(id, manifest)
+    await rm(world.artifacts.pathOf(manifest.files['index.html']!.hash))
+    await rm(world.artifacts.pathOf(manifest.files['big.bin']!.hash))
     expect((await world.get(host, '/')).status).toBe(500)
     expect((await world.get(host, '/big.bin')).status).toBe(500)
     expect((await world.get(host, '/nope')).status).toBe(404)
