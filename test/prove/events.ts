@@ -65,11 +65,14 @@ export async function readLog(client: Client, from: string): Promise<Event[]> {
 }
 
 export function compareIds(log: Event[], seen: string[], reader: string): Compared {
-  const known = new Set(seen)
-  const lost = log
-    .filter(({ id }) => !known.has(id))
-    .map(({ id, type, subject }) => `${reader}: ${type} ${subject} (${id})`)
-  return { lost, repeated: seen.filter((id, at) => seen.indexOf(id) !== at).map((id) => `${reader}: ${id}`) }
+  const known = new Set<string>()
+  const repeated: string[] = []
+  for (const id of seen) {
+    if (known.has(id)) repeated.push(`${reader}: ${id}`)
+    known.add(id)
+  }
+  const missing = log.filter(({ id }) => !known.has(id))
+  return { lost: missing.map(({ id, type, subject }) => `${reader}: ${type} ${subject} (${id})`), repeated }
 }
 
 /** Whether a reader got the events of each subject in the order of the log. */

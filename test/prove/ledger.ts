@@ -121,8 +121,8 @@ export async function readAll(client: Client): Promise<Map<Kind, Found[]>> {
     if (row.current) add('production', row.project as string, { current: row.id })
   }
   for (const row of await client.list<Row>('/domains', 'domains')) {
-    const settled = row.verified && row.ssl === 'ACTIVE'
-    add('domain', row.name, row, settled ? undefined : `verified ${row.verified}, certificate ${row.ssl}`)
+    const waits = `verified ${row.verified}, certificate ${row.ssl}`
+    add('domain', row.name, row, isSettled(row) ? undefined : waits)
     for (const one of await client.list<Row>(`/dns/${row.name}/records`, 'records')) {
       add('record', recordKey(row.name, one), one)
     }
@@ -136,6 +136,15 @@ export async function readAll(client: Client): Promise<Map<Kind, Found[]>> {
   for (const row of await client.list<Row>('/tokens', 'tokens')) add('token', row.id, row)
   for (const row of await client.list<Row>('/webhooks', 'webhooks')) add('webhook', row.id, row)
   return all
+}
+
+const isSettled = ({ verified, ssl }: Fields) => verified === true && ssl === 'ACTIVE'
+
+/** Whether every deployment has ended and every domain has its certificate. */
+export async function isAtRest(client: Client): Promise<boolean> {
+  const building = await client.list('/deployments?state=BUILDING', 'deployments')
+  const domains = await client.list<Row>('/domains', 'domains')
+  return building.length === 0 && domains.every(isSettled)
 }
 
 /** Records that an import makes have ids that nobody was told. */

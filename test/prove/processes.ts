@@ -31,7 +31,6 @@ export type Platform = {
   /** Environment of every role. */
   environment: Record<string, string>
   readonly postgresPid: number
-  killPostgres(pid: number): void
   /** Resolves when everything is up again. */
   up(): Promise<void>
   /** Ends the roles in order, then PostgreSQL. */
@@ -169,13 +168,6 @@ export async function startPlatform({ directory, edges, nameservers }: PlatformO
     environment,
     get postgresPid() {
       return postgres.pid
-    },
-    killPostgres(pid) {
-      try {
-        process.kill(pid, 'SIGKILL')
-      } catch {
-        // It ended by itself.
-      }
     },
     async up() {
       await until(async () => {

@@ -19,7 +19,7 @@ import {
   startReceiver,
 } from './events.ts'
 import { killAtRandom, type Victim } from './kills.ts'
-import { Ledger, readAll } from './ledger.ts'
+import { isAtRest, Ledger, readAll } from './ledger.ts'
 import { leakedDirectories, orphans, Traces } from './leftovers.ts'
 import { type Platform, startPlatform } from './processes.ts'
 import { type Visits, visit } from './visitors.ts'
@@ -121,7 +121,7 @@ export async function prove(options: ProveOptions): Promise<Report> {
     writing.abort()
     await written
     say('waiting for what is under way …')
-    await settle(client, ledger)
+    await until(async () => (await isAtRest(client)) || sleep(pauseMs, false), settleMs).catch(() => {})
     const log = await caughtUp(client, from, [receiver.received, seen])
     const compared = await ledger.compare(client)
     const restored =
@@ -192,15 +192,6 @@ async function furnish(client: Client): Promise<{ host: string; domain: string }
     settleMs,
   )
   return { host: new URL(url).host, domain }
-}
-
-/** Waits until nothing is unfinished any more, as long as that can take after a worker was lost. */
-async function settle(client: Client, ledger: Ledger): Promise<void> {
-  const isSettled = async () => {
-    const compared = await ledger.compare(client)
-    return [...compared.values()].every(({ unfinished }) => unfinished.length === 0) || sleep(pauseMs, false)
-  }
-  await until(isSettled, settleMs).catch(() => {})
 }
 
 /** The log, once every reader has all of it, or nothing comes any more. */

@@ -1,4 +1,5 @@
 // Tenants that write without a pause: every kind of write, one after the other, each on what is its own.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, Refused, Unanswered } from './client.ts'
 import { type Ledger, recordKey } from './ledger.ts'
 
@@ -21,6 +22,9 @@ type Project = { id: string; name: string; deployments: string[] }
 export const tags = ['v1', 'v2', 'v3'] as const
 export const repository = 'prove/site'
 
+const pauseMs = 50
+const mostProjects = 4
+
 export function createWriter({ name, client, ledger, random, mark, receiverUrl }: WriterOptions): Writer {
   let count = 0
   const projects: Project[] = []
@@ -37,6 +41,7 @@ export function createWriter({ name, client, ledger, random, mark, receiverUrl }
   const post = async (path: string, body?: object) => (await client.call<Made>('POST', path, body)).body
 
   async function makeProject(): Promise<void> {
+    if (projects.length >= mostProjects) return changeProject()
     const project = next()
     // Some are read straight from git, others are built by a command.
     const buildCommand = `mkdir -p dist && cp *.html dist/ && sleep 1 && : ${mark}`
@@ -57,10 +62,17 @@ export function createWriter({ name, client, ledger, random, mark, receiverUrl }
   async function makeDeployment(): Promise<void> {
     const project = one(projects)
     if (!project) return makeProject()
+    if (await isBuilding(project)) return makeTicket()
     const ref = one(tags)!
     const { id } = await post('/deployments', { project: project.name, ref })
     ledger.put('deployment', id, { project: project.name, ref }, ['deployment.created', id])
     project.deployments.push(id)
+  }
+
+  /** A project has one build at a time: more would wait longer than all the rest takes. */
+  async function isBuilding({ deployments }: Project): Promise<boolean> {
+    const last = deployments.at(-1)
+    return last !== undefined && (await client.call<Made>('GET', `/deployments/${last}`)).body.state === 'BUILDING'
   }
 
   /** The newest that is READY, if there is one besides what serves production. */
@@ -282,6 +294,7 @@ export function createWriter({ name, client, ledger, random, mark, receiverUrl }
           if (!(error instanceof Refused || error instanceof Unanswered)) throw error
           faults.push(`${write.name}: ${error.message}`)
         }
+        await sleep(pauseMs, undefined, { signal }).catch(() => {})
       }
     },
   }
