@@ -16,6 +16,8 @@ const lockPollMs = 100
 /** Returns the names of the migrations that were applied now; `before` stops at a name, for tests of upgrades. */
 export async function migrate(url: string, before?: string): Promise<string[]> {
   const client = new pg.Client({ connectionString: url })
+  // A connection that is lost between two queries fails the next one; without a listener it would end the process.
+  client.on('error', () => {})
   await client.connect()
   try {
     await lock(client)
@@ -49,7 +51,8 @@ export async function migrate(url: string, before?: string): Promise<string[]> {
         )
         await client.query('COMMIT')
       } catch (error) {
-        await client.query('ROLLBACK')
+        // Fails with a lost connection, which is the cause then.
+        await client.query('ROLLBACK').catch(() => {})
         throw new Error(`Migration ${name} failed: ${(error as Error).message}`, { cause: error })
       }
       applied.push(name)
