@@ -231,6 +231,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
       cacheMb: env.BUILD_CACHE_MB,
       sandbox: env.BUILD_SANDBOX,
     },
+    /** Free space of the data directory's disk below which no build starts. */
+    diskReserveMb: env.DISK_RESERVE_MB,
     /** How long things are kept; null: for ever. */
     retention: {
       logDays: kept(env.RETENTION_LOG_DAYS),
@@ -240,8 +242,6 @@ export function loadConfig(source: Record<string, string | undefined>) {
       deliveryDays: kept(env.RETENTION_DELIVERY_DAYS),
       failedJobDays: kept(env.RETENTION_FAILED_JOB_DAYS),
     },
-    /** Free space of the data directory's disk below which no build starts. */
-    diskReserveMb: env.DISK_RESERVE_MB,
     secretsKey: env.SECRETS_KEY ? secretKey('SECRETS_KEY', env.SECRETS_KEY) : null,
     oldSecretsKeys: list(env.SECRETS_KEY_OLD).map((text) => secretKey('SECRETS_KEY_OLD', text)),
     rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,

@@ -212,3 +212,67 @@ test('a connection that is lost while a migration waits fails it in words, and d
   await other.end()
   await drop()
 })
+
+describe('indexes of large tables', () => {
+  const migration = '20261117070200_list_indexes'
+  const project = `INSERT INTO account (id, name, created_at) VALUES ('acc_1', 'one', now());
+    INSERT INTO project (id, account_id, name, framework, repo, region, label, production_branch, spa_fallback, clean_urls,
+      auto_deploy, created_at, updated_at)
+      VALUES ('prj_1', 'acc_1', 'site', 'static', 'a/b', 'local-1', 'l', 'main', false, true, true, now(), now())`
+  const deployment = (
+    id: string,
+  ) => `INSERT INTO deployment (id, account_id, project_id, state, ref, commit, production, label,
+    region, source, created_at) VALUES ('${id}', 'acc_1', 'prj_1', 'READY', 'main', '', true, '${id}', 'local-1', 'api', now())`
+
+  test('are built while the tables are written to', async () => {
+    const url = await createDatabaseBefore(migration, 'before_indexes')
+    await query(url, project)
+    const writer = new pg.Client({ connectionString: url })
+    await writer.connect()
+    await writer.query(`BEGIN; ${deployment('dpl_1')}`)
+    const migrated = migrate(url)
+    await until(async () => {
+      const building = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+        AND query LIKE '%INDEX CONCURRENTLY%'`
+      return (await query(url, building)).length > 0
+    })
+    // It waits for the transaction, and nobody waits for it.
+    await query(url, `SET lock_timeout = '5s'; ${deployment('dpl_2')}`)
+    await writer.query('COMMIT')
+    await writer.end()
+    expect(await migrated).toContain(migration)
+  })
+
+  test('that were left incomplete by an interruption are built anew', async () => {
+    const url = await createDatabaseBefore(migration, 'interrupted_indexes')
+    await query(url, 'CREATE INDEX token_live ON token (id)')
+    await query(url, `UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'token_live'::regclass`)
+    await migrate(url)
+    const [made] = await query<{ line: string; valid: boolean }>(
+      url,
+      `SELECT pg_get_indexdef(indexrelid) AS line, indisvalid AS valid FROM pg_index
+        WHERE indexrelid = 'token_live'::regclass`,
+    )
+    expect(made).toMatchObject({
+      valid: true,
+      line: expect.stringContaining('(account_id, id) WHERE (revoked_at IS NULL)'),
+    })
+  })
+
+  test('come with counters of what projects have, filled in and kept from then on', async () => {
+    const url = await createDatabaseBefore('20261117070300_project_usage', 'before_project_usage')
+    await query(
+      url,
+      `${project}; ${deployment('dpl_1')}; ${deployment('dpl_2')}; UPDATE deployment SET stored_bytes = 5`,
+    )
+    await migrate(url)
+    const usage = `SELECT sum(deployments)::int AS deployments, sum(stored_bytes)::int AS bytes FROM project_usage`
+    expect(await query(url, usage)).toEqual([{ deployments: 2, bytes: 10 }])
+    await query(url, `${deployment('dpl_3')}; UPDATE deployment SET stored_bytes = 7 WHERE id = 'dpl_3'`)
+    expect(await query(url, usage)).toEqual([{ deployments: 3, bytes: 17 }])
+    await query(url, `DELETE FROM deployment WHERE id <> 'dpl_3'`)
+    expect(await query(url, usage)).toEqual([{ deployments: 1, bytes: 7 }])
+    await query(url, 'DELETE FROM project')
+    expect(await query(url, 'SELECT * FROM project_usage')).toEqual([])
+  })
+})

@@ -1,7 +1,9 @@
 // The entry of the storage engine: periodic tasks that keep the disk free of what nothing needs, and its content whole.
+import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { Counter, Gauge, Registry } from 'prom-client'
 import type { Config } from '../../config.ts'
+import type { Task } from '../../jobs/tasks.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import type { Database } from '../../platform/database.ts'
 import { whileNoBackup } from '../../services/deployments/stored-files.ts'
@@ -16,20 +18,23 @@ export type StorageOptions = {
   artifacts: Artifacts
   log: Logger
   registry?: Registry
-  /** For tests: how long ago a file must have been used last to be removed. */
-  graceMs?: number
 }
 
-export type StorageTask = { name: string; everyMs: number; run(signal: AbortSignal): Promise<void> }
+export type Storage = {
+  sweep(signal: AbortSignal): Promise<void>
+  mend(signal: AbortSignal): Promise<void>
+  /** Each may run in several processes at once, and may be killed at any moment. */
+  tasks: Task[]
+  /** Removes what builds of dead workers left behind. Returns what ends that. */
+  start(): () => Promise<void>
+}
 
 const hourMs = 3600_000
 const backupWaitMs = 60_000
 
-/** Each may run in several processes at once, and may be killed at any moment. The first one is meant for every start, too. */
-export function storageTasks(options: StorageOptions): Record<'sweep' | 'scrub' | 'mend', StorageTask> {
-  const { config, db, artifacts, log, registry = new Registry() } = options
+export function createStorage({ config, db, artifacts, log, registry = new Registry() }: StorageOptions): Storage {
   // A build marks its files when it stores them, and publishes before its time is up.
-  const graceMs = options.graceMs ?? hourMs + 2 * config.build.timeoutMs
+  const graceMs = hourMs + 2 * config.build.timeoutMs
   new Gauge({
     name: 'berth_artifacts_damaged',
     help: 'Stored files that are known to be missing or damaged and are not repaired yet.',
@@ -44,18 +49,43 @@ export function storageTasks(options: StorageOptions): Record<'sweep' | 'scrub' 
     registers: [registry],
   })
 
+  const optionsOf = (signal: AbortSignal) => ({
+    artifacts,
+    usedBefore: Date.now() - graceMs,
+    exclusively: (work: () => Promise<void>) => whileNoBackup(db, backupWaitMs, work, signal),
+    signal,
+  })
+
+  function sweepOld(signal: AbortSignal): Promise<void> {
+    return sweepTrees({ ...optionsOf(signal), db, dataDir: config.dataDir, log })
+  }
+
   async function sweep(signal: AbortSignal): Promise<void> {
-    const usedBefore = Date.now() - graceMs
-    const exclusively = (work: () => Promise<void>) => whileNoBackup(db, backupWaitMs, work)
-    await sweepTrees({ db, artifacts, dataDir: config.dataDir, usedBefore, exclusively, log, signal })
-    const removed = await sweepBlobs({ artifacts, usedBefore, exclusively, signal })
+    await sweepOld(signal)
+    const removed = await sweepBlobs(optionsOf(signal))
     removedBytes.inc(removed.bytes)
     if (removed.files > 0) log.info(removed, 'stored files that no deployment needs were removed')
   }
 
+  const mendAll = (signal: AbortSignal) => mend({ db, artifacts, log }, signal)
+  const here = `the disk of ${hostname()}`
   return {
-    sweep: { name: 'storage sweep', everyMs: 24 * hourMs, run: sweep },
-    scrub: { name: 'storage scrub', everyMs: hourMs, run: async (signal) => void (await scrub(artifacts, signal)) },
-    mend: { name: 'storage mend', everyMs: 60_000, run: (signal) => mend({ db, artifacts, log }, signal) },
+    sweep,
+    mend: mendAll,
+    tasks: [
+      { name: `sweep ${here}`, everyMs: 24 * hourMs, run: sweep },
+      { name: `scrub ${here}`, everyMs: hourMs, run: async (signal) => void (await scrub(artifacts, signal)) },
+      { name: `mend ${here}`, everyMs: 60_000, run: mendAll },
+    ],
+    start() {
+      const stopping = new AbortController()
+      const swept = sweepOld(stopping.signal).catch(
+        (err) => stopping.signal.aborted || log.warn({ err }, 'the sweep of what dead workers left behind'),
+      )
+      return async () => {
+        stopping.abort()
+        await swept
+      }
+    },
   }
 }

@@ -34,7 +34,12 @@ export async function findProjects(db: Db, ids: string[]): Promise<Set<string>> 
  * Removes files of deployments by `work` while no backup reads them and nobody else removes any. Waits for them;
  * false, and nothing done, if they take longer than `waitMs`.
  */
-export async function whileNoBackup(db: Database, waitMs: number, work: () => Promise<void>): Promise<boolean> {
+export async function whileNoBackup(
+  db: Database,
+  waitMs: number,
+  work: () => Promise<void>,
+  signal?: AbortSignal,
+): Promise<boolean> {
   const endMs = performance.now() + waitMs
   for (;;) {
     const done = await onConnection(db, async (connection) => {
@@ -48,7 +53,7 @@ export async function whileNoBackup(db: Database, waitMs: number, work: () => Pr
       return true
     })
     if (done) return true
-    if (performance.now() >= endMs) return false
+    if (signal?.aborted || performance.now() >= endMs) return false
     await sleep(askEveryMs)
   }
 }

@@ -4,7 +4,7 @@ import { link, mkdir, readdir, rename, rm, utimes, writeFile } from 'node:fs/pro
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { storageTasks } from '../../../src/engines/storage/index.ts'
+import { createStorage } from '../../../src/engines/storage/index.ts'
 import { sweepBlobs } from '../../../src/engines/storage/sweep-blobs.ts'
 import { type Artifacts, createArtifacts, type Manifest, type StoredFile } from '../../../src/platform/artifacts.ts'
 import { newId } from '../../../src/platform/ids.ts'
@@ -27,8 +27,7 @@ beforeEach(async () => {
   artifacts = createArtifacts(join(api.config.dataDir, 'artifacts'))
 })
 
-const options = () => ({ ...api.deps, artifacts, graceMs: 3600_000 })
-const sweep = () => storageTasks(options()).sweep.run(never)
+const sweep = () => createStorage({ ...api.deps, artifacts }).sweep(never)
 const manifestOf = (files: Manifest['files']): Manifest => ({
   version: 1,
   kind: 'static',
