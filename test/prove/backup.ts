@@ -1,6 +1,7 @@
 // A backup of the platform while it runs, restored into another directory, whose API must answer the same.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync, readdirSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -41,20 +42,19 @@ export async function proveBackup({
   const gone = once(restored, 'exit')
   try {
     const origin = `http://127.0.0.1:${env.PORT}`
-    await until(
-      () =>
-        fetch(`${origin}/readyz`).then(
-          (response) => response.ok,
-          () => false,
-        ),
-      60_000,
-    )
+    const isReady = () => fetch(`${origin}/readyz`).then((response) => response.ok)
+    await until(() => isReady().catch(() => false), 240_000)
     const after = await resources(clientOf(origin))
     const differing = [...before]
       .filter(([key, text]) => after.get(key) !== text)
       .map(([key]) => `not restored: ${key}`)
+    const manifests = 'data/artifacts/manifests'
+    const lost = readdirSync(join(directory, manifests)).filter(
+      (name) => before.has(`deployment ${name.replace('.json', '')}`) && !existsSync(join(home, manifests, name)),
+    )
     return [
       ...differing,
+      ...lost.map((name) => `not restored: the files of ${name}`),
       ...[...after.keys()].filter((key) => !before.has(key)).map((key) => `restored in excess: ${key}`),
     ]
   } finally {
