@@ -18,6 +18,7 @@ export type KillOptions = {
   /** Before each kill: what there is to be seen of the victims. */
   look(): void
   killed?(victim: Victim): Promise<void>
+  signal?: AbortSignal | undefined
 }
 
 /** Returns how many of each were killed. */
@@ -27,7 +28,7 @@ export async function killAtRandom(options: KillOptions): Promise<Map<Victim, nu
   const startMs = performance.now()
   for (let done = 0; done < kills; ) {
     const dueMs = startMs + ((done + random()) * durationMs) / kills
-    await sleep(Math.max(0, dueMs - performance.now()))
+    await sleep(Math.max(0, dueMs - performance.now()), undefined, { signal: options.signal })
     options.look()
     const victim = inTurn?.[done % inTurn.length] ?? victims[Math.floor(random() * victims.length)]!
     if (!strike(victim, options)) {

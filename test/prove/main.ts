@@ -17,6 +17,9 @@ const durationMs =
 const kills = values.kills === undefined ? Math.round(durationMs / gapMs) : Number(values.kills)
 const seed = values.seed === undefined ? randomInt(1e9) : Number(values.seed)
 
-const report = await prove({ kills, durationMs, seed, say: (line) => console.error(line) })
+const interrupted = new AbortController()
+for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupted.abort())
+
+const report = await prove({ kills, durationMs, seed, signal: interrupted.signal, say: (line) => console.error(line) })
 console.log(`\n${render(report)}`)
 process.exitCode = holds(report) ? 0 : 1

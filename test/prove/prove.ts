@@ -37,6 +37,8 @@ export type ProveOptions = {
   /** After each kill. */
   killed?(victim: Victim, platform: Platform): Promise<void>
   say?(line: string): void
+  /** Ends everything before its time. */
+  signal?: AbortSignal
 }
 
 export type Row = { name: string; acknowledged: number; lost: string[]; repeated: string[]; unfinished: string[] }
@@ -118,6 +120,7 @@ export async function prove(options: ProveOptions): Promise<Report> {
     })
     say('everything up again …')
     await platform.up()
+    options.signal?.throwIfAborted()
     writing.abort()
     await written
     say('waiting for what is under way …')

@@ -284,9 +284,9 @@ export function createWriter({ name, client, ledger, random, mark, receiverUrl }
   return {
     faults,
     async run(signal) {
-      // Each kind once, whatever the dice say.
+      // Each kind once, whatever the dice say and however little time there was.
       const first = [...makes, ...changes, ...deletions]
-      while (!signal.aborted) {
+      while (!signal.aborted || first.length > 0) {
         const write = first.shift() ?? one(every)!
         try {
           await write()
