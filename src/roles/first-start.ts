@@ -47,7 +47,7 @@ export async function readSecretsKey(config: Config): Promise<Buffer> {
 }
 
 // Written to a temporary file and renamed, so that a crash leaves the whole file or none.
-async function writePrivately(path: string, text: string): Promise<void> {
+export async function writePrivately(path: string, text: string): Promise<void> {
   await writeFile(`${path}.new`, text, { mode: 0o600 })
   await rename(`${path}.new`, path)
 }

@@ -1,5 +1,6 @@
 // The reap job: removes the files of deleted deployments and the caches of deleted projects from disk.
 
+import { enqueue } from '../../jobs/queue.ts'
 import type { Handler } from '../../jobs/worker.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import type { Database } from '../../platform/database.ts'
