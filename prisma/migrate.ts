@@ -2,6 +2,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 
 // Compiled code runs from dist/prisma; the SQL stays where it was written.
@@ -10,12 +11,14 @@ const folder = join(import.meta.dirname.replace(/[/\\]dist[/\\]prisma$/, '/prism
 // Any number that no other program locks: one migration at a time, however many servers start together.
 const lockId = 7_262_735_411
 
-/** Returns the names of the migrations that were applied now. */
-export async function migrate(url: string): Promise<string[]> {
+const lockPollMs = 100
+
+/** Returns the names of the migrations that were applied now; `before` stops at a name, for tests of upgrades. */
+export async function migrate(url: string, before?: string): Promise<string[]> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   try {
-    await client.query('SELECT pg_advisory_lock($1)', [lockId])
+    await lock(client)
     await client.query(`CREATE TABLE IF NOT EXISTS "_prisma_migrations" (
       "id" varchar(36) PRIMARY KEY, "checksum" varchar(64) NOT NULL, "finished_at" timestamptz,
       "migration_name" varchar(255) NOT NULL, "logs" text, "rolled_back_at" timestamptz,
@@ -26,14 +29,19 @@ export async function migrate(url: string): Promise<string[]> {
     const checksums = new Map(known.rows.map((row) => [row.name, row.checksum]))
     const applied: string[] = []
     for (const name of await migrationNames()) {
+      if (before !== undefined && name >= before) break
       const sql = await readFile(join(folder, name, 'migration.sql'), 'utf8')
       const checksum = createHash('sha256').update(sql).digest('hex')
-      const before = checksums.get(name)
-      if (before === checksum) continue
-      if (before !== undefined) throw new Error(`Migration ${name} was changed after it was applied to this database.`)
-      await client.query('BEGIN')
+      const appliedBefore = checksums.get(name)
+      if (appliedBefore === checksum) continue
+      if (appliedBefore !== undefined) {
+        throw new Error(`Migration ${name} was changed after it was applied to this database.`)
+      }
       try {
-        await client.query(sql)
+        const isConcurrent = sql.includes('CREATE INDEX CONCURRENTLY')
+        if (isConcurrent) await buildIndexes(client, sql)
+        await client.query('BEGIN')
+        if (!isConcurrent) await client.query(sql)
         await client.query(
           `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at, applied_steps_count)
            VALUES ($1, $2, $3, now(), 1)`,
@@ -49,6 +57,31 @@ export async function migrate(url: string): Promise<string[]> {
     return applied
   } finally {
     await client.end()
+  }
+}
+
+/** Asks again and again: a statement that waits for the lock would be a transaction that an index build waits for. */
+async function lock(client: pg.Client): Promise<void> {
+  for (;;) {
+    const { rows } = await client.query<{ held: boolean }>('SELECT pg_try_advisory_lock($1) AS held', [lockId])
+    if (rows[0]!.held) return
+    await sleep(lockPollMs)
+  }
+}
+
+/**
+ * A migration that builds indexes without locking their tables, and does nothing else. It is no transaction: what was
+ * interrupted is done again, except the indexes that are complete.
+ */
+async function buildIndexes(client: pg.Client, sql: string): Promise<void> {
+  const names = [...sql.matchAll(/IF NOT EXISTS "(\w+)"/g)].map(([, name]) => name!)
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT relname AS name FROM pg_index JOIN pg_class ON oid = indexrelid WHERE NOT indisvalid AND relname = ANY($1)`,
+    [names],
+  )
+  for (const { name } of rows) await client.query(`DROP INDEX CONCURRENTLY "${name}"`)
+  for (const statement of sql.split(/;\s*\n/)) {
+    if (/^\s*[^\s-]/m.test(statement)) await client.query(statement)
   }
 }
 

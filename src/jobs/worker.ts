@@ -7,7 +7,16 @@ import { holdLease } from '../platform/lease.ts'
 import type { Notifications } from '../platform/notifications.ts'
 import { inSpan } from '../platform/tracing.ts'
 import type { JobKind, JobKinds } from './kinds.ts'
-import { deleteDoneJob, failJob, releaseJob, renewJob, repeatJob, takeBuild, takeJob } from './statements.ts'
+import {
+  deleteDoneJob,
+  failJob,
+  postponeJob,
+  releaseJob,
+  renewJob,
+  repeatJob,
+  takeBuild,
+  takeJob,
+} from './statements.ts'
 
 export type Handler<K extends JobKind> = {
   /** How many of this kind run at once in this process. */
@@ -61,6 +70,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       await finish(job)
     } catch (error) {
       if (stopping.signal.aborted) await releaseJob(db, { worker: name, id: job.id })
+      else if (error instanceof Postponed) await postponeJob(db, { worker: name, id: job.id, ...error.until })
       else await fail(kind, handler, job, error as Error)
     } finally {
       lease.stop()
@@ -141,6 +151,16 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       stopping.abort()
       while (running.size > 0) await Promise.all(running)
     },
+  }
+}
+
+/** Thrown by a handler that cannot do its work at present: it is run again after the delay, with this payload. */
+export class Postponed extends Error {
+  readonly until: { payload: object; delayMs: number }
+
+  constructor(why: string, until: Postponed['until']) {
+    super(why)
+    this.until = until
   }
 }
 

@@ -4,8 +4,6 @@ import type { Config } from '../config.ts'
 import { serveMetrics } from '../platform/metrics.ts'
 import { startTracing } from '../platform/tracing.ts'
 import { adoptNameservers } from '../services/domains/nameservers.ts'
-import { forgetOldKeys } from '../services/idempotency/keys.ts'
-import { forgetOldPushes } from '../services/pushes/pushes.ts'
 import { admitKey, secretsReadiness } from '../services/secrets/sealing-keys.ts'
 import { openApi } from './api.ts'
 import { createClosing } from './closing.ts'
@@ -27,8 +25,6 @@ export type Running = {
   broken: Promise<string>
   stop(): Promise<void>
 }
-
-const housekeepingMs = 10 * 60_000
 
 export async function run(config: Config, wanted: readonly Role[]): Promise<Running> {
   const log = pino({ level: config.logLevel, redact: ['req.headers.authorization'] }, destination({ sync: false }))
@@ -56,14 +52,6 @@ export async function run(config: Config, wanted: readonly Role[]): Promise<Runn
     if (wants('api')) await openApi(shared, closing)
     const metrics = await serveMetrics(shared, config.host, config.metricsPort)
     closing.add(() => metrics.close())
-    const housekeeping = setInterval(
-      () =>
-        Promise.all([forgetOldKeys(workerDb), forgetOldPushes(workerDb)]).catch((err) =>
-          log.warn({ err }, 'housekeeping'),
-        ),
-      housekeepingMs,
-    )
-    closing.add(() => clearInterval(housekeeping))
     return { testKey, broken, stop: closing.closeAll }
   } catch (error) {
     await closing.closeAll().catch(() => {})

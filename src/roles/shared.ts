@@ -29,7 +29,7 @@ export async function openShared(config: Config, roles: readonly string[], log: 
   health.add('notifications', notificationsReadiness(notifications), needDatabase)
   const localRepositories = config.production ? null : join(config.dataDir, 'repos')
   const repositories = createRepositories(config.gitUrlTemplate, localRepositories, config.searchPath)
-  const artifacts = createArtifacts(join(config.dataDir, 'artifacts'))
+  const artifacts = createArtifacts(join(config.dataDir, 'artifacts'), log)
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const urls = createUrls(config)
