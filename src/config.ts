@@ -71,6 +71,7 @@ const Environment = Type.Object({
   MAX_WAITS: Type.Integer({ minimum: 1, default: 10_000 }),
   MAX_STREAMS: Type.Integer({ minimum: 1, default: 10_000 }),
   WEBHOOK_ALLOW_PRIVATE: Type.Boolean({ default: false }),
+  RETENTION_EVENTS_MONTHS: Type.Integer({ minimum: 1, maximum: 1200, default: 13 }),
   PATH: Text('/usr/local/bin:/usr/bin:/bin'),
   METRICS_PORT: Port(9090),
   OTEL_EXPORTER_OTLP_ENDPOINT: Text(),
@@ -260,6 +261,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
     maxWaits: env.MAX_WAITS,
     maxStreams: env.MAX_STREAMS,
     webhookAllowPrivate: env.WEBHOOK_ALLOW_PRIVATE,
+    /** Whole months that events are kept beside the current one. */
+    retentionEventsMonths: env.RETENTION_EVENTS_MONTHS,
     metricsPort: env.METRICS_PORT,
     /** Base address of the collector of traces; null: no traces. */
     tracesEndpoint: env.OTEL_EXPORTER_OTLP_ENDPOINT || null,

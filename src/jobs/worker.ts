@@ -5,7 +5,8 @@ import type { Database } from '../platform/database.ts'
 import { randomLabel } from '../platform/ids.ts'
 import { holdLease } from '../platform/lease.ts'
 import type { Notifications } from '../platform/notifications.ts'
-import { inSpan } from '../platform/tracing.ts'
+import { inGroups } from '../platform/pool.ts'
+import { inSpan, type SpanOptions } from '../platform/tracing.ts'
 import type { JobKind, JobKinds } from './kinds.ts'
 import {
   deleteDoneJob,
@@ -17,6 +18,7 @@ import {
   takeBuild,
   takeJob,
 } from './statements.ts'
+import { createTaking, type Taking } from './taking.ts'
 
 export type Handler<K extends JobKind> = {
   /** How many of this kind run at once in this process. */
@@ -31,7 +33,7 @@ export type Handler<K extends JobKind> = {
 
 export type Handlers = { [K in JobKind]?: Handler<K> }
 
-export type Worker = { stop(): Promise<void> }
+export type Worker = { stop(): Promise<void>; taking: Taking }
 
 type Taken = Awaited<ReturnType<typeof takeJob>>[number]
 
@@ -44,6 +46,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   /** Runs and pending take queries: a job may still arrive while the worker stops. */
   const running = new Set<Promise<unknown>>()
   const counts = new Map<JobKind, number>()
+  const taking = createTaking(log)
   /** Ids of the jobs whose handlers run here. */
   const inHand = new Set<string>()
   /** Kinds that were asked for while every slot was taken or being filled. */
@@ -58,15 +61,10 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       if (job.attempts > handler.retryDelaysMs.length + 1) throw new LostError()
       inHand.add(job.id)
       // Before the job is settled: from then on it may be taken again, by this worker too.
-      await inSpan(
-        `job ${kind}`,
-        {
-          kind: 'CONSUMER',
-          parent: job.trace,
-          attributes: { 'berth.job.kind': kind, 'berth.job.id': job.id, 'berth.job.attempt': job.attempts },
-        },
-        () => handler.run(job.payload, { attempt: job.attempts, signal }),
-      ).finally(() => inHand.delete(job.id))
+      const run = () => handler.run(job.payload, { attempt: job.attempts, signal })
+      // A kind whose table is locked leaves connections to the others, and to the leases.
+      const grouped = () => inGroups([kind], run)
+      await inSpan(`job ${kind}`, spanOf(kind, job), grouped).finally(() => inHand.delete(job.id))
       await finish(job)
     } catch (error) {
       if (stopping.signal.aborted) await releaseJob(db, { worker: name, id: job.id })
@@ -109,7 +107,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       // Counted before the query, so that two wake-ups do not both take the last place.
       counts.set(kind, (counts.get(kind) ?? 0) + 1)
       const free = () => counts.set(kind, counts.get(kind)! - 1)
-      const asking = take(kind, concurrency).catch(() => [])
+      const asking = taking.attempt(kind, () => take(kind, concurrency))
       running.add(asking)
       const [job] = await asking
       running.delete(asking)
@@ -145,6 +143,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   const poll = setInterval(() => wake(), pollMs)
   wake()
   return {
+    taking,
     async stop() {
       clearInterval(poll)
       for (const stop of off) stop()
@@ -162,6 +161,11 @@ export class Postponed extends Error {
     super(why)
     this.until = until
   }
+}
+
+function spanOf(kind: JobKind, { id, attempts, trace }: Taken): SpanOptions {
+  const attributes = { 'berth.job.kind': kind, 'berth.job.id': id, 'berth.job.attempt': attempts }
+  return { kind: 'CONSUMER', parent: trace, attributes }
 }
 
 /** The workers that held the job died, as often as the table allows. */

@@ -53,10 +53,12 @@ test('every role tells its health, readiness and metrics, and passes the check o
     expect(ready.status).toBe(200)
     const { status, checks } = (await ready.json()) as { status: string; checks: object }
     expect(status).toBe('ok')
-    expect(checks).toMatchObject({ database: 'ok', notifications: 'ok' })
+    const jobs = roles.includes('worker') ? { jobs: 'ok' } : {}
+    expect(checks).toEqual({ database: 'ok', notifications: 'ok', ...jobs })
     for (const role of roles) expect((await fetch(`${address}/readyz?role=${role}`)).status).toBe(200)
     expect((await fetch(`${address}/readyz?role=api`)).status).toBe(503)
-    expect((await fetch(`${address}/metrics`)).status).toBe(200)
+    const metrics = await (await fetch(`${address}/metrics`)).text()
+    expect(metrics.includes('berth_job_take_errors_total')).toBe(roles.includes('worker'))
     return environment
   }
   const [alone] = await Promise.all([look(['edge']), look(['worker', 'nameserver'])])

@@ -11,12 +11,14 @@ import type { EventQuery, Event as EventSchema } from '../../schemas/events.ts'
 import type { Actor } from '../tokens/actor.ts'
 import type { EventType, NewEvent } from './event-types.ts'
 import {
+  beforeFirst,
   insertEvents,
   lastSeq,
   type NumberedEvent,
   selectEnd,
   selectEvents,
   selectEventsAfter,
+  selectEventsOfProjects,
   selectEventsOfSubject,
   selectPosition,
   takeNumber,
@@ -72,9 +74,14 @@ export async function listEvents(
   { type, subject }: Filter,
   page: PageRequest,
 ): Promise<PageOf<EventView>> {
-  const { where, ...rest } = byId(page)
+  const { where, take, ...rest } = byId(page)
+  if (projectIds && !subject) {
+    const after = page.after?.[0] ?? beforeFirst[page.order]
+    const values = { accountId, projectIds, type: type ?? null, after, limit: take }
+    return pageOf(await selectEventsOfProjects[page.order](db, values), page, view, (row) => [row.id])
+  }
   const projectId = projectIds ? { in: [...projectIds] } : undefined
-  const found = await db.event.findMany({ where: { ...where, accountId, projectId, type, subject }, ...rest })
+  const found = await db.event.findMany({ where: { ...where, accountId, projectId, type, subject }, take, ...rest })
   return pageOf(found, page, view, (row) => [row.id])
 }
 

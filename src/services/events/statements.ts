@@ -101,17 +101,38 @@ export const selectPosition = statement('events.position', {
     FROM h, event e WHERE e.id = ${p.id} AND e.account_id = ${p.accountId}`,
 })
 
-const logged = {
+const listed = {
   id: text(),
   type: text(),
   createdAt: timestamptz(),
   actor: text(),
   subject: text(),
   data: json<object>(),
-  ...position,
+}
+const logged = { ...listed, ...position }
+
+const listedColumns = `e.id, e.type, e.created_at AS "createdAt", e.actor, e.subject, e.data`
+const columns = `${listedColumns}, e.xid::text AS xid, e.seq`
+
+/** A page of the events of some projects: each project's part of it is read in order, by the index. */
+function selectOfProjects(order: 'asc' | 'desc') {
+  return statement(`events.of_projects_${order}`, {
+    reason: 'not in Prisma',
+    in: { accountId: text(), projectIds: textArray(), type: optional(text()), after: text(), limit: int4() },
+    out: listed,
+    sql: (p) => `
+      SELECT ${listedColumns}
+      FROM unnest(${p.projectIds}) AS project(id), LATERAL (
+        SELECT * FROM event WHERE account_id = ${p.accountId} AND project_id = project.id
+          AND (${p.type} IS NULL OR type = ${p.type}) AND id ${order === 'asc' ? '>' : '<'} ${p.after}
+        ORDER BY id ${order} LIMIT ${p.limit}) e
+      ORDER BY e.id ${order} LIMIT ${p.limit}`,
+  })
 }
 
-const columns = `e.id, e.type, e.created_at AS "createdAt", e.actor, e.subject, e.data, e.xid::text AS xid, e.seq`
+export const selectEventsOfProjects = { asc: selectOfProjects('asc'), desc: selectOfProjects('desc') }
+/** What stands for the cursor of the first page: before and behind every id. */
+export const beforeFirst = { asc: 'evt', desc: 'evu' }
 
 const betweenIn = {
   accountId: text(),
