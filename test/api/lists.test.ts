@@ -25,6 +25,8 @@ const large = new Set([
 // Some pages of 20, as many as there are combinations of filters with few values. No account has more projects, domains
 // or webhooks than its quota, so these may be read through.
 const mostRead = 400
+const mostBlocks = 250
+const mostSearches = 60
 
 let api: TestApi
 let seeded: Seeded
@@ -57,42 +59,62 @@ type Plan = {
   'Actual Rows'?: number
   'Actual Loops'?: number
   'Rows Removed by Filter'?: number
+  'Index Searches'?: number
+  'Shared Hit Blocks'?: number
+  'Shared Read Blocks'?: number
   Plans?: Plan[]
 }
 
-async function explain(options: string, text: string, values?: unknown[]): Promise<Plan> {
-  const answer = (await original.apply(client, [`EXPLAIN (${options}, FORMAT JSON) ${text}`, values])) as pg.QueryResult
-  return answer.rows[0]['QUERY PLAN'][0].Plan
+const literal = (value: unknown) => {
+  if (value === null || value === undefined) return 'NULL'
+  const text = Array.isArray(value) ? `{${value.map((item) => JSON.stringify(item)).join(',')}}` : String(value)
+  return pg.escapeLiteral(text)
+}
+
+/** How the statement runs: planned for these values, or for any, as a prepared one is after some runs. */
+async function explain(mode: 'custom' | 'generic', text: string, values: unknown[]): Promise<Plan> {
+  const run = (sql: string) => original.apply(client, [sql]) as Promise<pg.QueryResult>
+  await run(`SET plan_cache_mode = force_${mode}_plan`)
+  await run(`PREPARE list AS ${text}`)
+  const given = values.length > 0 ? `(${values.map(literal).join(', ')})` : ''
+  const { rows } = await run(`EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE list${given}`)
+  await run('DEALLOCATE list')
+  return rows[0]['QUERY PLAN'][0].Plan
 }
 
 const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
 const rowsOf = (node: Plan) => (node['Actual Rows'] ?? 0) * (node['Actual Loops'] ?? 1)
 
 function faultsOf(plan: Plan): string[] {
-  return nodesOf(plan).flatMap((node) => {
+  const blocks = (plan['Shared Hit Blocks'] ?? 0) + (plan['Shared Read Blocks'] ?? 0)
+  const found = nodesOf(plan).flatMap((node) => {
     const table = node['Relation Name'] ?? ''
     const read = rowsOf(node) + (node['Rows Removed by Filter'] ?? 0) * (node['Actual Loops'] ?? 1)
     if (node['Node Type'] === 'Seq Scan' && large.has(table)) return [`reads all of ${table}`]
     if (large.has(table) && read > mostRead) return [`reads ${read} rows of ${table}`]
+    if ((node['Index Searches'] ?? 0) > mostSearches) return [`searches an index ${node['Index Searches']} times`]
     if (node['Node Type'].includes('Sort') && (node.Plans ?? []).some((input) => rowsOf(input) > mostRead)) {
       return [`sorts ${node.Plans!.map(rowsOf)} rows`]
     }
     return []
   })
+  return blocks > mostBlocks ? [...found, `reads ${blocks} blocks`] : found
 }
 
 const known = new Map<string, string[]>()
 
-/** What is wrong with a statement: as it is planned for these values, and for any, as a prepared one may be. */
 async function faults({ text, values }: (typeof sent)[number]): Promise<string[]> {
   const key = JSON.stringify([text, values])
   const before = known.get(key)
   if (before) return before
-  const custom = faultsOf(await explain('ANALYZE, TIMING OFF, BUFFERS OFF', text, values))
-  const generic = faultsOf(await explain('GENERIC_PLAN', text))
-  const found = [...custom, ...generic.map((fault) => `${fault} in the generic plan`)].map(
-    (fault) => `${fault}: ${text.replace(/SELECT "public".*? FROM/, 'SELECT … FROM')} ${JSON.stringify(values)}`,
-  )
+  const found: string[] = []
+  for (const mode of ['custom', 'generic'] as const) {
+    for (const fault of faultsOf(await explain(mode, text, values))) {
+      found.push(
+        `${fault} (${mode} plan): ${text.replace(/SELECT "public".*? FROM/, 'SELECT … FROM')} ${key.slice(-400)}`,
+      )
+    }
+  }
   known.set(key, found)
   return found
 }
