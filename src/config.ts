@@ -24,6 +24,8 @@ const Environment = Type.Object({
   NODE_ENV: Text(),
   DATABASE_URL: Text(),
   DATABASE_POOL: Type.Integer({ minimum: 2, maximum: 500, default: 10 }),
+  DATABASE_WORKER_POOL: Type.Integer({ minimum: 2, maximum: 500, default: 10 }),
+  DATABASE_LOCK_TIMEOUT_MS: Type.Integer({ minimum: 100, maximum: 10_000, default: 2_000 }),
   DATA_DIR: Text('.berth'),
   HOST: Text('127.0.0.1'),
   PORT: Port(3000),
@@ -51,6 +53,7 @@ const Environment = Type.Object({
   BUILD_TIMEOUT_MS: Type.Integer({ minimum: 1000, default: 900_000 }),
   BUILD_MEMORY_MB: Type.Integer({ minimum: 64, default: 2048 }),
   BUILD_CACHE_MB: Type.Integer({ minimum: 0, default: 10_240 }),
+  DISK_RESERVE_MB: Type.Integer({ minimum: 0, default: 512 }),
   BUILD_SANDBOX: Type.Union([Type.Literal('auto'), Type.Literal('bubblewrap'), Type.Literal('none')], {
     default: 'auto',
   }),
@@ -68,6 +71,7 @@ const Environment = Type.Object({
   MAX_WAITS: Type.Integer({ minimum: 1, default: 10_000 }),
   MAX_STREAMS: Type.Integer({ minimum: 1, default: 10_000 }),
   WEBHOOK_ALLOW_PRIVATE: Type.Boolean({ default: false }),
+  RETENTION_EVENTS_MONTHS: Type.Integer({ minimum: 1, maximum: 1200, default: 13 }),
   PATH: Text('/usr/local/bin:/usr/bin:/bin'),
   METRICS_PORT: Port(9090),
   LOG_LEVEL: Type.Union(
@@ -180,7 +184,11 @@ export function loadConfig(source: Record<string, string | undefined>) {
   return {
     production,
     databaseUrl: env.DATABASE_URL || null,
+    /** Connections for requests, and for everything else. */
     databasePool: env.DATABASE_POOL,
+    databaseWorkerPool: env.DATABASE_WORKER_POOL,
+    /** How long a statement of a request may wait for a lock. */
+    databaseLockTimeoutMs: env.DATABASE_LOCK_TIMEOUT_MS,
     dataDir: resolve(env.DATA_DIR),
     host: env.HOST,
     port: env.PORT,
@@ -224,6 +232,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
       cacheMb: env.BUILD_CACHE_MB,
       sandbox: env.BUILD_SANDBOX,
     },
+    /** Free space of the data directory's disk below which no build starts. */
+    diskReserveMb: env.DISK_RESERVE_MB,
     /** How long things are kept; null: for ever. */
     retention: {
       logDays: kept(env.RETENTION_LOG_DAYS),
@@ -247,6 +257,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
     maxWaits: env.MAX_WAITS,
     maxStreams: env.MAX_STREAMS,
     webhookAllowPrivate: env.WEBHOOK_ALLOW_PRIVATE,
+    /** Whole months that events are kept beside the current one. */
+    retentionEventsMonths: env.RETENTION_EVENTS_MONTHS,
     metricsPort: env.METRICS_PORT,
     /** Where git and the build tools are found. */
     searchPath: env.PATH,

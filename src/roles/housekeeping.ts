@@ -80,7 +80,8 @@ export function tasksOf(deps: HousekeepingDeps): Task[] {
   ]
 }
 
-export function openHousekeeping(shared: HousekeepingDeps, closing: Closing): void {
-  const tasks = startTasks(shared, tasksOf(shared))
+/** `others`: the tasks of engines. */
+export function openHousekeeping(shared: HousekeepingDeps, closing: Closing, others: Task[]): void {
+  const tasks = startTasks(shared, [...tasksOf(shared), ...others])
   closing.add(() => tasks.stop())
 }

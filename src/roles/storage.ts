@@ -4,10 +4,15 @@ import { migrate } from '../../prisma/migrate.ts'
 import type { Config } from '../config.ts'
 import { startEmbeddedPostgres } from '../embedded-postgres/index.ts'
 import { closeDatabase, type Database, openDatabase } from '../platform/database.ts'
+import { openReadiness, type Readiness } from '../platform/readiness.ts'
 import { makeDataDirectory } from './first-start.ts'
 
 export type Storage = {
+  /** For requests. */
   db: Database
+  /** For jobs and everything else that no caller waits for. */
+  workerDb: Database
+  readiness: Readiness
   url: string
   /** Resolves with a sentence if the embedded database ends unexpectedly. */
   broken: Promise<string>
@@ -26,13 +31,17 @@ export async function openStorage(config: Config): Promise<Storage> {
     await embedded?.stop()
     throw error
   }
-  const db = openDatabase(url, config.databasePool)
+  const db = openDatabase(url, config.databasePool, { lockMs: config.databaseLockTimeoutMs })
+  const workerDb = openDatabase(url, config.databaseWorkerPool, { class: 'workers' })
+  const readiness = openReadiness(url)
   return {
     db,
+    workerDb,
+    readiness,
     url,
     broken: embedded?.exited ?? new Promise(() => {}),
     async close() {
-      await closeDatabase(db)
+      await Promise.all([closeDatabase(db), closeDatabase(workerDb), readiness.close()])
       await embedded?.stop()
     },
   }

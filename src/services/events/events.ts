@@ -10,13 +10,16 @@ import type { EventQuery, Event as EventSchema } from '../../schemas/events.ts'
 import type { Actor } from '../tokens/actor.ts'
 import type { EventType, NewEvent } from './event-types.ts'
 import {
+  beforeFirst,
   insertEvents,
   lastSeq,
   selectEnd,
   selectEvents,
   selectEventsAfter,
+  selectEventsOfProjects,
   selectEventsOfSubject,
   selectPosition,
+  takeNumber,
 } from './statements.ts'
 
 export type { EventType, NewEvent }
@@ -41,9 +44,17 @@ export function numbered(events: NewEvent[]): (NewEvent & { id: string })[] {
   return events.map((event) => ({ id: newId('evt'), ...event }))
 }
 
+/**
+ * Has the order of events go on in this cluster of PostgreSQL. The first number in a restored database holds up all
+ * others until its transaction ends, so it is taken by one that does nothing else.
+ */
+export async function continueLog(db: Db): Promise<void> {
+  await takeNumber(db, {})
+}
+
 export type EventView = Static<typeof EventSchema>
 
-/** A place in the log: the writing transaction, and the row's number within it. */
+/** A place in the log: the number of the writing transaction, and the row's number within it. */
 export type Position = { xid: string; seq: string }
 
 type Shown = Pick<EventRow, 'id' | 'type' | 'createdAt' | 'actor' | 'subject'> & { data: unknown }
@@ -60,9 +71,14 @@ export async function listEvents(
   { type, subject }: Filter,
   page: PageRequest,
 ): Promise<PageOf<EventView>> {
-  const { where, ...rest } = byId(page)
+  const { where, take, ...rest } = byId(page)
+  if (projectIds && !subject) {
+    const after = page.after?.[0] ?? beforeFirst[page.order]
+    const values = { accountId, projectIds, type: type ?? null, after, limit: take }
+    return pageOf(await selectEventsOfProjects[page.order](db, values), page, view, (row) => [row.id])
+  }
   const projectId = projectIds ? { in: [...projectIds] } : undefined
-  const found = await db.event.findMany({ where: { ...where, accountId, projectId, type, subject }, ...rest })
+  const found = await db.event.findMany({ where: { ...where, accountId, projectId, type, subject }, take, ...rest })
   return pageOf(found, page, view, (row) => [row.id])
 }
 
