@@ -15,12 +15,12 @@ const sizes = {
   tokens: 4_000,
   deliveries: 4_000,
   takedowns: 4_000,
-  events: 100,
+  events: 8_000,
 }
 // Tables of which a customer or the platform has more than a list may read through.
 const large = new Set([
   ...['account', 'project', 'deployment', 'log_line', 'domain', 'dns_record', 'ticket', 'ticket_message', 'token'],
-  ...['webhook', 'delivery', 'takedown'],
+  ...['webhook', 'delivery', 'takedown', 'event'],
 ])
 // Some pages of 20, as many as there are combinations of filters with few values. No account has more projects, domains
 // or webhooks than its quota, so these may be read through.
@@ -88,9 +88,11 @@ const rowsOf = (node: Plan) => (node['Actual Rows'] ?? 0) * (node['Actual Loops'
 function faultsOf(plan: Plan): string[] {
   const blocks = (plan['Shared Hit Blocks'] ?? 0) + (plan['Shared Read Blocks'] ?? 0)
   const found = nodesOf(plan).flatMap((node) => {
-    const table = node['Relation Name'] ?? ''
+    // Events have a table for each month.
+    const table = (node['Relation Name'] ?? '').replace(/^event_.*/, 'event')
     const read = rowsOf(node) + (node['Rows Removed by Filter'] ?? 0) * (node['Actual Loops'] ?? 1)
-    if (node['Node Type'] === 'Seq Scan' && large.has(table)) return [`reads all of ${table}`]
+    // A month may be empty.
+    if (node['Node Type'] === 'Seq Scan' && large.has(table) && read > 0) return [`reads all of ${table}`]
     if (large.has(table) && read > mostRead) return [`reads ${read} rows of ${table}`]
     if ((node['Index Searches'] ?? 0) > mostSearches) return [`searches an index ${node['Index Searches']} times`]
     if (node['Node Type'].includes('Sort') && (node.Plans ?? []).some((input) => rowsOf(input) > mostRead)) {
@@ -110,9 +112,8 @@ async function faults({ text, values }: (typeof sent)[number]): Promise<string[]
   const found: string[] = []
   for (const mode of ['custom', 'generic'] as const) {
     for (const fault of faultsOf(await explain(mode, text, values))) {
-      found.push(
-        `${fault} (${mode} plan): ${text.replace(/SELECT "public".*? FROM/, 'SELECT … FROM')} ${key.slice(-400)}`,
-      )
+      const shown = text.replace(/SELECT "public".*? FROM/, 'SELECT … FROM')
+      found.push(`${fault} (${mode} plan): ${shown} ${JSON.stringify(values).slice(0, 300)}`)
     }
   }
   known.set(key, found)
@@ -130,21 +131,21 @@ async function check(path: string, token: string): Promise<{ faults: string[]; n
   return { faults: found, next: answer.body.nextCursor ?? null }
 }
 
-/** Those of events are partitioned by month and tested by themselves. */
-const elsewhere = ['listEvents']
 const forAll = ['listAccounts', 'listAllTickets', 'listTakedowns', 'listTicketMessagesAsSupport']
 const accountWide = [...forAll, 'listTickets', 'listTicketMessages', 'listTokens', 'listWebhooks', 'listDeliveries']
+// The events of some projects may be sorted where months are small; they are bounded by no index on project and type.
+const wholeAccount = [...accountWide, 'listEvents']
 
 describe('reads a page and no more', () => {
   test('whatever it is filtered by, in both directions, on the first page and the next', async () => {
     const document = (api.app as unknown as { swagger(): ListDocument }).swagger()
-    const lists = listsOf(document, seeded.paths).filter(({ id }) => !elsewhere.includes(id))
+    const lists = listsOf(document, seeded.paths)
     expect(lists.length).toBeGreaterThan(12)
     // Both are known from now on, so that only what lists ask is caught.
     for (const token of [seeded.token, seeded.narrowed]) await api.call('GET', '/regions', { token })
     const found: string[] = []
     for (const list of lists) {
-      for (const token of accountWide.includes(list.id) ? [seeded.token] : [seeded.token, seeded.narrowed]) {
+      for (const token of wholeAccount.includes(list.id) ? [seeded.token] : [seeded.token, seeded.narrowed]) {
         for (const query of queriesOf(list)) {
           const isPair = query.includes('&')
           if (isPair && token === seeded.narrowed) continue
