@@ -8,7 +8,7 @@ import { startApi, type TestApi } from '../helpers/api.ts'
 const sizes = {
   accounts: 1_000,
   projects: 60,
-  deployments: 12_000,
+  deployments: 24_000,
   domains: 80,
   records: 8_000,
   tickets: 8_000,
@@ -25,8 +25,8 @@ const large = new Set([
 // Some pages of 20, as many as there are combinations of filters with few values. No account has more projects, domains
 // or webhooks than its quota, so these may be read through.
 const mostRead = 400
-const mostBlocks = 250
-const mostSearches = 60
+const mostBlocks = 80
+const mostSearches = 30
 
 let api: TestApi
 let seeded: Seeded
