@@ -54,7 +54,7 @@ async function reachableHome(
   return undefined
 }
 
-async function followPointer(directory: string): Promise<string | undefined> {
+export async function followPointer(directory: string): Promise<string | undefined> {
   const path = await readFile(pointerIn(directory), 'utf8').catch(() => undefined)
   return path !== undefined && (await isOurs(path)) ? path : undefined
 }

@@ -36,7 +36,7 @@ async function describeProcess(pid: number): Promise<ProcessDescription | undefi
   }
 }
 
-async function isServer(pid: number, data: string): Promise<boolean> {
+export async function isServer(pid: number, data: string): Promise<boolean> {
   const found = await describeProcess(pid)
   return found !== undefined && basename(found.program) === 'postgres' && found.names(data)
 }

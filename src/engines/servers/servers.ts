@@ -3,8 +3,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
 import { onAbort } from '../../platform/abort.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
+import type { Snapshots } from '../../platform/snapshots.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { NewLogLine } from '../../services/deployments/deployment-logs.ts'
 import { createEnvironments, type ServerSettings } from './environments.ts'
@@ -12,6 +14,7 @@ import { ServerUnavailable, ServerUnhealthy, sendFailure, sendFailureTo } from '
 import { isGone } from './health.ts'
 import { launch, withOutput } from './instance.ts'
 import { defaultLimits, type ServerLimits } from './limits.ts'
+import { createServerMetrics } from './metrics.ts'
 import { createOutput } from './output.ts'
 import { forward } from './proxy.ts'
 import { createSupervisor, type Supervisor } from './supervisor.ts'
@@ -67,9 +70,13 @@ export type ServersOptions = {
   /** `host:port` of services that servers may reach at a private address, unless they have no network. */
   privateHosts?(): Promise<string[]>
   log: Logger
+  /** Default: a registry of its own. */
+  registry?: Registry
   limits?: Partial<ServerLimits>
   /** This process only proves servers; visitors come to another one. */
   proofsOnly?: boolean
+  /** Where settings are kept for a start without the database. */
+  snapshots?: Snapshots | undefined
 }
 
 const sweepMs = 10_000
@@ -78,8 +85,12 @@ export function createServers(options: ServersOptions): Servers {
   const { sandbox, artifacts, log } = options
   const command = options.start?.command ?? 'npm start'
   const limits = { ...defaultLimits, ...options.limits }
-  const environments = createEnvironments(options.settingsOf)
+  const environments = createEnvironments(options.settingsOf, options.snapshots)
   const supervisors = new Map<string, Supervisor>()
+  const metrics = createServerMetrics(
+    options.registry,
+    () => [...supervisors.values()].filter(({ isUp }) => isUp).length,
+  )
   let closed = false
 
   function supervisorOf(deploymentId: string): Supervisor {
@@ -96,6 +107,7 @@ export function createServers(options: ServersOptions): Servers {
     const supervisor: Supervisor = createSupervisor({
       limits,
       output,
+      metrics,
       admit: () => makeRoom(supervisor),
       async launch(signal) {
         const { environment, network, secrets } = await environments.read(deploymentId)
@@ -227,6 +239,7 @@ export function createServers(options: ServersOptions): Servers {
       clearInterval(sweeping)
       await Promise.all([...supervisors.values()].map((one) => one.close()))
       supervisors.clear()
+      await environments.close()
     },
   }
 }

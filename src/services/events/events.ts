@@ -6,6 +6,7 @@ import type { Db } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
+import { currentTrace } from '../../platform/tracing.ts'
 import type { EventQuery, Event as EventSchema } from '../../schemas/events.ts'
 import type { Actor } from '../tokens/actor.ts'
 import type { EventType, NewEvent } from './event-types.ts'
@@ -13,6 +14,7 @@ import {
   beforeFirst,
   insertEvents,
   lastSeq,
+  type NumberedEvent,
   selectEnd,
   selectEvents,
   selectEventsAfter,
@@ -39,9 +41,10 @@ export async function append(db: Db, events: NewEvent[]): Promise<void> {
   await insertEvents(db, { events: numbered(events) })
 }
 
-/** Events with their ids, as they are written. */
-export function numbered(events: NewEvent[]): (NewEvent & { id: string })[] {
-  return events.map((event) => ({ id: newId('evt'), ...event }))
+/** Events with their ids and their trace, as they are written. */
+export function numbered(events: NewEvent[]): NumberedEvent[] {
+  const trace = currentTrace()
+  return events.map((event) => ({ id: newId('evt'), trace, ...event }))
 }
 
 /**

@@ -12,7 +12,11 @@ import {
   textArray,
   timestamptz,
 } from '../../platform/statement.ts'
+import { currentTrace } from '../../platform/tracing.ts'
 import type { NewEvent } from './event-types.ts'
+
+/** An event as it is written. */
+export type NumberedEvent = NewEvent & { id: string; trace: string | null }
 
 /** Parameters of `insertEvent`, for the statement that it is part of. */
 export const eventIn = {
@@ -23,6 +27,7 @@ export const eventIn = {
   eventActor: text(),
   eventSubject: text(),
   eventData: json<object>(),
+  eventTrace: optional(text()),
 }
 
 export function eventValues(event: NewEvent) {
@@ -34,14 +39,15 @@ export function eventValues(event: NewEvent) {
     eventActor: event.actor,
     eventSubject: event.subject,
     eventData: event.data,
+    eventTrace: currentTrace(),
   }
 }
 
 /** Writes the event if `source`, the part that makes the change, has a row: one round trip and one commit for both. */
 export function insertEvent(p: { [K in keyof typeof eventIn]: string }, source: string): string {
-  return `INSERT INTO event (id, account_id, project_id, type, actor, subject, data, created_at)
+  return `INSERT INTO event (id, account_id, project_id, type, actor, subject, data, trace, created_at)
     SELECT ${p.eventId}, ${p.eventAccount}, ${p.eventProject}, ${p.eventType}, ${p.eventActor}, ${p.eventSubject},
-      ${p.eventData}, now() FROM ${source}`
+      ${p.eventData}, ${p.eventTrace}, now() FROM ${source}`
 }
 
 /**
@@ -50,13 +56,13 @@ export function insertEvent(p: { [K in keyof typeof eventIn]: string }, source: 
  */
 export const insertEvents = statement('events.insert', {
   reason: 'not in Prisma',
-  in: { events: json<(NewEvent & { id: string })[] | JsonText>() },
+  in: { events: json<NumberedEvent[] | JsonText>() },
   out: { id: text() },
   sql: (p) => `
-    INSERT INTO event (id, account_id, project_id, type, actor, subject, data, created_at)
-    SELECT id, "accountId", "projectId", type, actor, subject, data, now()
+    INSERT INTO event (id, account_id, project_id, type, actor, subject, data, trace, created_at)
+    SELECT id, "accountId", "projectId", type, actor, subject, data, trace, now()
     FROM json_to_recordset(${p.events}) AS e(id text, "accountId" text, "projectId" text, type text, actor text,
-      subject text, data json)
+      subject text, data json, trace text)
     RETURNING id`,
 })
 
