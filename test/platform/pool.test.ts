@@ -65,6 +65,26 @@ test('work in two groups needs room in both, and a small pool leaves one for oth
   release(await waiting)
 })
 
+test('several groups that hang in a full pool leave what becomes free to the others', async () => {
+  const pool = open(10)
+  const held = [...(await take(pool, 5, ['tickets'])), ...(await take(pool, 5, ['domains']))]
+  const got: string[] = []
+  const ask = (group: string) =>
+    take(pool, 1, [group]).then(([client]) => {
+      got.push(group)
+      return client!
+    })
+  const waiting = [ask('tickets'), ask('domains'), ask('projects'), ask('projects')]
+  await until(() => pool.usage.waiting === 4)
+  held.shift()!.release()
+  await until(() => got.length === 1)
+  held.shift()!.release()
+  await until(() => got.length === 2)
+  expect(got).toEqual(['projects', 'projects'])
+  release(held)
+  release(await Promise.all(waiting))
+})
+
 test('a connection that could not be made, or broke, takes no share with it', async () => {
   const link = await openLink(database.url)
   const pool = open(3, {}, link.url)
