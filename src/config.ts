@@ -25,7 +25,7 @@ const Environment = Type.Object({
   DATABASE_URL: Text(),
   DATABASE_POOL: Type.Integer({ minimum: 2, maximum: 500, default: 10 }),
   DATABASE_WORKER_POOL: Type.Integer({ minimum: 2, maximum: 500, default: 10 }),
-  DATABASE_LOCK_TIMEOUT_MS: Type.Integer({ minimum: 100, maximum: 10_000, default: 2_000 }),
+  DATABASE_LOCK_TIMEOUT_MS: Type.Integer({ minimum: 100, maximum: 10_000, default: 1_000 }),
   DATA_DIR: Text('.berth'),
   HOST: Text('127.0.0.1'),
   PORT: Port(3000),
@@ -74,6 +74,7 @@ const Environment = Type.Object({
   WEBHOOK_ALLOW_PRIVATE: Type.Boolean({ default: false }),
   PATH: Text('/usr/local/bin:/usr/bin:/bin'),
   METRICS_PORT: Port(9090),
+  DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 3600, default: 5 }),
   OTEL_EXPORTER_OTLP_ENDPOINT: Text(),
   LOG_LEVEL: Type.Union(
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
@@ -264,6 +265,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
     maxStreams: env.MAX_STREAMS,
     webhookAllowPrivate: env.WEBHOOK_ALLOW_PRIVATE,
     metricsPort: env.METRICS_PORT,
+    /** How long a process still serves after SIGTERM, so that balancers find out that it stops. */
+    drainSeconds: env.DRAIN_SECONDS,
     /** Base address of the collector of traces; null: no traces. */
     tracesEndpoint: env.OTEL_EXPORTER_OTLP_ENDPOINT || null,
     /** Where git and the build tools are found. */
