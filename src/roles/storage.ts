@@ -78,7 +78,7 @@ export async function openStorage(config: Config, { beside = false, patient }: S
     away = true
     patient.warn({ err: error }, 'the database is away')
   }
-  const db = openDatabase(postgres.url, config.databasePool, { lockMs: config.databaseLockTimeoutMs })
+  const db = openDatabase(postgres.url, config.databasePool, { limits: { lockMs: config.databaseLockTimeoutMs } })
   const workerDb = openDatabase(postgres.url, config.databaseWorkerPool, { class: 'workers' })
   const readiness = openReadiness(postgres.url)
   return {
