@@ -4,7 +4,6 @@ import type { Config } from '../config.ts'
 import { serveMetrics } from '../platform/metrics.ts'
 import { startTracing } from '../platform/tracing.ts'
 import { adoptNameservers } from '../services/domains/nameservers.ts'
-import { admitKey, secretsReadiness } from '../services/secrets/sealing-keys.ts'
 import { openApi } from './api.ts'
 import { createClosing } from './closing.ts'
 import { openEdge } from './edge.ts'
@@ -12,6 +11,7 @@ import { makeDemo } from './first-start.ts'
 import { openHosting } from './hosting.ts'
 import { observeProcess } from './metrics.ts'
 import { openNameserver } from './nameserver.ts'
+import { openSecrets } from './secrets.ts'
 import { openShared } from './shared.ts'
 import { openWorker } from './worker.ts'
 
@@ -36,12 +36,10 @@ export async function run(config: Config, wanted: readonly Role[]): Promise<Runn
       closing.add(await startTracing({ endpoint: config.tracesEndpoint, roles: wanted, log }))
     }
     const shared = await openShared(config, wanted, log, closing)
-    const { db, workerDb, urls, vault, health, broken } = shared
+    const { db, workerDb, urls, broken } = shared
     const background = { ...shared, db: workerDb }
     observeProcess(shared, wanted)
-    // Nameservers open no secrets, and may run without the key.
-    const sealing = wanted.filter((role) => role !== 'nameserver')
-    if (sealing.length > 0) health.add('secrets', secretsReadiness(db, await admitKey(db, vault)), sealing)
+    await openSecrets(shared, wanted)
     // Only by the role that gives nameservers out: others may run without this setting.
     if (wants('api')) await adoptNameservers(db, config.nameservers)
     const testKey = config.production || !wants('api') ? null : await makeDemo(db, urls, config)
