@@ -1,16 +1,21 @@
-// The command line: serve, migrate, accounts, tokens, secrets, openapi.
+// The command line: serve, migrate, accounts, tokens, secrets, jobs, backup, restore, openapi.
 import { readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { migrate } from '../../prisma/migrate.ts'
 import { renderOpenApi } from '../api/http/openapi-file.ts'
 import { type Config, ConfigError, loadConfig, readEnvironment } from '../config.ts'
 import { Fault } from '../platform/errors.ts'
+import { BadArchive } from '../platform/tar.ts'
 import { openStorage } from '../roles/storage.ts'
 import { tokenScopes } from '../schemas/tokens.ts'
 import { createAccount } from '../services/accounts/accounts.ts'
+import { BackupError } from '../services/backups/backup.ts'
 import { WrongKey } from '../services/secrets/sealing-keys.ts'
 import type { Scope } from '../services/tokens/actor.ts'
 import { insertToken } from '../services/tokens/tokens.ts'
+import { backup } from './backup.ts'
+import { jobs } from './jobs.ts'
+import { restore } from './restore.ts'
 import { secrets } from './secrets.ts'
 import { serve } from './serve.ts'
 import { UsageError } from './usage-error.ts'
@@ -22,6 +27,10 @@ const usage = `Usage:
   berth tokens create --account <id> --scopes <scope,…> --name <name>     print the secret once
   berth secrets rotate                            re-seal every secret with SECRETS_KEY, beside a running platform
   berth secrets status                            tell which keys secrets are sealed with
+  berth jobs list [--json]                        jobs that were given up
+  berth jobs retry|discard <id…|all>              run them again, or delete them
+  berth backup <file>                             write everything into one archive, also beside a running server
+  berth restore <file>                            into an empty DATA_DIR and an empty database
   berth openapi [--check]                         write openapi.yaml, or fail if it differs`
 
 function parse(args: string[]) {
@@ -35,6 +44,7 @@ function parse(args: string[]) {
         scopes: { type: 'string' },
         name: { type: 'string' },
         check: { type: 'boolean' },
+        json: { type: 'boolean' },
         help: { type: 'boolean', short: 'h' },
       },
     })
@@ -44,7 +54,7 @@ function parse(args: string[]) {
 }
 
 async function withStorage(config: Config, work: (storage: Awaited<ReturnType<typeof openStorage>>) => Promise<void>) {
-  const storage = await openStorage(config)
+  const storage = await openStorage(config, { beside: true })
   try {
     await work(storage)
   } finally {
@@ -66,6 +76,9 @@ async function main(args: string[]): Promise<void> {
     return console.log(applied.length > 0 ? `Applied ${applied.join(', ')}.` : 'Nothing to apply.')
   }
   if (command === 'secrets' && (verb === 'rotate' || verb === 'status')) return secrets(config, verb)
+  if (command === 'backup' && verb && positionals.length === 2) return backup(config, verb)
+  if (command === 'restore' && verb && positionals.length === 2) return restore(config, verb)
+  if (command === 'jobs' && verb) return jobs(config, verb, positionals.slice(2), values.json ?? false)
   if (command === 'accounts' && verb === 'create' && name) {
     return withStorage(config, async ({ db }) => {
       const { account, token } = await createAccount(db, name)
@@ -109,8 +122,8 @@ function portName(port: number | undefined): string {
 
 /** One line for an error that the user can fix; a stack trace only for internal errors. */
 function explain(error: unknown): string {
-  const told = [UsageError, ConfigError, Fault, WrongKey].some((kind) => error instanceof kind)
-  if (told) return (error as Error).message
+  const plain = [UsageError, ConfigError, Fault, BackupError, BadArchive, WrongKey]
+  if (plain.some((kind) => error instanceof kind)) return (error as Error).message
   const { code, message, port } = error as { code?: string; message?: string; port?: number }
   if (code === 'EADDRINUSE')
     return `Port ${port} is taken; stop what listens there, or set ${portName(port)} to another.`

@@ -9,9 +9,10 @@ export async function findRunningPostgres(directory: string): Promise<string | n
   const own = await realpath(directory).catch(() => directory)
   const cluster = join((await followPointer(own)) ?? own, 'cluster')
   const data = join(cluster, 'data')
+  // Its lines: the process, the data directory, the start time, the port, …, and the state.
   const lock = (await readFile(join(data, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')
-  const [pid, port] = [Number(lock[0]), Number(lock[3])]
-  if (!(pid > 0) || !(port > 0) || !(await isServer(pid, data))) return null
+  const [pid, port, state] = [Number(lock[0]), Number(lock[3]), lock[7]?.trim()]
+  if (!(pid > 0) || !(port > 0) || state !== 'ready' || !(await isServer(pid, data))) return null
   const password = await readFile(join(cluster, 'password'), 'utf8')
   return `postgresql://berth:${password}@127.0.0.1:${port}/postgres`
 }

@@ -3,7 +3,7 @@ import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
 import { type Prisma, PrismaClient } from '../generated/client.ts'
 import { Fault } from './errors.ts'
-import { Pool, type PoolClass, poolFullCode } from './pool.ts'
+import { Pool, type PoolClass, type PoolLimits, poolFullCode } from './pool.ts'
 
 /** The client itself, or the handle inside `db.$transaction(async (db) => …)`: helpers take either. */
 export type Db = Prisma.TransactionClient
@@ -11,7 +11,7 @@ export type Db = Prisma.TransactionClient
 export type Database = PrismaClient
 
 /** Where prepared statements go: the pool of a client, or the one connection of a handle of `onConnection`. */
-const pools = new WeakMap<object, Pool | pg.PoolClient>()
+const pools = new WeakMap<object, Pool | pg.ClientBase>()
 const statementNames = new Map<string, string>()
 
 // Statements have fixed texts, some hundred at most, so each is prepared once per connection.
@@ -37,7 +37,7 @@ const readTimestamp = (text: string) => new Date(text)
 const getTypeParser = ((oid: number, format: 'text') =>
   oid === timestamptz ? readTimestamp : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser
 
-export type DatabaseOptions = { class?: PoolClass; lockMs?: number | undefined }
+export type DatabaseOptions = { class?: PoolClass; limits?: Partial<PoolLimits> }
 
 /** `options.class`: what it is used for, by which its timeouts are set. */
 export function openDatabase(url: string, size: number, options: DatabaseOptions = {}): Database {
@@ -81,7 +81,26 @@ export function backendOf(connection: Db): number {
   return (pools.get(connection) as pg.PoolClient & { processID: number }).processID
 }
 
-/** A transaction on a handle of `onConnection`. */
+/** A connection outside the pool: `db` is for statements, `client` for what only the driver can do. */
+export type Connection = { db: Db; client: pg.Client; close(): Promise<void> }
+
+// The last two: times in text are the same wherever they are read and written.
+const settings = `SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0;
+  SET idle_session_timeout = 0; SET timezone = 'UTC'; SET datestyle = 'ISO'`
+
+/** For work that takes as long as it takes: nothing on this connection is ended for its time. */
+export async function connectAlone(url: string): Promise<Connection> {
+  const client = new pg.Client({ connectionString: url, keepAlive: true })
+  // Whatever runs on a connection that breaks fails with the reason; without a listener it would end the process.
+  client.on('error', () => {})
+  await client.connect()
+  await client.query(settings)
+  const db = {} as Db
+  pools.set(db, client)
+  return { db, client, close: () => client.end() }
+}
+
+/** A transaction on a handle of `onConnection`, or on a connection of its own. */
 export async function transactionOn<T>(
   connection: Db,
   work: () => Promise<T>,
@@ -201,7 +220,7 @@ const lostState = /^(08|53|57P|58)...?$|^25P03$|^25006$/
 const lostPrismaCodes = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P1018', 'P2024', 'P2028', 'P2037'])
 const lostKinds = new Set(['DatabaseNotReachable', 'ConnectionClosed', 'SocketTimeout', 'TransactionAlreadyClosed'])
 const lostMessage =
-  /ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|Connection terminated|not queryable|timeout exceeded|connection timeout/i
+  /ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|Connection terminated|not queryable|timeout exceeded|timeout expired|connection timeout/i
 
 /** Whether an error means that the database is unavailable, as opposed to an error of the statement. */
 export function isDatabaseLost(error: unknown): boolean {

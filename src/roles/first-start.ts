@@ -14,7 +14,7 @@ import { createProject } from '../services/projects/projects.ts'
 const run = promisify(execFile)
 
 /** Berth's own part of the data directory; PostgreSQL's part belongs to its own user. */
-const DIRECTORIES = ['artifacts', 'builds', 'ca', 'cache', 'repos']
+const DIRECTORIES = ['artifacts', 'builds', 'ca', 'cache', 'repos', 'snapshots']
 const SECRETS = ['secrets-key', 'test-key']
 
 /**
@@ -47,7 +47,7 @@ export async function readSecretsKey(config: Config): Promise<Buffer> {
 }
 
 // Written to a temporary file and renamed, so that a crash leaves the whole file or none.
-async function writePrivately(path: string, text: string): Promise<void> {
+export async function writePrivately(path: string, text: string): Promise<void> {
   await writeFile(`${path}.new`, text, { mode: 0o600 })
   await rename(`${path}.new`, path)
 }

@@ -1,21 +1,32 @@
-// Checks at the start that SECRETS_KEY is the key of the database, and tells readiness of keys that are missing.
-import { type Database, isDatabaseLost } from '../platform/database.ts'
-import type { Health } from '../platform/health.ts'
-import type { Vault } from '../platform/secrets.ts'
-import { admitKey, secretsReadiness } from '../services/secrets/sealing-keys.ts'
+// Checks SECRETS_KEY at the start or, if the database is away then, when it is back.
+import { setTimeout as delay } from 'node:timers/promises'
+import { admitKey, secretsReadiness, WrongKey } from '../services/secrets/sealing-keys.ts'
+import type { Shared } from './shared.ts'
 
-/** A wrong key ends the start. An edge may start while the database is away; its key is checked when that is back. */
-export async function openSecrets(
-  { db, vault, health }: { db: Database; vault: Vault; health: Health },
-  roles: readonly string[],
-): Promise<void> {
-  // Nameservers open no secrets, and may run without the key.
-  const sealing = roles.filter((role) => role !== 'nameserver')
-  if (sealing.length === 0) return
-  const mayWait = sealing.every((role) => role === 'edge')
-  const admission = await admitKey(db, vault).catch((error) => {
-    if (mayWait && isDatabaseLost(error)) return null
-    throw error
-  })
-  health.add('secrets', secretsReadiness(db, vault, admission), sealing)
+const retryMs = 1_000
+
+type SecretsDeps = Pick<Shared, 'db' | 'vault' | 'health' | 'log' | 'away' | 'migrated'>
+
+/** Throws WrongKey; if the database was away, readiness of the roles says so instead, because they serve already. */
+export async function openSecrets(deps: SecretsDeps, roles: readonly string[]): Promise<void> {
+  const { db, vault, health, away } = deps
+  if (away) return void admitLater(deps, roles)
+  health.add('secrets', secretsReadiness(db, await admitKey(db, vault)), roles)
+}
+
+async function admitLater({ db, vault, health, log, migrated }: SecretsDeps, roles: readonly string[]): Promise<void> {
+  await migrated
+  for (;;) {
+    try {
+      health.add('secrets', secretsReadiness(db, await admitKey(db, vault)), roles)
+      return
+    } catch (err) {
+      if (err instanceof WrongKey) {
+        log.error({ err }, 'the database is back, and has another key')
+        health.add('secrets', () => err.message, roles)
+        return
+      }
+      await delay(retryMs, undefined, { ref: false })
+    }
+  }
 }

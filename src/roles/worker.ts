@@ -18,9 +18,9 @@ import type { Shared } from './shared.ts'
 export async function openWorker(deps: Shared & Hosting, closing: Closing): Promise<void> {
   const { config, db, notifications, health, log, registry } = deps
   await continueLog(db)
+  observePlatform(deps)
   const disk = openDisk({ directory: config.dataDir, reserveMb: config.diskReserveMb, log, registry })
   closing.add(health.add('disk', disk.readiness, []))
-  observePlatform(deps)
   const issuer = await createIssuer(deps)
   // Required, so that a kind of job without its handler does not compile.
   const handlers: Required<Handlers> = {

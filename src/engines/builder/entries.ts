@@ -1,6 +1,6 @@
 // Reads the packer's output as hostile input: bounded in count, size, depth and length of names.
 import type { Readable } from 'node:stream'
-import { ByteReader, CutShort } from './byte-reader.ts'
+import { ByteReader, CutShort } from '../../platform/byte-reader.ts'
 import { BuildFailure } from './failure.ts'
 import { entryHeaderBytes, entryKinds } from './packer.ts'
 

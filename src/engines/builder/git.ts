@@ -1,8 +1,8 @@
 // Git as the builder runs it on the host: bare repositories only, without prompts, hooks or foreign protocols.
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { ByteReader } from '../../platform/byte-reader.ts'
 import { killGroup, spawnGit } from '../../platform/git-process.ts'
-import { ByteReader } from './byte-reader.ts'
 import { DiskFull } from './disk.ts'
 import type { FileContent } from './entries.ts'
 import type { BuildLog } from './log.ts'

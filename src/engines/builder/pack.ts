@@ -1,8 +1,8 @@
 // Runs the packer in a sandbox with a read-only tree and no network.
 import type { Readable } from 'node:stream'
 import { onAbort } from '../../platform/abort.ts'
+import { CutShort } from '../../platform/byte-reader.ts'
 import { type Exit, type Sandbox, SandboxError } from '../../sandbox/sandbox.ts'
-import { CutShort } from './byte-reader.ts'
 import { type Limits, type Packed, readPacked } from './entries.ts'
 import { BuildFailure } from './failure.ts'
 import { PACKER, type PackerPlan } from './packer.ts'

@@ -66,36 +66,22 @@ export async function admitKey(db: Database, vault: Vault): Promise<Admission> {
   })
 }
 
-/** One sentence while something may be sealed with a key that this process was started without. */
-async function tellMissing(db: Db, missing: string[]): Promise<string | null> {
-  if (missing.length === 0) return null
-  const where = { id: { in: missing } }
-  // Without the database, what was known at the start still holds.
-  const left = await db.sealingKey.findMany({ where, select: { id: true } }).catch(() => missing.map((id) => ({ id })))
-  if (left.length > 0) {
-    return `Secrets are sealed with the key ${left.map(({ id }) => id).join(', ')}, which SECRETS_KEY and SECRETS_KEY_OLD lack: put it back into SECRETS_KEY_OLD, and drop it when \`berth secrets rotate\` says so.`
-  }
-  // What was read with it, such as the keys of certificates, is still in memory as it was.
-  return `This process was started without the key ${missing.join(', ')}. Nothing is sealed with it any more: restart the process.`
-}
-
 /**
- * A readiness check. Keys that come after the start are not its concern: while a key is replaced, processes are
- * restarted one after the other. Null for `admission`: the database was away, and the key is admitted when it is back.
+ * A readiness check: a sentence while something may be sealed with a key that this process was started without. Keys
+ * that come later are not its concern: while a key is replaced, processes are restarted one after the other.
  */
-export function secretsReadiness(
-  db: Database,
-  vault: Vault,
-  admission: Admission | null,
-): () => Promise<string | null> {
-  let admitted = admission
+export function secretsReadiness(db: Db, { missing }: Admission): () => Promise<string | null> {
   return async () => {
-    try {
-      admitted ??= await admitKey(db, vault)
-    } catch (error) {
-      // That the database is away is told by its own check.
-      return error instanceof WrongKey ? error.message : null
+    if (missing.length === 0) return null
+    const where = { id: { in: missing } }
+    // Without the database, what was known at the start still holds.
+    const left = await db.sealingKey
+      .findMany({ where, select: { id: true } })
+      .catch(() => missing.map((id) => ({ id })))
+    if (left.length > 0) {
+      return `Secrets are sealed with the key ${left.map(({ id }) => id).join(', ')}, which SECRETS_KEY and SECRETS_KEY_OLD lack: put it back into SECRETS_KEY_OLD, and drop it when \`berth secrets rotate\` says so.`
     }
-    return tellMissing(db, admitted.missing)
+    // What was read with it, such as the keys of certificates, is still in memory as it was.
+    return `This process was started without the key ${missing.join(', ')}. Nothing is sealed with it any more: restart the process.`
   }
 }

@@ -1,9 +1,9 @@
 // Streams as the packer writes them, made by hand, and ways to read them.
 import { Readable } from 'node:stream'
-import { CutShort } from '../../../src/engines/builder/byte-reader.ts'
 import { type Entry, type Limits, type Packed, readPacked } from '../../../src/engines/builder/entries.ts'
 import { BuildFailure } from '../../../src/engines/builder/failure.ts'
 import { entryHeaderBytes, entryKinds } from '../../../src/engines/builder/packer.ts'
+import { CutShort } from '../../../src/platform/byte-reader.ts'
 
 type Bytes = string | Buffer
 

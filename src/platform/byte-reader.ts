@@ -1,6 +1,4 @@
 // Reads a stream by counted bytes; the stream may be hostile, so the caller bounds every read.
-import type { Readable } from 'node:stream'
-
 /** The stream ended early. */
 export class CutShort extends Error {
   override name = 'CutShort'
@@ -12,7 +10,7 @@ export class ByteReader {
   readonly #source: AsyncIterator<Buffer>
   #held: Buffer = nothing
 
-  constructor(stream: Readable) {
+  constructor(stream: AsyncIterable<Buffer>) {
     this.#source = stream[Symbol.asyncIterator]()
   }
 
@@ -37,6 +35,16 @@ export class ByteReader {
       const piece = this.#cut(Math.min(left, this.#held.length))
       left -= piece.length
       yield piece
+    }
+  }
+
+  /** Whatever is left, in chunks. */
+  async *rest(): AsyncGenerator<Buffer> {
+    if (this.#held.length > 0) yield this.#cut(this.#held.length)
+    for (;;) {
+      const { done, value } = await this.#source.next()
+      if (done) return
+      yield value
     }
   }
 

@@ -1,0 +1,58 @@
+// `berth jobs list|retry|discard`: jobs that were given up.
+import type { Config } from '../config.ts'
+import type { Database } from '../platform/database.ts'
+import { openStorage } from '../roles/storage.ts'
+import { discardFailedJob, type FailedJob, listFailedJobs, retryFailedJob } from '../services/jobs/failed-jobs.ts'
+import { UsageError } from './usage-error.ts'
+
+/** `ids`: of those that `list` shows, or `all`. */
+export async function jobs(config: Config, verb: string, ids: string[], json: boolean): Promise<void> {
+  const changes = { retry: retryFailedJob, discard: discardFailedJob }
+  const change = changes[verb as keyof typeof changes]
+  if (verb !== 'list' && (!change || ids.length === 0))
+    throw new UsageError('Say berth jobs list, retry <id…|all> or discard <id…|all>.')
+  const strange = ids.find((id) => id !== 'all' && !/^\d{1,18}$/.test(id))
+  if (strange !== undefined) throw new UsageError(`${strange} is no id of a job; \`berth jobs list\` shows them.`)
+  const storage = await openStorage(config, { beside: true })
+  try {
+    if (!change) {
+      const failed = await listFailedJobs(storage.db)
+      return console.log(json ? JSON.stringify(failed, null, 2) : describe(failed))
+    }
+    const wanted = ids.includes('all') ? (await listFailedJobs(storage.db)).map(({ id }) => id) : ids
+    await changeEach(storage.db, wanted, verb === 'retry' ? 'queued again' : 'deleted', change)
+  } finally {
+    await storage.close()
+  }
+}
+
+async function changeEach(
+  db: Database,
+  ids: string[],
+  done: string,
+  change: (db: Database, id: string) => Promise<boolean>,
+): Promise<void> {
+  const missing: string[] = []
+  for (const id of ids) {
+    if (await change(db, id)) console.log(`Job ${id} is ${done}.`)
+    else missing.push(id)
+  }
+  if (missing.length > 0) throw new UsageError(`There is no failed job ${missing.join(', ')}.`)
+}
+
+function describe(failed: FailedJob[]): string {
+  if (failed.length === 0) return 'No job has failed.'
+  const rows = failed.map(({ id, kind, key, attempts, lastError, failedAt }) => [
+    id,
+    kind,
+    key ?? '–',
+    String(attempts),
+    failedAt,
+    // One line each, whatever an error consists of.
+    (lastError ?? '–').replace(/\s+/g, ' ').slice(0, 200),
+  ])
+  const table = [['ID', 'KIND', 'KEY', 'ATTEMPTS', 'FAILED', 'LAST ERROR'], ...rows]
+  const widths = table[0]!.map((_, column) => Math.max(...table.map((row) => row[column]!.length)))
+  const line = (row: string[]) => row.map((text, column) => text.padEnd(widths[column]!)).join('  ')
+  return table.map((row) => line(row).trimEnd()).join('\n')
+}

@@ -1,0 +1,249 @@
+// The archive of a backup: a tar whose first entry says what it is, and whose last one proves that all of it is there.
+import { createHmac, type Hmac, hash, hkdfSync, timingSafeEqual } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { createGunzip } from 'node:zlib'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
+import { ByteReader, CutShort } from '../../platform/byte-reader.ts'
+import { BadArchive, readTar, type TarEntry, tarEnd, tarHeader, tarPadding } from '../../platform/tar.ts'
+
+const headPath = 'head.json'
+const endPath = 'end.json'
+const format = 1
+// An archive lists its tables and its incomplete deployments in these; nothing else in them grows.
+const mostJsonBytes = 16 << 20
+const blockBytes = 256 << 10
+
+const Head = Type.Object({
+  format: Type.Integer(),
+  createdAt: Type.String(),
+  /** What was applied to the database. */
+  migrations: Type.Array(Type.Object({ name: Type.String(), checksum: Type.String() })),
+  /** In an order in which no row comes before one that it refers to. */
+  tables: Type.Array(Type.Object({ name: Type.String(), columns: Type.Array(Type.String()) })),
+  partitions: Type.Array(Type.Object({ name: Type.String(), parent: Type.String(), bound: Type.String() })),
+  sequences: Type.Array(Type.Object({ name: Type.String(), value: Type.String() })),
+  /** Fingerprints of SECRETS_KEY and of the old keys; the first one's key signs the archive. */
+  keys: Type.Array(Type.String(), { minItems: 1 }),
+  /** In base64, only where the key is a file of the data directory itself, which production does not allow. */
+  secretsKey: Type.Optional(Type.String()),
+})
+export type Head = Static<typeof Head>
+
+const End = Type.Object({
+  entries: Type.Integer(),
+  bytes: Type.Integer(),
+  deployments: Type.Integer(),
+  /** What could not be backed up whole, with the reason. */
+  incomplete: Type.Array(Type.Object({ what: Type.String(), why: Type.String() })),
+  mac: Type.String(),
+})
+export type End = Static<typeof End>
+
+/** What is packed: a file with its content, a directory or a link. */
+export type Packed =
+  | (Extract<TarEntry, { kind: 'file' }> & { content: Iterable<Buffer> | AsyncIterable<Buffer> })
+  | Exclude<TarEntry, { kind: 'file' }>
+
+export type Unpacked =
+  | (Extract<TarEntry, { kind: 'file' }> & { content: AsyncGenerator<Buffer> })
+  | Exclude<TarEntry, { kind: 'file' }>
+
+/** Names a key without telling anything of it. */
+export function fingerprint(key: Buffer): string {
+  return hash('sha256', Buffer.concat([Buffer.from('berth key fingerprint\0'), key])).slice(0, 16)
+}
+
+/** Not the key itself: what one key does is not to be confused with what another use of it does. */
+function macOf(key: Buffer): Hmac {
+  return createHmac('sha256', Buffer.from(hkdfSync('sha256', key, '', 'berth backup', 32)))
+}
+
+export type Summary = Pick<End, 'deployments' | 'incomplete'>
+
+/** The bytes of the archive; `summary` is asked when all entries are packed. */
+export async function* pack(
+  head: Omit<Head, 'format'>,
+  key: Buffer,
+  entries: AsyncIterable<Packed>,
+  summary: () => Summary,
+): AsyncGenerator<Buffer> {
+  const mac = macOf(key)
+  let count = 0
+  let bytes = 0
+
+  async function* counted(entry: Packed): AsyncGenerator<Buffer> {
+    for await (const chunk of bytesOf(entry)) {
+      mac.update(chunk)
+      yield chunk
+    }
+    count++
+    if (entry.kind !== 'file') return
+    bytes += entry.size
+    yield tarPadding(entry.size)
+  }
+
+  yield* counted(json(headPath, { format, ...head }))
+  for await (const entry of entries) yield* counted(entry)
+  const end = json(endPath, { entries: count, bytes, ...summary(), mac: mac.digest('hex') } satisfies End)
+  yield* bytesOf(end)
+  yield tarPadding(end.size)
+  yield tarEnd
+}
+
+async function* bytesOf(entry: Packed): AsyncGenerator<Buffer> {
+  yield tarHeader(entry)
+  if (entry.kind !== 'file') return
+  let written = 0
+  for await (const chunk of entry.content) {
+    written += chunk.length
+    yield chunk
+  }
+  if (written !== entry.size) throw new Error(`${entry.path} changed while it was read.`)
+}
+
+function json(path: string, value: object): Extract<Packed, { kind: 'file' }> {
+  const content = Buffer.from(JSON.stringify(value))
+  return { kind: 'file', path, mode: 0o600, size: content.length, content: [content] }
+}
+
+/** The same bytes in fewer pieces: each piece costs the compressor the same, however small it is. */
+export async function* inBlocks(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let held: Buffer[] = []
+  let length = 0
+  for await (const piece of pieces) {
+    held.push(piece)
+    length += piece.length
+    if (length < blockBytes) continue
+    yield Buffer.concat(held, length)
+    held = []
+    length = 0
+  }
+  yield Buffer.concat(held, length)
+}
+
+export type OpenArchive = {
+  head: Head
+  entries(): AsyncGenerator<Unpacked>
+  /** Only after the last entry. */
+  end(): End
+}
+
+/**
+ * Reads the archive. `keyFor` is asked for the key that signed it. Whoever has read all entries without an error has
+ * read what was written: no byte is missing or was changed.
+ */
+export async function openArchive(file: string, keyFor: (head: Head) => Buffer): Promise<OpenArchive> {
+  const source = createReadStream(file, { highWaterMark: blockBytes })
+  const gunzip = createGunzip({ chunkSize: blockBytes })
+  source.on('error', (error) => gunzip.destroy(error))
+  const reader = new ByteReader(source.pipe(gunzip))
+  const tar = readTar(reader)
+
+  const first = await next()
+  if (first?.path !== headPath || first.kind !== 'file') throw new BadArchive(`${file} is not a backup of Berth.`)
+  const text = await whole(first.size)
+  const parsed = parseJson(text) as { format?: unknown } | undefined
+  if (Number(parsed?.format) > format) throw new BadArchive('The archive was made by a newer version of Berth.')
+  const head = checked(Head, parsed)
+  const mac = macOf(keyFor(head)).update(first.head).update(text)
+  let count = 1
+  let bytes = text.length
+  let end: End | undefined
+
+  async function next() {
+    return tar.next().then(({ value }) => value || undefined, explain)
+  }
+
+  async function whole(size: number): Promise<Buffer> {
+    if (size > mostJsonBytes) throw new BadArchive('The archive is damaged.')
+    const text = await reader.take(size).catch(explain)
+    await reader.take(tarPadding(size).length).catch(explain)
+    return text
+  }
+
+  async function* contentOf(size: number): AsyncGenerator<Buffer> {
+    try {
+      for await (const chunk of reader.stream(size)) {
+        mac.update(chunk)
+        yield chunk
+      }
+      await reader.take(tarPadding(size).length)
+    } catch (error) {
+      explain(error)
+    }
+    bytes += size
+  }
+
+  /** Nothing but the two empty blocks may follow, and the compressed stream must end as it should. */
+  async function finish(size: number): Promise<End> {
+    const told = checked(End, parseJson(await whole(size)))
+    const given = Buffer.from(told.mac, 'hex')
+    const own = mac.digest()
+    const same = given.length === own.length && timingSafeEqual(given, own)
+    if (!same || told.entries !== count || told.bytes !== bytes || (await next())) {
+      throw new BadArchive('The archive is damaged.')
+    }
+    try {
+      for await (const piece of reader.rest()) {
+        if (piece.some((byte) => byte !== 0)) throw new BadArchive('The archive is damaged.')
+      }
+    } catch (error) {
+      explain(error)
+    }
+    return told
+  }
+
+  return {
+    head,
+    async *entries() {
+      try {
+        for (;;) {
+          const entry = await next()
+          if (!entry) throw new BadArchive('The archive is cut short.')
+          if (entry.path === endPath && entry.kind === 'file') {
+            end = await finish(entry.size)
+            return
+          }
+          mac.update(entry.head)
+          count++
+          if (entry.kind !== 'file') yield entry
+          else {
+            const content = contentOf(entry.size)
+            yield { ...entry, content }
+            for await (const _ of content);
+          }
+        }
+      } finally {
+        source.destroy()
+        gunzip.destroy()
+      }
+    },
+    end() {
+      if (!end) throw new Error('The archive was not read to its end.')
+      return end
+    },
+  }
+}
+
+/** Errors of the compressed stream, in words. */
+function explain(error: unknown): never {
+  const { code } = error as { code?: string }
+  if (error instanceof CutShort || code === 'Z_BUF_ERROR') throw new BadArchive('The archive is cut short.')
+  if (code?.startsWith('Z_')) throw new BadArchive('The archive is damaged.')
+  throw error
+}
+
+/** Undefined for what is not JSON. */
+export function parseJson(text: Buffer): unknown {
+  try {
+    return JSON.parse(text.toString())
+  } catch {
+    return undefined
+  }
+}
+
+function checked<T extends TSchema>(schema: T, value: unknown): Static<T> {
+  if (!Value.Check(schema, value)) throw new BadArchive('The archive is damaged.')
+  return value as Static<T>
+}

@@ -1,0 +1,104 @@
+// Writes the files of an archive into an empty data directory. The archive may be hostile: every path is one that is known.
+import { createHash } from 'node:crypto'
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { Type } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
+import type { Artifacts, Encoding } from '../../platform/artifacts.ts'
+import { BadArchive } from '../../platform/tar.ts'
+import { parseJson, type Unpacked } from './archive.ts'
+import { blobEntry, manifestEntry, plainFiles } from './files.ts'
+
+type FileEntry = Extract<Unpacked, { kind: 'file' }>
+
+const blob = /^artifacts\/files\/[0-9a-f]{2}\/([0-9a-f]{64})(?:\.(br|gzip))?$/
+const manifest = /^artifacts\/manifests\/(dpl_[0-9a-z]{24})\.json$/
+const server = /^artifacts\/servers\/(dpl_[0-9a-z]{24})((?:\/.*)?)$/s
+const mostManifestBytes = 64 << 20
+
+/** The edge opens what a manifest names, so it may name nothing but blobs. */
+const StoredFile = Type.Object({
+  hash: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+  size: Type.Integer({ minimum: 0 }),
+  br: Type.Optional(Type.Integer({ minimum: 0 })),
+  gzip: Type.Optional(Type.Integer({ minimum: 0 })),
+})
+const SafeManifest = Type.Object({
+  version: Type.Integer(),
+  kind: Type.Union([Type.Literal('static'), Type.Literal('node')]),
+  root: Type.Optional(Type.String({ pattern: '^(?!/)(?!(.*/)?\\.\\.(/|$))' })),
+  files: Type.Record(Type.String(), StoredFile),
+  spaFallback: Type.Boolean(),
+  cleanUrls: Type.Boolean(),
+})
+
+export function createUnpacker(dataDir: string, artifacts: Artifacts): (entry: Unpacked) => Promise<void> {
+  /** Directories of the tree that is being written: only into these may an entry go, so never through a link. */
+  let made = new Set<string>()
+
+  async function writeBlob(entry: FileEntry, hash: string, encoding: Encoding | undefined): Promise<void> {
+    const path = artifacts.pathOf(hash, encoding)
+    await mkdir(dirname(path), { recursive: true })
+    const digest = createHash('sha256')
+    await writeFile(path, hashed(entry.content, digest), { flag: 'wx', mode: 0o644 })
+    if (!encoding && digest.digest('hex') !== hash) throw new BadArchive(`${entry.path} is damaged.`)
+  }
+
+  async function writeManifest(entry: FileEntry, deploymentId: string): Promise<void> {
+    if (entry.size > mostManifestBytes) throw unknown(entry)
+    const chunks: Buffer[] = []
+    for await (const chunk of entry.content) chunks.push(chunk)
+    const parsed = parseJson(Buffer.concat(chunks))
+    if (!Value.Check(SafeManifest, parsed)) throw new BadArchive(`${entry.path} is no manifest.`)
+    const path = join(dataDir, manifestEntry(deploymentId))
+    await mkdir(dirname(path), { recursive: true })
+    await writeFile(path, JSON.stringify(parsed), { flag: 'wx' })
+  }
+
+  async function writeTree(entry: Unpacked, deploymentId: string, below: string): Promise<void> {
+    const path = artifacts.serverDirectory(deploymentId) + below
+    if (below === '' && entry.kind === 'directory') {
+      await mkdir(dirname(path), { recursive: true })
+      made = new Set()
+    } else if (!made.has(dirname(path))) throw unknown(entry)
+    if (entry.kind === 'link') return symlink(entry.target, path)
+    if (entry.kind === 'file') {
+      return writeFile(path, entry.content, { flag: 'wx', mode: entry.mode & 0o100 ? 0o755 : 0o644 })
+    }
+    await mkdir(path, { mode: 0o755 })
+    made.add(path)
+  }
+
+  async function write(entry: Unpacked): Promise<void> {
+    const [, tree, below] = server.exec(entry.path) ?? []
+    if (tree !== undefined) return writeTree(entry, tree, below!)
+    if (entry.kind !== 'file') throw unknown(entry)
+    const [, hash, encoding] = blob.exec(entry.path) ?? []
+    if (hash && entry.path === blobEntry(hash, encoding as Encoding))
+      return writeBlob(entry, hash, encoding as Encoding)
+    const [, deploymentId] = manifest.exec(entry.path) ?? []
+    if (deploymentId && entry.path === manifestEntry(deploymentId)) return writeManifest(entry, deploymentId)
+    const plain = plainFiles.find(([path]) => path === entry.path)
+    if (!plain) throw unknown(entry)
+    await writeFile(join(dataDir, plain[0]), entry.content, { flag: 'wx', mode: plain[1] })
+  }
+
+  return async (entry) => {
+    try {
+      await write(entry)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw new BadArchive(`${entry.path} is there twice.`)
+      throw error
+    }
+  }
+}
+
+const unknown = ({ path }: { path: string }) =>
+  new BadArchive(`The archive has ${path.slice(0, 200)}, which no backup has.`)
+
+async function* hashed(content: AsyncIterable<Buffer>, digest: { update(chunk: Buffer): unknown }) {
+  for await (const chunk of content) {
+    digest.update(chunk)
+    yield chunk
+  }
+}
