@@ -53,8 +53,16 @@ export function createHandler(options: HandlerOptions): Handler {
     // The answer says `Connection: close`; HTTP/2 has GOAWAY instead.
     if (draining?.aborted) response.shouldKeepAlive = false
     requests.follow(request, response)
-    response.once('close', () => metrics.observe(proxied.has(response) ? 'server' : 'full', startedMs))
+    // One listener for both: a proxied answer has many, and Node warns of more than ten.
+    response.once('close', () => measure(response, startedMs))
     attempt(request, response, false)
+  }
+
+  function measure(response: ServerResponse, startedMs: number): void {
+    const isProxied = proxied.has(response)
+    // What a server answers is counted when it has ended, because only then its status is known.
+    if (isProxied) metrics.count(response, 0)
+    metrics.observe(isProxied ? 'server' : 'full', startedMs)
   }
 
   function attempt(request: IncomingMessage, response: ServerResponse, looked: boolean): void {
@@ -136,7 +144,6 @@ export function createHandler(options: HandlerOptions): Handler {
   function serve(request: IncomingMessage, response: ServerResponse, visit: Visit, site: Site): void {
     const { host, url, target } = visit
     if (site.kind === 'node') {
-      response.once('close', () => metrics.count(response, 0))
       proxied.add(response)
       follow(response, host)
       if (servers) servers.proxy(request, response, target)
