@@ -15,11 +15,9 @@ export type RoleProcess = {
   name: string
   role: Role
   readonly pid: number | undefined
+  isUp(): Promise<boolean>
   /** Resolves when it serves. */
   up(): Promise<void>
-  /** How often it was started. */
-  readonly starts: number
-  kill(): void
   stop(): Promise<void>
 }
 
@@ -57,13 +55,11 @@ function superviseRole(name: string, role: Role, logFile: string, env: Record<st
   let child: ChildProcess | null = null
   let gone: Promise<unknown> = Promise.resolve()
   let stopping = false
-  let starts = 0
 
   function start(): void {
     const log = openSync(logFile, 'a')
     child = spawn(process.execPath, [program, 'serve', '--roles', role], { env, stdio: ['ignore', log, log] })
     closeSync(log)
-    starts++
     gone = once(child, 'exit').then(async () => {
       child = null
       if (stopping) return
@@ -72,24 +68,20 @@ function superviseRole(name: string, role: Role, logFile: string, env: Record<st
     })
   }
 
+  const isUp = async () => child !== null && (await isListening(Number(env.METRICS_PORT)))
   start()
   return {
     name,
+    isUp,
     role,
     get pid() {
       return child?.pid
     },
-    get starts() {
-      return starts
-    },
     async up() {
-      await until(async () => child !== null && (await isListening(Number(env.METRICS_PORT))), startMs).catch(
-        async () => {
-          throw new Error(`${name} does not start:\n${(await readFile(logFile, 'utf8')).slice(-2000)}`)
-        },
-      )
+      await until(isUp, startMs).catch(async () => {
+        throw new Error(`${name} does not start:\n${(await readFile(logFile, 'utf8')).slice(-2000)}`)
+      })
     },
-    kill: () => void child?.kill('SIGKILL'),
     async stop() {
       stopping = true
       child?.kill('SIGTERM')
