@@ -131,6 +131,7 @@ export async function startPlatform({ directory, edges, nameservers }: PlatformO
     RATE_LIMIT_PER_MINUTE: '1000000',
     WEBHOOK_ALLOW_PRIVATE: 'true',
     LOG_LEVEL: 'warn',
+    DRAIN_SECONDS: '0',
     ...Object.fromEntries(
       ['PROJECTS', 'DOMAINS', 'TOKENS', 'OPEN_TICKETS', 'WEBHOOKS', 'BUILDS_QUEUED'].map((name) => [
         `QUOTA_${name}`,
@@ -142,16 +143,6 @@ export async function startPlatform({ directory, edges, nameservers }: PlatformO
   const start = async (name: string, role: Role, more: Record<string, string> = {}) => {
     const env = { ...environment, METRICS_PORT: String(await freePort()), ...more }
     roles.push(superviseRole(name, role, join(directory, `${name}.log`), env))
-  }
-  await start('api', 'api')
-  // The first start makes the database; the others find it.
-  await roles[0]!.up()
-  await start('worker', 'worker')
-  for (const [at, { http, https }] of edgePorts.entries()) {
-    await start(`edge ${at + 1}`, 'edge', { EDGE_HTTP_PORT: String(http), EDGE_HTTPS_PORT: String(https) })
-  }
-  for (const [at, port] of dnsPorts.entries()) {
-    await start(`nameserver ${at + 1}`, 'nameserver', { NAMESERVER_LISTEN: `127.0.0.1:${port}` })
   }
   const platform: Platform = {
     roles,
@@ -176,6 +167,21 @@ export async function startPlatform({ directory, edges, nameservers }: PlatformO
       await postgres.stop()
     },
   }
-  await platform.up()
-  return platform
+  try {
+    await start('api', 'api')
+    // The first start makes the database; the others find it.
+    await roles[0]!.up()
+    await start('worker', 'worker')
+    for (const [at, { http, https }] of edgePorts.entries()) {
+      await start(`edge ${at + 1}`, 'edge', { EDGE_HTTP_PORT: String(http), EDGE_HTTPS_PORT: String(https) })
+    }
+    for (const [at, port] of dnsPorts.entries()) {
+      await start(`nameserver ${at + 1}`, 'nameserver', { NAMESERVER_LISTEN: `127.0.0.1:${port}` })
+    }
+    await platform.up()
+    return platform
+  } catch (error) {
+    await platform.stop()
+    throw error
+  }
 }
