@@ -56,6 +56,7 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
     'delivery_waiting',
     'dns_record_duplicate',
     'domain_verified_name',
+    'event_project',
     'job_build',
     'job_failed',
     'job_key',
