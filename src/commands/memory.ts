@@ -7,7 +7,8 @@
  *   buffer is given back at once up to 32 MB.
  * `npm run soak` shows both.
  */
-const allocator = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '131072' }
+// Smaller buffers are reused: the edge would map and unmap one for many a page.
+const allocator = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576', MALLOC_TRIM_THRESHOLD_: '4194304' }
 const youngGeneration = '--max-semi-space-size'
 const semiSpaceMb = 16
 

@@ -25,14 +25,14 @@ test.skipIf(process.platform !== 'linux')('a server starts again in the same pro
     pid: first!.pid,
     arguments: ['--max-semi-space-size=16'],
     arenas: '2',
-    threshold: '131072',
+    threshold: '1048576',
   })
   expect(more).toEqual([])
 })
 
 test.skipIf(process.platform !== 'linux')('what the operator has set stays', () => {
   const own = { MALLOC_ARENA_MAX: '7', NODE_OPTIONS: '--max-semi-space-size=32' }
-  expect(starts(serve, own).at(-1)).toMatchObject({ arguments: [], arenas: '7', threshold: '131072' })
+  expect(starts(serve, own).at(-1)).toMatchObject({ arguments: [], arenas: '7', threshold: '1048576' })
 })
 
 test('a command that ends by itself is not started again', () => {

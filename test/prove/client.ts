@@ -25,7 +25,8 @@ export class Refused extends Error {
 
 export class Unanswered extends Error {}
 
-const patienceMs = 180_000
+// Longer than the API is ever away: what is not answered at all is neither lost nor done.
+const patienceMs = 15 * 60_000
 const tryMs = 20_000
 
 export function createClient(origin: () => string, token: string): Client {

@@ -31,7 +31,7 @@ export async function killAtRandom(options: KillOptions): Promise<Map<Victim, nu
     await sleep(Math.max(0, dueMs - performance.now()), undefined, { signal: options.signal })
     options.look()
     const victim = inTurn?.[done % inTurn.length] ?? victims[Math.floor(random() * victims.length)]!
-    if (!strike(victim, options)) {
+    if (!(await strike(victim, options))) {
       // No such process at this moment: another victim instead.
       await sleep(20)
       continue
@@ -43,7 +43,7 @@ export async function killAtRandom(options: KillOptions): Promise<Map<Victim, nu
   return counts
 }
 
-function strike(victim: Victim, { platform, mark, random }: KillOptions): boolean {
+async function strike(victim: Victim, { platform, mark, random }: KillOptions): Promise<boolean> {
   const one = <T>(list: T[]): T | undefined => list[Math.floor(random() * list.length)]
   if (victim === 'PostgreSQL') return end(platform.postgresPid)
   if (victim === 'backend') return end(one(below(platform.postgresPid))?.pid)
@@ -52,7 +52,11 @@ function strike(victim: Victim, { platform, mark, random }: KillOptions): boolea
     const own = new Set(worker === undefined ? [] : below(worker).map(({ pid }) => pid))
     return end(one(marked(mark).filter(({ pid, command }) => own.has(pid) && command.includes(mark)))?.pid)
   }
-  return end(one(platform.roles.filter(({ role, pid }) => role === victim && pid !== undefined))?.pid)
+  const same = platform.roles.filter(({ role }) => role === victim)
+  const chosen = one(same)
+  // Where one stands in for another, the last that answers is let live: visitors of a platform without an edge see nothing.
+  const others = await Promise.all(same.filter((other) => other !== chosen).map((other) => other.isUp()))
+  return (same.length === 1 || others.includes(true)) && end(chosen?.pid)
 }
 
 function end(pid: number | undefined): boolean {

@@ -15,11 +15,9 @@ export type RoleProcess = {
   name: string
   role: Role
   readonly pid: number | undefined
+  isUp(): Promise<boolean>
   /** Resolves when it serves. */
   up(): Promise<void>
-  /** How often it was started. */
-  readonly starts: number
-  kill(): void
   stop(): Promise<void>
 }
 
@@ -57,13 +55,11 @@ function superviseRole(name: string, role: Role, logFile: string, env: Record<st
   let child: ChildProcess | null = null
   let gone: Promise<unknown> = Promise.resolve()
   let stopping = false
-  let starts = 0
 
   function start(): void {
     const log = openSync(logFile, 'a')
     child = spawn(process.execPath, [program, 'serve', '--roles', role], { env, stdio: ['ignore', log, log] })
     closeSync(log)
-    starts++
     gone = once(child, 'exit').then(async () => {
       child = null
       if (stopping) return
@@ -72,24 +68,20 @@ function superviseRole(name: string, role: Role, logFile: string, env: Record<st
     })
   }
 
+  const isUp = async () => child !== null && (await isListening(Number(env.METRICS_PORT)))
   start()
   return {
     name,
+    isUp,
     role,
     get pid() {
       return child?.pid
     },
-    get starts() {
-      return starts
-    },
     async up() {
-      await until(async () => child !== null && (await isListening(Number(env.METRICS_PORT))), startMs).catch(
-        async () => {
-          throw new Error(`${name} does not start:\n${(await readFile(logFile, 'utf8')).slice(-2000)}`)
-        },
-      )
+      await until(isUp, startMs).catch(async () => {
+        throw new Error(`${name} does not start:\n${(await readFile(logFile, 'utf8')).slice(-2000)}`)
+      })
     },
-    kill: () => void child?.kill('SIGKILL'),
     async stop() {
       stopping = true
       child?.kill('SIGTERM')
@@ -139,6 +131,7 @@ export async function startPlatform({ directory, edges, nameservers }: PlatformO
     RATE_LIMIT_PER_MINUTE: '1000000',
     WEBHOOK_ALLOW_PRIVATE: 'true',
     LOG_LEVEL: 'warn',
+    DRAIN_SECONDS: '0',
     ...Object.fromEntries(
       ['PROJECTS', 'DOMAINS', 'TOKENS', 'OPEN_TICKETS', 'WEBHOOKS', 'BUILDS_QUEUED'].map((name) => [
         `QUOTA_${name}`,
@@ -150,16 +143,6 @@ export async function startPlatform({ directory, edges, nameservers }: PlatformO
   const start = async (name: string, role: Role, more: Record<string, string> = {}) => {
     const env = { ...environment, METRICS_PORT: String(await freePort()), ...more }
     roles.push(superviseRole(name, role, join(directory, `${name}.log`), env))
-  }
-  await start('api', 'api')
-  // The first start makes the database; the others find it.
-  await roles[0]!.up()
-  await start('worker', 'worker')
-  for (const [at, { http, https }] of edgePorts.entries()) {
-    await start(`edge ${at + 1}`, 'edge', { EDGE_HTTP_PORT: String(http), EDGE_HTTPS_PORT: String(https) })
-  }
-  for (const [at, port] of dnsPorts.entries()) {
-    await start(`nameserver ${at + 1}`, 'nameserver', { NAMESERVER_LISTEN: `127.0.0.1:${port}` })
   }
   const platform: Platform = {
     roles,
@@ -184,6 +167,21 @@ export async function startPlatform({ directory, edges, nameservers }: PlatformO
       await postgres.stop()
     },
   }
-  await platform.up()
-  return platform
+  try {
+    await start('api', 'api')
+    // The first start makes the database; the others find it.
+    await roles[0]!.up()
+    await start('worker', 'worker')
+    for (const [at, { http, https }] of edgePorts.entries()) {
+      await start(`edge ${at + 1}`, 'edge', { EDGE_HTTP_PORT: String(http), EDGE_HTTPS_PORT: String(https) })
+    }
+    for (const [at, port] of dnsPorts.entries()) {
+      await start(`nameserver ${at + 1}`, 'nameserver', { NAMESERVER_LISTEN: `127.0.0.1:${port}` })
+    }
+    await platform.up()
+    return platform
+  } catch (error) {
+    await platform.stop()
+    throw error
+  }
 }

@@ -46,8 +46,11 @@ export function render(report: Report): string {
       : `backup and restore: ${restored.length} differences`,
   ]
   const told = (what: string, list: string[]) => {
-    for (const one of list.slice(0, mostTold)) lines.push(`${what}: ${one}`)
-    if (list.length > mostTold) lines.push(`${what}: … and ${list.length - mostTold} more`)
+    const counts = new Map<string, number>()
+    for (const one of list) counts.set(one, (counts.get(one) ?? 0) + 1)
+    const different = [...counts].map(([one, count]) => `${what}: ${count > 1 ? `${count} × ` : ''}${one}`)
+    lines.push(...different.slice(0, mostTold))
+    if (different.length > mostTold) lines.push(`${what}: … and ${different.length - mostTold} more`)
   }
   told(
     'lost',

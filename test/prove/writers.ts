@@ -44,7 +44,7 @@ export function createWriter({ name, client, ledger, random, mark, receiverUrl }
     if (projects.length >= mostProjects) return changeProject()
     const project = next()
     // Some are read straight from git, others are built by a command.
-    const buildCommand = `mkdir -p dist && cp *.html dist/ && sleep 1 && : ${mark}`
+    const buildCommand = `mkdir -p dist && cp *.html dist/ && sleep 2 && : ${mark}`
     const settings = count % 2 === 0 ? {} : { buildCommand, outputDirectory: 'dist', buildNetwork: 'none' }
     const { id } = await post('/projects', { name: project, framework: 'static', repo: repository, settings })
     ledger.put('project', id, { name: project, repo: repository, spaFallback: false }, ['project.created', id])
