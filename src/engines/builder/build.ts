@@ -73,6 +73,13 @@ export async function runBuild(
   const root = plainDirectory(build.rootDirectory ?? '.').replace(/^\.$/, '')
   const prefix = root === '' ? '' : `${root}/`
   const disk = tools.disk.watch()
+  let isReady = false
+  const whenReady = async (published: Published) => {
+    await ready(published)
+    // What follows is not needed: it may fail, but ends no build.
+    isReady = true
+    disk.stop()
+  }
   const either = AbortSignal.any([signal, disk.low])
   const task: Task = { tools, build, variables, root, prefix, directory, deadline, log, signal: either }
   try {
@@ -85,13 +92,13 @@ export async function runBuild(
       const recipe = await readRecipe(source, prefix, build)
       // Without commands, files are read from git's objects; no tree is checked out.
       if (!recipe.install && !recipe.build && !recipe.server && !source.usesLfs) {
-        await ready(await publishSource(task, source, recipe))
-      } else await buildInSandbox(task, source, recipe, ready)
+        await whenReady(await publishSource(task, source, recipe))
+      } else await buildInSandbox(task, source, recipe, whenReady)
     } finally {
       source.close()
     }
   } catch (error) {
-    if (signal.aborted || !(await disk.isCauseOf(error))) throw error
+    if (signal.aborted || isReady || !(await disk.isCauseOf(error))) throw error
     throw new DiskFull('the disk of the platform is full', { cause: error })
   } finally {
     disk.stop()
