@@ -126,7 +126,7 @@ export async function follow(source: Source, notifications: Notifications, log: 
   }
 
   // Without its notifications the database is away, and asking takes as long as a connection may take.
-  const first = source.restore && !notifications.connected ? Promise.reject(new Error('no connection')) : refresh()
+  const first = source.restore && !notifications.connected ? Promise.reject(unreachable()) : refresh()
   running = first.catch(() => {})
   try {
     await first
@@ -141,4 +141,9 @@ export async function follow(source: Source, notifications: Notifications, log: 
   if (!whole) source.onCurrent?.()
   start()
   return { settled: () => running, close }
+}
+
+/** With the code of the system, by which it is told in one line if nothing can be restored. */
+function unreachable(): Error {
+  return Object.assign(new Error('not connected, and no snapshot to start from'), { code: 'ECONNREFUSED' })
 }

@@ -122,6 +122,7 @@ test('a snapshot of another key is told of in one line and not used, and the sta
   expect(told).toHaveLength(1)
   expect(told![0]).toContain('written with another SECRETS_KEY')
   expect(await Promise.all(files.map(writtenAt))).toEqual(before)
+  expect(program.output()).toMatch(/^berth: The database does not answer at DATABASE_URL .*snapshot.*$/m)
 })
 
 // It waits for a connection that never comes, as long as one may take.
