@@ -87,10 +87,11 @@ function fill(sizes: Sizes): string[] {
     `INSERT INTO takedown (id, account_id, project_id, host, hosts, reason, created_at, ended_at)
      SELECT ${id('tkd', 'i')}, ${account}, ${id('prj', '1')}, 'host-' || i, ARRAY['host-' || i], 'abuse', now(),
        CASE WHEN i > 5 THEN now() END FROM ${rows(sizes.takedowns)}`,
-    `INSERT INTO event (id, account_id, project_id, type, actor, subject, data, created_at)
+    // Numbered here, because the default is a call for each row.
+    `INSERT INTO event (id, account_id, project_id, type, actor, subject, data, created_at, xid)
      SELECT ${id('evt', 'i')}, ${account}, ${project}, CASE WHEN i < 30 THEN 'account.resumed' WHEN i % 2 = 0
        THEN 'account.created' ELSE 'account.limits_changed' END, 'system', ${id('dpl', '1 + i % 1000')},
-       json_build_object('id', '${big}', 'name', 'large'), now() FROM ${rows(sizes.events)}`,
+       json_build_object('id', '${big}', 'name', 'large'), now(), pg_current_xact_id() FROM ${rows(sizes.events)}`,
   ]
 }
 

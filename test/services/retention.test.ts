@@ -153,6 +153,20 @@ describe('deployments', () => {
     expect(await remove(1)).toBe(59)
     expect(await left(tenant)).toEqual(ids.slice(-1))
   })
+
+  test('one that cannot be deleted keeps no other, and is told', async () => {
+    const [tenant, other] = [await newTenant(api), await newTenant(api)]
+    const ids = await deployAll(tenant, [{ days: 60 }, { days: 55 }, { days: 50 }])
+    const others = await deployAll(other, [{ days: 60 }, { days: 50 }])
+    const refuse = `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$;
+      CREATE TRIGGER refuse BEFORE DELETE ON deployment FOR EACH ROW WHEN (OLD.id = '${ids[0]}') EXECUTE FUNCTION refuse()`
+    for (const statement of refuse.split(/(?<=\$\$);/)) await api.db.$executeRawUnsafe(statement)
+    await expect(remove(1)).rejects.toThrow('could not be deleted')
+    expect(await left(tenant)).toEqual([ids[0], ids[2]])
+    expect(await left(other)).toEqual([others[1]])
+    await api.db.$executeRaw`DROP TRIGGER refuse ON deployment`
+    expect(await remove(1)).toBe(1)
+  })
 })
 
 describe('log lines', () => {

@@ -40,11 +40,11 @@ const duePerKind = 50
 export type Kept = { previews: number; before: Date }
 
 /**
- * Deletes deployments as their owner would, one by one: previews of before that time beyond the newest ones of their
+ * Deletes deployments as their owner would, one by one, and throws at the end if some could not be. They are: previews of before that time beyond the newest ones of their
  * project, what failed or was canceled before it, and production deployments beyond the newest ones that have not
  * served production since. Tells how many.
  */
-export function removeOldDeployments(
+export async function removeOldDeployments(
   db: Db,
   urls: Urls,
   { previews, before }: Kept,
@@ -55,10 +55,12 @@ export function removeOldDeployments(
   let lastProject = ''
   let due: { id: string; accountId: string }[] = []
   let removed = 0
-  return inBatches(signal, async () => {
+  const errors: unknown[] = []
+  const total = await inBatches(signal, async () => {
     const next = due.shift()
     if (next) {
-      const count = (await removeIfDue(db, urls, next, before)) ? 1 : 0
+      const isGone = await removeIfDue(db, urls, next, before).catch((error) => void errors.push(error))
+      const count = isGone ? 1 : 0
       removed += count
       return { count, more: true }
     }
@@ -70,6 +72,8 @@ export function removeOldDeployments(
     due = found.flatMap(({ id, accountId }) => (id === null ? [] : [{ id, accountId }]))
     return { count: 0, more: found.length > 0 }
   })
+  if (errors.length > 0) throw new AggregateError(errors.slice(0, 5), 'some deployments could not be deleted')
+  return total
 }
 
 /** False if it was promoted or deleted since it was found. */
