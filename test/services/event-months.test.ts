@@ -119,17 +119,18 @@ describe('the months of the log', () => {
   })
 })
 
-describe('a page of the list reads no more rows than it shows, of 30,000 in three months', () => {
-  const rows = 30_000
+describe('a page of the list reads no more rows than it shows, of 6,000 in three months', () => {
   beforeAll(async () => {
-    await db.$executeRawUnsafe('ALTER TABLE event DISABLE TRIGGER ALL')
-    await db.$executeRawUnsafe(`INSERT INTO event (id, account_id, project_id, type, actor, subject, data, created_at)
-      SELECT event_id_at(now()::timestamp + i * interval '4 minutes') || lpad(i::text, 14, '0'), 'acc_' || 1 + i % 10 / 9,
-        CASE WHEN i % 3000 = 7 THEN 'prj_rare' WHEN i % 3 > 0 THEN 'prj_' || i % 5 END,
-        CASE WHEN i % 6000 = 10 THEN 'domain.ssl.error' ELSE 'ticket.created' END, 'x',
-        CASE WHEN i % 7000 = 11 THEN 'rare' ELSE 's' || i % 9000 END, '{}', now() FROM generate_series(1, ${rows}) i`)
-    await db.$executeRawUnsafe('ALTER TABLE event ENABLE TRIGGER ALL')
-    await db.$executeRawUnsafe('ANALYZE event')
+    const client = new pg.Client({ connectionString: made.url })
+    await client.connect()
+    await client.query(`ALTER TABLE event DISABLE TRIGGER ALL;
+      INSERT INTO event (id, account_id, project_id, type, actor, subject, data, created_at)
+      SELECT event_id_at(now()::timestamp + i * interval '20 minutes') || lpad(i::text, 14, '0'), 'acc_' || 1 + i % 10 / 9,
+        CASE WHEN i % 600 = 7 THEN 'prj_rare' WHEN i % 3 > 0 THEN 'prj_' || i % 5 END,
+        CASE WHEN i % 1200 = 10 THEN 'domain.ssl.error' ELSE 'ticket.created' END, 'x',
+        CASE WHEN i % 1400 = 11 THEN 'rare' ELSE 's' || i % 1800 END, '{}', now() FROM generate_series(1, 6000) i;
+      ALTER TABLE event ENABLE TRIGGER ALL; ANALYZE event`)
+    await client.end()
   })
 
   const narrowed = (...projectIds: string[]) => ({ ...actor, projectIds }) as Actor
