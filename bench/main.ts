@@ -7,6 +7,7 @@ const benches: Record<string, () => Promise<{ run(args: string[]): Promise<void>
   edge: () => import('./edge/run.ts'),
   events: () => import('./events/run.ts'),
   fairness: () => import('./fairness/run.ts'),
+  lists: () => import('./lists/run.ts'),
   tls: () => import('./tls/run.ts'),
 }
 

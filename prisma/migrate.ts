@@ -2,6 +2,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 
 // Compiled code runs from dist/prisma; the SQL stays where it was written.
@@ -10,10 +11,12 @@ const folder = join(import.meta.dirname.replace(/[/\\]dist[/\\]prisma$/, '/prism
 // Any number that no other program locks: one migration at a time, however many servers start together.
 const lockId = 7_262_735_411
 
+const lockPollMs = 100
+
 export type Migration = { name: string; checksum: string; sql: string }
 
-/** Returns the names of the migrations that were applied now. */
-export async function migrate(url: string): Promise<string[]> {
+/** Returns the names of the migrations that were applied now; `before` stops at a name, for tests of upgrades. */
+export async function migrate(url: string, before?: string): Promise<string[]> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   try {
@@ -25,17 +28,23 @@ export async function migrate(url: string): Promise<string[]> {
     const checksums = new Map(known.rows.map((row) => [row.name, row.checksum]))
     const applied: string[] = []
     for (const migration of await readMigrationFiles()) {
-      const { name, checksum } = migration
-      const before = checksums.get(name)
-      if (before === checksum) continue
-      if (before !== undefined) throw new Error(`Migration ${name} was changed after it was applied to this database.`)
-      await client.query('BEGIN')
+      const { name, checksum, sql } = migration
+      if (before !== undefined && name >= before) break
+      const appliedBefore = checksums.get(name)
+      if (appliedBefore === checksum) continue
+      if (appliedBefore !== undefined) {
+        throw new Error(`Migration ${name} was changed after it was applied to this database.`)
+      }
       try {
-        await applyMigration(client, migration)
+        const isConcurrent = sql.includes('CREATE INDEX CONCURRENTLY')
+        if (isConcurrent) await buildIndexes(client, sql)
+        await client.query('BEGIN')
+        if (!isConcurrent) await client.query(sql)
+        await noteMigration(client, migration)
         await client.query('COMMIT')
       } catch (error) {
         await client.query('ROLLBACK')
-        throw error
+        throw failed(name, error)
       }
       applied.push(name)
     }
@@ -45,9 +54,16 @@ export async function migrate(url: string): Promise<string[]> {
   }
 }
 
-/** Until the connection ends; whoever else wants to migrate waits. */
+/**
+ * Until the connection ends. Asks again and again: a statement that waits for the lock would be a transaction that an
+ * index build waits for.
+ */
 export async function lockMigrations(client: pg.ClientBase): Promise<void> {
-  await client.query('SELECT pg_advisory_lock($1)', [lockId])
+  for (;;) {
+    const { rows } = await client.query<{ held: boolean }>('SELECT pg_try_advisory_lock($1) AS held', [lockId])
+    if (rows[0]!.held) return
+    await sleep(lockPollMs)
+  }
 }
 
 export async function createMigrationTable(client: pg.ClientBase): Promise<void> {
@@ -57,19 +73,26 @@ export async function createMigrationTable(client: pg.ClientBase): Promise<void>
     "started_at" timestamptz NOT NULL DEFAULT now(), "applied_steps_count" integer NOT NULL DEFAULT 0)`)
 }
 
-/** Within the transaction of the caller. */
-export async function applyMigration(client: pg.ClientBase, { name, checksum, sql }: Migration): Promise<void> {
+/** Within the transaction of the caller, on a database that nobody else uses yet. */
+export async function applyMigration(client: pg.ClientBase, migration: Migration): Promise<void> {
   try {
-    await client.query(sql)
-    await client.query(
-      `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at, applied_steps_count)
-       VALUES ($1, $2, $3, now(), 1)`,
-      [randomUUID(), checksum, name],
-    )
+    await client.query(migration.sql.replaceAll('CREATE INDEX CONCURRENTLY', 'CREATE INDEX'))
+    await noteMigration(client, migration)
   } catch (error) {
-    throw new Error(`Migration ${name} failed: ${(error as Error).message}`, { cause: error })
+    throw failed(migration.name, error)
   }
 }
+
+async function noteMigration(client: pg.ClientBase, { name, checksum }: Migration): Promise<void> {
+  await client.query(
+    `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at, applied_steps_count)
+     VALUES ($1, $2, $3, now(), 1)`,
+    [randomUUID(), checksum, name],
+  )
+}
+
+const failed = (name: string, error: unknown) =>
+  new Error(`Migration ${name} failed: ${(error as Error).message}`, { cause: error })
 
 /** In the order in which they are applied. */
 export async function readMigrationFiles(): Promise<Migration[]> {
@@ -80,6 +103,22 @@ export async function readMigrationFiles(): Promise<Migration[]> {
       return { name, checksum: createHash('sha256').update(sql).digest('hex'), sql }
     }),
   )
+}
+
+/**
+ * A migration that builds indexes without locking their tables, and does nothing else. It is no transaction: what was
+ * interrupted is done again, except the indexes that are complete.
+ */
+async function buildIndexes(client: pg.Client, sql: string): Promise<void> {
+  const names = [...sql.matchAll(/IF NOT EXISTS "(\w+)"/g)].map(([, name]) => name!)
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT relname AS name FROM pg_index JOIN pg_class ON oid = indexrelid WHERE NOT indisvalid AND relname = ANY($1)`,
+    [names],
+  )
+  for (const { name } of rows) await client.query(`DROP INDEX CONCURRENTLY "${name}"`)
+  for (const statement of sql.split(/;\s*\n/)) {
+    if (/^\s*[^\s-]/m.test(statement)) await client.query(statement)
+  }
 }
 
 async function migrationNames(): Promise<string[]> {

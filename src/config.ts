@@ -9,6 +9,9 @@ const Port = (fallback: number) => Type.Integer({ minimum: 0, maximum: 65535, de
 const Text = (fallback = '') => Type.String({ default: fallback })
 const List = (fallback = '') => Type.String({ default: fallback, description: 'comma-separated' })
 
+/** How long or how many; 0 and `never` stand for all, for ever. */
+const Kept = (fallback: number) => Type.String({ pattern: '^(never|\\d{1,5})$', default: String(fallback) })
+
 const Quotas = Object.fromEntries(
   quotaNames.map((name) => [
     quotaVariable(name),
@@ -21,6 +24,8 @@ const Environment = Type.Object({
   NODE_ENV: Text(),
   DATABASE_URL: Text(),
   DATABASE_POOL: Type.Integer({ minimum: 2, maximum: 500, default: 10 }),
+  DATABASE_WORKER_POOL: Type.Integer({ minimum: 2, maximum: 500, default: 10 }),
+  DATABASE_LOCK_TIMEOUT_MS: Type.Integer({ minimum: 100, maximum: 10_000, default: 2_000 }),
   DATA_DIR: Text('.berth'),
   HOST: Text('127.0.0.1'),
   PORT: Port(3000),
@@ -48,9 +53,15 @@ const Environment = Type.Object({
   BUILD_TIMEOUT_MS: Type.Integer({ minimum: 1000, default: 900_000 }),
   BUILD_MEMORY_MB: Type.Integer({ minimum: 64, default: 2048 }),
   BUILD_CACHE_MB: Type.Integer({ minimum: 0, default: 10_240 }),
+  DISK_RESERVE_MB: Type.Integer({ minimum: 0, default: 512 }),
   BUILD_SANDBOX: Type.Union([Type.Literal('auto'), Type.Literal('bubblewrap'), Type.Literal('none')], {
     default: 'auto',
   }),
+  RETENTION_LOG_DAYS: Kept(90),
+  RETENTION_PREVIEWS: Kept(10),
+  RETENTION_PREVIEW_DAYS: Kept(30),
+  RETENTION_DELIVERY_DAYS: Kept(30),
+  RETENTION_FAILED_JOB_DAYS: Kept(30),
   SECRETS_KEY: Text(),
   SECRETS_KEY_OLD: List(),
   RATE_LIMIT_PER_MINUTE: Type.Integer({ minimum: 1, default: 600 }),
@@ -79,6 +90,11 @@ function list(text: string): string[] {
     .split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '')
+}
+
+/** Null for ever. */
+function kept(text: string): number | null {
+  return text === 'never' || Number(text) === 0 ? null : Number(text)
 }
 
 function secretKey(name: string, text: string): Buffer {
@@ -167,7 +183,11 @@ export function loadConfig(source: Record<string, string | undefined>) {
   return {
     production,
     databaseUrl: env.DATABASE_URL || null,
+    /** Connections for requests, and for everything else. */
     databasePool: env.DATABASE_POOL,
+    databaseWorkerPool: env.DATABASE_WORKER_POOL,
+    /** How long a statement of a request may wait for a lock. */
+    databaseLockTimeoutMs: env.DATABASE_LOCK_TIMEOUT_MS,
     dataDir: resolve(env.DATA_DIR),
     host: env.HOST,
     port: env.PORT,
@@ -210,6 +230,17 @@ export function loadConfig(source: Record<string, string | undefined>) {
       /** Highest total size of all build caches on this machine. */
       cacheMb: env.BUILD_CACHE_MB,
       sandbox: env.BUILD_SANDBOX,
+    },
+    /** Free space of the data directory's disk below which no build starts. */
+    diskReserveMb: env.DISK_RESERVE_MB,
+    /** How long things are kept; null: for ever. */
+    retention: {
+      logDays: kept(env.RETENTION_LOG_DAYS),
+      /** Of each project. */
+      previews: kept(env.RETENTION_PREVIEWS),
+      previewDays: kept(env.RETENTION_PREVIEW_DAYS),
+      deliveryDays: kept(env.RETENTION_DELIVERY_DAYS),
+      failedJobDays: kept(env.RETENTION_FAILED_JOB_DAYS),
     },
     secretsKey: env.SECRETS_KEY ? secretKey('SECRETS_KEY', env.SECRETS_KEY) : null,
     oldSecretsKeys: list(env.SECRETS_KEY_OLD).map((text) => secretKey('SECRETS_KEY_OLD', text)),

@@ -29,6 +29,7 @@ const insertDeployment = `WITH made AS (
   queued AS (INSERT INTO job (kind, key, payload, account_id, urgent) SELECT 'build', id, $12::jsonb, $9, $5 FROM made)
   SELECT id FROM made`
 
+// As ours: nameservers are given out while nobody else can claim the name, here only if nobody else has claimed it.
 const insertDomain = `WITH source AS (
     SELECT p.id FROM project p WHERE p.account_id = $8 AND p.name = $2 FOR KEY SHARE),
   taken AS (
@@ -36,7 +37,8 @@ const insertDomain = `WITH source AS (
     UNION ALL SELECT 1 FROM domain_hold h WHERE h.name = ANY($6::text[]) AND h.account_id <> $8 AND h.until > now()),
   made AS (
     INSERT INTO domain (id, account_id, project_id, name, txt_value, nameservers, next_check_at, created_at, updated_at)
-    SELECT $1, $8, source.id, $3, $4, $12, $5, $5, $5 FROM source WHERE NOT EXISTS (SELECT 1 FROM taken)
+    SELECT $1, $8, source.id, $3, $4, $12, $5, $5, $5 FROM source
+    WHERE NOT EXISTS (SELECT 1 FROM taken) AND lock_claims_if_known($3, $8, 0)
     ON CONFLICT DO NOTHING RETURNING id, project_id),
   logged AS (INSERT INTO event (id, account_id, project_id, type, actor, subject, data, created_at)
     SELECT $7, $8, project_id, 'domain.created', $9, $3, $10, now() FROM made),

@@ -32,9 +32,10 @@ async function listen(): Promise<Server> {
 
 const servers = await Promise.all(Array.from({ length: count }, listen))
 
-function answer(question: 'ports' | 'count' | 'received'): number[] | number | Received {
+function answer(question: 'ports' | 'count' | 'order' | 'received'): number[] | number | string[] | Received {
   if (question === 'ports') return servers.map((server) => (server.address() as AddressInfo).port)
   if (question === 'count') return delays.size
+  if (question === 'order') return [...delays.keys()]
   const received = { requests, events: delays.size, delaysMs: [...delays.values()] }
   requests = 0
   delays = new Map()

@@ -12,6 +12,7 @@ import { type Child, freePort, startChild, type Usage, withoutLimits } from '../
 import { median, quantile, table, verdict } from '../figures.ts'
 import type { Received } from './receivers.ts'
 import { type Seeded, seed, sweep } from './seed.ts'
+import { measureSingle } from './single.ts'
 import { measureStreams } from './streams.ts'
 import type { Written } from './writer.ts'
 
@@ -84,6 +85,7 @@ export async function run(args: string[]): Promise<void> {
     }
     report(slices, rate)
     for (const child of [worker, api]) await child.stop()
+    await measureSingle({ receivers, start: () => started('server.ts', environment('worker', port)) }, seeded)
     if (Number(values.streams) > 0) {
       // A server of its own, which has not grown under load before.
       const port = await freePort()

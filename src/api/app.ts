@@ -7,6 +7,7 @@ import { schemas } from '../schemas/all.ts'
 import type { Deps } from './deps.ts'
 import { createAllowance } from './http/allowance.ts'
 import { createGuard, createRecheck } from './http/bearer.ts'
+import { groupConnections } from './http/connections.ts'
 import { createOnce, createReplay } from './http/idempotency.ts'
 import { createMetrics, type Metrics, observeRequests } from './http/observe.ts'
 import { useOpenApi } from './http/openapi.ts'
@@ -130,6 +131,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
   useValidation(app)
   useJsonBodies(app)
   observeRequests(app, metrics)
+  groupConnections(app)
   let closing = false
   app.addHook('preClose', async () => {
     closing = true

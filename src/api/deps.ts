@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import type { Database } from '../platform/database.ts'
+import type { Health } from '../platform/health.ts'
 import type { Notifications } from '../platform/notifications.ts'
 import type { Repositories } from '../platform/repositories.ts'
 import type { Vault } from '../platform/secrets.ts'
@@ -15,6 +16,7 @@ export type Deps = {
   urls: Urls
   db: Database
   notifications: Notifications
+  health: Health
   vault: Vault
   repositories: Repositories
   tokenDirectory: TokenDirectory

@@ -2,9 +2,14 @@
 
 export type JobKinds = {
   /** Build a deployment and publish it. */
-  build: { deploymentId: string }
+  build: { deploymentId: string /** Since when it waits for room on the disk. */; noDiskSince?: string }
   /** Remove the files of deleted deployments from disk, and the caches of a deleted project. */
   reap: { deploymentIds: string[]; projectId?: string }
+  /**
+   * Write a damaged file of the store anew by building one of the deployments that have it once more; without a hash,
+   * the manifest of the deployment.
+   */
+  repair: { hash?: string; deploymentIds: string[] }
   /** Check by DNS who owns a domain. */
   verify: { domainId: string }
   /** Get or renew the certificate of a domain, or one of the platform's own. */

@@ -119,6 +119,17 @@ export const releaseJob = statement('jobs.release', {
     WHERE id = ${p.id} AND locked_by = ${p.worker} RETURNING id`,
 })
 
+/** Returns the job to the queue for a later time, with another payload, without counting the attempt. */
+export const postponeJob = statement('jobs.postpone', {
+  reason: 'lease',
+  in: { worker: text(), id: int8(), payload: jsonb<object>(), delayMs: int4() },
+  out: { id: int8() },
+  sql: (p) => `
+    UPDATE job SET locked_by = NULL, locked_until = NULL, attempts = attempts - 1, payload = ${p.payload},
+      run_at = now() + ${p.delayMs} * interval '1 millisecond'
+    WHERE id = ${p.id} AND locked_by = ${p.worker} RETURNING id`,
+})
+
 export const failJob = statement('jobs.fail', {
   reason: 'lease',
   in: { worker: text(), id: int8(), error: text(), givenUp: boolean(), delayMs: int4() },

@@ -5,8 +5,19 @@ import type { Database } from '../platform/database.ts'
 import { randomLabel } from '../platform/ids.ts'
 import { holdLease } from '../platform/lease.ts'
 import type { Notifications } from '../platform/notifications.ts'
+import { inGroups } from '../platform/pool.ts'
 import type { JobKind, JobKinds } from './kinds.ts'
-import { deleteDoneJob, failJob, releaseJob, renewJob, repeatJob, takeBuild, takeJob } from './statements.ts'
+import {
+  deleteDoneJob,
+  failJob,
+  postponeJob,
+  releaseJob,
+  renewJob,
+  repeatJob,
+  takeBuild,
+  takeJob,
+} from './statements.ts'
+import { createTaking, type Taking } from './taking.ts'
 
 export type Handler<K extends JobKind> = {
   /** How many of this kind run at once in this process. */
@@ -21,7 +32,7 @@ export type Handler<K extends JobKind> = {
 
 export type Handlers = { [K in JobKind]?: Handler<K> }
 
-export type Worker = { stop(): Promise<void> }
+export type Worker = { stop(): Promise<void>; taking: Taking }
 
 type Taken = Awaited<ReturnType<typeof takeJob>>[number]
 
@@ -34,6 +45,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   /** Runs and pending take queries: a job may still arrive while the worker stops. */
   const running = new Set<Promise<unknown>>()
   const counts = new Map<JobKind, number>()
+  const taking = createTaking(log)
   /** Ids of the jobs whose handlers run here. */
   const inHand = new Set<string>()
   /** Kinds that were asked for while every slot was taken or being filled. */
@@ -48,10 +60,13 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       if (job.attempts > handler.retryDelaysMs.length + 1) throw new LostError()
       inHand.add(job.id)
       // Before the job is settled: from then on it may be taken again, by this worker too.
-      await handler.run(job.payload, { attempt: job.attempts, signal }).finally(() => inHand.delete(job.id))
+      const run = () => handler.run(job.payload, { attempt: job.attempts, signal })
+      // A kind whose table is locked leaves connections to the others, and to the leases.
+      await inGroups([kind], run).finally(() => inHand.delete(job.id))
       await finish(job)
     } catch (error) {
       if (stopping.signal.aborted) await releaseJob(db, { worker: name, id: job.id })
+      else if (error instanceof Postponed) await postponeJob(db, { worker: name, id: job.id, ...error.until })
       else await fail(kind, handler, job, error as Error)
     } finally {
       lease.stop()
@@ -90,7 +105,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       // Counted before the query, so that two wake-ups do not both take the last place.
       counts.set(kind, (counts.get(kind) ?? 0) + 1)
       const free = () => counts.set(kind, counts.get(kind)! - 1)
-      const asking = take(kind, concurrency).catch(() => [])
+      const asking = taking.attempt(kind, () => take(kind, concurrency))
       running.add(asking)
       const [job] = await asking
       running.delete(asking)
@@ -126,12 +141,23 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   const poll = setInterval(() => wake(), pollMs)
   wake()
   return {
+    taking,
     async stop() {
       clearInterval(poll)
       for (const stop of off) stop()
       stopping.abort()
       while (running.size > 0) await Promise.all(running)
     },
+  }
+}
+
+/** Thrown by a handler that cannot do its work at present: it is run again after the delay, with this payload. */
+export class Postponed extends Error {
+  readonly until: { payload: object; delayMs: number }
+
+  constructor(why: string, until: Postponed['until']) {
+    super(why)
+    this.until = until
   }
 }
 

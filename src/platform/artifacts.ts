@@ -1,21 +1,12 @@
-// The artifact store on disk: files by content hash, and one manifest per deployment that lists them.
-import { createHash, hash, randomBytes } from 'node:crypto'
-import { createWriteStream } from 'node:fs'
-import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { dirname, extname, join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
-import { promisify } from 'node:util'
-import { brotliCompress, constants, gzip } from 'node:zlib'
+// The artifact store on disk: blobs by content hash, and one manifest per deployment that lists them.
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { Logger } from 'pino'
+import { type Blobs, createBlobs, type Encoding, mostBufferedBytes, place, type StoredFile } from './blobs.ts'
+import { syncFileSystems, syncPath, syncPaths, syncTree } from './durable.ts'
 import { removeTree } from './remove-tree.ts'
 
-export type StoredFile = {
-  /** SHA-256 of the content, in hexadecimal: its name in the store, and its ETag. */
-  hash: string
-  size: number
-  /** Sizes of the compressed copies, if compression is worthwhile. */
-  br?: number
-  gzip?: number
-}
+export type { Encoding, StoredFile } from './blobs.ts'
 
 export type Manifest = {
   version: 1
@@ -30,131 +21,121 @@ export type Manifest = {
   cleanUrls: boolean
 }
 
-export type Encoding = 'br' | 'gzip'
-
-export type Artifacts = {
-  /**
-   * Stores the content of a file unless it is already stored. The name's extension decides whether it is compressed.
-   */
-  store(name: string, size: number, content: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<StoredFile>
+export type Artifacts = Omit<Blobs, 'load'> & {
   /** Larger files are streamed to disk instead of buffered. */
   readonly mostBufferedBytes: number
-  pathOf(hash: string, encoding?: Encoding): string
-  /** Writes the manifest atomically. */
+  /** Its parts; `damaged` has an entry for each file that is known to be damaged and not yet repaired. */
+  readonly folders: Record<'files' | 'manifests' | 'servers' | 'damaged', string>
+  /** The verified content of a blob that fits into memory. Reports one that is missing or damaged, and rejects. */
+  load(hash: string, encoding?: Encoding): Promise<Buffer>
+  /** Makes the files of the manifest durable, then writes it, atomically and durably. Rejects if one of them is gone. */
   publish(deploymentId: string, manifest: Manifest): Promise<void>
+  /** Null if it is missing or damaged. */
   read(deploymentId: string): Promise<Manifest | null>
   /** Removes a deployment; its files stay, because others may share them. */
   remove(deploymentId: string): Promise<void>
   /** Directory of the tree of a server project. */
   serverDirectory(deploymentId: string): string
+  /** Notes that a blob, or the manifest of a deployment, is missing or damaged: it will be repaired. */
+  report(name: string): Promise<void>
+  damaged(): Promise<string[]>
 }
 
-const compressible = new Set(
-  '.html .htm .css .js .mjs .cjs .json .map .svg .txt .xml .md .csv .ico .wasm .webmanifest .ttf .otf .eot'.split(' '),
-)
-// Below the first, compression saves no packet; above the second, it takes too much time and memory.
-const leastCompressedBytes = 860
-const mostCompressedBytes = 10 << 20
-const smallBytes = 256 << 10
+const statsAtOnce = 16
 
-const brotli = promisify(brotliCompress)
-const zip = promisify(gzip)
-
-export function createArtifacts(root: string): Artifacts {
-  const pathOf = (name: string, encoding?: Encoding) =>
-    join(root, 'files', name.slice(0, 2), encoding ? `${name}.${encoding}` : name)
-  const manifestPath = (deploymentId: string) => join(root, 'manifests', `${deploymentId}.json`)
-
-  // Written to a temporary file and renamed, so that readers and crashes never see a partial file.
-  async function place(path: string, write: (aside: string) => Promise<unknown>): Promise<void> {
-    const aside = `${path}.${randomBytes(6).toString('hex')}.new`
-    await write(aside).catch(async (error) => {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-      await mkdir(dirname(path), { recursive: true })
-      await write(aside)
-    })
-    await rename(aside, path)
+export function createArtifacts(root: string, log?: Logger): Artifacts {
+  const folders = {
+    files: join(root, 'files'),
+    manifests: join(root, 'manifests'),
+    servers: join(root, 'servers'),
+    damaged: join(root, 'damaged'),
   }
+  const blobs = createBlobs(folders.files, (file) =>
+    log?.warn({ file }, 'a stored file was damaged; the build that has its content writes it anew'),
+  )
+  const { pathOf } = blobs
+  const manifestPath = (deploymentId: string) => join(folders.manifests, `${deploymentId}.json`)
 
-  const sizeOf = async (path: string) => (await stat(path).catch(() => null))?.size
-
-  async function compress(fileName: string, name: string, content: Buffer): Promise<Pick<StoredFile, 'br' | 'gzip'>> {
-    const { length } = content
-    if (!compressible.has(extname(fileName).toLowerCase()) || length < leastCompressedBytes) return {}
-    const [br, gz] = await Promise.all([sizeOf(pathOf(name, 'br')), sizeOf(pathOf(name, 'gzip'))])
-    if (br !== undefined && gz !== undefined) return { br, gzip: gz }
-    const params = {
-      [constants.BROTLI_PARAM_QUALITY]: length <= smallBytes ? 6 : 5,
-      [constants.BROTLI_PARAM_SIZE_HINT]: length,
-      // The default window is 4 MB, and its setup takes longer than compressing a page.
-      [constants.BROTLI_PARAM_LGWIN]: Math.min(22, Math.max(10, Math.ceil(Math.log2(length)))),
+  /** The paths of all blobs, each with its size. */
+  function blobsOf({ files }: Manifest): Map<string, number> {
+    const found = new Map<string, number>()
+    for (const { hash, size, br, gzip } of Object.values(files)) {
+      found.set(pathOf(hash), size)
+      if (br !== undefined) found.set(pathOf(hash, 'br'), br)
+      if (gzip !== undefined) found.set(pathOf(hash, 'gzip'), gzip)
     }
-    const [made, zipped] = await Promise.all([
-      brotli(content, { params, chunkSize: Math.max(length, 1024) }),
-      zip(content),
-    ])
-    if (made.length >= length * 0.95) return {}
-    await Promise.all([
-      place(pathOf(name, 'br'), (aside) => writeFile(aside, made)),
-      place(pathOf(name, 'gzip'), (aside) => writeFile(aside, zipped)),
-    ])
-    return { br: made.length, gzip: zipped.length }
+    return found
   }
 
-  /** Buffers the content once for its hash, its copy and its compressed copies. */
-  async function storeSmall(fileName: string, content: Buffer): Promise<StoredFile> {
-    const digest = hash('sha256', content)
-    const target = pathOf(digest)
-    if ((await sizeOf(target)) === undefined) await place(target, (aside) => writeFile(aside, content))
-    return { hash: digest, size: content.length, ...(await compress(fileName, digest, content)) }
+  async function makeDurable(manifest: Manifest, found: Map<string, number>, deploymentId: string): Promise<void> {
+    if (manifest.kind === 'static') {
+      const directories = [...found.keys()].map(dirname)
+      return syncPaths([...found.keys(), ...directories, folders.files], [folders.files])
+    }
+    if (!(await syncFileSystems([folders.servers]))) await syncTree(join(folders.servers, deploymentId))
+    await syncPath(folders.servers)
   }
 
-  /** The hash is known only after everything is written. */
-  async function storeLarge(size: number, content: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<StoredFile> {
-    const digest = createHash('sha256')
-    const aside = join(root, 'files', `${randomBytes(12).toString('hex')}.new`)
-    async function* hashed() {
-      for await (const chunk of content) {
-        digest.update(chunk)
-        yield chunk
+  /** A sweep that took one of them for unused, because this build took longer than any may, is noticed here. */
+  async function requireAll(found: Map<string, number>): Promise<void> {
+    const left = [...found]
+    const next = async () => {
+      for (let one = left.pop(); one; one = left.pop()) {
+        const size = (await stat(one[0]).catch(() => null))?.size
+        if (size !== one[1]) throw new Error('a file of the deployment is gone from the store')
       }
     }
-    await mkdir(dirname(aside), { recursive: true })
+    await Promise.all(Array.from({ length: statsAtOnce }, next))
+  }
+
+  async function report(name: string): Promise<void> {
     try {
-      await pipeline(hashed, createWriteStream(aside, { flags: 'wx' }))
-      const name = digest.digest('hex')
-      const target = pathOf(name)
-      if ((await sizeOf(target)) === undefined) {
-        await mkdir(dirname(target), { recursive: true })
-        await rename(aside, target)
-      }
-      return { hash: name, size }
-    } finally {
-      await rm(aside, { force: true })
+      await mkdir(folders.damaged, { recursive: true })
+      await writeFile(join(folders.damaged, name), '', { flag: 'wx' })
+      log?.error({ file: name }, 'a stored file is missing or damaged')
+    } catch (err) {
+      if ((err as NodeJS.ErrnoException).code !== 'EEXIST')
+        log?.error({ err, file: name }, 'a damaged file was not noted')
     }
   }
 
   return {
-    pathOf,
-    mostBufferedBytes: mostCompressedBytes,
-    async store(name, size, content) {
-      if (size > mostCompressedBytes) return storeLarge(size, content)
-      const chunks: Buffer[] = []
-      for await (const chunk of content) chunks.push(chunk)
-      return storeSmall(name, chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
+    ...blobs,
+    mostBufferedBytes,
+    folders,
+    async load(hash, encoding) {
+      const content = await blobs.load(hash, encoding)
+      if (content) return content
+      const name = encoding ? `${hash}.${encoding}` : hash
+      await report(name)
+      throw new Error(`${name} is missing or damaged`)
     },
-    publish: (deploymentId, manifest) =>
-      place(manifestPath(deploymentId), (aside) => writeFile(aside, JSON.stringify(manifest))),
+    async publish(deploymentId, manifest) {
+      const found = blobsOf(manifest)
+      await makeDurable(manifest, found, deploymentId)
+      await place(manifestPath(deploymentId), async (aside) => {
+        await writeFile(aside, JSON.stringify(manifest))
+        await syncPath(aside)
+      })
+      await syncPath(folders.manifests)
+      await requireAll(found)
+    },
     async read(deploymentId) {
-      const text = await readFile(manifestPath(deploymentId), 'utf8').catch(() => null)
-      return text === null ? null : (JSON.parse(text) as Manifest)
+      const text = await readFile(manifestPath(deploymentId), 'utf8').catch(() => '')
+      try {
+        return JSON.parse(text) as Manifest
+      } catch {
+        return null
+      }
     },
     async remove(deploymentId) {
       await rm(manifestPath(deploymentId), { force: true })
-      const directory = join(root, 'servers', deploymentId)
+      const directory = join(folders.servers, deploymentId)
       // The second is a partial tree of a worker that died.
       await Promise.all([removeTree(directory), removeTree(`${directory}.new`)])
     },
-    serverDirectory: (deploymentId) => join(root, 'servers', deploymentId),
+    serverDirectory: (deploymentId) => join(folders.servers, deploymentId),
+    report,
+    damaged: () => readdir(folders.damaged).catch(() => []),
   }
 }

@@ -3,6 +3,7 @@ import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
 import { type Prisma, PrismaClient } from '../generated/client.ts'
 import { Fault } from './errors.ts'
+import { Pool, type PoolClass, poolFullCode } from './pool.ts'
 
 /** The client itself, or the handle inside `db.$transaction(async (db) => …)`: helpers take either. */
 export type Db = Prisma.TransactionClient
@@ -10,7 +11,7 @@ export type Db = Prisma.TransactionClient
 export type Database = PrismaClient
 
 /** Where prepared statements go: the pool of a client, or the one connection of a handle of `onConnection`. */
-const pools = new WeakMap<object, pg.Pool | pg.ClientBase>()
+const pools = new WeakMap<object, Pool | pg.ClientBase>()
 const statementNames = new Map<string, string>()
 
 // Statements have fixed texts, some hundred at most, so each is prepared once per connection.
@@ -36,41 +37,32 @@ const readTimestamp = (text: string) => new Date(text)
 const getTypeParser = ((oid: number, format: 'text') =>
   oid === timestamptz ? readTimestamp : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser
 
-export function openDatabase(url: string, poolSize: number): Database {
-  const pool = new pg.Pool({
-    connectionString: url,
-    max: poolSize,
-    connectionTimeoutMillis: 5_000,
-    idleTimeoutMillis: 30_000,
-    // By then the caller has long given up.
-    statement_timeout: 15_000,
-    types: { getTypeParser },
-  })
-  // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
-  pool.on('error', () => {})
+export type DatabaseOptions = { class?: PoolClass; lockMs?: number | undefined }
+
+/** `options.class`: what it is used for, by which its timeouts are set. */
+export function openDatabase(url: string, size: number, options: DatabaseOptions = {}): Database {
+  const pool = new Pool({ url, size, class: 'requests', ...options }, { types: { getTypeParser } })
   const adapter = new PrismaPg(pool, { statementNameGenerator: nameOfQuery })
-  const db = new PrismaClient({ adapter, transactionOptions: { maxWait: 5_000, timeout: 15_000 } })
+  // The pool refuses what waits too long, and says why; Prisma's own limit would hide that.
+  const db = new PrismaClient({ adapter, transactionOptions: { maxWait: 30_000, timeout: 15_000 } })
   pools.set(db, pool)
   return db
 }
 
-/** Whether the database answers, and has been migrated. */
-export async function answers(db: Database): Promise<boolean> {
-  return db.job.findFirst({ select: { id: true } }).then(
-    () => true,
-    () => false,
-  )
+/** What is held of the pool of a client, and how much waits for it. */
+export function poolUsage(db: Database): Pool['usage'] {
+  return (pools.get(db) as Pool).usage
 }
 
 export async function closeDatabase(db: Database): Promise<void> {
   await db.$disconnect()
   const pool = pools.get(db)
-  if (pool instanceof pg.Pool && !pool.ended) await pool.end()
+  if (pool instanceof Pool && !pool.ended) await pool.end()
 }
 
 /** Runs `work` on one connection for statements alone, without Prisma: what belongs to a session ends with it. */
 export async function onConnection<T>(db: Database, work: (connection: Db) => Promise<T>): Promise<T> {
-  const client = await (pools.get(db) as pg.Pool).connect()
+  const client = await (pools.get(db) as Pool).connect()
   const connection = {} as Db
   pools.set(connection, client)
   try {
@@ -82,6 +74,11 @@ export async function onConnection<T>(db: Database, work: (connection: Db) => Pr
     client.release(!(error instanceof Fault))
     throw error
   }
+}
+
+/** The id of the process of PostgreSQL that serves a handle of `onConnection`. */
+export function backendOf(connection: Db): number {
+  return (pools.get(connection) as pg.PoolClient & { processID: number }).processID
 }
 
 /** A connection outside the pool: `db` is for statements, `client` for what only the driver can do. */
@@ -152,21 +149,36 @@ const violationKinds: Record<string, Violation['kind']> = {
   '23P01': 'exclusion',
 }
 
+/** The driver's error as Prisma keeps it. */
+type Original = { kind?: string; originalCode?: string; originalMessage?: string; detail?: string }
+
 type AnyError = {
+  name?: string
   code?: string
   constraint?: string
   detail?: string
   message?: string
-  /** Where Prisma keeps the driver's error. */
-  meta?: { driverAdapterError?: { cause?: { originalCode?: string; originalMessage?: string; detail?: string } } }
+  cause?: unknown
+  errors?: unknown[]
+  meta?: { driverAdapterError?: { cause?: Original } }
+}
+
+/** What the driver said: within the error of a model or of a transaction that could not be committed, or itself. */
+function originalOf(thrown: AnyError | null | undefined): Original | undefined {
+  return thrown?.name === 'DriverAdapterError' ? (thrown.cause as Original) : thrown?.meta?.driverAdapterError?.cause
+}
+
+/** SQLSTATE of PostgreSQL's error, or the code of Prisma, of the system or of the pool. */
+function codeOf(error: unknown): string | undefined {
+  const thrown = error as AnyError
+  return originalOf(thrown)?.originalCode ?? thrown?.code
 }
 
 /** Which constraint refused a write, through Prisma or the pool; null for every other error. */
 export function violation(error: unknown): Violation | null {
   const thrown = error as AnyError
-  const original = thrown?.meta?.driverAdapterError?.cause
-  const state = original?.originalCode ?? thrown?.code
-  const kind = state === undefined ? undefined : violationKinds[state]
+  const original = originalOf(thrown)
+  const kind = violationKinds[codeOf(error) ?? '']
   if (!kind) return null
   const message = original?.originalMessage ?? thrown.message ?? ''
   const constraint = thrown.constraint ?? /constraint "([^"]+)"/.exec(message)?.[1] ?? message
@@ -177,36 +189,46 @@ export type RefusedQuota = { limit: string; used: number; max: number }
 
 /** Which quota refused a write, through Prisma or the pool; null for every other error. */
 export function refusedQuota(error: unknown): RefusedQuota | null {
+  if (codeOf(error) !== 'BQ001') return null
   const thrown = error as AnyError
-  const original = thrown?.meta?.driverAdapterError?.cause
-  if ((original?.originalCode ?? thrown?.code) !== 'BQ001') return null
-  return JSON.parse(original?.detail ?? thrown.detail ?? 'null')
+  return JSON.parse(originalOf(thrown)?.detail ?? thrown.detail ?? 'null')
 }
 
 /** The message of an exception that a function of ours raised with this SQLSTATE; null for every other error. */
 export function raised(error: unknown, state: string): string | null {
+  if (codeOf(error) !== state) return null
   const thrown = error as AnyError
-  const original = thrown?.meta?.driverAdapterError?.cause
-  if ((original?.originalCode ?? thrown?.code) !== state) return null
-  return original?.originalMessage ?? thrown.message ?? ''
+  return originalOf(thrown)?.originalMessage ?? thrown.message ?? ''
 }
 
-/** Whether a statement was ended because it took too long or waited too long for a lock. */
+/** Whether work got no connection because others hold them all. */
+export function isPoolFull(error: unknown): boolean {
+  return codeOf(error) === poolFullCode
+}
+
+// A statement or a lock took too long, or PostgreSQL ended one of two transactions that waited for each other.
+const timedOut = new Set(['57014', '55P03', '40P01', '40001', 'P2034'])
+
+/** Whether work was ended because it took too long or waited too long for others. Nothing of it was stored. */
 export function isTimedOut(error: unknown): boolean {
-  return raised(error, '57014') !== null || raised(error, '55P03') !== null
+  const code = codeOf(error) ?? ''
+  return timedOut.has(code) || (code === 'P2028' && /expired transaction/.test((error as AnyError).message ?? ''))
 }
 
-const lostCodes = new Set(['57P01', '57P02', '57P03', '08000', '08001', '08003', '08006', '53300', '25P03'])
-const lostPrismaCodes = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028', 'P2037'])
-const lostNetwork =
-  /ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|Connection terminated|timeout exceeded|connection timeout/i
+// Connections, resources (a full disk too), shutdown, the system, a transaction that was idle, a read-only standby.
+const lostState = /^(08|53|57P|58)...?$|^25P03$|^25006$/
+const lostPrismaCodes = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P1018', 'P2024', 'P2028', 'P2037'])
+const lostKinds = new Set(['DatabaseNotReachable', 'ConnectionClosed', 'SocketTimeout', 'TransactionAlreadyClosed'])
+const lostMessage =
+  /ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|Connection terminated|not queryable|timeout exceeded|connection timeout/i
 
 /** Whether an error means that the database is unavailable, as opposed to an error of the statement. */
 export function isDatabaseLost(error: unknown): boolean {
-  const thrown = error as AnyError & { errors?: unknown[] }
+  const thrown = error as AnyError
   if (!thrown || typeof thrown !== 'object') return false
   if (thrown.errors?.some(isDatabaseLost)) return true
-  const code = thrown.meta?.driverAdapterError?.cause?.originalCode ?? thrown.code
-  if (code && (lostCodes.has(code) || lostPrismaCodes.has(code))) return true
-  return lostNetwork.test(`${code ?? ''} ${thrown.message ?? ''}`)
+  if (isTimedOut(error)) return false
+  const code = codeOf(error) ?? ''
+  if (lostState.test(code) || lostPrismaCodes.has(code)) return true
+  return lostKinds.has(originalOf(thrown)?.kind ?? '') || lostMessage.test(`${code} ${thrown.message ?? ''}`)
 }

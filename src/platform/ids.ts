@@ -34,6 +34,15 @@ function randomByte(): number {
   return pool[poolOffset++]!
 }
 
+function timeText(ms: number): string {
+  let text = ''
+  for (let i = 0; i < 10; i++) {
+    text = alphabet[ms % 32] + text
+    ms = Math.floor(ms / 32)
+  }
+  return text
+}
+
 /** 48 bits of time, 20 bits that grow within a millisecond, 50 random bits. */
 export function newId(prefix: IdPrefix): string {
   const now = Date.now()
@@ -45,15 +54,15 @@ export function newId(prefix: IdPrefix): string {
     lastMs++
     counter = 0
   }
-  let text = ''
-  let time = lastMs
-  for (let i = 0; i < 10; i++) {
-    text = alphabet[time % 32] + text
-    time = Math.floor(time / 32)
-  }
+  let text = timeText(lastMs)
   for (let shift = 15; shift >= 0; shift -= 5) text += alphabet[(counter >> shift) & 31]
   for (let i = 0; i < 10; i++) text += alphabet[randomByte() & 31]
   return `${prefix}_${text}`
+}
+
+/** Comes before every id of this time and later, and after those made before. */
+export function idAt(prefix: IdPrefix, time: Date): string {
+  return `${prefix}_${timeText(time.getTime())}`
 }
 
 /** Random characters for the public part of a host name; letters and digits only. */

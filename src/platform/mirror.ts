@@ -20,8 +20,10 @@ export type Source = {
 
 // Backoff while the database is unavailable or overloaded.
 const retryDelaysMs = [100, 250, 500, 1_000, 2_000]
-// A dead connection brings no notifications; this bounds how long that goes unnoticed.
+// Whatever was missed is found by this.
 const compareMs = 5 * 60_000
+// The same while no notifications come, though the database may answer.
+const unheardCompareMs = 5_000
 const defaultNamesAtOnce = 500
 
 export type Following = {
@@ -104,13 +106,16 @@ export async function follow(source: Source, notifications: Notifications, log: 
     }),
     notifications.on('reconnected', compareAgain),
   ]
-  const timer = setInterval(compareAgain, compareMs)
-  timer.unref()
+  const timers = [
+    setInterval(compareAgain, compareMs),
+    setInterval(() => notifications.connected || compareAgain(), unheardCompareMs),
+  ]
+  for (const timer of timers) timer.unref()
 
   async function close(): Promise<void> {
     closed = true
     for (const stop of off) stop()
-    clearInterval(timer)
+    for (const timer of timers) clearInterval(timer)
     wake()
     await running
   }

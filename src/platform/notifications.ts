@@ -1,7 +1,9 @@
 // Database notifications, received on one connection per process and passed to its listeners.
 import { EventEmitter } from 'node:events'
+import type { Socket } from 'node:net'
 import pg from 'pg'
 import type { Logger } from 'pino'
+import { randomLabel } from './ids.ts'
 
 export type EventNotice = { type: string; accountId: string; subject: string }
 
@@ -17,6 +19,7 @@ type Topics = {
   challenge: [token: string]
   /** The connection was lost and is back: changes may have been missed and must be read again. */
   reconnected: []
+  /** Nothing is heard until `reconnected`: what relies on it must not be believed meanwhile. */
   lost: []
 }
 
@@ -26,6 +29,10 @@ export type Notifications = {
   nextEvent(accountId: string, subject: string, timeoutMs: number): { done: Promise<void>; cancel(): void }
   readonly connected: boolean
   close(): Promise<void>
+}
+
+export function notificationsReadiness(notifications: Notifications): () => string | null {
+  return () => (notifications.connected ? null : 'The connection that tells of changes is lost.')
 }
 
 // The channels whose payload is only a name.
@@ -38,6 +45,13 @@ const channels: Record<string, 'job' | 'log' | 'zone' | 'certificate' | 'challen
 }
 
 const reconnectDelaysMs = [100, 250, 500, 1_000, 2_000]
+const connectMs = 3_000
+// A connection that is cut without a word looks like one on which nothing happens. So it tells itself something every
+// second, the way that everybody else tells it of changes, and is replaced when two of these did not arrive.
+const heartbeatMs = 1_000
+const highestMissed = 2
+// A connection that is closed in order, but does not answer that.
+const goodbyeMs = 1_000
 
 export async function listen(url: string, log: Logger): Promise<Notifications> {
   const emitter = new EventEmitter<Topics>()
@@ -48,29 +62,52 @@ export async function listen(url: string, log: Logger): Promise<Notifications> {
   let closed = false
   let retry: NodeJS.Timeout | undefined
 
+  function hear({ channel, payload = '' }: pg.Notification): void {
+    if (channel === 'berth_event') {
+      const [type = '', accountId = '', subject = ''] = payload.split(' ')
+      emitter.emit('event', { type, accountId, subject })
+      for (const wake of waiters.get(`${accountId} ${subject}`) ?? []) wake()
+    } else {
+      const topic = channels[channel]
+      if (topic) emitter.emit(topic, payload)
+    }
+  }
+
   async function connect(): Promise<void> {
-    const fresh = new pg.Client({ connectionString: url, keepAlive: true, connectionTimeoutMillis: 5_000 })
+    const fresh = new pg.Client({ connectionString: url, connectionTimeoutMillis: connectMs, query_timeout: connectMs })
+    const heartbeat = `berth_heartbeat_${randomLabel(12)}`
+    let missed = 0
     fresh.on('error', () => {})
-    fresh.on('notification', ({ channel, payload = '' }) => {
-      if (channel === 'berth_event') {
-        const [type = '', accountId = '', subject = ''] = payload.split(' ')
-        emitter.emit('event', { type, accountId, subject })
-        for (const wake of waiters.get(`${accountId} ${subject}`) ?? []) wake()
-      } else {
-        const topic = channels[channel]
-        if (topic) emitter.emit(topic, payload)
-      }
+    fresh.on('notification', (notification) => {
+      if (notification.channel === heartbeat) missed = 0
+      else hear(notification)
     })
-    await fresh.connect()
-    await fresh.query(['berth_event', ...Object.keys(channels)].map((channel) => `LISTEN ${channel}`).join('; '))
+    try {
+      await fresh.connect()
+      const heard = ['berth_event', ...Object.keys(channels), heartbeat].map((channel) => `LISTEN ${channel}`)
+      // A heartbeat is worth no write to the disk.
+      await fresh.query(['SET synchronous_commit = off', ...heard].join('; '))
+    } catch (error) {
+      void end(fresh)
+      throw error
+    }
     client = fresh
+    const beat = setInterval(() => {
+      if (missed >= highestMissed) return lose()
+      missed++
+      fresh.query(`NOTIFY ${heartbeat}`).catch(() => {})
+    }, heartbeatMs)
+    beat.unref()
     fresh.on('end', () => {
+      clearInterval(beat)
       if (client === fresh) lose()
     })
   }
 
   function lose(): void {
+    const lost = client
     client = null
+    if (lost) void end(lost)
     if (closed) return
     log.warn('lost the notification connection to the database')
     emitter.emit('lost')
@@ -83,7 +120,7 @@ export async function listen(url: string, log: Logger): Promise<Notifications> {
       async () => {
         try {
           await connect()
-          if (closed) return void client?.end()
+          if (closed) return void (client && end(client))
           log.info('the notification connection to the database is back')
           emitter.emit('reconnected')
         } catch {
@@ -121,8 +158,16 @@ export async function listen(url: string, log: Logger): Promise<Notifications> {
     async close() {
       closed = true
       clearTimeout(retry)
-      await client?.end()
+      if (client) await end(client)
     },
   }
   return notifications
+}
+
+/** Closes a connection, also one at whose other end is nobody. */
+async function end(client: pg.Client): Promise<void> {
+  const { connection } = client as unknown as { connection: { stream: Socket } }
+  const timer = setTimeout(() => connection.stream.destroy(), goodbyeMs)
+  await client.end().catch(() => {})
+  clearTimeout(timer)
 }

@@ -4,6 +4,7 @@ import type { Server } from 'node:tls'
 import { buildApp } from '../api/app.ts'
 import { writeQuotaDefaults } from '../services/accounts/quotas.ts'
 import { createZoneWork } from '../services/dns/zone-work.ts'
+import { continueLog } from '../services/events/events.ts'
 import { createTokenDirectory } from '../services/tokens/directory.ts'
 import { keepOwnCertificate } from '../tls/own-certificate.ts'
 import { createCertificateStore, handshakeTimeoutMs, minVersion } from '../tls/store.ts'
@@ -15,7 +16,7 @@ const drainMs = 10_000
 
 export async function openApi(shared: Shared, closing: Closing): Promise<void> {
   const { config, db, notifications, log } = shared
-  await writeQuotaDefaults(db, config.quotas)
+  await Promise.all([writeQuotaDefaults(db, config.quotas), continueLog(db)])
   const tokenDirectory = createTokenDirectory(db, notifications)
   closing.add(() => tokenDirectory.close())
   const zoneWork = createZoneWork(shared)

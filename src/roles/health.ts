@@ -1,14 +1,10 @@
-// The container's health check: requests /healthz of this server, over the scheme it serves.
+// The container's health check, for any role: asks /healthz on the metrics port of this configuration.
 import { loadConfig, readEnvironment } from '../config.ts'
 
-const { port, tls, managedTlsHost } = loadConfig(readEnvironment())
-if (tls || managedTlsHost) {
-  // The certificate is for the public name, not for loopback.
-  const { get } = await import('node:https')
-  get({ host: '127.0.0.1', port, path: '/healthz', rejectUnauthorized: false }, (response) => {
-    process.exit(response.statusCode === 200 ? 0 : 1)
-  }).on('error', () => process.exit(1))
-} else {
-  const answer = await fetch(`http://127.0.0.1:${port}/healthz`).catch(() => null)
-  process.exit(answer?.ok ? 0 : 1)
-}
+const { host, metricsPort } = loadConfig(readEnvironment())
+// A process that listens on all addresses is asked on loopback.
+const address = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
+const answer = await fetch(`http://${address.includes(':') ? `[${address}]` : address}:${metricsPort}/healthz`).catch(
+  () => null,
+)
+process.exit(answer?.ok ? 0 : 1)

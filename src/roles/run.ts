@@ -3,8 +3,6 @@ import { destination, pino } from 'pino'
 import type { Config } from '../config.ts'
 import { serveMetrics } from '../platform/metrics.ts'
 import { adoptNameservers } from '../services/domains/nameservers.ts'
-import { forgetOldKeys } from '../services/idempotency/keys.ts'
-import { forgetOldPushes } from '../services/pushes/pushes.ts'
 import { openApi } from './api.ts'
 import { createClosing } from './closing.ts'
 import { openEdge } from './edge.ts'
@@ -25,30 +23,24 @@ export type Running = {
   stop(): Promise<void>
 }
 
-const housekeepingMs = 10 * 60_000
-
 export async function run(config: Config, wanted: readonly Role[]): Promise<Running> {
   const log = pino({ level: config.logLevel, redact: ['req.headers.authorization'] }, destination({ sync: false }))
   const closing = createClosing()
   const wants = (role: Role) => wanted.includes(role)
   try {
-    const shared = await openShared(config, log, closing)
-    const { db, urls, registry, broken } = shared
+    const shared = await openShared(config, wanted, log, closing)
+    const { db, workerDb, urls, broken } = shared
+    const background = { ...shared, db: workerDb }
     // Only by the role that gives nameservers out: others may run without this setting.
     if (wants('api')) await adoptNameservers(db, config.nameservers)
     const testKey = config.production || !wants('api') ? null : await makeDemo(db, urls, config)
-    const hosting = wants('edge') || wants('worker') ? await openHosting(shared, closing, !wants('edge')) : null
-    if (hosting && wants('edge')) await openEdge(shared, hosting, closing)
-    if (wants('nameserver')) await openNameserver(shared, closing, wanted.length === 1)
-    if (hosting && wants('worker')) await openWorker({ ...shared, ...hosting }, closing)
+    const hosting = wants('edge') || wants('worker') ? await openHosting(background, closing, !wants('edge')) : null
+    if (hosting && wants('edge')) await openEdge(background, hosting, closing)
+    if (wants('nameserver')) await openNameserver(background, closing, wanted.length === 1)
+    if (hosting && wants('worker')) await openWorker({ ...background, ...hosting }, closing)
     if (wants('api')) await openApi(shared, closing)
-    const metrics = await serveMetrics(registry, config.host, config.metricsPort)
+    const metrics = await serveMetrics(shared, config.host, config.metricsPort)
     closing.add(() => metrics.close())
-    const housekeeping = setInterval(
-      () => Promise.all([forgetOldKeys(db), forgetOldPushes(db)]).catch((err) => log.warn({ err }, 'housekeeping')),
-      housekeepingMs,
-    )
-    closing.add(() => clearInterval(housekeeping))
     return { testKey, broken, stop: closing.closeAll }
   } catch (error) {
     await closing.closeAll().catch(() => {})

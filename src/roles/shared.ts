@@ -4,7 +4,8 @@ import type { Logger } from 'pino'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import { createArtifacts } from '../platform/artifacts.ts'
-import { listen } from '../platform/notifications.ts'
+import { createHealth } from '../platform/health.ts'
+import { listen, notificationsReadiness } from '../platform/notifications.ts'
 import { createRepositories } from '../platform/repositories.ts'
 import { createVault } from '../platform/secrets.ts'
 import { createUrls } from '../platform/urls.ts'
@@ -14,17 +15,37 @@ import { openStorage } from './storage.ts'
 
 export type Shared = Awaited<ReturnType<typeof openShared>>
 
-export async function openShared(config: Config, log: Logger, closing: Closing) {
-  const { db, url, broken, close } = await openStorage(config)
+/** Without them these roles answer wrongly or not at all; edge and nameserver go on with what they know. */
+const needDatabase = ['api', 'worker']
+
+export async function openShared(config: Config, roles: readonly string[], log: Logger, closing: Closing) {
+  const { db, workerDb, readiness, url, broken, close } = await openStorage(config)
   closing.add(close)
   const vault = createVault(await readSecretsKey(config), config.oldSecretsKeys)
   const notifications = await listen(url, log)
   closing.add(() => notifications.close())
+  const health = createHealth(roles)
+  health.add('database', readiness.check, needDatabase)
+  health.add('notifications', notificationsReadiness(notifications), needDatabase)
   const localRepositories = config.production ? null : join(config.dataDir, 'repos')
   const repositories = createRepositories(config.gitUrlTemplate, localRepositories, config.searchPath)
-  const artifacts = createArtifacts(join(config.dataDir, 'artifacts'))
+  const artifacts = createArtifacts(join(config.dataDir, 'artifacts'), log)
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const urls = createUrls(config)
-  return { config, urls, db, databaseUrl: url, notifications, vault, repositories, artifacts, log, registry, broken }
+  return {
+    config,
+    urls,
+    db,
+    workerDb,
+    databaseUrl: url,
+    notifications,
+    health,
+    vault,
+    repositories,
+    artifacts,
+    log,
+    registry,
+    broken,
+  }
 }

@@ -5,6 +5,7 @@ import { migrate } from '../../prisma/migrate.ts'
 import { type Config, ConfigError } from '../config.ts'
 import { findRunning, startEmbeddedPostgres } from '../embedded-postgres/index.ts'
 import { closeDatabase, type Database, openDatabase } from '../platform/database.ts'
+import { openReadiness, type Readiness } from '../platform/readiness.ts'
 import { makeDataDirectory } from './first-start.ts'
 
 export type Postgres = {
@@ -16,7 +17,13 @@ export type Postgres = {
   close(): Promise<void>
 }
 
-export type Storage = Postgres & { db: Database }
+export type Storage = Postgres & {
+  /** For requests. */
+  db: Database
+  /** For jobs and everything else that no caller waits for. */
+  workerDb: Database
+  readiness: Readiness
+}
 
 /** The file that says that a restore has not ended; nothing starts on such a directory. */
 export const restoreMark = (dataDir: string) => resolve(dataDir, 'restore-incomplete')
@@ -43,18 +50,23 @@ export async function openStorage(config: Config, options = { beside: false }): 
   refuseHalfRestored(config.dataDir)
   await makeDataDirectory(config.dataDir)
   const postgres = await openPostgres(config, options)
+  const { url } = postgres
   try {
-    if (!postgres.shared) await migrate(postgres.url)
+    if (!postgres.shared) await migrate(url)
   } catch (error) {
     await postgres.close()
     throw error
   }
-  const db = openDatabase(postgres.url, config.databasePool)
+  const db = openDatabase(url, config.databasePool, { lockMs: config.databaseLockTimeoutMs })
+  const workerDb = openDatabase(url, config.databaseWorkerPool, { class: 'workers' })
+  const readiness = openReadiness(url)
   return {
     ...postgres,
     db,
+    workerDb,
+    readiness,
     async close() {
-      await closeDatabase(db)
+      await Promise.all([closeDatabase(db), closeDatabase(workerDb), readiness.close()])
       await postgres.close()
     },
   }

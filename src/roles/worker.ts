@@ -1,40 +1,55 @@
 // The worker role: the handlers of all jobs, the worker that runs them, and periodic maintenance.
-import { announceWaits, buildHandlers } from '../engines/builder/index.ts'
+import { Counter, type Registry } from 'prom-client'
+import { announceWaits, buildHandlers, openDisk } from '../engines/builder/index.ts'
 import { createIssuer } from '../engines/certificates/index.ts'
 import { startDeliveries } from '../engines/delivery/index.ts'
 import { createStatusHandler } from '../engines/statuses/index.ts'
+import { createStorage } from '../engines/storage/index.ts'
 import { createVerification } from '../engines/verification/index.ts'
+import type { Taking } from '../jobs/taking.ts'
 import { type Handlers, startWorker } from '../jobs/worker.ts'
-import { requeueForgottenChecks } from '../services/domains/checks.ts'
+import { continueLog } from '../services/events/events.ts'
 import type { Closing } from './closing.ts'
 import type { Hosting } from './hosting.ts'
+import { openHousekeeping } from './housekeeping.ts'
 import type { Shared } from './shared.ts'
 
-const sweepMs = 10 * 60_000
-
 export async function openWorker(deps: Shared & Hosting, closing: Closing): Promise<void> {
-  const { db, notifications, log } = deps
+  const { config, db, notifications, health, log, registry } = deps
+  await continueLog(db)
+  const disk = openDisk({ directory: config.dataDir, reserveMb: config.diskReserveMb, log, registry })
+  closing.add(health.add('disk', disk.readiness, []))
   const issuer = await createIssuer(deps)
   // Required, so that a kind of job without its handler does not compile.
   const handlers: Required<Handlers> = {
-    ...buildHandlers(deps),
+    ...buildHandlers({ ...deps, disk }),
     ...createVerification(deps),
     issue: issuer.issue,
     status: createStatusHandler(deps),
   }
   closing.add(() => issuer.close())
   const worker = startWorker(db, notifications, log, handlers)
+  const { taking } = worker
+  closing.add(health.add('jobs', taking.readiness, ['worker']))
+  countTakeErrors(taking, registry)
   const deliveries = startDeliveries(deps)
   closing.add(announceWaits(deps))
-  const sweep = () =>
-    requeueForgottenChecks(db).then(
-      (queued) => queued > 0 && log.warn({ queued }, 'domains had no job for their next check'),
-      (err) => log.warn({ err }, 'the sweep for forgotten checks'),
-    )
-  const timer = setInterval(sweep, sweepMs)
-  closing.add(async () => {
-    clearInterval(timer)
-    await Promise.all([worker.stop(), deliveries.stop()])
+  closing.add(() => Promise.all([worker.stop(), deliveries.stop()]))
+  const storage = createStorage(deps)
+  openHousekeeping(deps, closing, storage.tasks)
+  closing.add(storage.start())
+  await issuer.start()
+}
+
+function countTakeErrors({ errors }: Taking, registry: Registry): void {
+  new Counter({
+    name: 'berth_job_take_errors_total',
+    help: 'Attempts to take a job from the queue that failed, by kind.',
+    labelNames: ['kind'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (const [kind, count] of errors) this.inc({ kind }, count)
+    },
   })
-  await Promise.all([issuer.start(), sweep()])
 }

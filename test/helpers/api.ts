@@ -8,7 +8,9 @@ import { type App, buildApp } from '../../src/api/app.ts'
 import type { Deps } from '../../src/api/deps.ts'
 import { type Config, loadConfig } from '../../src/config.ts'
 import { closeDatabase, type Database, openDatabase } from '../../src/platform/database.ts'
-import { listen } from '../../src/platform/notifications.ts'
+import { createHealth } from '../../src/platform/health.ts'
+import { listen, notificationsReadiness } from '../../src/platform/notifications.ts'
+import { openReadiness } from '../../src/platform/readiness.ts'
 import { createRepositories } from '../../src/platform/repositories.ts'
 import { createVault } from '../../src/platform/secrets.ts'
 import { createUrls } from '../../src/platform/urls.ts'
@@ -74,7 +76,7 @@ export async function startApi(environment: Record<string, string> = {}): Promis
     ...environment,
   })
   const log = pino({ level: config.logLevel })
-  const db = openDatabase(config.databaseUrl!, config.databasePool)
+  const db = openDatabase(config.databaseUrl!, config.databasePool, { lockMs: config.databaseLockTimeoutMs })
   await writeQuotaDefaults(db, config.quotas)
   // Zones begin at 1 here and not at the clock, so that tests can tell how often a serial grew.
   await db.$executeRaw`ALTER TABLE domain ALTER COLUMN serial SET DEFAULT 1`
@@ -84,7 +86,11 @@ export async function startApi(environment: Record<string, string> = {}): Promis
   const tokenDirectory = createTokenDirectory(db, notifications)
   const urls = createUrls(config)
   const zoneWork = createZoneWork({ db, databaseUrl: config.databaseUrl!, log })
-  const deps: Deps = { config, urls, db, notifications, vault, repositories, tokenDirectory, zoneWork, log }
+  const readiness = openReadiness(config.databaseUrl!)
+  const health = createHealth(['api'])
+  health.add('database', readiness.check)
+  health.add('notifications', notificationsReadiness(notifications))
+  const deps: Deps = { config, urls, db, notifications, health, vault, repositories, tokenDirectory, zoneWork, log }
   const app = await buildApp(deps)
   await app.ready()
   const check = createResponseChecker(app)
@@ -142,6 +148,7 @@ export async function startApi(environment: Record<string, string> = {}): Promis
       await tokenDirectory.close()
       await zoneWork.close()
       await notifications.close()
+      await readiness.close()
       await closeDatabase(db)
       await database.drop()
       await rm(dataDir, { recursive: true, force: true })

@@ -2,13 +2,15 @@
 import pg from 'pg'
 import type { TestApi } from './api.ts'
 
-/** Holds up every request that reads projects, until it is called. */
-export async function blockProjects(api: TestApi): Promise<() => Promise<void>> {
+/** Holds up every request that uses the table, until it is called. */
+export async function blockTable(api: TestApi, table: string): Promise<() => Promise<void>> {
   const client = new pg.Client(api.databaseUrl)
   await client.connect()
-  await client.query('BEGIN; LOCK TABLE project IN ACCESS EXCLUSIVE MODE')
+  await client.query(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`)
   return async () => {
     await client.query('ROLLBACK')
     await client.end()
   }
 }
+
+export const blockProjects = (api: TestApi) => blockTable(api, 'project')

@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { enqueue } from '../../src/jobs/queue.ts'
 import { type Handler, startWorker, type Worker } from '../../src/jobs/worker.ts'
 import { startApi, type TestApi } from '../helpers/api.ts'
+import { waitsForLock } from '../helpers/database.ts'
 import { until } from '../helpers/until.ts'
 
 let api: TestApi
@@ -25,6 +27,12 @@ function work(run: Run, options: Partial<Handler<'reap'>> = {}): Worker {
   const worker = startWorker(api.db, api.deps.notifications, pino({ level: 'silent' }), { reap: handler })
   workers.push(worker)
   return worker
+}
+
+/** A log whose lines a test can look at. */
+function recordedLog() {
+  const lines: { level: number; msg: string; kind?: string }[] = []
+  return { lines, log: pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) }) }
 }
 
 const add = (key: string | null) => enqueue(api.db, { kind: 'reap', key, payload: { deploymentIds: [key ?? ''] } })
@@ -203,5 +211,52 @@ describe('a job', () => {
     gate.resolve()
     await until(async () => (await jobs()).length === 0)
     expect(most).toBe(2)
+  })
+})
+
+describe('a queue that is broken', () => {
+  test('is logged once and not at every poll, counted, told by readiness when it lasts, and found again', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'Date'] })
+    const { lines, log } = recordedLog()
+    const seen: string[] = []
+    await api.db.$executeRaw`ALTER TABLE job RENAME TO job_gone`
+    const handler: Handler<'reap'> = {
+      concurrency: 1,
+      retryDelaysMs: [],
+      run: async ({ deploymentIds }) => void seen.push(...deploymentIds),
+      giveUp: async () => {},
+    }
+    const worker = startWorker(api.db, api.deps.notifications, log, { reap: handler })
+    workers.push(worker)
+    const { taking } = worker
+    await until(() => taking.errors.get('reap') === 1)
+    expect(taking.readiness()).toBeNull()
+    for (let poll = 2; poll <= 6; poll++) {
+      vi.advanceTimersByTime(2_000)
+      await until(() => taking.errors.get('reap') === poll)
+    }
+    expect(taking.readiness()).toContain('reap')
+    expect(lines.filter(({ msg }) => msg === 'jobs cannot be taken')).toMatchObject([{ level: 50, kind: 'reap' }])
+
+    await api.db.$executeRaw`ALTER TABLE job_gone RENAME TO job`
+    await add('waited')
+    await until(() => seen.includes('waited'))
+    expect(taking.readiness()).toBeNull()
+    expect(lines.map(({ msg }) => msg)).toEqual(['jobs cannot be taken', 'jobs are taken again'])
+  })
+
+  test('that gives no answer is told by readiness too', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    const locked = new pg.Client(api.databaseUrl)
+    await locked.connect()
+    await locked.query('BEGIN; LOCK TABLE job IN ACCESS EXCLUSIVE MODE')
+    const worker = work(async () => {})
+    await until(() => waitsForLock(api.db))
+    expect(worker.taking.readiness()).toBeNull()
+    vi.setSystemTime(Date.now() + 10_000)
+    expect(worker.taking.readiness()).toContain('reap')
+    await locked.query('ROLLBACK')
+    await locked.end()
+    await until(() => worker.taking.readiness() === null)
   })
 })

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Artifacts, createArtifacts } from '../../src/platform/artifacts.ts'
 
 let directory: string
@@ -21,10 +21,10 @@ const store = (name: string, text: string | Buffer) => {
 
 test('a file is kept once under the hash of its content, and not written again', async () => {
   const first = await store('a.html', '<h1>one</h1>')
-  const { mtimeMs } = await stat(artifacts.pathOf(first.hash))
+  const { ino } = await stat(artifacts.pathOf(first.hash))
   const second = await store('b.html', '<h1>one</h1>')
   expect(second.hash).toBe(first.hash)
-  expect((await stat(artifacts.pathOf(first.hash))).mtimeMs).toBe(mtimeMs)
+  expect((await stat(artifacts.pathOf(first.hash))).ino).toBe(ino)
   expect(await readFile(artifacts.pathOf(first.hash), 'utf8')).toBe('<h1>one</h1>')
 })
 
@@ -74,3 +74,63 @@ test('a large file is written as it comes, under the hash of its content', async
   const left = await readdir(join(directory, 'store/files'))
   expect(left.filter((name) => name.endsWith('.new'))).toEqual([])
 })
+
+const page = '<p>some text</p>\n'.repeat(200)
+
+describe('a damaged file', () => {
+  test.each([
+    ['emptied', async (path: string) => writeFile(path, '')],
+    ['changed in one bit', flip],
+    ['cut off', async (path: string) => truncate(path, 20)],
+  ])('that was %s is written anew by the next build that has its content', async (_how, damage) => {
+    const stored = await store('page.html', page)
+    const paths = [undefined, 'br', 'gzip'] as const
+    for (const encoding of paths) await damage(artifacts.pathOf(stored.hash, encoding))
+    for (const encoding of paths) expect(await artifacts.isWhole(stored.hash, encoding)).toBe(false)
+    expect(await store('page.html', page)).toEqual(stored)
+    for (const encoding of paths) expect(await artifacts.isWhole(stored.hash, encoding)).toBe(true)
+  })
+
+  test('is repaired from its other copies, and from nothing if there is none', async () => {
+    const stored = await store('page.html', page)
+    await flip(artifacts.pathOf(stored.hash))
+    await flip(artifacts.pathOf(stored.hash, 'br'))
+    expect(await artifacts.mend(stored.hash)).toBe(true)
+    expect(await readFile(artifacts.pathOf(stored.hash), 'utf8')).toBe(page)
+    expect(await artifacts.mend(stored.hash, 'br')).toBe(true)
+    expect(brotliDecompressSync(await readFile(artifacts.pathOf(stored.hash, 'br'))).toString()).toBe(page)
+    const alone = await store('alone.bin', 'nothing else has this')
+    await flip(artifacts.pathOf(alone.hash))
+    expect(await artifacts.mend(alone.hash)).toBe(false)
+  })
+
+  test('is not loaded but reported, once', async () => {
+    const stored = await store('a.bin', 'read by the edge')
+    await flip(artifacts.pathOf(stored.hash))
+    await expect(artifacts.load(stored.hash)).rejects.toThrow('damaged')
+    await expect(artifacts.load(stored.hash)).rejects.toThrow('damaged')
+    expect(await artifacts.damaged()).toEqual([stored.hash])
+  })
+
+  test('of any size is replaced, as a large one is', async () => {
+    const large = Buffer.alloc(artifacts.mostBufferedBytes + 1, 3)
+    const stored = await artifacts.store('a.mp4', large.length, [large])
+    await truncate(artifacts.pathOf(stored.hash), 5)
+    await artifacts.store('a.mp4', large.length, [large])
+    expect(await artifacts.isWhole(stored.hash)).toBe(true)
+  })
+})
+
+test('nothing is published that has a file missing', async () => {
+  const files = { 'index.html': await store('index.html', page) }
+  const manifest = { version: 1, kind: 'static', files, spaFallback: false, cleanUrls: true } as const
+  await artifacts.publish('dpl_whole', manifest)
+  await rm(artifacts.pathOf(files['index.html'].hash, 'gzip'))
+  await expect(artifacts.publish('dpl_torn', manifest)).rejects.toThrow()
+})
+
+async function flip(path: string): Promise<void> {
+  const content = await readFile(path)
+  content[content.length >> 1]! ^= 1
+  await writeFile(path, content)
+}

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { type AddressInfo, createConnection } from 'node:net'
+import { getPriority } from 'node:os'
 import fc from 'fast-check'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -159,6 +160,15 @@ describe('the thread', () => {
     expect(await eventsOf(zone)).toHaveLength(1)
     const list = await api.call('GET', '/events?type=dns.zone.imported')
     expect(list.body.events).toContainEqual(expect.objectContaining({ subject: zone }))
+  })
+
+  test.skipIf(process.platform !== 'linux')('works behind everybody else, in the database too', async () => {
+    await put(await newZone(), fileOf(1_001))
+    const { rows } = await (await connect()).query<{ pid: number }>(
+      'SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+    )
+    const priorities = rows.map(({ pid }) => getPriority(pid))
+    expect(new Set(priorities)).toEqual(new Set([getPriority(), 10]))
   })
 })
 

@@ -28,6 +28,8 @@ const historyBatch = 200
 // Delay before rows are read again that wait for an older transaction to end.
 const unsettledMs = 20
 const retryMs = 500
+// How often the log is read while no notifications come.
+const unheardMs = 1_000
 // How many events may be queued while a reader catches up, before it is disconnected to reconnect.
 const maxWaiting = 2_000
 
@@ -48,7 +50,9 @@ export function createEventFeed(db: Database, notifications: Notifications): Eve
   /** Listens only while there are readers. */
   let off: (() => void)[] = []
   function listen(): void {
+    const timer = setInterval(() => notifications.connected || wake(), unheardMs)
     off = [
+      () => clearInterval(timer),
       notifications.on('event', ({ accountId }) => readers.has(accountId) && wake()),
       notifications.on('reconnected', () => wake()),
     ]

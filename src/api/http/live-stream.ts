@@ -4,6 +4,9 @@ import type { EventNotice } from '../../platform/notifications.ts'
 import type { Deps } from '../deps.ts'
 import type { EventStream } from './sse.ts'
 
+// How often it is looked while no notifications come.
+const unheardMs = 1_000
+
 export type Followed = {
   wakesOnEvent(notice: EventNotice): boolean
   wakesOnLog?(deploymentId: string): boolean
@@ -40,7 +43,9 @@ export async function follow(
   await streaming(request, reply, async (stream) => {
     let woken = Promise.withResolvers<void>()
     const wake = () => woken.resolve()
+    const timer = setInterval(() => notifications.connected || wake(), unheardMs)
     const off = [
+      () => clearInterval(timer),
       notifications.on('event', (notice) => followed.wakesOnEvent(notice) && wake()),
       notifications.on('log', (deploymentId) => followed.wakesOnLog?.(deploymentId) && wake()),
       notifications.on('reconnected', wake),

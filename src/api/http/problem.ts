@@ -1,6 +1,6 @@
 // Errors as RFC 9457 problems: the one place that knows which HTTP status a code has.
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { isDatabaseLost, isTimedOut, refusedQuota } from '../../platform/database.ts'
+import { isDatabaseLost, isPoolFull, isTimedOut, refusedQuota } from '../../platform/database.ts'
 import { Fault, type FaultCode, faults } from '../../platform/errors.ts'
 import { quotaFault } from '../../services/accounts/quotas.ts'
 
@@ -67,6 +67,10 @@ export function toFault(error: unknown): Fault {
   if (statusCode >= 400 && statusCode < 500) return new Fault('invalid_request', message, { cause: error })
   const quota = refusedQuota(error)
   if (quota) return quotaFault(quota)
+  if (isPoolFull(error)) {
+    const detail = 'Every connection to the database is in use. Nothing of the request was stored.'
+    return new Fault('overloaded', detail, { cause: error, retryAfterSeconds: 2 })
+  }
   if (isDatabaseLost(error)) return new Fault('database_unavailable', undefined, { cause: error, retryAfterSeconds: 2 })
   if (isTimedOut(error)) {
     const detail = 'The database took too long for this request. Nothing of it was stored.'

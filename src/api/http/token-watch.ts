@@ -8,8 +8,10 @@ import { liveTokens } from '../../services/tokens/tokens.ts'
 /** Calls `end` when the token is revoked or expired, or its account suspended; returns a function to stop watching. */
 export type TokenWatch = (actor: Actor, end: () => void) => () => void
 
-// Expiry causes no notification, and a notification may get lost, so all tokens are checked regularly.
+// Expiry causes no notification, so all tokens are checked regularly.
 const checkMs = 15_000
+// The same while no notifications come, though the database may answer.
+const unheardCheckMs = 1_000
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -39,9 +41,12 @@ export function createTokenWatch(db: Database, notifications: Notifications): To
   }
 
   function begin(): void {
-    const timer = setInterval(() => void check(), checkMs)
+    const timers = [
+      setInterval(() => void check(), checkMs),
+      setInterval(() => notifications.connected || void check(), unheardCheckMs),
+    ]
     off = [
-      () => clearInterval(timer),
+      () => timers.forEach(clearInterval),
       notifications.on('event', ({ type, accountId }) => {
         if (!/^(token|account)\./.test(type)) return
         if (changed.size === 0) setImmediate(checkChanged)

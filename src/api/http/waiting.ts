@@ -79,10 +79,10 @@ export function createWaits(
             ends.add(end)
             unwatch = request.server.watchToken(request.actor, refuse)
           }
-          if (closing) return value
+          // Without notifications there is nothing to wait for.
+          if (closing || !notifications.connected) return value
           await next.done
           if (gone || refused) return await answer(value)
-          // Without notifications there is nothing to wait for.
           if (closing || !notifications.connected) return await answer(await inTurn(read))
         } finally {
           next?.cancel()

@@ -13,10 +13,10 @@ import {
   createDeployment,
   deleteDeployment,
   getDeployment,
-  listDeployments,
   planDeployment,
   promoteDeployment,
 } from '../../services/deployments/deployments.ts'
+import { listDeployments } from '../../services/deployments/list.ts'
 import {
   cancelDeployment,
   initialState,

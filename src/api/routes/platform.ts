@@ -1,6 +1,5 @@
 // Outside /api: health, the reference, openapi and the pages that explain each error code.
 import Fastify, { type FastifyInstance, type FastifyPluginAsync } from 'fastify'
-import { answers } from '../../platform/database.ts'
 import { Fault, type FaultCode, faults } from '../../platform/errors.ts'
 import type { Deps } from '../deps.ts'
 import { yamlOf } from '../http/openapi.ts'
@@ -16,16 +15,10 @@ const maxOpenPagesPerAddress = 20
 export const platformRoutes: FastifyPluginAsync<{ deps: Deps }> = async (app, { deps }) => {
   app.get('/healthz', hidden, async () => ({ status: 'ok' }))
 
-  // One question at a time for all who ask: nobody needs a token for it.
-  let asked: Promise<boolean> | null = null
-  app.get('/readyz', hidden, async (_request, reply) => {
-    asked ??= answers(deps.db).finally(() => {
-      asked = null
-    })
-    const database = (await asked) ? 'ok' : 'unreachable'
-    const notifications = deps.notifications.connected ? 'ok' : 'unreachable'
-    const ready = database === 'ok' && notifications === 'ok'
-    return reply.code(ready ? 200 : 503).send({ status: ready ? 'ok' : 'unavailable', database, notifications })
+  app.get<{ Querystring: { role?: string } }>('/readyz', hidden, async (request, reply) => {
+    const { role } = request.query
+    const report = await deps.health.look(role === undefined ? undefined : String(role))
+    return reply.code(report.status === 'unavailable' ? 503 : 200).send(report)
   })
 
   await app.register(pages)

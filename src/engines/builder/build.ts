@@ -11,6 +11,7 @@ import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { Build } from '../../services/deployments/builds.ts'
 import type { Caches } from './cache.ts'
 import { type Command, maxDiskMb, openCommands, outOfTime } from './commands.ts'
+import { type Disk, DiskFull } from './disk.ts'
 import { BuildFailure } from './failure.ts'
 import type { BuildLog } from './log.ts'
 import { outputMissing, plainDirectory } from './output.ts'
@@ -28,6 +29,7 @@ export type BuildTools = {
   repositories: Repositories
   artifacts: Artifacts
   caches: Caches
+  disk: Disk
   sandbox: Sandbox
   /** Address of the package registry, as npm of this machine names it. */
   packageRegistry: Promise<string>
@@ -52,6 +54,10 @@ type Task = {
   signal: AbortSignal
 }
 
+/** What a build works in; removed when it ends. */
+export const buildDirectory = ({ dataDir }: Pick<Config, 'dataDir'>, deploymentId: string) =>
+  join(dataDir, 'builds', deploymentId)
+
 /**
  * Builds and publishes a deployment whose commit is known. Calls `ready` when the manifest is in place: visitors need
  * not wait until the cache is saved and the directory removed.
@@ -62,14 +68,16 @@ export async function runBuild(
   ready: (published: Published) => Promise<void>,
 ): Promise<void> {
   const { config } = tools
-  const directory = join(config.dataDir, 'builds', build.id)
+  const directory = buildDirectory(config, build.id)
   const deadline = Date.now() + config.build.timeoutMs
   const root = plainDirectory(build.rootDirectory ?? '.').replace(/^\.$/, '')
   const prefix = root === '' ? '' : `${root}/`
-  const task: Task = { tools, build, variables, root, prefix, directory, deadline, log, signal }
-  await removeTree(directory)
-  await mkdir(join(directory, 'git'), { recursive: true, mode: 0o755 })
+  const disk = tools.disk.watch()
+  const either = AbortSignal.any([signal, disk.low])
+  const task: Task = { tools, build, variables, root, prefix, directory, deadline, log, signal: either }
   try {
+    await removeTree(directory)
+    await mkdir(join(directory, 'git'), { recursive: true, mode: 0o755 })
     const source = await fetchSource(task)
     try {
       if (![...source.entries.keys()].some((path) => path.startsWith(prefix)) && root !== '')
@@ -82,7 +90,11 @@ export async function runBuild(
     } finally {
       source.close()
     }
+  } catch (error) {
+    if (signal.aborted || !(await disk.isCauseOf(error))) throw error
+    throw new DiskFull('the disk of the platform is full', { cause: error })
   } finally {
+    disk.stop()
     await removeTree(directory)
   }
 }

@@ -37,6 +37,8 @@ export type Caches = {
   /** Returns a borrowed cache. */
   giveBack(build: Build, from: string): Promise<void>
   removeProject(projectId: string): Promise<void>
+  /** Removes caches, the least recently used first, until there is room or none is left. */
+  makeRoom(enough: () => Promise<boolean>): Promise<void>
 }
 
 const noteFile = 'note.json'
@@ -86,7 +88,8 @@ export function openCaches(root: string, mostMb: number): Caches {
     await move(from, slot)
   }
 
-  async function evict(): Promise<void> {
+  /** All complete caches, the least recently used first; what is left of others is removed. */
+  async function list(): Promise<{ slot: string; note: CacheNote }[]> {
     const found: { slot: string; note: CacheNote }[] = []
     for (const projectId of await readdir(root).catch(() => [])) {
       for (const name of await readdir(join(root, projectId)).catch(() => [])) {
@@ -100,7 +103,11 @@ export function openCaches(root: string, mostMb: number): Caches {
         else await clear(slot)
       }
     }
-    found.sort((a, b) => (a.note.usedAt < b.note.usedAt ? -1 : 1))
+    return found.sort((a, b) => (a.note.usedAt < b.note.usedAt ? -1 : 1))
+  }
+
+  async function evict(): Promise<void> {
+    const found = await list()
     let kb = found.reduce((sum, { note }) => sum + note.kb, 0)
     for (const { slot, note } of found) {
       if (kb <= mostMb * 1024) return
@@ -125,6 +132,12 @@ export function openCaches(root: string, mostMb: number): Caches {
       const slot = slotOf(build, 'production')
       // A production build that ended meanwhile has stored a newer one.
       if (note && !(await readNote(slot))) await giveSlot(slot, from, note)
+    },
+    async makeRoom(enough) {
+      for (const { slot } of await list()) {
+        if (await enough()) return
+        await clear(slot)
+      }
     },
     removeProject: (projectId) => removeTree(join(root, projectId)),
   }

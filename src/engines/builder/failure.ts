@@ -15,6 +15,7 @@ export type FailureCode =
   | 'output_too_large'
   | 'quota_exceeded'
   | 'server_unhealthy'
+  | 'platform_disk_full'
   | 'worker_lost'
   | 'internal_error'
 

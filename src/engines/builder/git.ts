@@ -3,6 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ByteReader } from '../../platform/byte-reader.ts'
 import { killGroup, spawnGit } from '../../platform/git-process.ts'
+import { DiskFull } from './disk.ts'
 import type { FileContent } from './entries.ts'
 import type { BuildLog } from './log.ts'
 
@@ -38,7 +39,10 @@ export function startGit(args: string[], { directory, searchPath, signal, local 
   return { child, succeeded }
 }
 
-/** Whether git succeeded; its output goes into the log. */
+/**
+ * Whether git succeeded; its output goes into the log. Rejects if the disk is full: what git could not write is gone by
+ * the time it ends, and the space is free again. Lines of the remote end, which anybody may write, begin with its name.
+ */
 export async function runGit(
   args: string[],
   options: GitOptions,
@@ -48,9 +52,15 @@ export async function runGit(
   const { child, succeeded } = startGit(args, options, more)
   child.stdin.end()
   child.stdout.on('data', (chunk) => log.output('stdout', chunk))
-  child.stderr.on('data', (chunk) => log.output('stderr', chunk))
+  let said = ''
+  child.stderr.on('data', (chunk) => {
+    said = (said + chunk).slice(-4_000)
+    log.output('stderr', chunk)
+  })
   const result = await succeeded
   log.endCommand()
+  if (!result && /^(?!remote:).*No space left on device/m.test(said))
+    throw new DiskFull('git found no room on the disk')
   return result
 }
 

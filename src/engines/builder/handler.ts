@@ -1,14 +1,16 @@
 // The build job: finds the deployment, builds it unless it is canceled, and records the result.
 import type { Logger } from 'pino'
-import { type Handler, LostError } from '../../jobs/worker.ts'
+import { type Handler, LostError, Postponed } from '../../jobs/worker.ts'
 import { type Database, refusedQuota } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
+import { removeTree } from '../../platform/remove-tree.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import { quotaFault } from '../../services/accounts/quotas.ts'
 import { type Build, findBuild, openVariables, setCommit } from '../../services/deployments/builds.ts'
 import { describeStart, exceededMinutes, startBuild } from '../../services/deployments/queue.ts'
 import { finishDeployment, type Outcome, suspended } from '../../services/deployments/states.ts'
-import { type BuildTools, runBuild } from './build.ts'
+import { type BuildTools, buildDirectory, runBuild } from './build.ts'
+import { DiskFull } from './disk.ts'
 import { BuildFailure } from './failure.ts'
 import { createBuildLog } from './log.ts'
 import { proveServer, type ServerProofs } from './proof.ts'
@@ -16,6 +18,10 @@ import { resolveCommit } from './source.ts'
 
 // A build is retried once, after a crash of its worker or an internal error.
 const retryDelaysMs = [1_000] as const
+
+// A build that finds no room on the disk is put back this often: each time half as long again, within these bounds.
+const diskDelayMs = { least: 5_000, most: 300_000 }
+const longestDiskWaitMs = 30 * 60_000
 
 export type BuilderDeps = BuildTools & {
   db: Database
@@ -26,7 +32,7 @@ export type BuilderDeps = BuildTools & {
 }
 
 export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
-  const { db, config, urls, vault, notifications, repositories, artifacts } = deps
+  const { db, config, urls, vault, notifications, repositories, artifacts, caches, disk } = deps
   const finish = (id: string, outcome: Outcome) => finishDeployment(db, urls, id, { ...outcome, by: 'system' })
 
   /** A site that exceeds the quota of its account fails like a build. */
@@ -46,6 +52,36 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
     if (state !== 'READY' && state !== 'BUILDING') await artifacts.remove(deploymentId)
   }
 
+  const logOf = (id: string, secrets: string[] = []) =>
+    createBuildLog(db, id, { secrets, hostDirectory: config.dataDir })
+
+  async function say(id: string, text: string): Promise<void> {
+    const log = logOf(id)
+    log.step('queue')
+    log.system(text)
+    await log.close()
+  }
+
+  /** Puts the build back until there is room on the disk, or ends it when that has taken too long. */
+  async function outOfDisk(build: Build, since: string | undefined): Promise<void> {
+    const waitedMs = since === undefined ? 0 : Date.now() - Date.parse(since)
+    if (waitedMs < longestDiskWaitMs) {
+      if (since === undefined) {
+        await say(build.id, 'Waiting for room on the disk of the platform: the build begins again when there is some.')
+      }
+      const delayMs = Math.round(Math.min(diskDelayMs.most, Math.max(diskDelayMs.least, waitedMs / 2)))
+      const noDiskSince = since ?? new Date().toISOString()
+      throw new Postponed('there is no room on the disk', { payload: { deploymentId: build.id, noDiskSince }, delayMs })
+    }
+    const message =
+      'The platform has no room on its disk at present. Nothing is wrong with the project: deploy it again later.'
+    await say(build.id, message)
+    // No minute of the attempts counts.
+    await startBuild(db, build)
+    await finish(build.id, { to: 'ERROR', code: 'platform_disk_full', message })
+    await clear(build.id)
+  }
+
   /** Builds that were queued before the minutes were used up would run on for hours. */
   async function checkMinutes({ accountId }: Build): Promise<void> {
     const exceeded = await exceededMinutes(db, accountId)
@@ -55,7 +91,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
 
   async function build(build: Build, waited: string | null, signal: AbortSignal): Promise<void> {
     const variables = await openVariables(db, vault, build)
-    const log = createBuildLog(db, build.id, Object.values(variables))
+    const log = logOf(build.id, Object.values(variables))
     try {
       if (waited !== null) {
         log.step('queue')
@@ -88,10 +124,10 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   return {
     concurrency: config.build.concurrency,
     retryDelaysMs,
-    async run({ deploymentId }, { attempt, signal }) {
+    async run({ deploymentId, noDiskSince }, { attempt, signal }) {
       const found = await findBuild(db, deploymentId)
       // Canceled, deleted, or finished by a worker that died before it could complete the job.
-      if (found?.state !== 'BUILDING') return
+      if (found?.state !== 'BUILDING') return removeTree(buildDirectory(config, deploymentId))
       const canceled = new AbortController()
       const off = notifications.on('event', ({ type, subject }) => {
         const ended = type === 'deployment.canceled' && subject === deploymentId
@@ -108,12 +144,14 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         if (current?.state !== 'BUILDING') return
         // Made while its account was being suspended: the suspension did not see it.
         if (current.suspended) return void (await finish(deploymentId, { to: 'CANCELED', failure: suspended }))
+        if (!(await disk.hasRoom(caches.makeRoom))) return await outOfDisk(found, noDiskSince)
         if (!(await startBuild(db, found))) return
         const waited = attempt === 1 ? describeStart(Date.now() - found.createdAt.getTime()) : null
         await build(found, waited, AbortSignal.any([signal, canceled.signal]))
       } catch (error) {
-        if (!canceled.signal.aborted) throw error
-        await clear(deploymentId)
+        if (canceled.signal.aborted) return await clear(deploymentId)
+        if (!(error instanceof DiskFull) || signal.aborted) throw error
+        await outOfDisk(found, noDiskSince)
       } finally {
         off()
         offBack()
@@ -124,6 +162,8 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       const code = lost ? 'worker_lost' : 'internal_error'
       const message = lost ? 'The worker that built it was lost, twice.' : 'The build broke on our side.'
       await finish(deploymentId, { to: 'ERROR', code, message })
+      await clear(deploymentId)
+      await removeTree(buildDirectory(config, deploymentId))
     },
   }
 }

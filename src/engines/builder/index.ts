@@ -1,15 +1,23 @@
-// The entry of the builder: the handlers of its jobs, and the interface it needs to prove servers.
+// The entry of the builder: the handlers of its jobs, the watch on its disk, and the interface it needs to prove servers.
 import { join } from 'node:path'
 import type { Handler } from '../../jobs/worker.ts'
 import { openCaches } from './cache.ts'
 import { type BuilderDeps, createBuildHandler } from './handler.ts'
 import { createReapHandler } from './reap.ts'
+import { createRepairHandler } from './repair.ts'
 
 export { announceWaits } from './announce.ts'
+export { openDisk } from './disk.ts'
 export type { ServerProofs } from './proof.ts'
 
-export function buildHandlers(deps: Omit<BuilderDeps, 'caches'>): { build: Handler<'build'>; reap: Handler<'reap'> } {
-  const { config, artifacts } = deps
-  const caches = openCaches(join(config.dataDir, 'cache'), config.build.cacheMb)
-  return { build: createBuildHandler({ ...deps, caches }), reap: createReapHandler(deps.db, artifacts, caches) }
+type BuildHandlers = { build: Handler<'build'>; repair: Handler<'repair'>; reap: Handler<'reap'> }
+
+export function buildHandlers(given: Omit<BuilderDeps, 'caches'>): BuildHandlers {
+  const { config, db, artifacts } = given
+  const deps = { ...given, caches: openCaches(join(config.dataDir, 'cache'), config.build.cacheMb) }
+  return {
+    build: createBuildHandler(deps),
+    repair: createRepairHandler(deps),
+    reap: createReapHandler(db, artifacts, deps.caches),
+  }
 }

@@ -23,7 +23,12 @@ const maxLineLength = 8_000
 // Shorter values would mask large parts of a log, and are not real secrets.
 const leastSecretLength = 4
 
-export function createBuildLog(db: Database, deploymentId: string, secrets: string[]): BuildLog {
+/** `hostDirectory` is the part of paths on this machine that customers need not see. */
+export function createBuildLog(
+  db: Database,
+  deploymentId: string,
+  { secrets, hostDirectory }: { secrets: string[]; hostDirectory: string },
+): BuildLog {
   const masked = secrets
     .flatMap((secret) => [secret, ...secret.split('\n')])
     .map((secret) => secret.trim())
@@ -42,6 +47,7 @@ export function createBuildLog(db: Database, deploymentId: string, secrets: stri
     // Removes what a terminal would overwrite, and NUL, which PostgreSQL cannot store.
     let line = stripVTControlCharacters(text.slice(text.lastIndexOf('\r') + 1)).replaceAll('\0', '')
     for (const secret of masked) line = line.replaceAll(secret, '***')
+    line = line.replaceAll(hostDirectory, '…')
     return line.length > maxLineLength ? `${line.slice(0, maxLineLength)}…` : line
   }
 

@@ -9,7 +9,7 @@ import type { Database } from '../../platform/database.ts'
 import { randomLabel } from '../../platform/ids.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import type { Vault } from '../../platform/secrets.ts'
-import { countWaiting, type Outcome, pruneDeliveries, succeeded } from '../../services/webhooks/results.ts'
+import { countWaiting, type Outcome, succeeded } from '../../services/webhooks/results.ts'
 import {
   type Claimed,
   claimDeliveries,
@@ -18,7 +18,7 @@ import {
   takeDue,
   takePending,
 } from '../../services/webhooks/sending.ts'
-import { adopt, type HeldWebhook, type HeldWebhooks, noteClaim, shareOut } from './held-webhooks.ts'
+import { adopt, type HeldWebhook, type HeldWebhooks, noteClaim, noteOutcome, shareOut } from './held-webhooks.ts'
 import { createSigner, writeMessage } from './message.ts'
 import { createDeliveryMetrics } from './metrics.ts'
 import { createRecorder } from './recorder.ts'
@@ -35,17 +35,21 @@ export type DeliveryDeps = {
 
 export type DeliveryOptions = { leaseMs?: number; pollMs?: number; timeoutMs?: number; ca?: string }
 
+/** Whether something was claimed, all that a webhook has room for, or cannot be claimed yet. */
+type Round = { claimed: boolean; full: boolean; unsettled: boolean }
+
 export type Deliveries = { stop(): Promise<void> }
 
-// A worker that dies is noticed when its lease ends.
-const defaultLeaseMs = 10_000
+// A worker that dies is noticed at the first look after its lease has ended: within 7 s.
+const defaultLeaseMs = 6_000
 // Finds due retries and the webhooks of dead workers; new events come by notification.
 const defaultPollMs = 1_000
 // Finds events whose notification was lost.
 const searchMs = 30_000
-const pruneMs = 10 * 60_000
 // Events within this time are claimed together: a statement for eighty costs little more than one for one.
 const gatherMs = 80
+// The same while a receiver keeps up with all that its window holds: what is answered meanwhile makes room.
+const fullMs = 10
 // The same after a round without a claim: most events are of accounts without a webhook.
 const vainMs = 100
 const unsettledMs = 15
@@ -80,7 +84,7 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
     }
     wake()
   })
-  const due = { poll: 0, search: 0, renewal: 0, prune: Date.now() + pruneMs }
+  const due = { poll: 0, search: 0, renewal: 0 }
   let woken = Promise.withResolvers<void>()
   /** A webhook had to wait because too many requests are in flight. */
   let crowded = false
@@ -104,9 +108,9 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
       woken = Promise.withResolvers<void>()
       let pauseMs = failedRoundMs
       try {
-        const { claimed, unsettled } = await round()
+        const { claimed, full, unsettled } = await round()
         // A single event is sent at once; the pause comes after it and gathers the following ones.
-        pauseMs = unsettled ? unsettledMs : claimed > 0 ? gatherMs : vainMs
+        pauseMs = full ? fullMs : unsettled ? unsettledMs : claimed ? gatherMs : vainMs
         if (unsettled) wake()
       } catch (err) {
         log.warn({ err }, 'webhooks could not be looked at')
@@ -124,8 +128,7 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
     clearTimeout(timer)
   }
 
-  /** Returns how much was claimed, and whether there are events that cannot be claimed yet. */
-  async function round(): Promise<{ claimed: number; unsettled: boolean }> {
+  async function round(): Promise<Round> {
     const now = Date.now()
     if (now >= due.renewal) await renew(now)
     const told = [...accounts]
@@ -145,7 +148,6 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
     }
     const outcome = await claim()
     await releaseIdle(Date.now())
-    if (now >= due.prune) due.prune = (await pruneDeliveries(db)) ? now : now + pruneMs
     return outcome
   }
 
@@ -156,18 +158,18 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
     for (const id of held.keys()) if (!kept.has(id)) held.delete(id)
   }
 
-  async function claim(): Promise<{ claimed: number; unsettled: boolean }> {
+  async function claim(): Promise<Round> {
     const plan = shareOut(held, attempts.size)
     crowded = plan.crowded
-    if (plan.shares.length === 0) return { claimed: 0, unsettled: false }
+    if (plan.shares.length === 0) return { claimed: false, full: false, unsettled: false }
     const { claimed, unsettled } = await claimDeliveries(db, worker, plan.shares)
-    noteClaim(held, plan.shares, claimed)
+    const full = noteClaim(held, plan.shares, claimed)
     for (const delivery of claimed) {
       const attempt = attend(delivery, held.get(delivery.webhookId)!).finally(() => attempts.delete(attempt))
       attempts.add(attempt)
     }
     for (const webhookId of unsettled) held.get(webhookId)!.wanted = true
-    return { claimed: claimed.length, unsettled: unsettled.length > 0 }
+    return { claimed: claimed.length > 0, full, unsettled: unsettled.length > 0 }
   }
 
   async function attend(delivery: Claimed, webhook: HeldWebhook): Promise<void> {
@@ -177,7 +179,7 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
     // An aborted attempt stays as begun: the next holder of the webhook finds it and repeats it.
     if (outcome) {
       metrics.attempted(outcome)
-      if (!succeeded(outcome)) webhook.failed = true
+      noteOutcome(webhook, succeeded(outcome), outcome.durationMs)
       recorder.add({ ...outcome, deliveryId, webhookId, attempt }, failures)
     }
     webhook.busy--

@@ -2,8 +2,9 @@
 import type { Claimed, LeasedWebhook, Share } from '../../services/webhooks/sending.ts'
 
 export type HeldWebhook = LeasedWebhook & {
-  /** Attempts in flight. */
+  /** Attempts in flight, and how many may be. */
   busy: number
+  window: number
   /** There may be something to claim. */
   wanted: boolean
   /** The last claim used all free places, so there is probably more. */
@@ -16,37 +17,63 @@ export type HeldWebhook = LeasedWebhook & {
 /** By id, in the order of their turns. */
 export type HeldWebhooks = Map<string, HeldWebhook>
 
-const perWebhook = 8
+// A receiver starts with a window of a few requests. Each quick answer widens it, so that one that keeps up is sent more
+// than a thousand events a second; a slow one or a failure narrows it again.
+const firstWindow = 8
+export const widestWindow = 64
+const quickMs = 250
+const slowMs = 1_000
 // Open requests per process. When half of them are in use, each webhook gets one: hanging receivers then time out
-// before they use up the rest.
+// before they use up the rest. No account alone can bring it there.
 const inFlightLimit = 1_024
+const inFlightPerAccount = inFlightLimit / 4
 
 export function adopt(held: HeldWebhooks, taken: LeasedWebhook[]): void {
   for (const webhook of taken) {
-    held.set(webhook.webhookId, { ...webhook, busy: 0, wanted: true, more: false, failed: false, usedMs: Date.now() })
+    held.set(webhook.webhookId, {
+      ...webhook,
+      busy: 0,
+      window: firstWindow,
+      wanted: true,
+      more: false,
+      failed: false,
+      usedMs: Date.now(),
+    })
   }
 }
 
 /** How much may be claimed for each; `crowded` if some had to wait because too many requests are in flight. */
 export function shareOut(held: HeldWebhooks, inFlight: number): { shares: Share[]; crowded: boolean } {
-  const limit = inFlight > inFlightLimit / 2 ? 1 : perWebhook
+  const isCrowded = inFlight > inFlightLimit / 2
+  const used = new Map<string, number>()
+  for (const { accountId, busy } of held.values()) used.set(accountId, (used.get(accountId) ?? 0) + busy)
   let places = inFlightLimit - inFlight
   let crowded = false
   const shares: Share[] = []
-  for (const { webhookId, wanted, failed, busy } of held.values()) {
-    if (!wanted || failed || busy >= perWebhook) continue
-    const free = Math.min(limit - busy, places)
+  for (const { webhookId, accountId, wanted, failed, busy, window } of held.values()) {
+    if (!wanted || failed || busy >= window) continue
+    const ofAccount = used.get(accountId)!
+    const free = Math.min((isCrowded ? 1 : window) - busy, places, inFlightPerAccount - ofAccount)
     if (free <= 0) {
       crowded = true
       continue
     }
     shares.push({ webhookId, free, busy })
     places -= free
+    used.set(accountId, ofAccount + free)
   }
   return { shares, crowded }
 }
 
-export function noteClaim(held: HeldWebhooks, shares: Share[], claimed: Claimed[]): void {
+/** Fits the window to how an attempt went. */
+export function noteOutcome(webhook: HeldWebhook, isSuccess: boolean, durationMs: number): void {
+  if (!isSuccess) Object.assign(webhook, { failed: true, window: firstWindow })
+  else if (durationMs < quickMs) webhook.window = Math.min(webhook.window + 1, widestWindow)
+  else if (durationMs > slowMs) webhook.window = Math.max(Math.floor(webhook.window / 2), firstWindow)
+}
+
+/** Returns whether a webhook got all it has room for, so that there is probably more for it. */
+export function noteClaim(held: HeldWebhooks, shares: Share[], claimed: Claimed[]): boolean {
   const counts = new Map<string, number>()
   for (const { webhookId } of claimed) counts.set(webhookId, (counts.get(webhookId) ?? 0) + 1)
   for (const { webhookId, free } of shares) {
@@ -59,4 +86,5 @@ export function noteClaim(held: HeldWebhooks, shares: Share[], claimed: Claimed[
     held.delete(webhookId)
     held.set(webhookId, webhook)
   }
+  return shares.some(({ webhookId }) => held.get(webhookId)!.more)
 }

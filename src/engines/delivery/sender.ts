@@ -4,6 +4,7 @@ import https from 'node:https'
 import { StringDecoder } from 'node:string_decoder'
 import { AddressRefused, checkedLookup, isRefusedAddress, type Reach } from '../../platform/checked-lookup.ts'
 import type { Outcome } from '../../services/webhooks/results.ts'
+import { widestWindow } from './held-webhooks.ts'
 import type { Message } from './message.ts'
 
 export type SenderOptions = Reach & {
@@ -25,7 +26,7 @@ const maxAnswerBytes = 64 * 1024
 const keptAnswerBytes = 4 * 1024
 const idleSocketMs = 20_000
 // As many as one webhook uses at a time; a host of many webhooks may open more, so that none waits for another.
-const idleSocketsPerHost = 8
+const idleSocketsPerHost = widestWindow
 
 /** An error whose message may be shown to the owner of the webhook. */
 class Refusal extends Error {}

@@ -1,5 +1,5 @@
 // Reads file bodies: small requested files stay in a bounded memory cache, large ones are read from disk.
-import { type FileHandle, open, readFile } from 'node:fs/promises'
+import { type FileHandle, open } from 'node:fs/promises'
 import { LRUCache } from 'lru-cache'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import type { Variant } from './variants.ts'
@@ -10,6 +10,8 @@ export type Bodies = {
   /** Reads a small file and keeps it. */
   load(variant: Variant): Promise<Buffer>
   open(variant: Variant): Promise<FileHandle>
+  /** Has a file repaired that could not be opened, or has another size than its manifest says. */
+  report(variant: Variant): Promise<void>
 }
 
 /** A bundle of a usual size fits in when compressed; 32 MB hold at least 128 of the largest. */
@@ -19,10 +21,11 @@ const mostBytes = 32 << 20
 export function createBodies(artifacts: Artifacts): Bodies {
   const kept = new LRUCache<string, Buffer>({ max: 50_000, maxSize: mostBytes })
   const loading = new Map<string, Promise<Buffer>>()
-  const pathOf = ({ hash, encoding }: Variant) => artifacts.pathOf(hash, encoding === 'identity' ? undefined : encoding)
+  const encodingOf = ({ encoding }: Variant) => (encoding === 'identity' ? undefined : encoding)
 
   async function read(variant: Variant): Promise<Buffer> {
-    const body = await readFile(pathOf(variant))
+    // Verified, because a damaged body would stay here after its file is repaired.
+    const body = await artifacts.load(variant.hash, encodingOf(variant))
     // Content-Length is fixed by the manifest: a file of another size would break the connection or be truncated.
     if (body.length !== variant.size) throw new Error(`${variant.key} has ${body.length} bytes, not ${variant.size}`)
     // Adds the overhead of an entry, so that empty files count too.
@@ -41,6 +44,7 @@ export function createBodies(artifacts: Artifacts): Bodies {
       }
       return body
     },
-    open: (variant) => open(pathOf(variant)),
+    open: (variant) => open(artifacts.pathOf(variant.hash, encodingOf(variant))),
+    report: (variant) => artifacts.report(variant.key),
   }
 }

@@ -105,6 +105,7 @@ export function createHandler(options: HandlerOptions): Handler {
         if (isBarred(host)) return bar(request, response)
         if (site) return serve(request, response, visit, site)
         log.error({ deploymentId: target.deploymentId }, 'a deployment that is READY has no manifest here')
+        void sites.report(target.deploymentId)
         respond.page(response, 'filesMissing')
       })
       .catch((err) => fail(request, response, err))

@@ -21,8 +21,8 @@ export type Responder = {
 const stallMs = 60_000
 const chunkBytes = 256 << 10
 
-/** A response whose body is streamed from disk. */
-type Part = { status: number; headers: string[]; variant: Variant; range: Range }
+/** A response whose body is streamed from disk; `plain` is sent instead of a compressed copy that is missing or damaged. */
+type Part = { status: number; headers: string[]; variant: Variant; range: Range; plain: Variant }
 
 export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logger): Responder {
   function page(response: ServerResponse, name: PageName, extra?: string[]): void {
@@ -35,26 +35,27 @@ export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logge
     metrics.count(response, body === undefined ? 0 : body.length)
   }
 
-  function fail(response: ServerResponse, variant: Variant, err: unknown): void {
+  function fail(
+    response: ServerResponse,
+    { status, variant, plain }: Omit<Part, 'range' | 'headers'>,
+    err: unknown,
+  ): void {
     log.error({ err, file: variant.key }, 'a file of a deployment could not be read')
     if (response.headersSent) response.destroy()
+    else if (plain !== variant) sendWhole(response, status, plain, plain)
     else page(response, 'failed')
   }
 
-  function sendWhole(response: ServerResponse, status: number, variant: Variant): void {
+  function sendWhole(response: ServerResponse, status: number, variant: Variant, plain: Variant): void {
+    const { headers, size } = variant
     const body = bodies.get(variant)
-    if (body) return void end(response, status, variant.headers, body)
-    if (variant.size > largestInMemory) {
-      return void stream(response, {
-        status,
-        headers: variant.headers,
-        variant,
-        range: { start: 0, end: variant.size - 1 },
-      })
+    if (body) return void end(response, status, headers, body)
+    if (size > largestInMemory) {
+      return void stream(response, { status, headers, variant, plain, range: { start: 0, end: size - 1 } })
     }
     bodies.load(variant).then(
-      (body) => end(response, status, variant.headers, body),
-      (err) => fail(response, variant, err),
+      (body) => end(response, status, headers, body),
+      (err) => fail(response, { status, variant, plain }, err),
     )
   }
 
@@ -63,11 +64,14 @@ export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logge
     headers.push('content-length', String(range.end - range.start + 1))
     const body = bodies.get(variant)
     if (body) return void end(response, 206, headers, body.subarray(range.start, range.end + 1))
-    stream(response, { status: 206, headers, variant, range })
+    stream(response, { status: 206, headers, variant, range, plain: variant })
   }
 
   function stream(response: ServerResponse, part: Part): void {
-    copy(response, part).catch((err) => fail(response, part.variant, err))
+    copy(response, part).catch((err) => {
+      if (!response.headersSent) void bodies.report(part.variant)
+      fail(response, part, err)
+    })
   }
 
   async function copy(response: ServerResponse, { status, headers, variant, range }: Part): Promise<void> {
@@ -122,7 +126,7 @@ export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logge
         }
         if (range) return sendRange(response, variant, range)
       }
-      sendWhole(response, status, variant)
+      sendWhole(response, status, variant, variantOf(variants, 'identity'))
     },
   }
 }

@@ -1,5 +1,4 @@
 // Caches deployments ready to be served: manifest, routes and rules, loaded at the first request.
-import { readFile } from 'node:fs/promises'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { Artifacts, Manifest } from '../../platform/artifacts.ts'
@@ -21,6 +20,8 @@ export type Sites = {
   get(deploymentId: string): Site | undefined
   /** Null if the deployment's files are not here. */
   load(deploymentId: string): Promise<Site | null>
+  /** Has a deployment repaired whose manifest is missing or damaged. */
+  report(deploymentId: string): Promise<void>
 }
 
 const none: ExtraHeaders = new Map()
@@ -99,7 +100,7 @@ export function createSites(artifacts: Artifacts, log: Logger): Sites {
   async function rulesOf(manifest: Manifest, name: string): Promise<string> {
     const file = Object.hasOwn(manifest.files, name) ? manifest.files[name]! : null
     if (!file || file.size > longestRules) return ''
-    return readFile(artifacts.pathOf(file.hash), 'utf8')
+    return (await artifacts.load(file.hash)).toString()
   }
 
   async function read(deploymentId: string): Promise<Site | null> {
@@ -122,6 +123,7 @@ export function createSites(artifacts: Artifacts, log: Logger): Sites {
 
   return {
     get: (deploymentId) => loaded.get(deploymentId),
+    report: artifacts.report,
     load(deploymentId) {
       let site = loading.get(deploymentId)
       if (!site) {

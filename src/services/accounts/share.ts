@@ -3,17 +3,19 @@ import type { Db } from '../../platform/database.ts'
 import { inProjectsOf, projectsOf } from '../projects/projects.ts'
 import type { Actor } from '../tokens/actor.ts'
 
-/** The share of the actor's projects, counted: there are no counters by project. What belongs to no project is null. */
+/** The share of the actor's projects: deployments from counters. What belongs to no project is null. */
 export async function readShare(db: Db, actor: Actor) {
-  const where = inProjectsOf(actor)
-  const [projects, deployments, domains] = await Promise.all([
+  const [projects, used, domains] = await Promise.all([
     db.project.count({ where: projectsOf(actor) }),
-    db.deployment.aggregate({ where, _count: true, _sum: { storedBytes: true } }),
-    db.domain.aggregate({ where, _count: true, _sum: { recordCount: true } }),
+    db.projectUsage.aggregate({
+      where: { projectId: { in: [...(actor.projectIds ?? [])] } },
+      _sum: { deployments: true, storedBytes: true },
+    }),
+    db.domain.aggregate({ where: inProjectsOf(actor), _count: true, _sum: { recordCount: true } }),
   ])
   return {
     projects,
-    deployments: deployments._count,
+    deployments: Number(used._sum.deployments ?? 0),
     domains: domains._count,
     records: domains._sum.recordCount ?? 0,
     openTickets: null,
@@ -22,6 +24,6 @@ export async function readShare(db: Db, actor: Actor) {
     buildsAtOnce: null,
     buildsQueued: null,
     buildMinutesPerMonth: null,
-    storedBytes: Number(deployments._sum.storedBytes ?? 0),
+    storedBytes: Number(used._sum.storedBytes ?? 0),
   }
 }

@@ -13,7 +13,7 @@ import { lockAccount, readBuildUsage } from './statements.ts'
 export type LimitsView = Static<typeof AccountLimits>
 export type UsageView = LimitsView['usage']
 
-/** From counters that triggers keep, so that it costs the same for an account with a million rows. */
+/** From counters that triggers keep; the records are summed up from those of the account's domains, at most its quota. */
 export async function readUsage(db: Db, accountId: string): Promise<UsageView> {
   const [counters, zones, [builds]] = await Promise.all([
     db.accountUsage.groupBy({ by: ['name'], where: { accountId }, _sum: { used: true } }),

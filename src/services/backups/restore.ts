@@ -1,9 +1,8 @@
 // Restores a backup into an empty place: checks the whole archive first, then loads the database in one transaction.
-import { execFile } from 'node:child_process'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import { type Connection, connectAlone } from '../../platform/database.ts'
+import { syncFileSystems, syncTree } from '../../platform/durable.ts'
 import { BadArchive } from '../../platform/tar.ts'
 import { type End, fingerprint, type Head, openArchive, type Unpacked } from './archive.ts'
 import { BackupError } from './backup.ts'
@@ -137,8 +136,7 @@ export async function restoreArchive(file: string, key: Buffer, target: Target):
     await loadAll(foreign)
     await finishTables(connection, head)
     await apply((name) => !before.has(name))
-    // Once for all files: to wait for each of a hundred thousand would take a quarter of an hour.
-    await promisify(execFile)('sync')
+    await makeDurable(dataDir)
     await client.query('COMMIT')
     await client.query(analyzeTables(head.tables.filter(({ name }) => !foreign.includes(name))))
     const end = archive.end()
@@ -146,6 +144,12 @@ export async function restoreArchive(file: string, key: Buffer, target: Target):
   } finally {
     await connection.close().catch(() => {})
   }
+}
+
+/** Once for all files, where this machine can do that: to wait for each of a hundred thousand takes minutes. */
+async function makeDurable(dataDir: string): Promise<void> {
+  if (await syncFileSystems([dataDir])) return
+  for (const name of ['artifacts', 'ca', 'repos']) await syncTree(join(dataDir, name))
 }
 
 async function* contentOf(entries: AsyncIterable<{ content: AsyncIterable<Buffer> }>): AsyncGenerator<Buffer> {

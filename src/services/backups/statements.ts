@@ -1,22 +1,12 @@
 // SQL of backups: what the database consists of, the copying of its tables, and the lock that keeps artifacts in place.
 import { boolean, int8, statement, text, textArray } from '../../platform/statement.ts'
 
-/** Held shared by a backup; whoever removes artifacts that a backup may need takes it exclusively. */
-const artifactsLock = `hashtextextended('berth artifacts', 0)`
-
+/** Shared, until the connection ends; whoever removes files of deployments takes the same lock for itself. */
 export const holdArtifacts = statement('backups.holdArtifacts', {
   reason: 'not in Prisma',
   in: {},
   out: { held: boolean() },
-  sql: () => `SELECT true AS held FROM pg_advisory_lock_shared(${artifactsLock})`,
-})
-
-/** Whether no backup runs. One that begins later does not know what is deleted now. */
-export const areArtifactsFree = statement('backups.areArtifactsFree', {
-  reason: 'not in Prisma',
-  in: {},
-  out: { free: boolean() },
-  sql: () => `SELECT pg_try_advisory_xact_lock(${artifactsLock}) AS free`,
+  sql: () => `SELECT true AS held FROM pg_advisory_lock_shared(hashtextextended('berth artifacts', 0))`,
 })
 
 /** For the connection of a backup: false if another one is under way. */

@@ -4,7 +4,7 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
-import type { Artifacts, Encoding, Manifest } from '../../platform/artifacts.ts'
+import type { Artifacts, Encoding } from '../../platform/artifacts.ts'
 import { BadArchive } from '../../platform/tar.ts'
 import { parseJson, type Unpacked } from './archive.ts'
 import { blobEntry, manifestEntry, plainFiles } from './files.ts'
@@ -48,9 +48,11 @@ export function createUnpacker(dataDir: string, artifacts: Artifacts): (entry: U
     if (entry.size > mostManifestBytes) throw unknown(entry)
     const chunks: Buffer[] = []
     for await (const chunk of entry.content) chunks.push(chunk)
-    const parsed = parseJson(Buffer.concat(chunks))
-    if (!Value.Check(SafeManifest, parsed)) throw new BadArchive(`${entry.path} is no manifest.`)
-    await artifacts.publish(deploymentId, parsed as Manifest)
+    const text = Buffer.concat(chunks)
+    if (!Value.Check(SafeManifest, parseJson(text))) throw new BadArchive(`${entry.path} is no manifest.`)
+    // Not published, which would refuse a deployment that was incomplete already, and wait for the disk each time.
+    await mkdir(artifacts.folders.manifests, { recursive: true })
+    await writeFile(join(artifacts.folders.manifests, `${deploymentId}.json`), text, { flag: 'wx' })
   }
 
   async function writeTree(entry: Unpacked, deploymentId: string, below: string): Promise<void> {

@@ -5,14 +5,12 @@ import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
-import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import { isRefName, type Repositories } from '../../platform/repositories.ts'
 import type { Urls } from '../../platform/urls.ts'
-import type { CreateDeployment, DeploymentQuery, Deployment as DeploymentSchema } from '../../schemas/deployments.ts'
+import type { CreateDeployment, Deployment as DeploymentSchema } from '../../schemas/deployments.ts'
 import { append, eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
 import { deploymentLabel } from '../projects/labels.ts'
-import { inProjectsOf, withKey } from '../projects/projects.ts'
 import { endMootTakedowns } from '../takedowns/ending.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { queuePositions } from './queue.ts'
@@ -21,7 +19,7 @@ import { createDeploymentRow, lockDeployment, readDeployment, readProjectToDeplo
 export type DeploymentView = Static<typeof DeploymentSchema>
 
 /** A deployment with the name of its project, and whether it serves production. */
-export type DeploymentRow = Omit<Deployment, 'storedBytes'> & { project: string; current: boolean }
+export type DeploymentRow = Omit<Deployment, 'storedBytes' | 'productionUntil'> & { project: string; current: boolean }
 
 // How long the answer to POST may wait for the repository's host.
 const resolveTimeoutMs = 2_000
@@ -49,7 +47,8 @@ export function viewDeployment(urls: Urls, row: DeploymentRow, queuePosition: nu
 }
 
 /** Whether its build has not begun: only then there is a place in the queue to look up. */
-const waits = (row: Pick<Deployment, 'state' | 'startedAt'>) => row.state === 'BUILDING' && row.startedAt === null
+export const waits = (row: Pick<Deployment, 'state' | 'startedAt'>) =>
+  row.state === 'BUILDING' && row.startedAt === null
 
 /** With its place in the queue, if it waits. */
 async function readView(db: Db, urls: Urls, row: DeploymentRow): Promise<DeploymentView> {
@@ -63,11 +62,21 @@ export async function findDeployment(db: Db, { accountId, projectIds }: Actor, i
   return row
 }
 
-/** As `findDeployment`, with the deployment and its project locked until the transaction ends. */
-async function findDeploymentToChange(db: Db, actor: Actor, id: string): Promise<DeploymentRow> {
-  const { accountId, projectIds } = actor
+/** The deployment, or null; it and its project are locked until the transaction ends. */
+export async function lockToChange(
+  db: Db,
+  { accountId, projectIds }: Actor,
+  id: string,
+): Promise<DeploymentRow | null> {
   await lockDeployment(db, { accountId, projectIds, id })
-  return findDeployment(db, actor, id)
+  const [row] = await readDeployment(db, { accountId, projectIds, id })
+  return row ?? null
+}
+
+async function findDeploymentToChange(db: Db, actor: Actor, id: string): Promise<DeploymentRow> {
+  const row = await lockToChange(db, actor, id)
+  if (!row) throw new Fault('not_found', `There is no deployment ${id}.`)
+  return row
 }
 
 export async function getDeployment(db: Db, urls: Urls, actor: Actor, id: string): Promise<DeploymentView> {
@@ -80,34 +89,6 @@ export const withProject = { project: { select: { name: true, currentDeploymentI
 export function rowOf(found: Deployment & { project: Pick<Project, 'name' | 'currentDeploymentId'> }): DeploymentRow {
   const { project, ...deployment } = found
   return { ...deployment, project: project.name, current: project.currentDeploymentId === deployment.id }
-}
-
-export type DeploymentsListed = { filter: Static<typeof DeploymentQuery>; page: PageRequest }
-
-export async function listDeployments(
-  db: Db,
-  urls: Urls,
-  actor: Actor,
-  { filter: { project, state, production, ref }, page }: DeploymentsListed,
-): Promise<PageOf<DeploymentView>> {
-  const { where, ...rest } = byId(page)
-  const ofProject = project ? { project: withKey(project) } : {}
-  const found = await db.deployment.findMany({
-    where: { ...where, ...inProjectsOf(actor), ...ofProject, state, production, ref: ref || undefined },
-    include: withProject,
-    ...rest,
-  })
-  const { items, next } = pageOf(
-    found,
-    page,
-    (row) => row,
-    (row) => [row.id],
-  )
-  // Projects are read by a second statement. One that was deleted before it is null, and its deployments are gone too.
-  const rows = items.filter((row) => row.project).map(rowOf)
-  const waiting = rows.filter(waits).map(({ id }) => id)
-  const positions = await queuePositions(db, waiting)
-  return { items: rows.map((row) => viewDeployment(urls, row, positions.get(row.id))), next }
 }
 
 export type DeploymentPlan = {
@@ -205,13 +186,19 @@ export async function deleteDeployment(
 ): Promise<void> {
   await inTransaction(db, async (db) => {
     const row = await findDeploymentToChange(db, actor, id)
-    const view = await readView(db, urls, row)
-    precondition(view)
+    precondition(await readView(db, urls, row))
     if (row.current) throw new Fault('deployment_in_production')
     if (row.state === 'BUILDING') throw new Fault('deployment_building')
-    await db.deployment.delete({ where: { id: row.id } })
-    await endMootTakedowns(db, urls, { projectId: row.projectId, labels: [row.label], by: actor.tokenId })
-    await enqueue(db, { kind: 'reap', key: row.id, payload: { deploymentIds: [row.id] } })
-    await append(db, [eventOf(actor, 'deployment.deleted', { subject: row.id, projectId: row.projectId, data: view })])
+    await removeDeployment(db, urls, actor, row)
   })
+}
+
+/** Deletes the row with all that goes with it; `db` is the handle of the transaction that has locked it. */
+export async function removeDeployment(db: Db, urls: Urls, actor: Actor, row: DeploymentRow): Promise<void> {
+  const { id, projectId, label } = row
+  await db.deployment.delete({ where: { id } })
+  await endMootTakedowns(db, urls, { projectId, labels: [label], by: actor.tokenId })
+  await enqueue(db, { kind: 'reap', key: id, payload: { deploymentIds: [id] } })
+  const data = viewDeployment(urls, row)
+  await append(db, [eventOf(actor, 'deployment.deleted', { subject: id, projectId, data })])
 }

@@ -4,6 +4,7 @@ import type { Config } from '../../config.ts'
 import type { Domain, Project } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { jobValues } from '../../jobs/statements.ts'
+import { deleteInBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId, randomLabel } from '../../platform/ids.ts'
@@ -11,7 +12,7 @@ import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page
 import type { Certificate, CreateDomain, DomainQuery, Domain as DomainSchema } from '../../schemas/domains.ts'
 import { append, eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
-import { inProjectsOf } from '../projects/projects.ts'
+import { inProjectsOf, projectIdsOf } from '../projects/projects.ts'
 import { findNotice } from '../takedowns/standing.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { findTarget, pairFor } from './availability.ts'
@@ -101,12 +102,11 @@ export async function listDomains(
   actor: Actor,
   { filter, page }: { filter: Static<typeof DomainQuery>; page: PageRequest },
 ): Promise<PageOf<DomainView>> {
-  const { project: key, verified, ssl } = filter
-  // A name has no underscore, so that it cannot be confused with an id.
-  const project = key?.startsWith('prj_') ? { id: key } : { name: key }
+  const { project, verified, ssl } = filter
+  const ofProject = project === undefined ? {} : { projectId: { in: await projectIdsOf(db, actor, project) } }
   const { where, ...rest } = byId(page)
   const found = await db.domain.findMany({
-    where: { ...where, ...inProjectsOf(actor), ...(key && { project }), verified, ssl },
+    where: { ...where, ...inProjectsOf(actor), ...ofProject, verified, ssl },
     include: withProject,
     ...rest,
   })
@@ -234,4 +234,10 @@ export async function deleteDomain(
     await db.domain.delete({ where: { id } })
     await append(db, [eventOf(actor, 'domain.deleted', { subject: name, projectId, data: view })])
   })
+}
+
+/** Deletes reservations that are over, and tells how many. */
+export function forgetOldHolds(db: Db, signal?: AbortSignal): Promise<number> {
+  const where = { until: { lt: new Date() } }
+  return deleteInBatches(signal, (limit) => db.domainHold.deleteMany({ where, limit }))
 }

@@ -17,6 +17,7 @@ import {
   selectEventsAfter,
   selectEventsOfSubject,
   selectPosition,
+  takeNumber,
 } from './statements.ts'
 
 export type { EventType, NewEvent }
@@ -41,9 +42,17 @@ export function numbered(events: NewEvent[]): (NewEvent & { id: string })[] {
   return events.map((event) => ({ id: newId('evt'), ...event }))
 }
 
+/**
+ * Has the order of events go on in this cluster of PostgreSQL. The first number in a restored database holds up all
+ * others until its transaction ends, so it is taken by one that does nothing else.
+ */
+export async function continueLog(db: Db): Promise<void> {
+  await takeNumber(db, {})
+}
+
 export type EventView = Static<typeof EventSchema>
 
-/** A place in the log: the writing transaction, and the row's number within it. */
+/** A place in the log: the number of the writing transaction, and the row's number within it. */
 export type Position = { xid: string; seq: string }
 
 type Shown = Pick<EventRow, 'id' | 'type' | 'createdAt' | 'actor' | 'subject'> & { data: unknown }

@@ -63,8 +63,16 @@ export const insertEvents = statement('events.insert', {
 // A seq behind every event of its transaction.
 export const lastSeq = '9223372036854775807'
 
-// The last transaction that no running one is older than.
-const settledXid = '(pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1)::text'
+/** The first number that a running or later transaction may still write, in the snapshot of the statement. */
+export const horizon = 'event_horizon(pg_snapshot_xmin(pg_current_snapshot()))'
+
+/** The number of a transaction of its own. */
+export const takeNumber = statement('events.number', {
+  reason: 'not in Prisma',
+  in: {},
+  out: { xid: text() },
+  sql: () => 'SELECT event_xid()::text AS xid',
+})
 
 const position = { xid: text(), seq: int8() }
 
@@ -72,7 +80,7 @@ export const selectEnd = statement('events.end', {
   reason: 'not in Prisma',
   in: {},
   out: position,
-  sql: () => `SELECT ${settledXid} AS xid, ${lastSeq} AS seq`,
+  sql: () => `SELECT (${horizon}::text::bigint - 1)::text AS xid, ${lastSeq} AS seq`,
 })
 
 /** The position of an event, or the end of the log if older transactions may still write before the event. */
@@ -81,10 +89,10 @@ export const selectPosition = statement('events.position', {
   in: { id: text(), accountId: text() },
   out: position,
   sql: (p) => `
-    SELECT CASE WHEN settled THEN xid::text ELSE ${settledXid} END AS xid,
-      CASE WHEN settled THEN seq ELSE ${lastSeq} END AS seq
-    FROM (SELECT xid, seq, xid < pg_snapshot_xmin(pg_current_snapshot()) AS settled
-          FROM event WHERE id = ${p.id} AND account_id = ${p.accountId}) e`,
+    WITH h AS MATERIALIZED (SELECT ${horizon} AS xid)
+    SELECT CASE WHEN e.xid < h.xid THEN e.xid::text ELSE (h.xid::text::bigint - 1)::text END AS xid,
+      CASE WHEN e.xid < h.xid THEN e.seq ELSE ${lastSeq} END AS seq
+    FROM h, event e WHERE e.id = ${p.id} AND e.account_id = ${p.accountId}`,
 })
 
 const logged = {
@@ -151,9 +159,10 @@ export const selectEventsAfter = statement('events.after', {
     horizon: text(),
   },
   sql: (p) => `
-    SELECT ${columns}, e.account_id AS "accountId", e.project_id AS "projectId", e.xid < h.xmin AS settled,
-      (h.xmin::text::bigint - 1)::text AS horizon
-    FROM (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS xmin) h LEFT JOIN LATERAL (
+    WITH h AS MATERIALIZED (SELECT ${horizon} AS xid)
+    SELECT ${columns}, e.account_id AS "accountId", e.project_id AS "projectId", e.xid < h.xid AS settled,
+      (h.xid::text::bigint - 1)::text AS horizon
+    FROM h LEFT JOIN LATERAL (
       SELECT * FROM event WHERE account_id = ANY(${p.accountIds}) AND (xid, seq) > (${p.xid}::xid8, ${p.seq})
       ORDER BY xid, seq LIMIT ${p.limit}) e ON true
     ORDER BY e.xid, e.seq`,

@@ -1,4 +1,5 @@
 // Answers by idempotency key: kept for a day, so that a POST that is sent again gets the answer of the first.
+import { deleteInBatches } from '../../platform/batches.ts'
 import type { Db } from '../../platform/database.ts'
 import { storeAnswerRow, tryLockKey } from './statements.ts'
 
@@ -27,6 +28,7 @@ export async function storeAnswer(db: Db, tokenId: string, key: string, answer: 
   await storeAnswerRow(db, { tokenId, key, ...answer })
 }
 
-export async function forgetOldKeys(db: Db): Promise<void> {
-  await db.idempotencyKey.deleteMany({ where: { createdAt: { lt: new Date(Date.now() - keptMs) } } })
+export function forgetOldKeys(db: Db, signal?: AbortSignal): Promise<number> {
+  const where = { createdAt: { lt: new Date(Date.now() - keptMs) } }
+  return deleteInBatches(signal, (limit) => db.idempotencyKey.deleteMany({ where, limit }))
 }

@@ -74,6 +74,12 @@ export async function findProject(db: Db, actor: Actor, key: string): Promise<Pr
   return row
 }
 
+/** The id of the project if it is the actor's, in a list that may be empty: for the filters of other lists. */
+export async function projectIdsOf(db: Db, actor: Actor, key: string): Promise<string[]> {
+  const where = { AND: [projectsOf(actor), withKey(key)] }
+  return (await db.project.findMany({ where, select: { id: true } })).map(({ id }) => id)
+}
+
 /** As `findProject`, with the project locked against other changes until the transaction ends. */
 export async function findProjectToChange(db: Db, actor: Actor, key: string): Promise<Project> {
   const { accountId, projectIds } = actor

@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto'
 import type { Static } from '@sinclair/typebox'
 import type { Project } from '../../generated/client.ts'
+import { deleteInBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction, refusedQuota } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { isRefName } from '../../platform/repositories.ts'
@@ -134,6 +135,7 @@ async function cancelSuperseded(db: Db, urls: Urls, projectId: string, branch: s
 const keptMs = 7 * 24 * 60 * 60_000
 
 /** A week is longer than any repository host goes on trying. */
-export async function forgetOldPushes(db: Db): Promise<void> {
-  await db.push.deleteMany({ where: { createdAt: { lt: new Date(Date.now() - keptMs) } } })
+export function forgetOldPushes(db: Db, signal?: AbortSignal): Promise<number> {
+  const where = { createdAt: { lt: new Date(Date.now() - keptMs) } }
+  return deleteInBatches(signal, (limit) => db.push.deleteMany({ where, limit }))
 }

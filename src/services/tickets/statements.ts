@@ -1,5 +1,6 @@
 // Tickets in SQL.
-import { optional, statement, text, timestamptz } from '../../platform/statement.ts'
+import { byOrder, facetedPage } from '../../platform/facet-statements.ts'
+import { int4, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
 import { eventIn, insertEvent } from '../events/statements.ts'
 
 export const createTicketRows = statement('tickets.create', {
@@ -36,3 +37,26 @@ export const lockTicket = statement('tickets.lock', {
   out: { id: text() },
   sql: (p) => `SELECT id FROM ticket WHERE id = ${p.id} FOR UPDATE`,
 })
+
+const filteredIn = { statuses: textArray(), priorities: textArray(), after: text(), limit: int4() }
+
+/** Ids of tickets by filter: of an account, or of all. */
+export const ticketPage = {
+  account: byOrder((order) =>
+    statement(`tickets.page.account.${order}`, {
+      reason: 'not in Prisma',
+      in: { accountIds: textArray(), ...filteredIn },
+      out: { id: text() },
+      sql: (p) =>
+        facetedPage('ticket', order, { account_id: p.accountIds, status: p.statuses, priority: p.priorities }, p),
+    }),
+  ),
+  all: byOrder((order) =>
+    statement(`tickets.page.all.${order}`, {
+      reason: 'not in Prisma',
+      in: filteredIn,
+      out: { id: text() },
+      sql: (p) => facetedPage('ticket', order, { status: p.statuses, priority: p.priorities }, p),
+    }),
+  ),
+}

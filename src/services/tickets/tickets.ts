@@ -4,20 +4,24 @@ import type { Static } from '@sinclair/typebox'
 import type { Account, Ticket, TicketMessage } from '../../generated/client.ts'
 import type { Db } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
+import { pageBounds } from '../../platform/facet-statements.ts'
 import { newId } from '../../platform/ids.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { OperatorTicket } from '../../schemas/operator.ts'
-import type {
-  CreateTicket,
-  TicketMessage as MessageSchema,
-  TicketQuery,
-  Ticket as TicketSchema,
+import {
+  type CreateTicket,
+  type TicketMessage as MessageSchema,
+  type TicketQuery,
+  type Ticket as TicketSchema,
+  ticketPriorities,
+  ticketStatuses,
 } from '../../schemas/tickets.ts'
 import { eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
 import type { Actor } from '../tokens/actor.ts'
-import { createTicketRows } from './statements.ts'
+import { createTicketRows, ticketPage } from './statements.ts'
 
+type TicketFilter = Pick<Static<typeof TicketQuery>, 'status' | 'priority'>
 export type TicketView = Static<typeof TicketSchema>
 export type OperatorTicketView = Static<typeof OperatorTicket>
 export type MessageView = Static<typeof MessageSchema>
@@ -71,16 +75,37 @@ export async function getTicket<View>(db: Db, caller: Caller<View>, id: string):
 export async function listTickets<View>(
   db: Db,
   caller: Caller<View>,
-  { status, priority }: Static<typeof TicketQuery>,
+  filter: TicketFilter,
   page: PageRequest,
 ): Promise<PageOf<View>> {
+  const ids = await pageIds(db, caller, filter, page)
   const { where, ...rest } = byId(page)
   const found = await db.ticket.findMany({
-    where: { ...where, ...seenFrom(caller), status, priority },
+    where: { ...(ids ? { id: { in: ids } } : where), ...seenFrom(caller) },
     include: withAccount,
     ...rest,
   })
   return pageOf(found, page, caller.view, (row) => [row.id])
+}
+
+/** The ids of the page; null without a filter, when there is no need of them. */
+async function pageIds(
+  db: Db,
+  { side, actor }: Caller<unknown>,
+  { status, priority }: TicketFilter,
+  page: PageRequest,
+): Promise<string[] | null> {
+  if (status === undefined && priority === undefined) return null
+  const filter = {
+    statuses: status === undefined ? ticketStatuses : [status],
+    priorities: priority === undefined ? ticketPriorities : [priority],
+    ...pageBounds(page, 'tkt'),
+  }
+  const found =
+    side === 'support'
+      ? await ticketPage.all[page.order](db, filter)
+      : await ticketPage.account[page.order](db, { ...filter, accountIds: [actor.accountId] })
+  return found.map(({ id }) => id)
 }
 
 export async function listMessages(

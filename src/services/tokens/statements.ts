@@ -1,5 +1,5 @@
 // Tokens in SQL.
-import { boolean, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import { boolean, int4, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
 import type { Scope } from './actor.ts'
 
 /** The token and all tokens that it descends from. */
@@ -71,4 +71,20 @@ export const selectTokens = statement('tokens.by_hash', {
       t.expires_at AS "expiresAt", t.revoked_at AS "revokedAt", a.suspended_at AS "suspendedAt"
     FROM token t JOIN account a ON a.id = t.account_id
     WHERE t.hash = ANY(ARRAY(SELECT decode(h, 'base64') FROM unnest(${p.hashes}) AS h))`,
+})
+
+/**
+ * Those that nobody made another with, or whose children are gone: a parent takes its children along. Those of a dead
+ * token are dead too, and go in an earlier batch.
+ */
+export const deleteEndedTokens = statement('tokens.forget', {
+  reason: 'not in Prisma',
+  in: { before: timestamptz(), limit: int4() },
+  out: { id: text() },
+  sql: (p) => `
+    DELETE FROM token WHERE id IN (
+      SELECT t.id FROM token t WHERE LEAST(t.revoked_at, t.expires_at) < ${p.before}
+        AND NOT EXISTS (SELECT 1 FROM token c WHERE c.parent_id = t.id)
+      ORDER BY LEAST(t.revoked_at, t.expires_at) LIMIT ${p.limit})
+    RETURNING id`,
 })

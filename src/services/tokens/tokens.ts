@@ -1,6 +1,7 @@
 // API tokens: made, narrowed, rotated, revoked. A secret exists in the answer that made it and nowhere else.
 import type { Static } from '@sinclair/typebox'
 import type { Token } from '../../generated/client.ts'
+import { inBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
@@ -10,7 +11,7 @@ import type { CreateToken, Token as TokenSchema } from '../../schemas/tokens.ts'
 import { append, eventOf } from '../events/events.ts'
 import type { Actor, Scope } from './actor.ts'
 import { expiryOf, lockCaller, refuseOwnEnd, requireRights, requireScopes, successionOf } from './lineage.ts'
-import { revokeLine, selectLiveTokens } from './statements.ts'
+import { deleteEndedTokens, revokeLine, selectLiveTokens } from './statements.ts'
 
 export type TokenView = Static<typeof TokenSchema>
 
@@ -197,4 +198,17 @@ export async function rotateToken(
 export async function liveTokens(db: Db, tokenIds: string[]): Promise<Set<string>> {
   const found = await selectLiveTokens(db, { ids: tokenIds })
   return new Set(found.map(({ id }) => id))
+}
+
+// Until then a caller is told that its token was revoked or has expired, and not that there is none.
+const keptMs = 90 * 24 * 60 * 60_000
+
+/** Deletes tokens that ended long ago, and tells how many. */
+export function forgetEndedTokens(db: Db, signal?: AbortSignal): Promise<number> {
+  const before = new Date(Date.now() - keptMs)
+  return inBatches(signal, async () => {
+    const { length } = await deleteEndedTokens(db, { before, limit: 1_000 })
+    // Parents of what was deleted may be due now.
+    return { count: length, more: length > 0 }
+  })
 }

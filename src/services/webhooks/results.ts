@@ -1,5 +1,7 @@
 // What became of attempts: written in batches, with when the next one is due and how often the receiver failed.
+import { inBatches } from '../../platform/batches.ts'
 import type { Database } from '../../platform/database.ts'
+import { idAt } from '../../platform/ids.ts'
 import {
   countWaitingDeliveries,
   deleteOldDeliveries,
@@ -36,7 +38,6 @@ export const retryDelaysMs = [
   24 * 3_600_000,
 ] as const
 
-const retentionDays = 30
 const pruneBatch = 1_000
 
 export function succeeded({ status }: Outcome): boolean {
@@ -90,10 +91,16 @@ export async function countFailures(db: Database, results: Result[]): Promise<Fa
   return updateFailures(db, { changes: [...changes.values()] })
 }
 
-/** Deletes deliveries and attempts of long ago; true if there may be more. */
-export async function pruneDeliveries(db: Database): Promise<boolean> {
-  const pruned = await deleteOldDeliveries(db, { limit: pruneBatch, days: retentionDays })
-  return pruned.length === pruneBatch
+/** Deletes deliveries of before that time with their attempts, unless they still wait, and tells how many. */
+export function pruneDeliveries(db: Database, before: Date, signal?: AbortSignal): Promise<number> {
+  let after = ''
+  return inBatches(signal, async () => {
+    const pruned = await deleteOldDeliveries(db, { after, beforeId: idAt('dlv', before), before, limit: pruneBatch })
+    const ids = pruned.map(({ id }) => id).sort()
+    // What was passed over, because it waits or is locked, is not read again.
+    after = ids.at(-1) ?? after
+    return { count: ids.length, more: ids.length === pruneBatch }
+  })
 }
 
 /** How many deliveries wait, counted up to a bound: the figure is asked for every few seconds. */

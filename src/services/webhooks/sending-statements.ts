@@ -2,6 +2,7 @@
 // lease, when a worker has to look next, and how often the receiver failed in a row.
 import { leaseEnd } from '../../platform/lease.ts'
 import { int4, int4Array, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import { horizon } from '../events/statements.ts'
 
 // A receiver that failed this often in a row is only probed, one delivery at a time, until it succeeds.
 export const circuitFailures = 5
@@ -166,11 +167,11 @@ export const claimDueDeliveries = statement('webhooks.claim', {
       FROM unnest(${p.webhookIds}, ${p.free}, ${p.busy}) AS asked(id, free, busy)
       JOIN webhook_lane s ON s.webhook_id = asked.id AND s.leased_by = ${p.worker} AND s.wake_at > now()
       JOIN webhook w ON w.id = asked.id JOIN account a ON a.id = w.account_id FOR KEY SHARE OF w SKIP LOCKED),
-    ${asyncCommit}, horizon AS (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS xmin FROM async_commit),
+    ${asyncCommit}, horizon AS MATERIALIZED (SELECT ${horizon} AS xid FROM async_commit),
     due AS MATERIALIZED (
       SELECT next.id, next.settled, held.id AS webhook_id FROM held, horizon h, LATERAL (
         (SELECT d.id, d.xid, d.seq,
-           d.xid < h.xmin OR d.created_at < now() - ${settleSeconds} * interval '1 s' AS settled
+           d.xid < h.xid OR d.created_at < now() - ${settleSeconds} * interval '1 s' AS settled
          FROM delivery d
          WHERE NOT held.only_requested AND d.webhook_id = held.id AND d.state = 'PENDING' AND d.attempts = 0
          ORDER BY d.xid, d.seq LIMIT held.free)

@@ -103,16 +103,17 @@ export const updateFailures = statement('webhooks.count_failures', {
     RETURNING s.webhook_id AS "webhookId", s.failures, s.failing_since AS "failingSince"`,
 })
 
-/** Reads the oldest `limit` rows alone: ids sort by time. */
+/** Those that are under way are never among them; `after` and `beforeId` are ids, which sort by time. */
 export const deleteOldDeliveries = statement('webhooks.prune', {
   reason: 'not in Prisma',
-  in: { limit: int4(), days: int4() },
+  in: { after: text(), beforeId: text(), before: timestamptz(), limit: int4() },
   out: { id: text() },
   sql: (p) => `
-    DELETE FROM delivery WHERE id IN (
-      SELECT id FROM (SELECT id, created_at FROM delivery ORDER BY id LIMIT ${p.limit}) oldest
-      WHERE created_at < now() - ${p.days} * interval '1 day')
-    RETURNING id`,
+    WITH old AS MATERIALIZED (
+      SELECT id FROM delivery
+      WHERE id > ${p.after} AND id < ${p.beforeId} AND created_at < ${p.before} AND state <> 'PENDING'
+      ORDER BY id LIMIT ${p.limit} FOR UPDATE SKIP LOCKED)
+    DELETE FROM delivery d USING old WHERE d.id = old.id RETURNING d.id`,
 })
 
 /** Each kind up to 10,000. Prisma would sort the rows, and pass the conditions of partial indexes as parameters. */

@@ -1,10 +1,10 @@
-import { createServer, type Server, type Socket } from 'node:net'
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { buildApp } from '../../../src/api/app.ts'
 import { startApi } from '../../helpers/api.ts'
 import { createDatabase } from '../../helpers/database.ts'
+import { openLink } from '../../helpers/link.ts'
 import { until } from '../../helpers/until.ts'
 
 test('every request leaves one JSON line with id, route, status, duration and token id, and never a secret', async () => {
@@ -42,10 +42,8 @@ test('every request leaves one JSON line with id, route, status, duration and to
 
 test('a lost database is answered by 503 with Retry-After, and found again without a restart', async () => {
   const database = await createDatabase()
-  const link = await cuttable(Number(new URL(database.url).port))
-  const url = new URL(database.url)
-  url.port = String(link.port)
-  const api = await startApi({ DATABASE_URL: url.href })
+  const link = await openLink(database.url)
+  const api = await startApi({ DATABASE_URL: link.url })
   await api.newProject('p')
   link.cut()
   const lost = await api.call('GET', '/projects/p')
@@ -60,30 +58,3 @@ test('a lost database is answered by 503 with Retry-After, and found again witho
   link.close()
   await database.drop()
 })
-
-/** A TCP link to PostgreSQL that can be cut and mended, as a network or a server is. */
-async function cuttable(target: number) {
-  const { connect } = await import('node:net')
-  const sockets = new Set<Socket>()
-  let server: Server
-  const open = (port: number) =>
-    new Promise<void>((resolve) => {
-      server = createServer((near) => {
-        const far = connect(target, '127.0.0.1')
-        for (const socket of [near, far]) {
-          sockets.add(socket)
-          socket.on('error', () => {})
-          socket.on('close', () => sockets.delete(socket))
-        }
-        near.pipe(far).pipe(near)
-      })
-      server.listen(port, '127.0.0.1', resolve)
-    })
-  await open(0)
-  const { port } = server!.address() as { port: number }
-  const cut = () => {
-    server.close()
-    for (const socket of sockets) socket.destroy()
-  }
-  return { port, cut, mend: () => open(port), close: cut }
-}

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { idAt } from '../../../src/platform/ids.ts'
 import { insertToken } from '../../../src/services/tokens/tokens.ts'
 import { pruneDeliveries } from '../../../src/services/webhooks/results.ts'
 import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
@@ -150,19 +151,28 @@ describe('deliveries', () => {
     expect((await api.call('GET', path, { headers: { 'if-none-match': read.headers.etag! } })).status).toBe(304)
   })
 
-  test('deliveries of more than 30 days ago are forgotten with their attempts, and no others', async () => {
+  test('old deliveries are forgotten with their attempts, but not those that still wait, and no later ones', async () => {
     const { id } = await make()
     const ids: string[] = []
-    for (const days of [31, 29]) {
+    for (const [days, state] of [
+      [31, 'PENDING'],
+      [31, 'DELIVERED'],
+      [31, 'FAILED'],
+      [29, 'DELIVERED'],
+    ] as const) {
       const { body } = await api.call('POST', `/webhooks/${id}/ping`)
-      ids.push(body.id)
       const createdAt = new Date(Date.now() - days * 86_400_000)
-      await api.db.delivery.update({ where: { id: body.id }, data: { createdAt } })
-      await api.db.deliveryAttempt.create({ data: { deliveryId: body.id, attempt: 1, startedAt: createdAt } })
+      const old = `${idAt('dlv', createdAt)}${String(ids.length).padStart(14, '0')}`
+      ids.push(old)
+      await api.db.delivery.update({ where: { id: body.id }, data: { id: old, createdAt, state } })
+      await api.db.deliveryAttempt.create({ data: { deliveryId: old, attempt: 1, startedAt: createdAt } })
     }
-    expect(await pruneDeliveries(api.db)).toBe(false)
-    expect(await api.db.delivery.findMany({ where: { id: { in: ids } } })).toMatchObject([{ id: ids[1] }])
-    expect(await api.db.deliveryAttempt.count({ where: { deliveryId: { in: ids } } })).toBe(1)
+    expect(await pruneDeliveries(api.db, new Date(Date.now() - 30 * 86_400_000))).toBe(2)
+    const left = [ids[0], ids[3]]
+    const kept = await api.db.delivery.findMany({ where: { id: { in: ids } }, orderBy: { id: 'asc' } })
+    expect(kept.map((row) => row.id)).toEqual(left)
+    const attempts = await api.db.deliveryAttempt.findMany({ where: { deliveryId: { in: ids } } })
+    expect(attempts.map((row) => row.deliveryId).sort()).toEqual(left)
   })
 
   test('a delivery belongs to its webhook', async () => {

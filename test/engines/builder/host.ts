@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { buildHandlers } from '../../../src/engines/builder/index.ts'
+import { buildHandlers, openDisk } from '../../../src/engines/builder/index.ts'
 import { openServers } from '../../../src/engines/servers/index.ts'
 import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
 import { type Artifacts, createArtifacts } from '../../../src/platform/artifacts.ts'
@@ -39,9 +39,9 @@ export async function startPlatform(environment: Record<string, string> = {}, wi
   const { db, notifications, log } = api.deps
   const packageRegistry = askPackageRegistry(log)
   const servers = openServers({ ...api.deps, artifacts, sandbox, packageRegistry, proofsOnly: true })
-  const worker: Worker | null = withWorker
-    ? startWorker(db, notifications, log, buildHandlers({ ...api.deps, artifacts, sandbox, packageRegistry, servers }))
-    : null
+  const disk = openDisk({ directory: api.config.dataDir, reserveMb: api.config.diskReserveMb, log })
+  const handlers = buildHandlers({ ...api.deps, artifacts, sandbox, packageRegistry, servers, disk })
+  const worker: Worker | null = withWorker ? startWorker(db, notifications, log, handlers) : null
   return {
     api,
     artifacts,

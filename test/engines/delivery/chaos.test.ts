@@ -131,3 +131,15 @@ test('a worker that stops leaves word of when the next attempt is due', async ()
   const [{ nextAttemptAt }] = await world.deliveries(hook)
   expect(sending).toMatchObject({ leasedBy: null, wakeAt: new Date(nextAttemptAt), failures: 1 })
 })
+
+test('the sending of a lost worker is due to others within 8 s', async () => {
+  const hook = await world.hook(() => {})
+  const worker = world.work()
+  await world.emit(hook)
+  await until(() => hook.receiver.received.length === 1)
+  // Others look every second for what is due.
+  const [lease] = await world.api.db.$queryRaw<{ ms: number }[]>`
+    SELECT extract(epoch FROM wake_at - now())::float * 1000 AS ms FROM webhook_lane WHERE webhook_id = ${hook.id}`
+  expect(lease!.ms).toBeLessThanOrEqual(7_000)
+  await worker.stop()
+})

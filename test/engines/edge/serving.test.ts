@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { rm } from 'node:fs/promises'
+import { readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -182,14 +182,42 @@ describe('what cannot be shown says why', () => {
     const { id, host } = await world.deploy('broken', { 'index.html': 'one', 'big.bin': randomBytes(300_000) })
     const manifest = (await world.artifacts.read(id))!
     await until(() => world.edge.snapshot!.find(host))
-    await rm(world.artifacts.pathOf(manifest.files['index.html']!.hash))
-    await rm(world.artifacts.pathOf(manifest.files['big.bin']!.hash))
     await world.artifacts.remove(id)
     expect((await world.get(host, '/')).status).toBe(500)
     await world.artifacts.publish(id, manifest)
+    await rm(world.artifacts.pathOf(manifest.files['index.html']!.hash))
+    await rm(world.artifacts.pathOf(manifest.files['big.bin']!.hash))
     expect((await world.get(host, '/')).status).toBe(500)
     expect((await world.get(host, '/big.bin')).status).toBe(500)
     expect((await world.get(host, '/nope')).status).toBe(404)
+  })
+
+  test('a damaged file is 500 until it is repaired; its compressed copy is answered by the plain file', async () => {
+    const text = 'the text of a page\n'.repeat(100)
+    await world.newProject('damaged')
+    const { id, host } = await world.deploy('damaged', {
+      'index.html': text,
+      'a.txt': 'small',
+      'b.bin': randomBytes(300_000),
+    })
+    await until(() => world.edge.snapshot!.find(host))
+    const { files } = (await world.artifacts.read(id))!
+    const pathOf = (name: string, encoding?: 'br') => world.artifacts.pathOf(files[name]!.hash, encoding)
+    const [page, small, large] = [pathOf('index.html', 'br'), pathOf('a.txt'), pathOf('b.bin')]
+    const contents = await Promise.all([small, large].map((path) => readFile(path)))
+    await writeFile(page, '')
+    await writeFile(small, 'smalk')
+    await truncate(large, 1000)
+    const compressed = await world.get(host, '/', { 'accept-encoding': 'br' })
+    expect([compressed.status, compressed.headers['content-encoding'], compressed.text]).toEqual([200, undefined, text])
+    for (const path of ['/a.txt', '/b.bin']) expect((await world.get(host, path)).status).toBe(500)
+    const hashes = [`${files['index.html']!.hash}.br`, files['a.txt']!.hash, files['b.bin']!.hash]
+    await until(async () => (await world.artifacts.damaged()).length >= 3)
+    for (const hash of hashes) expect(await world.artifacts.damaged()).toContain(hash)
+    await writeFile(small, contents[0]!)
+    await writeFile(large, contents[1]!)
+    expect((await world.get(host, '/a.txt')).text).toBe('small')
+    expect((await world.get(host, '/b.bin')).status).toBe(200)
   })
 
   test('a server project without servers is 502', async () => {

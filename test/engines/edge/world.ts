@@ -1,6 +1,6 @@
 // An edge on a real port over a real database, with deployments published by hand.
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -88,6 +88,7 @@ export async function startWorld(options: Partial<EdgeOptions> = {}): Promise<Wo
       const bytes = Buffer.from(content)
       manifest.files[path] = await artifacts.store(path, bytes.length, [bytes])
     }
+    if (manifest.kind === 'node') await mkdir(artifacts.serverDirectory(id), { recursive: true })
     await artifacts.publish(id, manifest)
   }
 

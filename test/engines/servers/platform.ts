@@ -1,6 +1,6 @@
 // An API, a worker and an edge with small limits, on one repository whose folders are the versions of a server.
 import { Agent, get } from 'node:http'
-import { buildHandlers } from '../../../src/engines/builder/index.ts'
+import { buildHandlers, openDisk } from '../../../src/engines/builder/index.ts'
 import { createEdge, type Edge } from '../../../src/engines/edge/server.ts'
 import { openServers } from '../../../src/engines/servers/index.ts'
 import type { ServerLimits } from '../../../src/engines/servers/limits.ts'
@@ -85,7 +85,8 @@ export async function startServedPlatform(
   let current = await openEdge()
   const proofs = apart ? openServers({ ...shared, proofsOnly: true }) : null
   const servers = { prove: (id: string, signal: AbortSignal) => (proofs ?? current.servers).prove(id, signal) }
-  const handlers = buildHandlers({ ...api.deps, artifacts, sandbox, packageRegistry, servers })
+  const disk = openDisk({ directory: api.config.dataDir, reserveMb: api.config.diskReserveMb, log: api.deps.log })
+  const handlers = buildHandlers({ ...api.deps, artifacts, sandbox, packageRegistry, servers, disk })
   const worker = startWorker(api.db, api.deps.notifications, log, handlers)
 
   const served: ServedPlatform = {

@@ -1,17 +1,15 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
 import { lstat, open, readdir, readFile, readlink, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test } from 'vitest'
 import { readMigrationFiles } from '../../../prisma/migrate.ts'
-import { createReapHandler } from '../../../src/engines/builder/reap.ts'
 import { connectAlone } from '../../../src/platform/database.ts'
 import { createVault } from '../../../src/platform/secrets.ts'
 import { writeBackup } from '../../../src/services/backups/backup.ts'
 import { checkArchive, restoreArchive } from '../../../src/services/backups/restore.ts'
-import { holdArtifacts } from '../../../src/services/backups/statements.ts'
+import { whileNoBackup } from '../../../src/services/deployments/stored-files.ts'
 import { until } from '../../helpers/until.ts'
 import {
   addOwnFiles,
@@ -254,25 +252,23 @@ describe('a backup', () => {
     ])
   })
 
-  test('keeps what is deleted while it runs on the disk until it has ended', async () => {
+  test('keeps everybody from removing files until it has ended', async () => {
     const place = await newPlace()
     const id = await place.ready()
-    const manifest = join(place.dataDir, 'artifacts/manifests', `${id}.json`)
-    const connection = await connectAlone(place.databaseUrl)
-    await holdArtifacts(connection.db, {})
-    const caches = { removeProject: async () => {} } as unknown as Parameters<typeof createReapHandler>[2]
-    const reap = createReapHandler(place.db, place.artifacts, caches)
-    const run = () => reap.run({ deploymentIds: [id] }, { attempt: 1, signal: never })
-    await run()
-    expect(existsSync(manifest)).toBe(true)
-    const [job] = await place.db.job.findMany({ where: { kind: 'reap', key: id } })
-    expect(job!.runAt.getTime()).toBeGreaterThan(Date.now())
-    expect(job!.payload).toEqual({ deploymentIds: [id] })
-    await connection.close()
-    await until(async () => {
-      await run()
-      return !existsSync(manifest)
-    })
+    const file = join(await newDirectory(), 'backup')
+    const removeFiles = () => whileNoBackup(place.db, 0, () => place.artifacts.remove(id))
+    const tried: boolean[] = []
+    const artifacts = {
+      ...place.artifacts,
+      async read(deploymentId: string) {
+        tried.push(await removeFiles())
+        return place.artifacts.read(deploymentId)
+      },
+    }
+    expect(await writeBackup({ ...place, artifacts }, file, never)).toMatchObject({ incomplete: [] })
+    expect(tried).toEqual([false])
+    await until(removeFiles)
+    expect(await place.artifacts.read(id)).toBeNull()
   })
 
   test('is the only one of its database, and replaces a file only when it is whole', async () => {

@@ -9,6 +9,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { createArtifacts } from '../../../src/platform/artifacts.ts'
 import { ByteReader } from '../../../src/platform/byte-reader.ts'
 import { readTar, type TarEntry, tarEnd, tarHeader } from '../../../src/platform/tar.ts'
+import { makeDataDirectory } from '../../../src/roles/first-start.ts'
 import { fingerprint, type Head, inBlocks, type Packed, pack } from '../../../src/services/backups/archive.ts'
 import { restoreArchive } from '../../../src/services/backups/restore.ts'
 import { cleanUp, emptyDatabase, migrationsOf, newDirectory, query, searchPath } from './place.ts'
@@ -46,6 +47,7 @@ async function attack(entries: Packed[], head: Partial<Head> = {}, database?: st
   }
   const bytes = pack(whole, key, Readable.from(entries), () => ({ deployments: 0, incomplete: [] }))
   await pipeline(inBlocks(bytes), createGzip(), createWriteStream(archive))
+  await makeDataDirectory(dataDir)
   const databaseUrl = database ?? (await emptyDatabase())
   const target = { databaseUrl, dataDir, artifacts: createArtifacts(join(dataDir, 'artifacts')), searchPath }
   const result = await restoreArchive(archive, key, { ...target, migrations: await migrationsOf([note]) }).then(

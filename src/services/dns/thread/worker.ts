@@ -1,30 +1,24 @@
 // The thread that works on large zones: parses, compares and writes them beside the event loop, on its own connections.
-import { setPriority } from 'node:os'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
-import { type Db, onConnection, openDatabase } from '../../../platform/database.ts'
+import { backendOf, type Db, onConnection, openDatabase } from '../../../platform/database.ts'
 import { planLargeBatch } from '../batches.ts'
 import { importAlone, octetsOf, textOf } from '../zone-files.ts'
 import { exportText, type Pace } from '../zones.ts'
 import { type AnyResult, type FromThread, packError, type ThreadData, type ToThread, type ZoneJob } from './messages.ts'
+import { lowerBackend, lowerThread } from './priority.ts'
 
 const main = parentPort!
 const { databaseUrl, connections } = workerData as ThreadData
-const db = openDatabase(databaseUrl, connections)
+const db = openDatabase(databaseUrl, connections, { class: 'zones' })
 const running = new Map<number, AbortController>()
 // The thread rests as long as it worked, so that it takes half of a processor at most.
 const longestRestMs = 20
 
-// Answers come first. On Linux a priority belongs to a thread; elsewhere it would be that of the whole process.
-if (process.platform === 'linux') {
-  try {
-    setPriority(10)
-  } catch {
-    // Not allowed here: the thread then competes as an equal.
-  }
-}
+lowerThread()
 
 async function work(connection: Db, job: ZoneJob, pace: Pace): Promise<AnyResult> {
+  lowerBackend(databaseUrl, backendOf(connection))
   if (job.kind === 'batch') return planLargeBatch(connection, job.actor, job.path, job)
   if (job.kind === 'export') return octetsOf(await exportText(connection, job, pace))
   const { actor, path, octets, dryRun } = job

@@ -1,0 +1,77 @@
+// One webhook whose receiver answers at once: how many deliveries a second it gets, in which order, and how long it waits
+// when its worker is killed.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { newId } from '../../src/platform/ids.ts'
+import type { Child } from '../children.ts'
+import { verdict } from '../figures.ts'
+import type { Received } from './receivers.ts'
+import { type Seeded, sweep } from './seed.ts'
+
+const events = 10_000
+// As many requests are under way at once, and may overtake each other on the wire.
+const window = 64
+const giveUpMs = 60_000
+
+type Worker = { start(): Promise<Child>; receivers: Child }
+
+/** Commits the events at once, so that all of them wait, and returns their ids in the order of the log. */
+async function write({ client }: Seeded): Promise<string[]> {
+  const ids = Array.from({ length: events }, () => newId('evt'))
+  await client.query(
+    `INSERT INTO event (id, account_id, type, actor, subject, data, created_at)
+     SELECT e.id, w.account_id, 'ticket.created', 'system', 'tkt_bench', '{"subject":"Where is my certificate?"}', now()
+     FROM (SELECT account_id FROM webhook WHERE active) w, unnest($1::text[]) WITH ORDINALITY e(id, n) ORDER BY n`,
+    [ids],
+  )
+  return ids
+}
+
+/** Waits until that many events have arrived, and returns how many seconds it took. */
+async function arrive(receivers: Child, count: number): Promise<number> {
+  const startMs = performance.now()
+  while ((await receivers.ask<number>('count')) < count && performance.now() - startMs < giveUpMs) await sleep(5)
+  return (performance.now() - startMs) / 1000
+}
+
+export async function measureSingle({ start, receivers }: Worker, seeded: Seeded): Promise<void> {
+  console.error(`${events} events for one webhook …`)
+  const { client } = seeded
+  await client.query('UPDATE webhook SET active = id = (SELECT min(id) FROM webhook)')
+  let worker = await start()
+  const rates: number[] = []
+  let apart = 0
+  for (let round = 0; round < 3; round++) {
+    await receivers.ask<Received>('received')
+    const ids = await write(seeded)
+    rates.push(events / (await arrive(receivers, events)))
+    const place = new Map(ids.map((id, index) => [id, index]))
+    const order = await receivers.ask<string[]>('order')
+    apart = Math.max(apart, ...order.map((id, index) => Math.abs(place.get(id)! - index)))
+  }
+  await receivers.ask<Received>('received')
+  await write(seeded)
+  await arrive(receivers, events / 5)
+  process.kill(worker.pid, 'SIGKILL')
+  const killedMs = performance.now()
+  worker = await start()
+  const before = await receivers.ask<number>('count')
+  await arrive(receivers, before + 1)
+  const takeoverSeconds = (performance.now() - killedMs) / 1000
+  await arrive(receivers, events)
+  const { events: arrived, requests } = await receivers.ask<Received>('received')
+  await worker.stop()
+  await sweep(client)
+
+  const rate = rates.sort((a, b) => a - b)[1]!
+  console.log(
+    `one receiver: ${rates.map((one) => one.toFixed(0)).join(', ')} deliveries/s; ${requests - events} repeats after kill -9`,
+  )
+  console.log(verdict(rate >= 1000, 'one receiver gets ≥ 1,000 deliveries/s', rate.toFixed(0)))
+  console.log(
+    verdict(apart < window, `none arrives more than ${window} places off the order of the log`, String(apart)),
+  )
+  console.log(
+    verdict(takeoverSeconds < 10, 'a killed worker is replaced within 10 s', `${takeoverSeconds.toFixed(1)} s`),
+  )
+  console.log(verdict(arrived === events, 'nothing is lost by that', `${events - arrived} are missing`))
+}

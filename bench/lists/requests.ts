@@ -1,0 +1,60 @@
+// Every list of the API with every filter and every pair of them, read from its own OpenAPI document.
+import { rareRef } from './seed.ts'
+
+type Parameter = { in: string; name: string; schema: { type?: string; enum?: string[] } }
+
+export type ListDocument = {
+  paths: Record<string, Record<string, { operationId: string; parameters?: Parameter[] }>>
+}
+
+export type List = { id: string; path: string; filters: { name: string; values: string[] }[] }
+
+/** Values of the seeded database: a common one, a rare one, and one that is nowhere. */
+const values: Record<string, string[]> = {
+  project: ['site-1', 'site-3', 'nowhere'],
+  state: ['READY', 'BUILDING', 'ERROR'],
+  ref: ['main', rareRef, 'nowhere'],
+  status: ['CLOSED', 'OPEN', 'WAITING'],
+  priority: ['normal', 'urgent', 'low'],
+  ssl: ['ACTIVE', 'ERROR', 'EXPIRED'],
+  framework: ['static', 'astro', 'hugo'],
+  repo: ['owner/site-1', 'owner/nowhere'],
+  search: ['site', 'nowhere'],
+  name: ['host-4', 'zz', 'nowhere'],
+}
+const ofList: Record<string, Record<string, string[]>> = {
+  listDnsRecords: { type: ['A', 'MX', 'SRV'] },
+  listEvents: {
+    type: ['deployment.ready', 'project.deleted', 'ticket.created'],
+    subject: ['dpl_000000000000000000000007', 'nowhere'],
+  },
+}
+
+export function listsOf(document: ListDocument, paths: Record<string, string>): List[] {
+  return Object.entries(document.paths).flatMap(([template, { get }]) => {
+    const query = (get?.parameters ?? []).filter((parameter) => parameter.in === 'query')
+    if (!get || !query.some(({ name }) => name === 'cursor')) return []
+    const path = template.replace(/\{\w+\}/, () => {
+      const found = paths[template]
+      if (found === undefined) throw new Error(`${template} has no path to be tried with`)
+      return found
+    })
+    const filters = query
+      .filter(({ name }) => !['limit', 'cursor', 'order'].includes(name))
+      .map(({ name, schema }) => {
+        const known = schema.type === 'boolean' ? ['true', 'false'] : (ofList[get.operationId]?.[name] ?? values[name])
+        if (!known) throw new Error(`${get.operationId} has a filter ${name} that is not tried`)
+        return { name, values: known }
+      })
+    return [{ id: get.operationId, path, filters }]
+  })
+}
+
+/** The list as it is, by each value of each filter, and by each pair of those. */
+export function queriesOf({ filters }: List): string[] {
+  const singles = filters.map(({ name, values }) => values.map((value) => `${name}=${encodeURIComponent(value)}`))
+  const pairs = singles.flatMap((first, index) =>
+    singles.slice(index + 1).flatMap((second) => first.flatMap((one) => second.map((other) => `${one}&${other}`))),
+  )
+  return ['', ...singles.flat(), ...pairs]
+}

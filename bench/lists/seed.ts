@@ -1,0 +1,134 @@
+// A database with one large account and many small ones, filled by set. What is filtered for is rare, and old: the worst
+// case of a list that reads on until it has found a page.
+import type pg from 'pg'
+import { hashToken, newToken } from '../../src/platform/secrets.ts'
+
+/** Rows of the large account; the small ones have a quarter as many together. */
+export type Sizes = {
+  accounts: number
+  projects: number
+  deployments: number
+  domains: number
+  records: number
+  tickets: number
+  tokens: number
+  deliveries: number
+  takedowns: number
+  events: number
+}
+
+export type Seeded = {
+  /** Of the large account, for everything and as an operator. */
+  token: string
+  /** Of the large account, for the large project and a small one. */
+  narrowed: string
+  /** A text that no path has, by the name of a parameter in paths. */
+  paths: Record<string, string>
+}
+
+export const zone = 'large.example.com'
+export const rareRef = 'rare'
+const id = (prefix: string, number: string) => `'${prefix}_' || lpad((${number})::text, 24, '0')`
+const big = `acc_${'0'.repeat(24)}`
+/** Every fifth row is of a small account. */
+const accountOf = (accounts: number) => `CASE WHEN i % 5 > 0 THEN '${big}' ELSE ${id('acc', `1 + i % ${accounts}`)} END`
+
+function fill(sizes: Sizes): string[] {
+  const { accounts, projects, domains } = sizes
+  const rows = (count: number) => `generate_series(1, ${Math.ceil(count * 1.25)}) i`
+  const account = accountOf(accounts)
+  // Half of the large account's deployments are of its first project. Small accounts have one project each.
+  const project = `CASE WHEN i % 5 = 0 THEN ${id('prj', `${projects} + 1 + i % ${accounts}`)}
+    WHEN i % 2 = 0 THEN ${id('prj', '1')} ELSE ${id('prj', `1 + i % ${projects}`)} END`
+  return [
+    `INSERT INTO account (id, name, created_at) SELECT ${id('acc', 'i')}, 'seeded-' || i, now()
+     FROM generate_series(0, ${accounts}) i`,
+    `INSERT INTO project (id, account_id, name, framework, repo, region, label, production_branch, spa_fallback, clean_urls,
+       auto_deploy, current_deployment_id, created_at, updated_at)
+     SELECT ${id('prj', 'i')}, CASE WHEN i <= ${projects} THEN '${big}' ELSE ${id('acc', `i - ${projects}`)} END,
+       'site-' || i, CASE WHEN i = 1 THEN 'astro' ELSE 'static' END, 'owner/site-' || i % 7, 'local-1', 'site-' || i, 'main',
+       false, true, true, NULL, now(), now() FROM generate_series(1, ${projects + accounts}) i`,
+    `INSERT INTO deployment (id, account_id, project_id, state, ref, commit, production, label, region, source, stored_bytes,
+       created_at, ready_at, finished_at)
+     SELECT ${id('dpl', 'i')}, ${account}, ${project},
+       CASE WHEN i < 8 THEN 'BUILDING' WHEN i < 40 THEN 'CANCELED' WHEN i % 25 = 0 THEN 'ERROR' ELSE 'READY' END,
+       CASE WHEN i < 30 THEN '${rareRef}' WHEN i % 3 = 0 THEN 'feature-' || i % 1000 ELSE 'main' END, md5(i::text) || '00000000',
+       i < 60 OR i % 3 = 1, 'site-x-' || i, 'local-1', 'api', 1000, now(), now(), now() FROM ${rows(sizes.deployments)}`,
+    `INSERT INTO project_usage SELECT project_id, 0, count(*), sum(stored_bytes) FROM deployment GROUP BY project_id`,
+    `INSERT INTO account_usage SELECT account_id, 'deployments', 0, count(*) FROM deployment GROUP BY account_id`,
+    `INSERT INTO log_line (deployment_id, seq, at, stream, step, text)
+     SELECT ${id('dpl', '102')}, i, now(), 'stdout', 'build', 'line ' || i FROM ${rows(sizes.tokens)}`,
+    `INSERT INTO domain (id, account_id, project_id, name, txt_value, verified, ssl, created_at, updated_at)
+     SELECT ${id('dom', 'i')}, CASE WHEN i <= ${domains} THEN '${big}' ELSE ${id('acc', `i - ${domains}`)} END,
+       CASE WHEN i <= ${domains} THEN ${id('prj', `1 + i % ${projects}`)} ELSE ${id('prj', `${projects} + i - ${domains}`)} END,
+       CASE WHEN i = 1 THEN '${zone}' ELSE 'zone-' || i || '.example.com' END, md5(i::text), i > 3,
+       CASE WHEN i <= 3 THEN 'ERROR' ELSE 'ACTIVE' END, now(), now() FROM generate_series(1, ${domains + accounts}) i`,
+    `INSERT INTO dns_record (id, domain_id, type, name, value, ttl, created_at, updated_at)
+     SELECT ${id('rec', 'i')}, CASE WHEN i <= ${sizes.records} THEN ${id('dom', '1')} ELSE ${id('dom', `2 + i % ${domains}`)} END,
+       CASE WHEN i < 4 THEN 'MX' WHEN i % 10 = 0 THEN 'TXT' ELSE 'A' END, CASE WHEN i < 4 THEN 'zz' ELSE 'host-' || i END,
+       'v' || i, 300, now(), now() FROM ${rows(sizes.records)}`,
+    `INSERT INTO ticket (id, account_id, subject, status, priority, created_at, updated_at)
+     SELECT ${id('tkt', 'i')}, ${account}, 'Question ' || i,
+       CASE WHEN i < 12 THEN 'OPEN' WHEN i % 50 = 0 THEN 'RESOLVED' ELSE 'CLOSED' END,
+       CASE WHEN i BETWEEN 3 AND 20 THEN 'urgent' WHEN i % 20 = 0 THEN 'high' ELSE 'normal' END, now(), now()
+     FROM ${rows(sizes.tickets)}`,
+    `INSERT INTO ticket_message (id, ticket_id, author, message, created_at)
+     SELECT ${id('msg', 'i')}, ${id('tkt', `CASE WHEN i <= 500 THEN 1 ELSE i END`)}, 'customer', 'How does it work?', now()
+     FROM ${rows(sizes.tickets)}`,
+    `INSERT INTO token (id, account_id, name, scopes, project_ids, prefix, hash, revoked_at, created_at)
+     SELECT ${id('tok', '1000 + i')}, ${account}, 'ci', '{*}', '{}', 'brt_0000', decode(md5(i::text), 'hex'),
+       CASE WHEN i > 40 THEN now() END, now() FROM ${rows(sizes.tokens)}`,
+    `INSERT INTO webhook (id, account_id, url, events, active, secret, created_at, updated_at)
+     SELECT ${id('whk', 'i')}, CASE WHEN i <= 20 THEN '${big}' ELSE ${id('acc', 'i - 20')} END, 'https://example.com', '{*}', true,
+       '\\x00', now(), now() FROM generate_series(1, ${20 + accounts}) i`,
+    `INSERT INTO delivery (id, webhook_id, event_id, event_type, state, seq, created_at)
+     SELECT ${id('dlv', 'i')}, ${id('whk', 'CASE WHEN i % 5 > 0 THEN 1 ELSE 2 + i % 20 END')}, ${id('evt', 'i')}, 'ticket.created',
+       'DELIVERED', i, now() FROM ${rows(sizes.deliveries)}`,
+    `INSERT INTO takedown (id, account_id, project_id, host, hosts, reason, created_at, ended_at)
+     SELECT ${id('tkd', 'i')}, ${account}, ${id('prj', '1')}, 'host-' || i, ARRAY['host-' || i], 'abuse', now(),
+       CASE WHEN i > 5 THEN now() END FROM ${rows(sizes.takedowns)}`,
+    `INSERT INTO event (id, account_id, project_id, type, actor, subject, data, created_at)
+     SELECT ${id('evt', 'i')}, ${account}, ${project},
+       CASE WHEN i < 30 THEN 'project.deleted' WHEN i % 2 = 0 THEN 'deployment.created' ELSE 'deployment.ready' END, 'system',
+       ${id('dpl', '1 + i % 1000')}, json_build_object('id', ${id('dpl', 'i')}), now() FROM ${rows(sizes.events)}`,
+  ]
+}
+
+async function addToken(client: pg.Client, number: number, projectIds: string[]): Promise<string> {
+  const token = newToken()
+  await client.query(
+    `INSERT INTO token (id, account_id, name, scopes, project_ids, prefix, hash, created_at)
+     VALUES ($1, $2, 'list', $3, $4, $5, $6, now())`,
+    [
+      `tok_${String(number).padStart(24, '0')}`,
+      big,
+      projectIds.length > 0 ? ['*'] : ['*', 'operator'],
+      projectIds,
+      token.slice(0, 8),
+      hashToken(token),
+    ],
+  )
+  return token
+}
+
+/** Fills a migrated database. Foreign keys hold by construction, and nobody is told: triggers are off. */
+export async function seed(client: pg.Client, sizes: Sizes): Promise<Seeded> {
+  await client.query('SET session_replication_role = replica')
+  for (const statement of fill(sizes)) await client.query(statement)
+  await client.query('SET session_replication_role = DEFAULT')
+  const numbered = (prefix: string, number: number) => `${prefix}_${String(number).padStart(24, '0')}`
+  const token = await addToken(client, 1, [])
+  const narrowed = await addToken(client, 2, [numbered('prj', 1), numbered('prj', 2)])
+  await client.query('VACUUM ANALYZE')
+  return {
+    token,
+    narrowed,
+    paths: {
+      '/deployments/{id}/logs': numbered('dpl', 102),
+      '/tickets/{id}/messages': numbered('tkt', 1),
+      '/operator/tickets/{id}/messages': numbered('tkt', 1),
+      '/webhooks/{id}/deliveries': numbered('whk', 1),
+      '/dns/{domain}/records': zone,
+    },
+  }
+}

@@ -1,0 +1,64 @@
+// The repair job: a file of the store that is damaged in all its copies is written anew by building its commit again.
+import { dirname, join } from 'node:path'
+import type { Handler } from '../../jobs/worker.ts'
+import { syncPaths } from '../../platform/durable.ts'
+import { findBuild, openVariables } from '../../services/deployments/builds.ts'
+import { buildDirectory, runBuild } from './build.ts'
+import { BuildFailure } from './failure.ts'
+import type { BuilderDeps } from './handler.ts'
+import type { BuildLog } from './log.ts'
+
+const retryDelaysMs = [60_000, 600_000] as const
+
+/** The customer's log ended with the deployment's own build. */
+const silent: BuildLog = {
+  step() {},
+  system() {},
+  output() {},
+  endCommand() {},
+  async close() {},
+}
+
+export function createRepairHandler(deps: BuilderDeps): Handler<'repair'> {
+  const { config, db, vault, artifacts, log } = deps
+
+  /** Stores what the build makes, which replaces damaged files; the manifest stays as it is if it can be read. */
+  async function rebuild(deploymentId: string, signal: AbortSignal): Promise<void> {
+    const build = await findBuild(db, deploymentId)
+    if (build?.state !== 'READY' || build.suspended) return
+    const known = await artifacts.read(deploymentId)
+    // The tree of a server is not made of stored files, and the server may be running from it.
+    const serverDirectory = () => join(buildDirectory(config, deploymentId), 'server')
+    const blobsOnly = { ...artifacts, async publish() {}, serverDirectory }
+    const variables = await openVariables(db, vault, build)
+    const tools = { ...deps, artifacts: known ? blobsOnly : artifacts }
+    await runBuild(tools, { build, variables, log: silent, signal }, async () => {})
+  }
+
+  async function isWhole(hash: string | undefined, deploymentId: string): Promise<boolean> {
+    return hash === undefined ? (await artifacts.read(deploymentId)) !== null : artifacts.mend(hash)
+  }
+
+  return {
+    concurrency: 1,
+    retryDelaysMs,
+    async run({ hash, deploymentIds }, { signal }) {
+      for (const id of deploymentIds) {
+        if (await isWhole(hash, id)) return
+        try {
+          await rebuild(id, signal)
+        } catch (err) {
+          if (!(err instanceof BuildFailure)) throw err
+          log.warn({ err, deploymentId: id }, 'a deployment could not be built again to repair its files')
+        }
+        if (!(await isWhole(hash, id))) continue
+        if (hash) await syncPaths([artifacts.pathOf(hash), dirname(artifacts.pathOf(hash))], [artifacts.folders.files])
+        return void log.info({ file: hash ?? id, deploymentId: id }, 'a damaged file is repaired')
+      }
+      throw new Error(`building ${deploymentIds.join(', ')} again did not bring ${hash ?? 'the manifest'} back`)
+    },
+    async giveUp({ hash, deploymentIds }) {
+      log.error({ file: hash, deploymentIds }, 'a damaged file could not be repaired: deploy its project again')
+    },
+  }
+}

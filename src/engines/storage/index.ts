@@ -1,0 +1,91 @@
+// The entry of the storage engine: periodic tasks that keep the disk free of what nothing needs, and its content whole.
+import { hostname } from 'node:os'
+import type { Logger } from 'pino'
+import { Counter, Gauge, Registry } from 'prom-client'
+import type { Config } from '../../config.ts'
+import type { Task } from '../../jobs/tasks.ts'
+import type { Artifacts } from '../../platform/artifacts.ts'
+import type { Database } from '../../platform/database.ts'
+import { whileNoBackup } from '../../services/deployments/stored-files.ts'
+import { mend } from './mend.ts'
+import { scrub } from './scrub.ts'
+import { sweepBlobs } from './sweep-blobs.ts'
+import { sweepTrees } from './sweep-trees.ts'
+
+export type StorageOptions = {
+  config: Pick<Config, 'dataDir' | 'build'>
+  db: Database
+  artifacts: Artifacts
+  log: Logger
+  registry?: Registry
+}
+
+export type Storage = {
+  sweep(signal: AbortSignal): Promise<void>
+  mend(signal: AbortSignal): Promise<void>
+  /** Each may run in several processes at once, and may be killed at any moment. */
+  tasks: Task[]
+  /** Removes what builds of dead workers left behind. Returns what ends that. */
+  start(): () => Promise<void>
+}
+
+const hourMs = 3600_000
+const backupWaitMs = 60_000
+
+export function createStorage({ config, db, artifacts, log, registry = new Registry() }: StorageOptions): Storage {
+  // A build marks its files when it stores them, and publishes before its time is up.
+  const graceMs = hourMs + 2 * config.build.timeoutMs
+  new Gauge({
+    name: 'berth_artifacts_damaged',
+    help: 'Stored files that are known to be missing or damaged and are not repaired yet.',
+    registers: [registry],
+    async collect() {
+      this.set((await artifacts.damaged()).length)
+    },
+  })
+  const removedBytes = new Counter({
+    name: 'berth_artifacts_removed_bytes_total',
+    help: 'Bytes of stored files that were removed because no deployment needs them.',
+    registers: [registry],
+  })
+
+  const optionsOf = (signal: AbortSignal) => ({
+    artifacts,
+    usedBefore: Date.now() - graceMs,
+    exclusively: (work: () => Promise<void>) => whileNoBackup(db, backupWaitMs, work, signal),
+    signal,
+  })
+
+  function sweepOld(signal: AbortSignal): Promise<void> {
+    return sweepTrees({ ...optionsOf(signal), db, dataDir: config.dataDir, log })
+  }
+
+  async function sweep(signal: AbortSignal): Promise<void> {
+    await sweepOld(signal)
+    const removed = await sweepBlobs(optionsOf(signal))
+    removedBytes.inc(removed.bytes)
+    if (removed.files > 0) log.info(removed, 'stored files that no deployment needs were removed')
+  }
+
+  const mendAll = (signal: AbortSignal) => mend({ db, artifacts, log }, signal)
+  const here = `the disk of ${hostname()}`
+  return {
+    sweep,
+    mend: mendAll,
+    tasks: [
+      { name: `sweep ${here}`, everyMs: 24 * hourMs, run: sweep },
+      { name: `scrub ${here}`, everyMs: hourMs, run: async (signal) => void (await scrub(artifacts, signal)) },
+      { name: `mend ${here}`, everyMs: 60_000, run: mendAll },
+    ],
+    start() {
+      const stopping = new AbortController()
+      const swept = sweepOld(stopping.signal).catch(
+        (err) => stopping.signal.aborted || log.warn({ err }, 'the sweep of what dead workers left behind'),
+      )
+      return async () => {
+        stopping.abort()
+        await swept
+      }
+    },
+  }
+}

@@ -1,0 +1,65 @@
+// Repairs what is known to be damaged: from another copy, or else by a job that builds a deployment again that has it.
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import { enqueue } from '../../jobs/queue.ts'
+import type { Artifacts } from '../../platform/artifacts.ts'
+import { blobName, type Encoding } from '../../platform/blobs.ts'
+import type { Database } from '../../platform/database.ts'
+import { findServed } from '../../services/deployments/stored-files.ts'
+import { readManifests } from './references.ts'
+
+export type MendOptions = { db: Database; artifacts: Artifacts; log: Logger }
+
+// A build that does not bring a file back is not repeated more often.
+const askAgainMs = 24 * 3600_000
+// The newest of those that have the file; each is built until one brings it back.
+const mostDeployments = 5
+
+export async function mend({ db, artifacts, log }: MendOptions, signal: AbortSignal): Promise<void> {
+  const blobs = new Map<string, string[]>()
+  for (const name of await artifacts.damaged()) {
+    signal.throwIfAborted()
+    const [, hash, encoding] = blobName.exec(name) ?? []
+    const isWhole = hash
+      ? await artifacts.mend(hash, encoding as Encoding | undefined)
+      : (await artifacts.read(name)) !== null
+    if (isWhole) await settled(name, 'a damaged file is repaired')
+    else if (!(await isDue(name))) continue
+    else if (hash) blobs.set(hash, [...(blobs.get(hash) ?? []), name])
+    else await repair(name, undefined, [name])
+  }
+  if (blobs.size === 0) return
+  const owners = new Map<string, string[]>()
+  await readManifests(artifacts, signal, (hash, deploymentId) => {
+    if (!blobs.has(hash)) return
+    const known = owners.get(hash) ?? []
+    // Ids grow with time.
+    owners.set(hash, [...new Set([...known, deploymentId])].sort().reverse().slice(0, mostDeployments))
+  })
+  for (const [hash, names] of blobs) for (const name of names) await repair(name, hash, owners.get(hash) ?? [])
+
+  async function settled(name: string, how: string): Promise<void> {
+    await rm(join(artifacts.folders.damaged, name), { force: true })
+    log.info({ file: name }, how)
+  }
+
+  /** The entry has the time of the last job; it is empty before the first one. */
+  async function isDue(name: string): Promise<boolean> {
+    const asked = Date.parse(await readFile(join(artifacts.folders.damaged, name), 'utf8').catch(() => ''))
+    return Number.isNaN(asked) || Date.now() - asked >= askAgainMs
+  }
+
+  async function repair(name: string, hash: string | undefined, deploymentIds: string[]): Promise<void> {
+    const served = await findServed(db, deploymentIds)
+    const ready = deploymentIds.filter((id) => served.get(id) === 'READY')
+    // Nothing needs it; the sweep removes what is there.
+    if (ready.length === 0) return settled(name, 'a damaged file is not needed by any deployment')
+    log.error(
+      { file: name, deploymentIds: ready },
+      'a file of these deployments is damaged; one of them is built again',
+    )
+    await enqueue(db, { kind: 'repair', key: hash ?? name, payload: { hash, deploymentIds: ready } })
+    await writeFile(join(artifacts.folders.damaged, name), new Date().toISOString())
+  }
+}

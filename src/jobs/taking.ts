@@ -1,0 +1,51 @@
+// Errors of taking jobs from the queue: logged, but not at every poll; counted; and told by readiness when they last.
+import type { Logger } from 'pino'
+import type { JobKind } from './kinds.ts'
+
+export type Taking = {
+  /** What was taken; nothing if that failed. */
+  attempt<T>(kind: JobKind, take: () => Promise<T[]>): Promise<T[]>
+  /** How often it failed, for metrics. */
+  readonly errors: ReadonlyMap<JobKind, number>
+  /** Null, or the sentence for /readyz. */
+  readiness(): string | null
+}
+
+// A restart of the database is over by then.
+const lastingMs = 10_000
+const logAgainMs = 60_000
+
+export function createTaking(log: Logger): Taking {
+  const errors = new Map<JobKind, number>()
+  /** By kind, when the first attempt began after which none succeeded. */
+  const unansweredSince = new Map<JobKind, number>()
+  const loggedAt = new Map<JobKind, number>()
+
+  function fail(kind: JobKind, err: unknown): void {
+    errors.set(kind, (errors.get(kind) ?? 0) + 1)
+    if (Date.now() - (loggedAt.get(kind) ?? 0) < logAgainMs) return
+    loggedAt.set(kind, Date.now())
+    log.error({ err, kind, errors: errors.get(kind) }, 'jobs cannot be taken')
+  }
+
+  return {
+    errors,
+    async attempt(kind, take) {
+      if (!unansweredSince.has(kind)) unansweredSince.set(kind, Date.now())
+      try {
+        const taken = await take()
+        unansweredSince.delete(kind)
+        if (loggedAt.delete(kind)) log.info({ kind }, 'jobs are taken again')
+        return taken
+      } catch (error) {
+        fail(kind, error)
+        return []
+      }
+    },
+    readiness() {
+      const now = Date.now()
+      const kinds = [...unansweredSince].filter(([, since]) => now - since >= lastingMs).map(([kind]) => kind)
+      return kinds.length > 0 ? `No job could be taken for more than 10 s, of the kind ${kinds.join(', ')}.` : null
+    },
+  }
+}

@@ -1,0 +1,83 @@
+// Runs periodic tasks: each by one process at a time, held by a lease, and once per interval however many processes
+// there are. One whose process died is taken over when the lease ends.
+import { hostname } from 'node:os'
+import type { Logger } from 'pino'
+import { Counter, type Registry } from 'prom-client'
+import type { Database } from '../platform/database.ts'
+import { randomLabel } from '../platform/ids.ts'
+import { holdLease } from '../platform/lease.ts'
+import { endTask, renewTask, takeTask } from './task-statements.ts'
+
+export type Task = {
+  /** What the lease is on. Work on the disk of a machine has the machine in its name, so that each does its own. */
+  name: string
+  everyMs: number
+  /** May be cut off at any point and run again. `signal` aborts if the process stops or loses the lease. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+export type Tasks = { stop(): Promise<void> }
+
+const defaultLookMs = 30_000
+// A task that failed does not wait for a day.
+const retryMs = 5 * 60_000
+
+export type TaskDeps = { db: Database; log: Logger; registry: Registry }
+
+export function startTasks({ db, log, registry }: TaskDeps, tasks: Task[], lookMs = defaultLookMs): Tasks {
+  const worker = `${hostname()}-${process.pid}-${randomLabel(6)}`
+  const stopping = new AbortController()
+  const running = new Map<string, Promise<void>>()
+  const runs = new Counter({
+    name: 'berth_task_runs_total',
+    help: 'Runs of periodic tasks in this process, by how they ended: done, failed or stopped.',
+    labelNames: ['task', 'outcome'],
+    registers: [registry],
+  })
+
+  async function attempt({ name, everyMs, run }: Task): Promise<void> {
+    const taken = await takeTask(db, { name, worker })
+    if (taken.length === 0) return
+    const lease = holdLease(async () => (await renewTask(db, { name, worker })).length > 0)
+    const [outcome, delayMs] = await run(AbortSignal.any([stopping.signal, lease.lost])).then(
+      () => ['done', everyMs] as const,
+      (err) => {
+        if (stopping.signal.aborted) return ['stopped', 0] as const
+        log.warn({ err, task: name }, 'a periodic task failed')
+        return ['failed', Math.min(everyMs, retryMs)] as const
+      },
+    )
+    lease.stop()
+    runs.inc({ task: name, outcome })
+    await endTask(db, { name, worker, delayMs })
+  }
+
+  function look(): void {
+    for (const task of tasks) {
+      if (running.has(task.name)) continue
+      const run = attempt(task)
+        .catch((err) => log.warn({ err, task: task.name }, 'a periodic task could not be taken or ended'))
+        .finally(() => running.delete(task.name))
+      running.set(task.name, run)
+    }
+  }
+
+  const timer = setInterval(look, lookMs)
+  look()
+  return {
+    async stop() {
+      clearInterval(timer)
+      stopping.abort()
+      await Promise.all(running.values())
+    },
+  }
+}
+
+// Longer than any task waits for its next run.
+const keptMs = 30 * 24 * 60 * 60_000
+
+/** Forgets tasks that no process has any more, such as those of machines that are gone; tells how many. */
+export async function forgetOldTasks(db: Database): Promise<number> {
+  const { count } = await db.task.deleteMany({ where: { dueAt: { lt: new Date(Date.now() - keptMs) } } })
+  return count
+}

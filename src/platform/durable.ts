@@ -1,0 +1,46 @@
+// Makes what was written durable: on the disk, and not only in the memory of the machine.
+import { execFile } from 'node:child_process'
+import { open, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+
+// Above that, one syncfs is faster than an fsync for each, and holds no thread that reads files for visitors.
+const mostSingle = 24
+const syncsAtOnce = 4
+
+/** Syncs a file or a directory. */
+export async function syncPath(path: string): Promise<void> {
+  const handle = await open(path, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Syncs all of these files and directories; `roots` are on the file systems that have them. */
+export async function syncPaths(paths: Iterable<string>, roots: string[]): Promise<void> {
+  const different = [...new Set(paths)]
+  if (different.length > mostSingle && (await syncFileSystems(roots))) return
+  await syncEach(different)
+}
+
+async function syncEach(left: string[]): Promise<void> {
+  const next = async () => {
+    for (let path = left.pop(); path !== undefined; path = left.pop()) await syncPath(path)
+  }
+  await Promise.all(Array.from({ length: syncsAtOnce }, next))
+}
+
+/** Syncs everything on the file systems of these directories; false if this machine has no program that does it. */
+export function syncFileSystems(roots: string[]): Promise<boolean> {
+  return new Promise((resolve) => {
+    execFile('sync', ['-f', '--', ...roots], (error) => resolve(error === null))
+  })
+}
+
+/** Syncs a directory with everything in it, file by file. */
+export async function syncTree(root: string): Promise<void> {
+  const entries = await readdir(root, { recursive: true, withFileTypes: true })
+  const synced = entries.filter((entry) => entry.isFile() || entry.isDirectory())
+  await syncEach([root, ...synced.map(({ parentPath, name }) => join(parentPath, name))])
+}

@@ -1,0 +1,161 @@
+// A pool of connections that no group of work can hold alone: each has its share, and what waits too long is refused.
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Socket } from 'node:net'
+import pg from 'pg'
+
+export type PoolClass = keyof typeof classes
+
+const classes = {
+  /** Callers wait for these, so one that cannot be answered soon is told so. */
+  requests: { statementMs: 10_000, lockMs: 2_000, waitMs: 3_000 },
+  /** Jobs, webhooks and the tables of edge and nameserver: nobody waits, and all are tried again. */
+  workers: { statementMs: 30_000, lockMs: 10_000, waitMs: 10_000 },
+  /** Large zones, on connections of their own. */
+  zones: { statementMs: 15_000, lockMs: 10_000, waitMs: 10_000 },
+  readiness: { statementMs: 1_500, lockMs: 1_000, waitMs: 2_000 },
+} as const
+
+const connectMs = 5_000
+const idleMs = 30_000
+// Of a connection that is cut without a word, nothing comes: neither the answer nor PostgreSQL's own timeout.
+const silenceMs = 2_000
+// What one group may hold of a pool. The rest answers the others while a table of the group is locked.
+const shareOfPool = 0.6
+
+/** By its code, because Prisma throws an error of its own instead. */
+export const poolFullCode = 'POOL_FULL'
+
+const groups = new AsyncLocalStorage<readonly string[]>()
+
+/** Runs `work`, whose connections count for these groups: none of them gets more than its share of a pool. */
+export function inGroups<T>(names: readonly string[], work: () => T): T {
+  return groups.run(names, work)
+}
+
+type Share = { most: number; held: number }
+type Callback = (error: Error | undefined, client: pg.PoolClient | undefined, done: (release?: unknown) => void) => void
+type Waiting = { shares: Share[]; callback: Callback; timer: NodeJS.Timeout }
+
+export type PoolOptions = { url: string; size: number; class: PoolClass; lockMs?: number | undefined }
+
+export class Pool extends pg.Pool {
+  readonly #whole: Share
+  readonly #shares = new Map<string, Share>()
+  readonly #holding = new Map<pg.PoolClient, Share[]>()
+  readonly #waiting = new Set<Waiting>()
+  readonly #waitMs: number
+
+  constructor({ url, size, class: name, lockMs = classes[name].lockMs }: PoolOptions, settings: pg.PoolConfig = {}) {
+    const { statementMs, waitMs } = classes[name]
+    super({
+      connectionString: url,
+      max: size,
+      connectionTimeoutMillis: connectMs,
+      idleTimeoutMillis: idleMs,
+      statement_timeout: statementMs,
+      lock_timeout: lockMs,
+      ...settings,
+    })
+    this.#whole = { most: size, held: 0 }
+    this.#waitMs = waitMs
+    // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
+    this.on('error', () => {})
+    this.on('connect', (client) => {
+      // The same for one that breaks while it is held and nobody listens.
+      client.on('error', () => {})
+      endWhenSilent(client, statementMs + silenceMs)
+    })
+    this.on('release', (_error, client) => this.#giveBack(client))
+  }
+
+  /** For metrics: what is held, and how much work waits for a connection. */
+  get usage(): { size: number; held: number; waiting: number } {
+    return { size: this.#whole.most, held: this.#whole.held, waiting: this.#waiting.size }
+  }
+
+  override connect(): Promise<pg.PoolClient>
+  override connect(callback: Callback): void
+  override connect(callback?: Callback): Promise<pg.PoolClient> | undefined {
+    if (!callback) {
+      return new Promise((resolve, reject) => {
+        this.connect((error, client) => (client ? resolve(client) : reject(error)))
+      })
+    }
+    const shares = this.#sharesOf(groups.getStore() ?? [])
+    if (hasRoom(shares)) this.#open(shares, callback)
+    else {
+      const waiting = { shares, callback, timer: setTimeout(() => this.#refuse(waiting), this.#waitMs) }
+      this.#waiting.add(waiting)
+    }
+    return undefined
+  }
+
+  #sharesOf(names: readonly string[]): Share[] {
+    const shares = [this.#whole]
+    const { most: size } = this.#whole
+    for (const name of names) {
+      let share = this.#shares.get(name)
+      if (!share) {
+        share = { most: Math.max(1, Math.min(size - 1, Math.ceil(size * shareOfPool))), held: 0 }
+        this.#shares.set(name, share)
+      }
+      shares.push(share)
+    }
+    return shares
+  }
+
+  #open(shares: Share[], callback: Callback): void {
+    for (const share of shares) share.held++
+    super.connect((error, client, done) => {
+      if (client) this.#holding.set(client, shares)
+      else this.#free(shares)
+      callback(error, client, done)
+    })
+  }
+
+  #giveBack(client: pg.PoolClient): void {
+    const shares = this.#holding.get(client)
+    this.#holding.delete(client)
+    if (shares) this.#free(shares)
+  }
+
+  #free(shares: Share[]): void {
+    for (const share of shares) share.held--
+    // After the pool has noted that the connection is free, or gone.
+    if (this.#waiting.size > 0) process.nextTick(() => this.#next())
+  }
+
+  #next(): void {
+    for (const waiting of this.#waiting) {
+      if (!hasRoom([this.#whole])) return
+      if (!hasRoom(waiting.shares)) continue
+      this.#waiting.delete(waiting)
+      clearTimeout(waiting.timer)
+      this.#open(waiting.shares, waiting.callback)
+    }
+  }
+
+  #refuse(waiting: Waiting): void {
+    this.#waiting.delete(waiting)
+    // Where nobody has a connection, it is not because others hold them.
+    const error =
+      this.#holding.size === 0
+        ? new Error('Connection terminated: none could be made in time')
+        : Object.assign(new Error('every connection to the database is in use'), { code: poolFullCode })
+    waiting.callback(error, undefined, () => {})
+  }
+}
+
+function hasRoom(shares: Share[]): boolean {
+  return shares.every(({ held, most }) => held < most)
+}
+
+/** Closes a connection on which nothing moves during a query; the query fails by that. */
+function endWhenSilent(client: pg.PoolClient, silentMs: number): void {
+  const { connection } = client as unknown as { connection: { stream: Socket } }
+  const { stream } = connection
+  stream.setTimeout(silentMs, () => {
+    const { readyForQuery } = client as unknown as { readyForQuery: boolean }
+    if (!readyForQuery) stream.destroy(new Error('Connection terminated: the database said nothing for too long'))
+  })
+}

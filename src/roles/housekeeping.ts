@@ -1,0 +1,87 @@
+// Housekeeping: what the worker role does from time to time, as periodic tasks.
+import { Counter } from 'prom-client'
+import { forgetFailedJobs } from '../jobs/queue.ts'
+import { forgetOldTasks, startTasks, type Task } from '../jobs/tasks.ts'
+import { forgetOldLines, removeOldDeployments } from '../services/deployments/retention.ts'
+import { requeueForgottenChecks } from '../services/domains/checks.ts'
+import { forgetOldHolds } from '../services/domains/domains.ts'
+import { forgetOldKeys } from '../services/idempotency/keys.ts'
+import { forgetOldPushes } from '../services/pushes/pushes.ts'
+import { forgetEndedTokens } from '../services/tokens/tokens.ts'
+import { pruneDeliveries } from '../services/webhooks/results.ts'
+import type { Closing } from './closing.ts'
+import type { Shared } from './shared.ts'
+
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
+const dayMs = 24 * hourMs
+
+export type HousekeepingDeps = Pick<Shared, 'config' | 'urls' | 'db' | 'log' | 'registry'>
+
+/** Deletes what is kept no longer and returns how much that was. */
+type Removal = (signal: AbortSignal) => Promise<number>
+
+/** A removal of what is older than some days; nothing for what is kept for ever. */
+function afterDays(
+  days: number | null,
+  remove: (before: Date, signal: AbortSignal) => Promise<number>,
+): Removal | null {
+  return days === null ? null : (signal) => remove(new Date(Date.now() - days * dayMs), signal)
+}
+
+function removalsOf({ config, urls, db }: HousekeepingDeps): Record<string, Removal | null> {
+  const { logDays, previews, previewDays, deliveryDays, failedJobDays } = config.retention
+  return {
+    idempotency_keys: (signal) => forgetOldKeys(db, signal),
+    pushes: (signal) => forgetOldPushes(db, signal),
+    domain_holds: (signal) => forgetOldHolds(db, signal),
+    tasks: () => forgetOldTasks(db),
+    tokens: (signal) => forgetEndedTokens(db, signal),
+    log_lines: afterDays(logDays, (before, signal) => forgetOldLines(db, before, signal)),
+    deployments:
+      previews === null
+        ? null
+        : afterDays(previewDays, (before, signal) => removeOldDeployments(db, urls, { previews, before }, signal)),
+    deliveries: afterDays(deliveryDays, (before, signal) => pruneDeliveries(db, before, signal)),
+    failed_jobs: afterDays(failedJobDays, (before, signal) => forgetFailedJobs(db, before, signal)),
+  }
+}
+
+// What comes by the thousand each minute goes as often; the rest by the hour.
+const often = ['idempotency_keys', 'pushes', 'deliveries']
+
+export function tasksOf(deps: HousekeepingDeps): Task[] {
+  const { db, log, registry } = deps
+  const removed = new Counter({
+    name: 'berth_retention_removed_total',
+    help: 'Rows that this process deleted because they are kept no longer, by kind.',
+    labelNames: ['kind'],
+    registers: [registry],
+  })
+  const removals = Object.entries(removalsOf(deps)).flatMap(([kind, remove]): Task[] => {
+    if (!remove) return []
+    const run = async (signal: AbortSignal) => {
+      const count = await remove(signal)
+      removed.inc({ kind }, count)
+      if (count > 0) log.info({ kind, count }, 'deleted what is kept no longer')
+    }
+    return [{ name: `remove ${kind}`, everyMs: often.includes(kind) ? 10 * minuteMs : hourMs, run }]
+  })
+  return [
+    ...removals,
+    {
+      name: 'queue forgotten checks',
+      everyMs: 10 * minuteMs,
+      async run() {
+        const queued = await requeueForgottenChecks(db)
+        if (queued > 0) log.warn({ queued }, 'domains had no job for their next check')
+      },
+    },
+  ]
+}
+
+/** `others`: the tasks of engines. */
+export function openHousekeeping(shared: HousekeepingDeps, closing: Closing, others: Task[]): void {
+  const tasks = startTasks(shared, [...tasksOf(shared), ...others])
+  closing.add(() => tasks.stop())
+}

@@ -1,0 +1,71 @@
+// Lists of deployments: a page by id, with any of the filters.
+import type { Static } from '@sinclair/typebox'
+import type { Db } from '../../platform/database.ts'
+import { pageBounds } from '../../platform/facet-statements.ts'
+import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
+import type { Urls } from '../../platform/urls.ts'
+import { type DeploymentQuery, deploymentStates } from '../../schemas/deployments.ts'
+import { inProjectsOf, projectIdsOf } from '../projects/projects.ts'
+import type { Actor } from '../tokens/actor.ts'
+import { type DeploymentView, rowOf, viewDeployment, waits, withProject } from './deployments.ts'
+import { deploymentPage, deploymentPageOfRef, filteredDeploymentPage } from './list-statements.ts'
+import { queuePositions } from './queue.ts'
+
+type Filter = Pick<Static<typeof DeploymentQuery>, 'project' | 'state' | 'production' | 'ref'>
+export type DeploymentsListed = { filter: Filter; page: PageRequest }
+
+export async function listDeployments(
+  db: Db,
+  urls: Urls,
+  actor: Actor,
+  { filter, page }: DeploymentsListed,
+): Promise<PageOf<DeploymentView>> {
+  const ids = await pageIds(db, actor, filter, page)
+  const { where, ...rest } = byId(page)
+  const found = await db.deployment.findMany({
+    where: { ...(ids ? { id: { in: ids } } : where), ...inProjectsOf(actor) },
+    include: withProject,
+    ...rest,
+  })
+  const { items, next } = pageOf(
+    found,
+    page,
+    (row) => row,
+    (row) => [row.id],
+  )
+  // Projects are read by a second statement. One that was deleted before it is null, and its deployments are gone too.
+  const rows = items.filter((row) => row.project).map(rowOf)
+  const waiting = rows.filter(waits).map(({ id }) => id)
+  const positions = await queuePositions(db, waiting)
+  return { items: rows.map((row) => viewDeployment(urls, row, positions.get(row.id))), next }
+}
+
+/** The ids of the page; null for all deployments of an account, whose page needs no such detour. */
+async function pageIds(
+  db: Db,
+  actor: Actor,
+  { project, state, production, ref }: Filter,
+  page: PageRequest,
+): Promise<string[] | null> {
+  const isFiltered = state !== undefined || production !== undefined || !!ref
+  if (!isFiltered && project === undefined && !actor.projectIds) return null
+  const owners = await ownersOf(db, actor, project)
+  const bounds = { owners: owners.ids, ...pageBounds(page, 'dpl') }
+  const facets = {
+    states: state === undefined ? deploymentStates : [state],
+    productions: production === undefined ? [true, false] : [production],
+  }
+  const found = !isFiltered
+    ? await deploymentPage[page.order](db, bounds)
+    : ref
+      ? await deploymentPageOfRef[owners.kind][page.order](db, { ...bounds, ...facets, refs: [ref] })
+      : await filteredDeploymentPage[owners.kind][page.order](db, { ...bounds, ...facets })
+  return found.map(({ id }) => id)
+}
+
+/** Whose deployments are listed: the account's, or those of projects, none of which may be there. */
+async function ownersOf(db: Db, actor: Actor, project: string | undefined) {
+  if (project !== undefined) return { kind: 'project', ids: await projectIdsOf(db, actor, project) } as const
+  if (actor.projectIds) return { kind: 'project', ids: actor.projectIds } as const
+  return { kind: 'account', ids: [actor.accountId] } as const
+}

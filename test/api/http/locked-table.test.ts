@@ -1,0 +1,96 @@
+// One table that is locked holds up its own routes: everything else is answered meanwhile.
+import { randomUUID } from 'node:crypto'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { poolUsage } from '../../../src/platform/database.ts'
+import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
+import { blockTable } from '../../helpers/block.ts'
+import { until } from '../../helpers/until.ts'
+
+let hasty: TestApi
+let patient: TestApi
+let release = async () => {}
+beforeAll(async () => {
+  hasty = await startApi({ DATABASE_LOCK_TIMEOUT_MS: '100' })
+  // Its statements wait for the lock as long as a test takes.
+  patient = await startApi({ DATABASE_LOCK_TIMEOUT_MS: '10000' })
+})
+async function free(): Promise<void> {
+  await release()
+  release = async () => {}
+}
+afterEach(free)
+afterAll(async () => {
+  await hasty.stop()
+  await patient.stop()
+})
+
+const times = <T>(count: number, work: () => T) => Array.from({ length: count }, work)
+
+/** Requests that need what is locked: a part of them holds as many connections as it may, the others wait. */
+async function pileUp(table: string, ask: () => Promise<Answer>): Promise<{ statuses: Promise<number[]> }> {
+  release = await blockTable(patient, table)
+  const answers = Promise.all(times(40, ask))
+  await until(() => poolUsage(patient.db).waiting > 20)
+  return { statuses: answers.then((all) => all.map(({ status }) => status)) }
+}
+
+test('other routes, the token of a newcomer and readiness feel nothing', async () => {
+  const { token } = await patient.newAccount()
+  const piled = await pileUp('ticket', () => patient.call('GET', '/tickets'))
+  expect(poolUsage(patient.db).held).toBeLessThan(poolUsage(patient.db).size)
+  for (const path of ['/projects', '/deployments', '/domains', '/events', '/account', '/tokens']) {
+    expect((await patient.call('GET', path, { token })).status).toBe(200)
+  }
+  const made = await patient.call('POST', '/webhooks', { token, body: { url: 'https://example.com', events: ['*'] } })
+  expect(made.status).toBe(201)
+  expect((await patient.app.inject({ url: '/readyz' })).json()).toMatchObject({ status: 'ok' })
+  await free()
+  expect(await piled.statuses).toContain(200)
+})
+
+test('the event log, which every change writes, holds up no reading', async () => {
+  let next = 0
+  const bodies = [
+    () => ['/tickets', { subject: 'x', message: 'y' }] as const,
+    () => ['/tokens', { name: 'x' }] as const,
+    () => ['/projects', { name: `p${next}`, framework: 'static', repo: 'test/p' }] as const,
+  ]
+  const piled = await pileUp('event', () => {
+    const [path, body] = bodies[next++ % bodies.length]!()
+    return patient.call('POST', path, { body })
+  })
+  for (const path of ['/projects', '/tickets', '/account']) expect((await patient.call('GET', path)).status).toBe(200)
+  await free()
+  expect(await piled.statuses).toContain(201)
+})
+
+const told = ({ status, headers, body }: Answer) => {
+  expect(Number(headers['retry-after'])).toBeGreaterThan(0)
+  return `${status} ${body.code} ${body.detail}`
+}
+const writeWithKey = (where: TestApi) =>
+  where.call('POST', '/tickets', {
+    body: { subject: 'x', message: 'y' },
+    headers: { 'idempotency-key': randomUUID() },
+  })
+
+test('its own routes are told to come back, in a transaction or not', async () => {
+  release = await blockTable(hasty, 'ticket')
+  const answers = await Promise.all([hasty.call('GET', '/tickets'), writeWithKey(hasty)])
+  for (const answer of answers) expect(told(answer)).toMatch(/^503 overloaded The database took too long/)
+  await free()
+  expect((await writeWithKey(hasty)).status).toBe(201)
+})
+
+test('those who get no connection are told that it is not the database that is away', async () => {
+  const late = new Set<string>()
+  let count = 0
+  const asked = [() => patient.call('GET', '/tickets'), () => writeWithKey(patient)]
+  await pileUp('ticket', async () => {
+    const answer = await asked[count++ % asked.length]!()
+    if (answer.status >= 500) late.add(told(answer))
+    return answer
+  })
+  await until(() => late.size > 0 && poolUsage(patient.db).waiting === 0)
+  expect([...late]).toEqual([expect.stringMatching(/^503 overloaded Every connection to the database is in use/)])
+})
