@@ -28,23 +28,25 @@ export async function migrate(url: string, before?: string): Promise<string[]> {
     const checksums = new Map(known.rows.map((row) => [row.name, row.checksum]))
     const applied: string[] = []
     for (const migration of await readMigrationFiles()) {
-      const { name, checksum, sql } = migration
+      const { name, checksum } = migration
       if (before !== undefined && name >= before) break
       const appliedBefore = checksums.get(name)
       if (appliedBefore === checksum) continue
       if (appliedBefore !== undefined) {
         throw new Error(`Migration ${name} was changed after it was applied to this database.`)
       }
-      try {
-        const isConcurrent = sql.includes('CREATE INDEX CONCURRENTLY')
-        if (isConcurrent) await buildIndexes(client, sql)
+      if (isConcurrent(migration)) {
+        await buildIndexes(client, migration)
+        await note(client, migration)
+      } else {
         await client.query('BEGIN')
-        if (!isConcurrent) await client.query(sql)
-        await noteMigration(client, migration)
-        await client.query('COMMIT')
-      } catch (error) {
-        await client.query('ROLLBACK')
-        throw failed(name, error)
+        try {
+          await applyMigration(client, migration)
+          await client.query('COMMIT')
+        } catch (error) {
+          await client.query('ROLLBACK')
+          throw error
+        }
       }
       applied.push(name)
     }
@@ -55,8 +57,8 @@ export async function migrate(url: string, before?: string): Promise<string[]> {
 }
 
 /**
- * Until the connection ends. Asks again and again: a statement that waits for the lock would be a transaction that an
- * index build waits for.
+ * Until the connection ends; whoever else wants to migrate waits. It asks again and again: a statement that waits for
+ * the lock would be a transaction that an index build waits for.
  */
 export async function lockMigrations(client: pg.ClientBase): Promise<void> {
   for (;;) {
@@ -73,26 +75,43 @@ export async function createMigrationTable(client: pg.ClientBase): Promise<void>
     "started_at" timestamptz NOT NULL DEFAULT now(), "applied_steps_count" integer NOT NULL DEFAULT 0)`)
 }
 
-/** Within the transaction of the caller, on a database that nobody else uses yet. */
-export async function applyMigration(client: pg.ClientBase, migration: Migration): Promise<void> {
-  try {
-    await client.query(migration.sql.replaceAll('CREATE INDEX CONCURRENTLY', 'CREATE INDEX'))
-    await noteMigration(client, migration)
-  } catch (error) {
-    throw failed(migration.name, error)
+/** Whether it builds indexes without locking their tables, and does nothing else. */
+function isConcurrent({ sql }: Migration): boolean {
+  return sql.includes('CREATE INDEX CONCURRENTLY')
+}
+
+/** No transaction: what was interrupted is done again, except the indexes that are complete. */
+async function buildIndexes(client: pg.Client, { sql }: Migration): Promise<void> {
+  const names = [...sql.matchAll(/IF NOT EXISTS "(\w+)"/g)].map(([, name]) => name!)
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT relname AS name FROM pg_index JOIN pg_class ON oid = indexrelid WHERE NOT indisvalid AND relname = ANY($1)`,
+    [names],
+  )
+  for (const { name } of rows) await client.query(`DROP INDEX CONCURRENTLY "${name}"`)
+  for (const statement of sql.split(/;\s*\n/)) {
+    if (/^\s*[^\s-]/m.test(statement)) await client.query(statement)
   }
 }
 
-async function noteMigration(client: pg.ClientBase, { name, checksum }: Migration): Promise<void> {
+/** Within the transaction of the caller. */
+export async function applyMigration(client: pg.ClientBase, migration: Migration): Promise<void> {
+  const { name, sql } = migration
+  try {
+    await client.query(isConcurrent(migration) ? sql.replaceAll('INDEX CONCURRENTLY', 'INDEX') : sql)
+  } catch (error) {
+    throw new Error(`Migration ${name} failed: ${(error as Error).message}`, { cause: error })
+  }
+  await note(client, migration)
+}
+
+/** Remembers that it is applied. */
+async function note(client: pg.ClientBase, { name, checksum }: Migration): Promise<void> {
   await client.query(
     `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at, applied_steps_count)
      VALUES ($1, $2, $3, now(), 1)`,
     [randomUUID(), checksum, name],
   )
 }
-
-const failed = (name: string, error: unknown) =>
-  new Error(`Migration ${name} failed: ${(error as Error).message}`, { cause: error })
 
 /** In the order in which they are applied. */
 export async function readMigrationFiles(): Promise<Migration[]> {
@@ -103,22 +122,6 @@ export async function readMigrationFiles(): Promise<Migration[]> {
       return { name, checksum: createHash('sha256').update(sql).digest('hex'), sql }
     }),
   )
-}
-
-/**
- * A migration that builds indexes without locking their tables, and does nothing else. It is no transaction: what was
- * interrupted is done again, except the indexes that are complete.
- */
-async function buildIndexes(client: pg.Client, sql: string): Promise<void> {
-  const names = [...sql.matchAll(/IF NOT EXISTS "(\w+)"/g)].map(([, name]) => name!)
-  const { rows } = await client.query<{ name: string }>(
-    `SELECT relname AS name FROM pg_index JOIN pg_class ON oid = indexrelid WHERE NOT indisvalid AND relname = ANY($1)`,
-    [names],
-  )
-  for (const { name } of rows) await client.query(`DROP INDEX CONCURRENTLY "${name}"`)
-  for (const statement of sql.split(/;\s*\n/)) {
-    if (/^\s*[^\s-]/m.test(statement)) await client.query(statement)
-  }
 }
 
 async function migrationNames(): Promise<string[]> {

@@ -71,8 +71,10 @@ const Environment = Type.Object({
   MAX_WAITS: Type.Integer({ minimum: 1, default: 10_000 }),
   MAX_STREAMS: Type.Integer({ minimum: 1, default: 10_000 }),
   WEBHOOK_ALLOW_PRIVATE: Type.Boolean({ default: false }),
+  RETENTION_EVENTS_MONTHS: Type.Integer({ minimum: 1, maximum: 1200, default: 13 }),
   PATH: Text('/usr/local/bin:/usr/bin:/bin'),
   METRICS_PORT: Port(9090),
+  OTEL_EXPORTER_OTLP_ENDPOINT: Text(),
   LOG_LEVEL: Type.Union(
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
     { default: 'info' },
@@ -163,6 +165,9 @@ export function loadConfig(source: Record<string, string | undefined>) {
   if (malformed !== undefined) unsafe.push(`NAMESERVERS must be host names, and ${malformed} is none.`)
   if (env.ACME_DIRECTORY_URL && !/^https:\/\//.test(env.ACME_DIRECTORY_URL)) {
     unsafe.push('ACME_DIRECTORY_URL must start with https://.')
+  }
+  if (env.OTEL_EXPORTER_OTLP_ENDPOINT && !/^https?:\/\/[^?#]+$/.test(env.OTEL_EXPORTER_OTLP_ENDPOINT)) {
+    unsafe.push('OTEL_EXPORTER_OTLP_ENDPOINT must be an http(s) URL, such as http://localhost:4318.')
   }
   const managedTlsHost = tls || env.TRUSTED_PROXIES ? null : hostBelow(baseUrl, env.DEPLOYMENT_DOMAIN)
   if (production) {
@@ -256,7 +261,11 @@ export function loadConfig(source: Record<string, string | undefined>) {
     maxWaits: env.MAX_WAITS,
     maxStreams: env.MAX_STREAMS,
     webhookAllowPrivate: env.WEBHOOK_ALLOW_PRIVATE,
+    /** Whole months that events are kept beside the current one. */
+    retentionEventsMonths: env.RETENTION_EVENTS_MONTHS,
     metricsPort: env.METRICS_PORT,
+    /** Base address of the collector of traces; null: no traces. */
+    tracesEndpoint: env.OTEL_EXPORTER_OTLP_ENDPOINT || null,
     /** Where git and the build tools are found. */
     searchPath: env.PATH,
     logLevel: env.LOG_LEVEL,

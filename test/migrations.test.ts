@@ -3,9 +3,13 @@ import { describe, expect, inject, test } from 'vitest'
 import { migrate } from '../prisma/migrate.ts'
 import { schemaSql } from '../prisma/schema-sql.ts'
 import { closeDatabase, openDatabase } from '../src/platform/database.ts'
+import { newId } from '../src/platform/ids.ts'
 import { readUsage } from '../src/services/accounts/usage.ts'
 import { adoptNameservers } from '../src/services/domains/nameservers.ts'
+import { eventsAfter, positionOf } from '../src/services/events/events.ts'
+import type { Actor } from '../src/services/tokens/actor.ts'
 import { createDatabase } from './helpers/database.ts'
+import { until } from './helpers/until.ts'
 
 async function query<T extends pg.QueryResultRow>(url: string, sql: string): Promise<T[]> {
   const client = new pg.Client({ connectionString: url })
@@ -15,15 +19,17 @@ async function query<T extends pg.QueryResultRow>(url: string, sql: string): Pro
   return rows
 }
 
+/** The tables of single months look as that of all events. */
+const isWhole = (name: string) => `${name} NOT IN (SELECT relname FROM pg_class WHERE relispartition)`
 const columns = `SELECT table_name || '.' || column_name || ' ' || udt_name || ' ' || is_nullable || ' '
     || coalesce(column_default, '-') AS line
   FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> '_prisma_migrations'
-    AND table_name NOT IN (SELECT table_name FROM information_schema.views) ORDER BY 1`
-const indexes = `SELECT indexdef AS line FROM pg_indexes WHERE schemaname = 'public'
-  AND tablename <> '_prisma_migrations' ORDER BY 1`
+    AND table_name NOT IN (SELECT table_name FROM information_schema.views) AND ${isWhole('table_name')} ORDER BY 1`
+const indexes = `SELECT replace(indexdef, ' ON ONLY ', ' ON ') AS line FROM pg_indexes WHERE schemaname = 'public'
+  AND tablename <> '_prisma_migrations' AND ${isWhole('tablename')} ORDER BY 1`
 const constraints = `SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) AS line
   FROM pg_constraint WHERE connamespace = 'public'::regnamespace AND contype <> 'n'
-    AND conrelid::regclass::text <> '_prisma_migrations' ORDER BY 1`
+    AND conrelid::regclass::text <> '_prisma_migrations' AND ${isWhole('conrelid::regclass::text')} ORDER BY 1`
 
 test('the migrations make what schema.prisma describes, and only the indexes beyond it that are known', async () => {
   const migrated = await createDatabase()
@@ -193,6 +199,108 @@ describe('an installation from before there were quotas', () => {
     await db.project.deleteMany({ where: { id: 'prj_3' } })
     expect(await readUsage(db, 'acc_1')).toMatchObject({ projects: 2, domains: 1, records: 3 })
     expect(await readUsage(db, 'acc_2')).toMatchObject({ projects: 0, tokens: 0, records: 0 })
+    await closeDatabase(db)
+  })
+})
+
+describe('indexes of large tables', () => {
+  const migration = '20261117070200_list_indexes'
+  const project = `INSERT INTO account (id, name, created_at) VALUES ('acc_1', 'one', now());
+    INSERT INTO project (id, account_id, name, framework, repo, region, label, production_branch, spa_fallback, clean_urls,
+      auto_deploy, created_at, updated_at)
+      VALUES ('prj_1', 'acc_1', 'site', 'static', 'a/b', 'local-1', 'l', 'main', false, true, true, now(), now())`
+  const deployment = (
+    id: string,
+  ) => `INSERT INTO deployment (id, account_id, project_id, state, ref, commit, production, label,
+    region, source, created_at) VALUES ('${id}', 'acc_1', 'prj_1', 'READY', 'main', '', true, '${id}', 'local-1', 'api', now())`
+
+  test('are built while the tables are written to', async () => {
+    const url = await createDatabaseBefore(migration, 'before_indexes')
+    await query(url, project)
+    const writer = new pg.Client({ connectionString: url })
+    await writer.connect()
+    await writer.query(`BEGIN; ${deployment('dpl_1')}`)
+    const migrated = migrate(url)
+    await until(async () => {
+      const building = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+        AND query LIKE '%INDEX CONCURRENTLY%'`
+      return (await query(url, building)).length > 0
+    })
+    // It waits for the transaction, and nobody waits for it.
+    await query(url, `SET lock_timeout = '5s'; ${deployment('dpl_2')}`)
+    await writer.query('COMMIT')
+    await writer.end()
+    expect(await migrated).toContain(migration)
+  })
+
+  test('that were left incomplete by an interruption are built anew', async () => {
+    const url = await createDatabaseBefore(migration, 'interrupted_indexes')
+    await query(url, 'CREATE INDEX token_live ON token (id)')
+    await query(url, `UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'token_live'::regclass`)
+    await migrate(url)
+    const [made] = await query<{ line: string; valid: boolean }>(
+      url,
+      `SELECT pg_get_indexdef(indexrelid) AS line, indisvalid AS valid FROM pg_index
+        WHERE indexrelid = 'token_live'::regclass`,
+    )
+    expect(made).toMatchObject({
+      valid: true,
+      line: expect.stringContaining('(account_id, id) WHERE (revoked_at IS NULL)'),
+    })
+  })
+
+  test('come with counters of what projects have, filled in and kept from then on', async () => {
+    const url = await createDatabaseBefore('20261117070300_project_usage', 'before_project_usage')
+    await query(
+      url,
+      `${project}; ${deployment('dpl_1')}; ${deployment('dpl_2')}; UPDATE deployment SET stored_bytes = 5`,
+    )
+    await migrate(url)
+    const usage = `SELECT sum(deployments)::int AS deployments, sum(stored_bytes)::int AS bytes FROM project_usage`
+    expect(await query(url, usage)).toEqual([{ deployments: 2, bytes: 10 }])
+    await query(url, `${deployment('dpl_3')}; UPDATE deployment SET stored_bytes = 7 WHERE id = 'dpl_3'`)
+    expect(await query(url, usage)).toEqual([{ deployments: 3, bytes: 17 }])
+    await query(url, `DELETE FROM deployment WHERE id <> 'dpl_3'`)
+    expect(await query(url, usage)).toEqual([{ deployments: 1, bytes: 7 }])
+    await query(url, 'DELETE FROM project')
+    expect(await query(url, 'SELECT * FROM project_usage')).toEqual([])
+  })
+})
+
+describe('an installation from before the log had months', () => {
+  test('keeps every event with its place: readers resume, and the version before still writes', async () => {
+    const url = await createDatabaseBefore('20261117010000_event_numbers', 'before_months')
+    const insert = (id: string) => `INSERT INTO event (id, account_id, type, actor, subject, data, created_at)
+      VALUES ('${id}', 'acc_1', 'ticket.created', 'system', 'tkt_1', '{}', now())`
+    await query(
+      url,
+      `INSERT INTO account (id, name, created_at) VALUES ('acc_1', 'one', now());
+      INSERT INTO webhook (id, account_id, url, events, active, secret, created_at, updated_at)
+        VALUES ('whk_1', 'acc_1', 'http://127.0.0.1:1/', '{*}', true, '\\x01', now(), now())`,
+    )
+    // Ids do not follow the order of the log, and one is of a clock that is far ahead.
+    const ids = [
+      'evt_01jcqk8c4p0000000000000b',
+      'evt_zz',
+      'evt_01jcqk8c4p0000000000000a',
+      'evt_01jcqk8c4p0000000000000c',
+    ]
+    for (const id of ids) await query(url, insert(id))
+    const log = 'SELECT id, xid::text, seq FROM event ORDER BY xid, seq'
+    const before = await query(url, log)
+    expect(await migrate(url)).toContain('20261117010100_event_months')
+    expect(await query(url, log)).toEqual(before)
+    const later = newId('evt')
+    await query(url, insert(later))
+    const db = openDatabase(url, 2)
+    const reader = { accountId: 'acc_1', projectIds: null } as unknown as Actor
+    for (const [index, id] of ids.entries()) {
+      const { events } = await eventsAfter(db, ['acc_1'], await positionOf(db, reader, id), 100)
+      expect(events.map(({ view }) => view.id)).toEqual([...ids.slice(index + 1), later])
+    }
+    // Each has one delivery: moving the log told nobody anything again.
+    expect(await db.delivery.count()).toBe(ids.length + 1)
+    expect(await query(url, 'SELECT added FROM event_numbering')).toEqual([{ added: '0' }])
     await closeDatabase(db)
   })
 })

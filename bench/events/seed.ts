@@ -3,7 +3,7 @@ import pg from 'pg'
 import { migrate } from '../../prisma/migrate.ts'
 import type { EmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 import { newId } from '../../src/platform/ids.ts'
-import { createVault, hashToken, newToken } from '../../src/platform/secrets.ts'
+import { createVault, hashToken, newToken, placeOf } from '../../src/platform/secrets.ts'
 
 export type Seeded = { url: string; client: pg.Client; tokens: string[] }
 
@@ -31,11 +31,12 @@ export async function seed(postgres: EmbeddedPostgres, secretsKey: Buffer, recei
        VALUES ($1, $2, 'bench', '{*}', '{}', $3, $4, now())`,
       [newId('tok'), accountId, token.slice(0, 8), hashToken(token)],
     )
-    const secret = vault.seal(`whsec_${Buffer.alloc(32, index).toString('base64')}`)
+    const webhookId = newId('whk')
+    const secret = vault.seal(`whsec_${Buffer.alloc(32, index).toString('base64')}`, placeOf.webhook(webhookId))
     await client.query(
       `INSERT INTO webhook (id, account_id, url, events, active, secret, created_at, updated_at)
        VALUES ($1, $2, $3, '{*}', false, $4, now(), now())`,
-      [newId('whk'), accountId, receiver, secret],
+      [webhookId, accountId, receiver, secret],
     )
   }
   return { url, client, tokens }

@@ -57,7 +57,7 @@ function fill(sizes: Sizes): string[] {
     `INSERT INTO project_usage SELECT project_id, 0, count(*), sum(stored_bytes) FROM deployment GROUP BY project_id`,
     `INSERT INTO account_usage SELECT account_id, 'deployments', 0, count(*) FROM deployment GROUP BY account_id`,
     `INSERT INTO log_line (deployment_id, seq, at, stream, step, text)
-     SELECT ${id('dpl', '102')}, i, now(), 'stdout', 'build', 'line ' || i FROM ${rows(sizes.tokens)}`,
+     SELECT ${id('dpl', '62')}, i, now(), 'stdout', 'build', 'line ' || i FROM ${rows(sizes.tokens)}`,
     `INSERT INTO domain (id, account_id, project_id, name, txt_value, verified, ssl, created_at, updated_at)
      SELECT ${id('dom', 'i')}, CASE WHEN i <= ${domains} THEN '${big}' ELSE ${id('acc', `i - ${domains}`)} END,
        CASE WHEN i <= ${domains} THEN ${id('prj', `1 + i % ${projects}`)} ELSE ${id('prj', `${projects} + i - ${domains}`)} END,
@@ -124,7 +124,7 @@ export async function seed(client: pg.Client, sizes: Sizes): Promise<Seeded> {
     token,
     narrowed,
     paths: {
-      '/deployments/{id}/logs': numbered('dpl', 102),
+      '/deployments/{id}/logs': numbered('dpl', 62),
       '/tickets/{id}/messages': numbered('tkt', 1),
       '/operator/tickets/{id}/messages': numbered('tkt', 1),
       '/webhooks/{id}/deliveries': numbered('whk', 1),

@@ -1,6 +1,6 @@
 // Certificates for every domain of an installation, as the platform keeps them: chain in PEM, key sealed.
 import pg from 'pg'
-import { createVault } from '../../src/platform/secrets.ts'
+import { createVault, placeOf } from '../../src/platform/secrets.ts'
 import { createAuthority, type Issued } from '../../test/tls/authority.ts'
 import { domainHost } from '../edge/seed.ts'
 
@@ -31,7 +31,7 @@ export async function seedCertificates(databaseUrl: string, secretsKey: Buffer, 
           numbers,
           issued.map(({ names }) => names[0]),
           issued.map(({ chain }) => chain),
-          issued.map(({ key }) => vault.seal(key)),
+          issued.map(({ key }, i) => vault.seal(key, placeOf.certificate(`crt_${numbers[i]}`))),
           issued.map(({ serial }) => serial),
         ],
       )

@@ -16,6 +16,7 @@ import { createRateLimit } from './http/rate-limit.ts'
 import { createShares, decorateShares, giveBack } from './http/shares.ts'
 import { createStreams } from './http/sse.ts'
 import { createTokenWatch } from './http/token-watch.ts'
+import { traceRequests } from './http/trace-requests.ts'
 import { negotiateVersion, requireHttps, shedLoad } from './http/transport.ts'
 import {
   bodyLimitBytes,
@@ -131,6 +132,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
   useValidation(app)
   useJsonBodies(app)
   observeRequests(app, metrics)
+  traceRequests(app)
   groupConnections(app)
   let closing = false
   app.addHook('preClose', async () => {

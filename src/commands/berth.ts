@@ -1,4 +1,4 @@
-// The command line: serve, migrate, accounts, tokens, jobs, backup, restore, openapi.
+// The command line: serve, migrate, accounts, tokens, secrets, jobs, backup, restore, openapi.
 import { readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { migrate } from '../../prisma/migrate.ts'
@@ -10,11 +10,13 @@ import { openStorage } from '../roles/storage.ts'
 import { tokenScopes } from '../schemas/tokens.ts'
 import { createAccount } from '../services/accounts/accounts.ts'
 import { BackupError } from '../services/backups/backup.ts'
+import { WrongKey } from '../services/secrets/sealing-keys.ts'
 import type { Scope } from '../services/tokens/actor.ts'
 import { insertToken } from '../services/tokens/tokens.ts'
 import { backup } from './backup.ts'
 import { jobs } from './jobs.ts'
 import { restore } from './restore.ts'
+import { secrets } from './secrets.ts'
 import { serve } from './serve.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -23,6 +25,8 @@ const usage = `Usage:
   berth migrate                                   apply migrations to DATABASE_URL
   berth accounts create <name>                    print the account id and its test key
   berth tokens create --account <id> --scopes <scope,…> --name <name>     print the secret once
+  berth secrets rotate                            re-seal every secret with SECRETS_KEY, beside a running platform
+  berth secrets status                            tell which keys secrets are sealed with
   berth jobs list [--json]                        jobs that were given up
   berth jobs retry|discard <id…|all>              run them again, or delete them
   berth backup <file>                             write everything into one archive, also beside a running server
@@ -71,6 +75,7 @@ async function main(args: string[]): Promise<void> {
     const applied = await migrate(config.databaseUrl)
     return console.log(applied.length > 0 ? `Applied ${applied.join(', ')}.` : 'Nothing to apply.')
   }
+  if (command === 'secrets' && (verb === 'rotate' || verb === 'status')) return secrets(config, verb)
   if (command === 'backup' && verb && positionals.length === 2) return backup(config, verb)
   if (command === 'restore' && verb && positionals.length === 2) return restore(config, verb)
   if (command === 'jobs' && verb) return jobs(config, verb, positionals.slice(2), values.json ?? false)
@@ -117,7 +122,7 @@ function portName(port: number | undefined): string {
 
 /** One line for an error that the user can fix; a stack trace only for internal errors. */
 function explain(error: unknown): string {
-  const plain = [UsageError, ConfigError, Fault, BackupError, BadArchive]
+  const plain = [UsageError, ConfigError, Fault, BackupError, BadArchive, WrongKey]
   if (plain.some((kind) => error instanceof kind)) return (error as Error).message
   const { code, message, port } = error as { code?: string; message?: string; port?: number }
   if (code === 'EADDRINUSE')

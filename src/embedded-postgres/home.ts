@@ -31,11 +31,6 @@ export async function findHome(directory: string, binaries: string): Promise<Hom
   )
 }
 
-/** Where the cluster of this directory is now, without making or moving anything. */
-export async function currentHome(directory: string): Promise<string> {
-  return (isRoot() && (await followPointer(directory))) || directory
-}
-
 async function reachableHome(
   directory: string,
   pointed: string | undefined,
@@ -59,7 +54,7 @@ async function reachableHome(
   return undefined
 }
 
-async function followPointer(directory: string): Promise<string | undefined> {
+export async function followPointer(directory: string): Promise<string | undefined> {
   const path = await readFile(pointerIn(directory), 'utf8').catch(() => undefined)
   return path !== undefined && (await isOurs(path)) ? path : undefined
 }

@@ -5,8 +5,8 @@ import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { installedBinaries } from './binaries.ts'
-import { currentHome, findHome, type Home } from './home.ts'
-import { claim, endOrphan, isServer } from './processes.ts'
+import { findHome, type Home } from './home.ts'
+import { claim, endOrphan } from './processes.ts'
 import { type Supervised, supervise } from './supervisor.ts'
 
 export type EmbeddedPostgres = {
@@ -82,21 +82,6 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   }
 }
 
-/** The address of the server that another process runs in this directory; null if none does. */
-export async function findRunning(directory: string): Promise<string | null> {
-  const real = await realpath(directory).catch(() => directory)
-  const cluster = join(await currentHome(real), 'cluster')
-  const data = join(cluster, 'data')
-  // Its lines: the pid, the data directory, the start time, the port.
-  const [pid, , , port] = (await readFile(join(data, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')
-  if (!(Number(pid) > 0) || !(await isServer(Number(pid), data)) || !(await isReady(data, Number(pid)))) return null
-  return address(await readFile(join(cluster, 'password'), 'utf8'), Number(port))
-}
-
-function address(password: string, port: number, database = 'postgres'): string {
-  return `postgresql://${SUPERUSER}:${password}@127.0.0.1:${port}/${encodeURIComponent(database)}`
-}
-
 type Started = { server: Supervised; port: number; password: string; log: string; release(): Promise<unknown> }
 
 function running({ server, port, password, log, release }: Started): EmbeddedPostgres {
@@ -110,7 +95,8 @@ function running({ server, port, password, log, release }: Started): EmbeddedPos
     server.gone.then(report, report)
   })
   return {
-    url: (database) => address(password, port, database),
+    url: (database = 'postgres') =>
+      `postgresql://${SUPERUSER}:${password}@127.0.0.1:${port}/${encodeURIComponent(database)}`,
     pid: server.pid,
     exited,
     stop: () => {

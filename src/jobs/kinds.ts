@@ -19,3 +19,13 @@ export type JobKinds = {
 }
 
 export type JobKind = keyof JobKinds
+
+/** All of them; a kind that is missing here does not compile. */
+export const jobKinds = Object.keys({
+  build: true,
+  reap: true,
+  verify: true,
+  issue: true,
+  status: true,
+  repair: true,
+} satisfies Record<JobKind, true>) as JobKind[]

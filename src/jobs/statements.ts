@@ -2,6 +2,7 @@
 
 import { isFree, leaseEnd, leaseMs } from '../platform/lease.ts'
 import { boolean, int4, int8, jsonb, optional, statement, text, timestamptz } from '../platform/statement.ts'
+import { currentTrace } from '../platform/tracing.ts'
 import type { JobKind, JobKinds } from './kinds.ts'
 
 /** Parameters of `insertJob`, for the statement that it is part of. */
@@ -10,6 +11,7 @@ export const jobIn = {
   jobKey: optional(text()),
   jobPayload: jsonb<object>(),
   jobRunAt: optional(timestamptz()),
+  jobTrace: optional(text()),
 }
 
 export type NewJob<K extends JobKind> = {
@@ -22,7 +24,8 @@ export type NewJob<K extends JobKind> = {
 }
 
 export function jobValues<K extends JobKind>({ kind, key, payload, runAt = null }: NewJob<K>) {
-  return { jobKind: kind, jobKey: key, jobPayload: payload, jobRunAt: runAt }
+  // What is planned for later begins a trace of its own: certificates are renewed for years.
+  return { jobKind: kind, jobKey: key, jobPayload: payload, jobRunAt: runAt, jobTrace: runAt ? null : currentTrace() }
 }
 
 /**
@@ -31,14 +34,15 @@ export function jobValues<K extends JobKind>({ kind, key, payload, runAt = null 
  * it ran.
  */
 export function insertJob(p: { [K in keyof typeof jobIn]: string }, source: string): string {
-  return queueJobs(`SELECT ${p.jobKind}, ${p.jobKey}, ${p.jobPayload}, COALESCE(${p.jobRunAt}, now()) FROM ${source}`)
+  const job = `SELECT ${p.jobKind}, ${p.jobKey}, ${p.jobPayload}, COALESCE(${p.jobRunAt}, now()) FROM ${source}`
+  return queueJobs(job, p.jobTrace)
 }
 
-/** Queues a job for every row of a query with the columns kind, key, payload and run_at. */
-export function queueJobs(query: string): string {
-  return `INSERT INTO job (kind, key, payload, run_at) ${query}
+/** Queues a job for every row of a query with the columns kind, key, payload and run_at; `trace` is a parameter. */
+export function queueJobs(query: string, trace = 'NULL'): string {
+  return `INSERT INTO job (kind, key, payload, run_at, trace) SELECT q.*, ${trace} FROM (${query}) q
     ON CONFLICT (kind, key) WHERE failed_at IS NULL
-    DO UPDATE SET run_at = CASE WHEN job.locked_by IS NOT NULL AND job.run_at = job.taken_run_at THEN excluded.run_at
+    DO UPDATE SET trace = excluded.trace, run_at = CASE WHEN job.locked_by IS NOT NULL AND job.run_at = job.taken_run_at THEN excluded.run_at
       ELSE LEAST(job.run_at, excluded.run_at) END`
 }
 
@@ -51,24 +55,27 @@ export const queueJob = statement('jobs.queue', {
 
 /**
  * Queues the build of each row of `source`, which has the columns id, account_id and production of a deployment. Such a
- * job is taken in turn by account.
+ * job is taken in turn by account. `trace` is a parameter.
  */
-export function queueBuilds(source: string): string {
-  return `INSERT INTO job (kind, key, payload, account_id, urgent)
-    SELECT 'build', id, jsonb_build_object('deploymentId', id), account_id, production FROM ${source}`
+export function queueBuilds(source: string, trace: string): string {
+  return `INSERT INTO job (kind, key, payload, account_id, urgent, trace)
+    SELECT 'build', id, jsonb_build_object('deploymentId', id), account_id, production, ${trace} FROM ${source}`
 }
+
+const taken = { id: int8(), payload: jsonb<never>(), attempts: int4(), runAt: text(), trace: optional(text()) }
+const takenColumns = 'id, payload, attempts, run_at::text AS "runAt", trace'
 
 /** Leases the next job to the worker: a waiting one, or one whose worker died. */
 export const takeJob = statement('jobs.take', {
   reason: 'lease',
   in: { worker: text(), kind: text() },
-  out: { id: int8(), payload: jsonb<never>(), attempts: int4(), runAt: text() },
+  out: taken,
   sql: (p) => `
     UPDATE job SET locked_by = ${p.worker}, attempts = attempts + 1, taken_run_at = run_at, locked_until = ${leaseEnd()}
     WHERE id = (SELECT id FROM job WHERE kind = ${p.kind} AND failed_at IS NULL AND run_at <= now()
                   AND ${isFree('locked_until')}
                 ORDER BY run_at LIMIT 1 FOR UPDATE SKIP LOCKED)
-    RETURNING id, payload, attempts, run_at::text AS "runAt"`,
+    RETURNING ${takenColumns}`,
 })
 
 /**
@@ -78,9 +85,9 @@ export const takeJob = statement('jobs.take', {
 export const takeBuild = statement('jobs.takeBuild', {
   reason: 'lease',
   in: { worker: text(), slots: int4() },
-  out: { id: int8(), payload: jsonb<never>(), attempts: int4(), runAt: text() },
+  out: taken,
   sql: (p) => `
-    SELECT id, payload, attempts, run_at::text AS "runAt" FROM take_build(${p.worker}, ${leaseMs}, ${p.slots})`,
+    SELECT ${takenColumns} FROM take_build(${p.worker}, ${leaseMs}, ${p.slots})`,
 })
 
 export const renewJob = statement('jobs.renew', {

@@ -6,6 +6,7 @@ import { randomLabel } from '../platform/ids.ts'
 import { holdLease } from '../platform/lease.ts'
 import type { Notifications } from '../platform/notifications.ts'
 import { inGroups } from '../platform/pool.ts'
+import { inSpan } from '../platform/tracing.ts'
 import type { JobKind, JobKinds } from './kinds.ts'
 import {
   deleteDoneJob,
@@ -60,7 +61,12 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       if (job.attempts > handler.retryDelaysMs.length + 1) throw new LostError()
       inHand.add(job.id)
       // Before the job is settled: from then on it may be taken again, by this worker too.
-      const run = () => handler.run(job.payload, { attempt: job.attempts, signal })
+      const span = {
+        kind: 'CONSUMER' as const,
+        parent: job.trace,
+        attributes: { 'berth.job.kind': kind, 'berth.job.id': job.id, 'berth.job.attempt': job.attempts },
+      }
+      const run = () => inSpan(`job ${kind}`, span, () => handler.run(job.payload, { attempt: job.attempts, signal }))
       // A kind whose table is locked leaves connections to the others, and to the leases.
       await inGroups([kind], run).finally(() => inHand.delete(job.id))
       await finish(job)

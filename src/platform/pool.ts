@@ -68,9 +68,9 @@ export class Pool extends pg.Pool {
     this.on('release', (_error, client) => this.#giveBack(client))
   }
 
-  /** For metrics: what is held, and how much work waits for a connection. */
-  get usage(): { size: number; held: number; waiting: number } {
-    return { size: this.#whole.most, held: this.#whole.held, waiting: this.#waiting.size }
+  /** For metrics: what is held, what is open and idle, and how much work waits for a connection. */
+  get usage(): { size: number; held: number; idle: number; waiting: number } {
+    return { size: this.#whole.most, held: this.#whole.held, idle: this.idleCount, waiting: this.#waiting.size }
   }
 
   override connect(): Promise<pg.PoolClient>

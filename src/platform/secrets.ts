@@ -1,5 +1,5 @@
 // Secrets: API tokens, their hashes, and encryption at rest with SECRETS_KEY.
-import { createCipheriv, createDecipheriv, hash, randomBytes, randomInt } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, hash, randomBytes, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -31,30 +31,100 @@ export function hashToken(token: string): Buffer {
   return hash('sha256', token, 'buffer')
 }
 
-export type Vault = { seal(plain: string | Buffer): Buffer; open(sealed: Uint8Array): Buffer }
+/** The rows and columns with sealed values. A value is bound to its place, so a copy in another row does not open. */
+export const placeOf = {
+  variable: (projectId: string, key: string) => `variable:${projectId}:${key}`,
+  /** Of both secrets: the present one becomes the old one. */
+  webhook: (id: string) => `webhook:${id}`,
+  pushHook: (projectId: string) => `push_hook:${projectId}`,
+  statusToken: (projectId: string) => `push_hook.status_token:${projectId}`,
+  answer: (tokenId: string, key: string) => `idempotency_key:${tokenId}:${key}`,
+  certificate: (id: string) => `certificate:${id}`,
+  acmeAccount: (directory: string) => `acme_account:${directory}`,
+  acmeOrder: (subject: string) => `acme_order:${subject}`,
+  canary: (keyId: string) => `sealing_key:${keyId}`,
+  /** A file on this machine. */
+  file: (name: string) => `file:${name}`,
+}
 
-/** AES-256-GCM; a sealed value is version, nonce, tag, ciphertext. Old keys can still decrypt. */
+export type Vault = {
+  seal(plain: string | Buffer, place: string): Buffer
+  /** Throws if the value is of another place, was changed, or was sealed with a key that is not known here. */
+  open(sealed: Uint8Array, place: string): Buffer
+  /** Fingerprint of the key that seals. */
+  readonly keyId: string
+  /** What every value begins with that this key has sealed. */
+  readonly header: Buffer
+  knows(keyId: string): boolean
+  /** How many values could not be opened. */
+  readonly failures: number
+}
+
+const keyIdBytes = 8
+const nonceBytes = 12
+const tagBytes = 16
+// Of older versions: without the id of a key, and not bound to a place. Still opened, never written.
+const unbound = 1
+const bound = 2
+
+/** A fingerprint: it names the key and tells nothing about it. */
+export function keyIdOf(key: Buffer): string {
+  return createHmac('sha256', key).update('berth key id').digest().subarray(0, keyIdBytes).toString('hex')
+}
+
+/** AES-256-GCM; a sealed value is version, key id, nonce, tag, ciphertext. Old keys can still decrypt. */
 export function createVault(key: Buffer, oldKeys: Buffer[] = []): Vault {
-  const keys = [key, ...oldKeys]
+  const keys = new Map([key, ...oldKeys].map((one) => [keyIdOf(one), one]))
+  const keyId = keyIdOf(key)
+  const header = Buffer.concat([Buffer.from([bound]), Buffer.from(keyId, 'hex')])
+  let failures = 0
+
+  function decrypt(candidate: Buffer, rest: Buffer, place: string | null): Buffer | null {
+    try {
+      const decipher = createDecipheriv('aes-256-gcm', candidate, rest.subarray(0, nonceBytes), {
+        authTagLength: tagBytes,
+      })
+      decipher.setAuthTag(rest.subarray(nonceBytes, nonceBytes + tagBytes))
+      if (place !== null) decipher.setAAD(Buffer.from(place))
+      return Buffer.concat([decipher.update(rest.subarray(nonceBytes + tagBytes)), decipher.final()])
+    } catch {
+      return null
+    }
+  }
+
+  function refuse(message: string): never {
+    failures++
+    throw new Error(message)
+  }
+
   return {
-    seal(plain) {
-      const nonce = randomBytes(12)
-      const cipher = createCipheriv('aes-256-gcm', key, nonce)
-      const body = Buffer.concat([cipher.update(plain), cipher.final()])
-      return Buffer.concat([Buffer.from([1]), nonce, cipher.getAuthTag(), body])
+    keyId,
+    header,
+    knows: (id) => keys.has(id),
+    get failures() {
+      return failures
     },
-    open(sealed) {
-      const bytes = Buffer.from(sealed)
-      for (const candidate of keys) {
-        try {
-          const decipher = createDecipheriv('aes-256-gcm', candidate, bytes.subarray(1, 13))
-          decipher.setAuthTag(bytes.subarray(13, 29))
-          return Buffer.concat([decipher.update(bytes.subarray(29)), decipher.final()])
-        } catch {
-          // Encrypted with another key: the next one is tried.
+    seal(plain, place) {
+      const nonce = randomBytes(nonceBytes)
+      const cipher = createCipheriv('aes-256-gcm', key, nonce)
+      cipher.setAAD(Buffer.from(place))
+      const body = Buffer.concat([cipher.update(plain), cipher.final()])
+      return Buffer.concat([header, nonce, cipher.getAuthTag(), body])
+    },
+    open(sealed, place) {
+      const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.length)
+      if (bytes[0] === unbound) {
+        for (const candidate of keys.values()) {
+          const plain = decrypt(candidate, bytes.subarray(1), null)
+          if (plain) return plain
         }
+        return refuse('A stored secret cannot be opened with SECRETS_KEY or SECRETS_KEY_OLD. Was the key changed?')
       }
-      throw new Error('A stored secret cannot be opened with SECRETS_KEY. Was the key changed?')
+      const id = bytes.toString('hex', 1, header.length)
+      const known = bytes[0] === bound ? keys.get(id) : undefined
+      if (!known) return refuse(`A stored secret needs the key ${id}, which SECRETS_KEY and SECRETS_KEY_OLD lack.`)
+      const plain = decrypt(known, bytes.subarray(header.length), place)
+      return plain ?? refuse(`A stored secret of ${place} was changed, or copied from another row: it does not open.`)
     },
   }
 }

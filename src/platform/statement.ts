@@ -23,6 +23,7 @@ export const boolean = () => plain<boolean>('boolean')
 export const timestamptz = () => plain<Date>('timestamp with time zone')
 export const textArray = <T extends string = string>() => plain<readonly T[]>('text[]')
 export const int4Array = () => plain<readonly number[]>('integer[]')
+export const byteaArray = () => plain<readonly Uint8Array[]>('bytea[]')
 export const booleanArray = () => plain<readonly boolean[]>('boolean[]')
 /** A number that may not fit into a double; text in TypeScript. */
 export const int8 = (): SqlType<string> => ({ name: 'bigint', nullable: false, decode: String })

@@ -2,12 +2,15 @@
 import { destination, pino } from 'pino'
 import type { Config } from '../config.ts'
 import { serveMetrics } from '../platform/metrics.ts'
+import { startTracing } from '../platform/tracing.ts'
 import { adoptNameservers } from '../services/domains/nameservers.ts'
+import { admitKey, secretsReadiness } from '../services/secrets/sealing-keys.ts'
 import { openApi } from './api.ts'
 import { createClosing } from './closing.ts'
 import { openEdge } from './edge.ts'
 import { makeDemo } from './first-start.ts'
 import { openHosting } from './hosting.ts'
+import { observeProcess } from './metrics.ts'
 import { openNameserver } from './nameserver.ts'
 import { openShared } from './shared.ts'
 import { openWorker } from './worker.ts'
@@ -28,9 +31,17 @@ export async function run(config: Config, wanted: readonly Role[]): Promise<Runn
   const closing = createClosing()
   const wants = (role: Role) => wanted.includes(role)
   try {
+    // First, and so closed last: what closes may still have spans.
+    if (config.tracesEndpoint) {
+      closing.add(await startTracing({ endpoint: config.tracesEndpoint, roles: wanted, log }))
+    }
     const shared = await openShared(config, wanted, log, closing)
-    const { db, workerDb, urls, broken } = shared
+    const { db, workerDb, urls, vault, health, broken } = shared
     const background = { ...shared, db: workerDb }
+    observeProcess(shared, wanted)
+    // Nameservers open no secrets, and may run without the key.
+    const sealing = wanted.filter((role) => role !== 'nameserver')
+    if (sealing.length > 0) health.add('secrets', secretsReadiness(db, await admitKey(db, vault)), sealing)
     // Only by the role that gives nameservers out: others may run without this setting.
     if (wants('api')) await adoptNameservers(db, config.nameservers)
     const testKey = config.production || !wants('api') ? null : await makeDemo(db, urls, config)

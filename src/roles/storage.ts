@@ -3,7 +3,8 @@ import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { migrate } from '../../prisma/migrate.ts'
 import { type Config, ConfigError } from '../config.ts'
-import { findRunning, startEmbeddedPostgres } from '../embedded-postgres/index.ts'
+import { startEmbeddedPostgres } from '../embedded-postgres/index.ts'
+import { findRunningPostgres } from '../embedded-postgres/running.ts'
 import { closeDatabase, type Database, openDatabase } from '../platform/database.ts'
 import { openReadiness, type Readiness } from '../platform/readiness.ts'
 import { makeDataDirectory } from './first-start.ts'
@@ -40,7 +41,7 @@ export async function openPostgres(config: Config, { beside }: { beside: boolean
   const broken = new Promise<string>(() => {})
   if (config.databaseUrl) return { url: config.databaseUrl, shared: false, broken, close: async () => {} }
   const directory = join(config.dataDir, 'postgres')
-  const running = beside ? await findRunning(directory) : null
+  const running = beside ? await findRunningPostgres(directory) : null
   if (running) return { url: running, shared: true, broken, close: async () => {} }
   const embedded = await startEmbeddedPostgres({ directory })
   return { url: embedded.url('postgres'), shared: false, broken: embedded.exited, close: () => embedded.stop() }
@@ -50,16 +51,15 @@ export async function openStorage(config: Config, options = { beside: false }): 
   refuseHalfRestored(config.dataDir)
   await makeDataDirectory(config.dataDir)
   const postgres = await openPostgres(config, options)
-  const { url } = postgres
   try {
-    if (!postgres.shared) await migrate(url)
+    if (!postgres.shared) await migrate(postgres.url)
   } catch (error) {
     await postgres.close()
     throw error
   }
-  const db = openDatabase(url, config.databasePool, { lockMs: config.databaseLockTimeoutMs })
-  const workerDb = openDatabase(url, config.databaseWorkerPool, { class: 'workers' })
-  const readiness = openReadiness(url)
+  const db = openDatabase(postgres.url, config.databasePool, { lockMs: config.databaseLockTimeoutMs })
+  const workerDb = openDatabase(postgres.url, config.databaseWorkerPool, { class: 'workers' })
+  const readiness = openReadiness(postgres.url)
   return {
     ...postgres,
     db,

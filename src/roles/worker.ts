@@ -12,11 +12,13 @@ import { continueLog } from '../services/events/events.ts'
 import type { Closing } from './closing.ts'
 import type { Hosting } from './hosting.ts'
 import { openHousekeeping } from './housekeeping.ts'
+import { observePlatform } from './metrics.ts'
 import type { Shared } from './shared.ts'
 
 export async function openWorker(deps: Shared & Hosting, closing: Closing): Promise<void> {
   const { config, db, notifications, health, log, registry } = deps
   await continueLog(db)
+  observePlatform(deps)
   const disk = openDisk({ directory: config.dataDir, reserveMb: config.diskReserveMb, log, registry })
   closing.add(health.add('disk', disk.readiness, []))
   const issuer = await createIssuer(deps)

@@ -24,7 +24,10 @@ export const Deployment = Type.Object(
     ref: Type.String(),
     commit: Type.String({ description: 'Short hash; empty until the repository has told it' }),
     production: Type.Boolean(),
-    url: Type.String({ format: 'uri', description: 'Address at which this very deployment is served, for ever' }),
+    url: Type.String({
+      format: 'uri',
+      description: 'Address at which this very deployment is served until it is deleted; never given to another',
+    }),
     region: Type.String(),
     createdAt: Timestamp,
     readyAt: Nullable(Timestamp),

@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import type { Database } from '../platform/database.ts'
 import { follow } from '../platform/mirror.ts'
 import type { Notifications } from '../platform/notifications.ts'
-import type { Vault } from '../platform/secrets.ts'
+import { placeOf, type Vault } from '../platform/secrets.ts'
 import {
   readDomainCertificateStates,
   readPlatformCertificateStates,
@@ -87,10 +87,12 @@ export async function createCertificateStore(options: CertificateStoreOptions): 
     log,
   )
 
+  const keyOf = ({ id, sealedKey }: Served) => vault.open(sealedKey, placeOf.certificate(id))
+
   function make(entry: Served): SecureContext | null {
     if (entry.usable === false) return null
     try {
-      const context = createSecureContext({ cert: entry.chain, key: vault.open(entry.sealedKey), minVersion })
+      const context = createSecureContext({ cert: entry.chain, key: keyOf(entry), minVersion })
       contexts.set(entry.id, context)
       entry.usable = true
       return context
@@ -114,7 +116,7 @@ export async function createCertificateStore(options: CertificateStoreOptions): 
     },
     pemOf(host) {
       const entry = table.find(host)
-      return entry ? { id: entry.id, cert: entry.chain, key: vault.open(entry.sealedKey) } : null
+      return entry ? { id: entry.id, cert: entry.chain, key: keyOf(entry) } : null
     },
     covers(shown, host) {
       const entry = table.find(shown)

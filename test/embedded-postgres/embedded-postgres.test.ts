@@ -10,6 +10,7 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { installedBinaries } from '../../src/embedded-postgres/binaries.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
+import { findRunningPostgres } from '../../src/embedded-postgres/running.ts'
 import { until } from '../helpers/until.ts'
 
 const isRoot = process.getuid?.() === 0
@@ -108,10 +109,14 @@ function supervisorOf(pid: number): number {
 
 describe('one server after another', () => {
   test('a restart finds the data of the first start', async () => {
+    expect(await findRunningPostgres(directory)).toBeNull()
     const first = await start()
     await remember(first.url())
+    // A command beside it finds it, and nothing once it has stopped.
+    expect(await findRunningPostgres(directory)).toBe(first.url())
     await first.stop()
     expect(isAlive(first.pid)).toBe(false)
+    expect(await findRunningPostgres(directory)).toBeNull()
     await first.stop()
     const second = await start()
     expect(await recall(second.url())).toEqual(KEPT)

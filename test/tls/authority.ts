@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import * as x509 from '@peculiar/x509'
 import type { Database } from '../../src/platform/database.ts'
 import { newId } from '../../src/platform/ids.ts'
-import type { Vault } from '../../src/platform/secrets.ts'
+import { placeOf, type Vault } from '../../src/platform/secrets.ts'
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 const dayMs = 86_400_000
@@ -98,7 +98,7 @@ export async function storeCertificate(
       ...issued,
       id,
       accountId,
-      key: new Uint8Array(vault.seal(key)),
+      key: new Uint8Array(vault.seal(key, placeOf.certificate(id))),
       issuer: 'Test issuer',
       renewAt: issued.notAfter,
       directory: 'test',

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Db } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
+import { placeOf } from '../../platform/secrets.ts'
 import { findAnswer, lockKey, type StoredAnswer, storeAnswer } from '../../services/idempotency/keys.ts'
 import type { Deps } from '../deps.ts'
 import { problemOf, statuses, toFault } from './problem.ts'
@@ -22,7 +23,7 @@ function replay(deps: Deps, request: FastifyRequest, reply: FastifyReply, stored
     .header('idempotency-replayed', 'true')
     .type(stored.status < 400 ? 'application/json; charset=utf-8' : 'application/problem+json')
     .serializer((payload: unknown) => payload as string)
-    .send(deps.vault.open(stored.sealed).toString())
+    .send(deps.vault.open(stored.sealed, placeOf.answer(request.actor.tokenId, request.idempotency!.key)).toString())
 }
 
 /** Before a POST runs: reads the key, and replays the stored response if there is one. */
@@ -70,7 +71,7 @@ type Answer = { status: number; location: string | null; text: string }
 export function createOnce(deps: Deps): Once {
   async function store(db: Db, request: FastifyRequest, { status, location, text }: Answer) {
     const { key, fingerprint } = request.idempotency!
-    const sealed = deps.vault.seal(text)
+    const sealed = deps.vault.seal(text, placeOf.answer(request.actor.tokenId, key))
     await storeAnswer(db, request.actor.tokenId, key, { fingerprint, status, location, sealed })
   }
 

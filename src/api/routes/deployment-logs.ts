@@ -24,8 +24,9 @@ export const deploymentLogRoutes: RoutePlugin = async (app, { deps }) => {
         tags: ['Deployments'],
         summary: 'Read the log of a deployment',
         description:
-          'Lines of the build, oldest first. With `Accept: text/event-stream` the same lines live: every event carries ' +
-          'its number as id, `Last-Event-ID` resumes after it, and an `end` event with the final state closes the stream.',
+          'Lines of the build, oldest first, kept for 90 days or as long as the operator has set. With `Accept: ' +
+          'text/event-stream` the same lines live: every event carries its number as id, `Last-Event-ID` resumes after it, ' +
+          'and an `end` event with the final state closes the stream.',
         params: DeploymentParams,
         querystring: LogQuery,
         response: { 200: LogLines },

@@ -64,7 +64,10 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
         operationId: 'listDeployments',
         tags: ['Deployments'],
         summary: 'List deployments',
-        description: 'Deployments of all projects or of one, newest first.',
+        description:
+          'Deployments of all projects or of one, newest first. After 30 days, or as long as the operator has set, those ' +
+          'that neither serve production nor are among the newest of their project are deleted by the platform, with the ' +
+          'event `deployment.deleted`.',
         querystring: DeploymentQuery,
         response: { 200: DeploymentList },
       },

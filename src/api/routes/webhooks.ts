@@ -204,7 +204,7 @@ export const webhookRoutes: RoutePlugin = async (app, { deps, once }) => {
         tags: ['Webhooks'],
         summary: 'Read a delivery',
         description:
-          'One delivery with every attempt: when, how long, what was answered or what went wrong. Kept for 30 days.',
+          'One delivery with every attempt: when, how long, what was answered or what went wrong. Kept for 30 days, or as long as the operator has set.',
         params: DeliveryParams,
         response: { 200: Named(DeliveryWithAttempts) },
       },

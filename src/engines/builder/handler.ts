@@ -1,10 +1,12 @@
 // The build job: finds the deployment, builds it unless it is canceled, and records the result.
 import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
 import { type Handler, LostError, Postponed } from '../../jobs/worker.ts'
 import { type Database, refusedQuota } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import { removeTree } from '../../platform/remove-tree.ts'
 import type { Vault } from '../../platform/secrets.ts'
+import { inSpan } from '../../platform/tracing.ts'
 import { quotaFault } from '../../services/accounts/quotas.ts'
 import { type Build, findBuild, openVariables, setCommit } from '../../services/deployments/builds.ts'
 import { describeStart, exceededMinutes, startBuild } from '../../services/deployments/queue.ts'
@@ -13,6 +15,7 @@ import { type BuildTools, buildDirectory, runBuild } from './build.ts'
 import { DiskFull } from './disk.ts'
 import { BuildFailure } from './failure.ts'
 import { createBuildLog } from './log.ts'
+import { type BuildResult, createBuildMetrics } from './metrics.ts'
 import { proveServer, type ServerProofs } from './proof.ts'
 import { resolveCommit } from './source.ts'
 
@@ -29,10 +32,13 @@ export type BuilderDeps = BuildTools & {
   notifications: Notifications
   servers: ServerProofs
   log: Logger
+  /** Default: a registry of its own. */
+  registry?: Registry
 }
 
 export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   const { db, config, urls, vault, notifications, repositories, artifacts, caches, disk } = deps
+  const metrics = createBuildMetrics(deps.registry)
   const finish = (id: string, outcome: Outcome) => finishDeployment(db, urls, id, { ...outcome, by: 'system' })
 
   /** A site that exceeds the quota of its account fails like a build. */
@@ -89,9 +95,10 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
     throw new BuildFailure('quota_exceeded', quotaFault({ limit: 'buildMinutesPerMonth', ...exceeded }).message)
   }
 
-  async function build(build: Build, waited: string | null, signal: AbortSignal): Promise<void> {
+  async function build(build: Build, waited: string | null, signal: AbortSignal): Promise<BuildResult> {
     const variables = await openVariables(db, vault, build)
     const log = logOf(build.id, Object.values(variables))
+    let result: BuildResult = 'ready'
     try {
       if (waited !== null) {
         log.step('queue')
@@ -107,8 +114,11 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         // The server writes to the same log, and a log has one writer at a time.
         await log.close()
         const ready = async () => (await finishReady(build.id, bytes)) !== null
-        if (!(server ? await proveServer(deps.servers, build.id, signal, ready) : await ready())) await clear(build.id)
+        if (server ? await proveServer(deps.servers, build.id, signal, ready) : await ready()) return
+        result = 'canceled'
+        await clear(build.id)
       })
+      return result
     } catch (error) {
       if (!(error instanceof BuildFailure) || signal.aborted) throw error
       // The first line only: the server's output, which follows it, is in the log already.
@@ -116,6 +126,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       await log.close()
       await finish(build.id, { to: 'ERROR', code: error.code, message: error.message })
       await clear(build.id)
+      return 'failed'
     } finally {
       await log.close()
     }
@@ -146,8 +157,16 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         if (current.suspended) return void (await finish(deploymentId, { to: 'CANCELED', failure: suspended }))
         if (!(await disk.hasRoom(caches.makeRoom))) return await outOfDisk(found, noDiskSince)
         if (!(await startBuild(db, found))) return
-        const waited = attempt === 1 ? describeStart(Date.now() - found.createdAt.getTime()) : null
-        await build(found, waited, AbortSignal.any([signal, canceled.signal]))
+        const waitedMs = Date.now() - found.createdAt.getTime()
+        const waited = attempt === 1 ? describeStart(waitedMs) : null
+        const end = metrics.start(waitedMs)
+        let result: BuildResult = 'broken'
+        try {
+          const either = AbortSignal.any([signal, canceled.signal])
+          result = await inSpan('build', spanOf(found), () => build(found, waited, either))
+        } finally {
+          end(canceled.signal.aborted ? 'canceled' : result)
+        }
       } catch (error) {
         if (canceled.signal.aborted) return await clear(deploymentId)
         if (!(error instanceof DiskFull) || signal.aborted) throw error
@@ -166,4 +185,14 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       await removeTree(buildDirectory(config, deploymentId))
     },
   }
+}
+
+function spanOf({ id, projectId, accountId, production }: Build) {
+  const attributes = {
+    'berth.deployment.id': id,
+    'berth.project.id': projectId,
+    'berth.account.id': accountId,
+    'berth.deployment.production': production,
+  }
+  return { attributes }
 }

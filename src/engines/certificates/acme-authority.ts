@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
 import type { Database } from '../../platform/database.ts'
-import type { Vault } from '../../platform/secrets.ts'
+import { placeOf, type Vault } from '../../platform/secrets.ts'
 import { type Challenge, findOrAddAccount, setAccountUrl } from '../../services/certificates/orders.ts'
 import {
   type AcmeChallenge,
@@ -44,9 +44,10 @@ const sameNames = (one: readonly string[], other: readonly string[]) =>
 export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthorityOptions): Authority {
   const transport = createTransport(acme.caFile)
   const directory = acme.directoryUrl
+  const accountPlace = placeOf.acmeAccount(directory)
 
   async function connect(signal: AbortSignal): Promise<AcmeClient> {
-    const account = await findOrAddAccount(db, directory, () => vault.seal(newKey()))
+    const account = await findOrAddAccount(db, directory, () => vault.seal(newKey(), accountPlace))
     return createAcmeClient({
       directoryUrl: directory,
       email: acme.email,
@@ -54,7 +55,7 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
       transport,
       account: {
         url: account.url,
-        key: vault.open(account.key).toString(),
+        key: vault.open(account.key, accountPlace).toString(),
         save: (url) => setAccountUrl(db, directory, url),
       },
       signal,
@@ -69,7 +70,9 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
         if (error instanceof AcmeProblem && error.status < 500 && error.status !== 429) return null
         throw error
       })
-      if (order && order.status !== 'invalid') return { order, key: vault.open(left.key).toString() }
+      if (order && order.status !== 'invalid') {
+        return { order, key: vault.open(left.key, placeOf.acmeOrder(left.subject)).toString() }
+      }
     }
     const key = newKey()
     await task.begin(key)

@@ -4,9 +4,10 @@ import type { Config } from '../../config.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import type { Handler } from '../../jobs/worker.ts'
 import type { Database } from '../../platform/database.ts'
-import { randomLabel } from '../../platform/ids.ts'
+import { newId, randomLabel } from '../../platform/ids.ts'
 import { holdLease, LostLease, leaseMs } from '../../platform/lease.ts'
-import type { Vault } from '../../platform/secrets.ts'
+import { placeOf, type Vault } from '../../platform/secrets.ts'
+import { inSpan } from '../../platform/tracing.ts'
 import { domainCertificate } from '../../services/certificates/domain-certificates.ts'
 import { setRenewAt } from '../../services/certificates/jobs.ts'
 import type { Holder, ManagedCertificate, OrderScope } from '../../services/certificates/managed-certificate.ts'
@@ -109,7 +110,10 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
       zoneOf: (name) => (zones.has(name) ? zones.get(name)! : extraZone),
       replaces: scope.holders[0].certificate,
       order,
-      begin: (key) => beginOrder(db, lease, { names, directory: authority.directory, key: vault.seal(key) }),
+      begin(key) {
+        const sealed = vault.seal(key, placeOf.acmeOrder(lease.subject))
+        return beginOrder(db, lease, { names, directory: authority.directory, key: sealed })
+      },
       setUrl: (url) => setOrderUrl(db, lease, url),
       publish: (challenges) => publishChallenges(db, lease, challenges, platformZone),
       signal,
@@ -117,7 +121,9 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
     const facts = readChain(chain, key, names)
     const renewAt = plannedRenewal(facts.notBefore, facts.notAfter)
     const lookAgainAt = earliest(renewAt, new Date(Date.now() + authority.askAgainMs))
-    const issued = { ...facts, chain, renewAt, lookAgainAt, directory: authority.directory, sealedKey: vault.seal(key) }
+    const id = newId('crt')
+    const sealedKey = vault.seal(key, placeOf.certificate(id))
+    const issued = { id, ...facts, chain, renewAt, lookAgainAt, directory: authority.directory, sealedKey }
     if (!(await managed.install(scope, lease, issued))) throw new LostLease()
     metrics.attempted('issued')
     log.info({ names, issuer: facts.issuer, notAfter: facts.notAfter }, 'a certificate was issued')
@@ -144,7 +150,9 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
       const due = holders.filter((holder) => needs(holder, new Date()))
       await managed.begin(due)
       try {
-        return await attempt({ managed, scope, order, lease, names, signal })
+        return await inSpan('issue', { attributes: { 'berth.certificate.names': names } }, () =>
+          attempt({ managed, scope, order, lease, names, signal }),
+        )
       } catch (error) {
         if (!(error instanceof IssueFailure)) throw error
         const { message, kind, hostname } = error

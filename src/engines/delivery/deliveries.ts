@@ -9,6 +9,7 @@ import type { Database } from '../../platform/database.ts'
 import { randomLabel } from '../../platform/ids.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import type { Vault } from '../../platform/secrets.ts'
+import { inSpan, type SpanOptions } from '../../platform/tracing.ts'
 import { countWaiting, type Outcome, succeeded } from '../../services/webhooks/results.ts'
 import {
   type Claimed,
@@ -175,7 +176,12 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
   async function attend(delivery: Claimed, webhook: HeldWebhook): Promise<void> {
     const { id: deliveryId, webhookId, attempt, failures } = delivery
     webhook.busy++
-    const outcome = await send(delivery)
+    const outcome = await inSpan('delivery', { ...spanOf(delivery), parent: delivery.trace }, async (note) => {
+      const sent = await send(delivery)
+      if (sent?.status) note({ 'http.response.status_code': sent.status })
+      if (sent && !succeeded(sent)) note({ 'error.type': sent.status === null ? 'unanswered' : 'refused' })
+      return sent
+    })
     // An aborted attempt stays as begun: the next holder of the webhook finds it and repeats it.
     if (outcome) {
       metrics.attempted(outcome)
@@ -229,4 +235,15 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
       sender.close()
     },
   }
+}
+
+/** Without the address: its path and its query may hold a token of the receiver. */
+function spanOf({ id, webhookId, attempt, eventId }: Claimed): SpanOptions {
+  const attributes = {
+    'berth.delivery.id': id,
+    'berth.webhook.id': webhookId,
+    'berth.event.id': eventId,
+    'berth.delivery.attempt': attempt,
+  }
+  return { kind: 'CLIENT', attributes }
 }

@@ -1,33 +1,33 @@
 // The request for an event: its body as the API shows the event, signed according to Standard Webhooks.
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { Vault } from '../../platform/secrets.ts'
+import { placeOf, type Vault } from '../../platform/secrets.ts'
 import type { Claimed } from '../../services/webhooks/sending.ts'
 
 export type Message = { body: string; headers: Record<string, string | number> }
 
 const secretPrefix = 'whsec_'
 
-export type Signer = (secrets: readonly string[], id: string, timestamp: number, body: string) => string
+export type Signer = (delivery: Pick<Claimed, 'webhookId' | 'secrets'>, text: string) => string
 
 /** Decrypts each secret once, and signs with all given ones: two during a rotation. */
 export function createSigner(vault: Vault): Signer {
   // As key objects, because Node takes 25 µs per signature to make one from bytes.
   const keys = new LRUCache<string, KeyObject>({ max: 10_000 })
-  function keyOf(sealed: string): KeyObject {
-    const known = keys.get(sealed)
+  function keyOf(webhookId: string, sealed: string): KeyObject {
+    // By webhook too: a secret that was copied from another one must not be found.
+    const name = `${webhookId} ${sealed}`
+    const known = keys.get(name)
     if (known) return known
-    const secret = vault.open(Buffer.from(sealed, 'base64')).toString()
+    const secret = vault.open(Buffer.from(sealed, 'base64'), placeOf.webhook(webhookId)).toString()
     const key = createSecretKey(secret.slice(secretPrefix.length), 'base64')
-    keys.set(sealed, key)
+    keys.set(name, key)
     return key
   }
-  return (secrets, id, timestamp, body) => {
-    const signed = `${id}.${timestamp}.${body}`
-    return secrets
-      .map((sealed) => `v1,${createHmac('sha256', keyOf(sealed)).update(signed).digest('base64')}`)
+  return ({ webhookId, secrets }, text) =>
+    secrets
+      .map((sealed) => `v1,${createHmac('sha256', keyOf(webhookId, sealed)).update(text).digest('base64')}`)
       .join(' ')
-  }
 }
 
 export function writeMessage(delivery: Claimed, sign: Signer, now: Date): Message | null {
@@ -46,7 +46,7 @@ export function writeMessage(delivery: Claimed, sign: Signer, now: Date): Messag
       'user-agent': 'Berth-Webhooks/1',
       'webhook-id': eventId,
       'webhook-timestamp': timestamp,
-      'webhook-signature': sign(delivery.secrets, eventId, timestamp, body),
+      'webhook-signature': sign(delivery, `${eventId}.${timestamp}.${body}`),
       // Not part of the standard: identifies the delivery in our log.
       'berth-delivery': delivery.id,
     },

@@ -1,5 +1,6 @@
 // Metrics of webhook deliveries.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { keptFigure } from '../../platform/kept-figure.ts'
 import { type Outcome, succeeded } from '../../services/webhooks/results.ts'
 
 export type DeliveryMetrics = {
@@ -24,6 +25,7 @@ export function createDeliveryMetrics(
     buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60, 600],
     registers: [registry],
   })
+  const waiting = keptFigure(facts.waiting)
   new Gauge({
     name: 'berth_webhook_in_flight',
     help: 'Attempts under way in this process.',
@@ -37,7 +39,7 @@ export function createDeliveryMetrics(
     help: 'Deliveries that wait for an attempt, of all workers, counted up to 20,000.',
     registers: [registry],
     async collect() {
-      this.set(await facts.waiting().catch(() => Number.NaN))
+      this.set((await waiting()) ?? Number.NaN)
     },
   })
   return {

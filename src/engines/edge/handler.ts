@@ -43,10 +43,13 @@ type Visit = { host: string; url: string; target: Target }
 export function createHandler(options: HandlerOptions): Handler {
   const { state, sites, respond, metrics, servers, lookAgain, requests, log } = options
   const underWay = createUnderWay()
+  const proxied = new WeakSet<ServerResponse>()
   const isBarred = (host: string) => state.snapshot?.find(host)?.barred === true
 
   function handle(request: IncomingMessage, response: ServerResponse): void {
+    const startedMs = performance.now()
     requests.follow(request, response)
+    response.once('close', () => metrics.observe(proxied.has(response) ? 'server' : 'full', startedMs))
     attempt(request, response, false)
   }
 
@@ -130,6 +133,7 @@ export function createHandler(options: HandlerOptions): Handler {
     const { host, url, target } = visit
     if (site.kind === 'node') {
       response.once('close', () => metrics.count(response, 0))
+      proxied.add(response)
       follow(response, host)
       if (servers) servers.proxy(request, response, target)
       else respond.page(response, 'noServer')

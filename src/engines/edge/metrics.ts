@@ -1,13 +1,14 @@
 // Metrics of the edge: plain numbers on the hot path, read by Prometheus when it scrapes.
 import type { ServerResponse } from 'node:http'
 import { Counter, Gauge, Registry } from 'prom-client'
+import { createLatency, type Latency } from './latency.ts'
 
 export type EdgeMetrics = {
   registry: Registry
   /** Counts a response whose headers are written. */
   count(response: ServerResponse, bytes: number): void
   countStatus(status: number, bytes: number): void
-}
+} & Latency
 
 /** What the edge currently holds. */
 type Sizes = { hosts(): number; certificates(): number }
@@ -55,5 +56,10 @@ export function createEdgeMetrics(registry: Registry = new Registry(), sizes: Si
     requests[group] = (requests[group] ?? 0) + 1
     sent += bytes
   }
-  return { registry, count: (response, bytes) => countStatus(response.statusCode, bytes), countStatus }
+  return {
+    registry,
+    count: (response, bytes) => countStatus(response.statusCode, bytes),
+    countStatus,
+    ...createLatency(registry),
+  }
 }

@@ -57,6 +57,7 @@ export function createPlainAnswers(options: PlainAnswerOptions): PlainAnswers {
   }
 
   return ({ host, url, acceptEncoding, ifNoneMatch }, socket) => {
+    const startedMs = performance.now()
     const name = hostName(host)
     const shown = name === null ? null : find(name, url, socket)
     const site = shown?.target && sites.get(shown.target.deploymentId)
@@ -72,6 +73,7 @@ export function createPlainAnswers(options: PlainAnswerOptions): PlainAnswers {
       if (bare === null) return false
       socket.write(bare + linesOf(shown, name!) + tailNow(), 'latin1')
       metrics.countStatus(304, 0)
+      metrics.observe('plain', startedMs)
       requests.answered(name!, url, 304)
       return true
     }
@@ -84,6 +86,7 @@ export function createPlainAnswers(options: PlainAnswerOptions): PlainAnswers {
     socket.write(body)
     socket.uncork()
     metrics.countStatus(200, body.length)
+    metrics.observe('plain', startedMs)
     requests.answered(name!, url, 200)
     return true
   }

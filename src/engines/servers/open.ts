@@ -1,5 +1,6 @@
 // Creates the servers of this process, with their settings from the database: for the edge, and to prove builds.
 import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
 import type { Config } from '../../config.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import type { Database } from '../../platform/database.ts'
@@ -22,6 +23,7 @@ export type ServersDeps = {
   packageRegistry: Promise<string>
   log: Logger
   proofsOnly: boolean
+  registry?: Registry
   limits?: Partial<ServerLimits>
 }
 

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
 import { onAbort } from '../../platform/abort.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
@@ -12,6 +13,7 @@ import { ServerUnavailable, ServerUnhealthy, sendFailure, sendFailureTo } from '
 import { isGone } from './health.ts'
 import { launch, withOutput } from './instance.ts'
 import { defaultLimits, type ServerLimits } from './limits.ts'
+import { createServerMetrics } from './metrics.ts'
 import { createOutput } from './output.ts'
 import { forward } from './proxy.ts'
 import { createSupervisor, type Supervisor } from './supervisor.ts'
@@ -67,6 +69,8 @@ export type ServersOptions = {
   /** `host:port` of services that servers may reach at a private address, unless they have no network. */
   privateHosts?(): Promise<string[]>
   log: Logger
+  /** Default: a registry of its own. */
+  registry?: Registry
   limits?: Partial<ServerLimits>
   /** This process only proves servers; visitors come to another one. */
   proofsOnly?: boolean
@@ -80,6 +84,10 @@ export function createServers(options: ServersOptions): Servers {
   const limits = { ...defaultLimits, ...options.limits }
   const environments = createEnvironments(options.settingsOf)
   const supervisors = new Map<string, Supervisor>()
+  const metrics = createServerMetrics(
+    options.registry,
+    () => [...supervisors.values()].filter(({ isUp }) => isUp).length,
+  )
   let closed = false
 
   function supervisorOf(deploymentId: string): Supervisor {
@@ -96,6 +104,7 @@ export function createServers(options: ServersOptions): Servers {
     const supervisor: Supervisor = createSupervisor({
       limits,
       output,
+      metrics,
       admit: () => makeRoom(supervisor),
       async launch(signal) {
         const { environment, network, secrets } = await environments.read(deploymentId)

@@ -4,6 +4,7 @@ import { createCrashCheck } from './crash-check.ts'
 import { ServerUnavailable } from './failures.ts'
 import type { Instance } from './instance.ts'
 import type { ServerLimits } from './limits.ts'
+import type { ServerMetrics } from './metrics.ts'
 import type { Output } from './output.ts'
 
 export type Supervisor = {
@@ -21,6 +22,8 @@ export type Supervisor = {
   /** Calls `act` with a healthy run as soon as there is one; the run is not stopped before `act` has returned. */
   use(act: (instance: Instance) => void, fail: (error: Error) => void): void
   isRunning(instance: Instance): boolean
+  /** A healthy run is there. */
+  readonly isUp: boolean
   /** A connection broke. A crash is reported a moment later: until then no request is sent to the run. */
   checkForCrash(instance: Instance): void
   /** Stops it when its requests are done; `why` is for its log. */
@@ -44,10 +47,11 @@ export type SupervisorOptions = {
   launch(signal: AbortSignal): Promise<Instance>
   /** Makes room for one more server on demand, or rejects. */
   admit(): Promise<void>
+  metrics: ServerMetrics
 }
 
 const drainPollMs = 25
-export function createSupervisor({ limits, output, launch, admit }: SupervisorOptions): Supervisor {
+export function createSupervisor({ limits, output, launch, admit, metrics }: SupervisorOptions): Supervisor {
   let running: Instance | null = null
   let attempt: { promise: Promise<Instance>; cancel: AbortController } | null = null
   // A deployment has one process at a time, with the memory of one server, so a start waits until the last run ended.
@@ -98,6 +102,7 @@ export function createSupervisor({ limits, output, launch, admit }: SupervisorOp
       healthySinceMs = performance.now()
       output.system(`The server answers after ${Math.round(healthySinceMs - startedMs)} ms`)
       running = instance
+      metrics.started()
       void instance.ended.then((end) => crashed(instance, end))
       return instance
     } catch (error) {
@@ -119,6 +124,7 @@ export function createSupervisor({ limits, output, launch, admit }: SupervisorOp
   function crashed(instance: Instance, end: string): void {
     if (running !== instance) return
     running = null
+    metrics.crashed()
     if (performance.now() - healthySinceMs >= limits.soundMs) failures = 0
     const recentlyUsed = performance.now() - instance.lastUsedMs < limits.idleMs
     output.system(`The server ${end}; it is started again in ${backOff() / 1000} s`)
@@ -217,6 +223,9 @@ export function createSupervisor({ limits, output, launch, admit }: SupervisorOp
     halt,
     checkForCrash: crashCheck.check,
     isRunning: (instance) => running === instance,
+    get isUp() {
+      return running !== null
+    },
     async ready() {
       await readied()
       kept = true

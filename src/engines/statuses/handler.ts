@@ -3,7 +3,7 @@ import { enqueue } from '../../jobs/queue.ts'
 import type { Handler } from '../../jobs/worker.ts'
 import { createReach, type ReachOptions } from '../../platform/checked-lookup.ts'
 import type { Database } from '../../platform/database.ts'
-import type { Vault } from '../../platform/secrets.ts'
+import { placeOf, type Vault } from '../../platform/secrets.ts'
 import type { Urls } from '../../platform/urls.ts'
 import { type DueStatus, findDueStatus, recordStatus } from '../../services/deployments/commit-statuses.ts'
 import type { TargetRules } from '../../services/webhooks/targets.ts'
@@ -45,7 +45,7 @@ export function createStatusHandler({ db, config: rules, urls, vault }: StatusDe
 
   /** Null: nothing more to do. A number: try again after these milliseconds. */
   async function tell(due: DueStatus, signal: AbortSignal): Promise<number | null> {
-    const headers = statusHeaders(due.provider, vault.open(due.token).toString())
+    const headers = statusHeaders(due.provider, vault.open(due.token, placeOf.statusToken(due.projectId)).toString())
     let answer: HostAnswer
     try {
       answer = await postJson(statusUrl(due), { headers, body: statusOf(urls, due), rules, reach, signal })

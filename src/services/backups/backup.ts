@@ -7,7 +7,8 @@ import { createGzip } from 'node:zlib'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import { type Connection, connectAlone, isDatabaseLost } from '../../platform/database.ts'
 import { syncPath } from '../../platform/durable.ts'
-import { fingerprint, inBlocks, type Packed, pack, type Summary } from './archive.ts'
+import { keyIdOf } from '../../platform/secrets.ts'
+import { inBlocks, type Packed, pack, type Summary } from './archive.ts'
 import { readArtifacts, readPlainFiles } from './files.ts'
 import { readRepositories } from './repositories.ts'
 import { beOnlyBackup, holdArtifacts, readMigrations, readReady } from './statements.ts'
@@ -99,7 +100,7 @@ async function begin(
     createdAt: new Date().toISOString(),
     migrations,
     ...layout,
-    keys: keys.map(fingerprint),
+    keys: keys.map(keyIdOf),
     ...(ownsKey && { secretsKey: keys[0].toString('base64') }),
   }
   return { bytes: pack(head, keys[0], entries(), () => summary), summary }

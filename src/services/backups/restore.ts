@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import { type Connection, connectAlone } from '../../platform/database.ts'
 import { syncFileSystems, syncTree } from '../../platform/durable.ts'
+import { keyIdOf } from '../../platform/secrets.ts'
 import { BadArchive } from '../../platform/tar.ts'
-import { type End, fingerprint, type Head, openArchive, type Unpacked } from './archive.ts'
+import { type End, type Head, openArchive, type Unpacked } from './archive.ts'
 import { BackupError } from './backup.ts'
 import { repositoryOf, writeRepository } from './repositories.ts'
 import { analyzeTables, isEmpty } from './statements.ts'
@@ -43,7 +44,7 @@ export async function checkArchive(
 /** The key that signed the archive. Every key that it needs must be among those given, else its secrets stay closed. */
 function keyOf(head: Head, given: readonly Buffer[] | null): Buffer {
   const keys = given ?? (head.secretsKey === undefined ? [] : [Buffer.from(head.secretsKey, 'base64')])
-  const byFingerprint = new Map(keys.map((key) => [fingerprint(key), key]))
+  const byFingerprint = new Map(keys.map((key) => [keyIdOf(key), key]))
   const missing = head.keys.find((one) => !byFingerprint.has(one))
   if (missing === undefined) return byFingerprint.get(head.keys[0]!)!
   if (keys.length === 0)

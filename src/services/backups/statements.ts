@@ -1,12 +1,14 @@
 // SQL of backups: what the database consists of, the copying of its tables, and the lock that keeps artifacts in place.
 import { boolean, int8, statement, text, textArray } from '../../platform/statement.ts'
 
-/** Shared, until the connection ends; whoever removes files of deployments takes the same lock for itself. */
+/** Held shared by a backup; whoever removes artifacts that a backup may need takes it exclusively. */
+const artifactsLock = `hashtextextended('berth artifacts', 0)`
+
 export const holdArtifacts = statement('backups.holdArtifacts', {
   reason: 'not in Prisma',
   in: {},
   out: { held: boolean() },
-  sql: () => `SELECT true AS held FROM pg_advisory_lock_shared(hashtextextended('berth artifacts', 0))`,
+  sql: () => `SELECT true AS held FROM pg_advisory_lock_shared(${artifactsLock})`,
 })
 
 /** For the connection of a backup: false if another one is under way. */
@@ -112,6 +114,8 @@ export const emptyTables = (names: readonly string[]) => `TRUNCATE ${list(names)
 /** Those of constraints stay: they need a superuser, and rows come in an order that they accept. */
 export const setTriggers = (name: string, enabled: boolean) =>
   `ALTER TABLE ${quoted(name)} ${enabled ? 'ENABLE' : 'DISABLE'} TRIGGER USER`
+
+export const dropTable = (name: string) => `DROP TABLE ${quoted(name)}`
 
 export const createPartition = ({ name, parent, bound }: { name: string; parent: string; bound: string }) =>
   `CREATE TABLE ${quoted(name)} PARTITION OF ${quoted(parent)} ${bound}`

@@ -8,6 +8,7 @@ import {
   copyIn,
   copyOut,
   createPartition,
+  dropTable,
   emptyTables,
   lockTables,
   readPartitions,
@@ -79,7 +80,7 @@ export async function* inPieces(stream: AsyncIterable<Buffer>): AsyncGenerator<B
 }
 
 /**
- * Makes the tables ready for rows: partitions that no migration makes, and no trigger. Returns the names of tables that
+ * Makes the tables ready for rows: the partitions of the archive, and no trigger. Returns the names of tables that
  * somebody else made beside ours.
  */
 export async function prepareTables({ db, client }: Connection, { tables, partitions }: Layout): Promise<string[]> {
@@ -90,14 +91,14 @@ export async function prepareTables({ db, client }: Connection, { tables, partit
     if (unknown !== undefined) throw new BadArchive(`The archive has a column ${unknown} that ${name} does not have.`)
   }
   await client.query(emptyTables([...known.keys()]))
-  const made = new Map((await readPartitions(db, {})).map((partition) => [partition.name, partition]))
-  for (const partition of partitions.filter(({ parent }) => known.has(parent))) {
-    const { name, parent, bound } = partition
-    const there = made.get(name)
-    if (there ? there.parent !== parent || there.bound !== bound : !isBound(bound)) {
-      throw new BadArchive(`The archive has a partition ${name} that does not fit.`)
-    }
-    if (!there) await client.query(createPartition(partition))
+  const wanted = partitions.filter(({ parent }) => known.has(parent))
+  // Those that the migrations just made follow the month of today; the rows have those of the archive.
+  for (const { name, parent } of await readPartitions(db, {})) {
+    if (wanted.some((partition) => partition.parent === parent)) await client.query(dropTable(name))
+  }
+  for (const partition of wanted) {
+    if (!isBound(partition.bound)) throw new BadArchive(`The partition ${partition.name} of the archive has no bounds.`)
+    await client.query(createPartition(partition))
   }
   for (const name of await allNames(db)) await client.query(setTriggers(name, false))
   return tables.filter(({ name }) => !known.has(name)).map(({ name }) => name)

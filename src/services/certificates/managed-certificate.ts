@@ -2,7 +2,6 @@
 import type { Certificate } from '../../generated/client.ts'
 import type { JobKinds } from '../../jobs/kinds.ts'
 import type { Db } from '../../platform/database.ts'
-import { newId } from '../../platform/ids.ts'
 import type { DomainView } from '../domains/domains.ts'
 import type { Lease } from './orders.ts'
 
@@ -34,7 +33,7 @@ export type OrderScope = {
 }
 
 /** `lookAgainAt`: when to ask the authority whether it wants the certificate renewed earlier. */
-export type Issued = Omit<InService, 'id'> & { serial: string; sealedKey: Buffer; lookAgainAt: Date }
+export type Issued = InService & { serial: string; sealedKey: Buffer; lookAgainAt: Date }
 
 export type Failure = {
   message: string
@@ -61,10 +60,9 @@ export type ManagedCertificate = {
 export const withInService = { inService: { omit: { key: true } } } as const
 
 export async function addCertificate(db: Db, accountId: string | null, issued: Issued): Promise<string> {
-  const id = newId('crt')
   const { sealedKey, lookAgainAt: _, ...columns } = issued
-  await db.certificate.create({ data: { id, accountId, key: Uint8Array.from(sealedKey), ...columns } })
-  return id
+  await db.certificate.create({ data: { accountId, key: Uint8Array.from(sealedKey), ...columns } })
+  return issued.id
 }
 
 /** Neither a domain nor the platform refers to it. */

@@ -1,7 +1,7 @@
 // What a worker needs to know of a deployment to build it. Called for the system, not for a caller: there is no owner.
 import type { Deployment, Project } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
-import type { Vault } from '../../platform/secrets.ts'
+import { placeOf, type Vault } from '../../platform/secrets.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { ProjectView } from '../projects/projects.ts'
 import { queueStatus } from './commit-statuses.ts'
@@ -80,7 +80,9 @@ export async function openVariables(db: Db, vault: Vault, build: Build): Promise
   const found = await db.variable.findMany({
     where: { projectId: build.projectId, target: { in: ['all', build.production ? 'production' : 'preview'] } },
   })
-  return Object.fromEntries(found.map(({ key, sealed }) => [key, vault.open(sealed).toString()]))
+  const open = (key: string, sealed: Uint8Array) =>
+    vault.open(sealed, placeOf.variable(build.projectId, key)).toString()
+  return Object.fromEntries(found.map(({ key, sealed }) => [key, open(key, sealed)]))
 }
 
 /** What a build, and the server it makes, is told about itself. */

@@ -7,7 +7,7 @@ import { lockToChange, removeDeployment } from './deployments.ts'
 import { deleteOldLines, deploymentsWithLines, dueDeployments } from './retention-statements.ts'
 import { isFinished } from './states.ts'
 
-const deploymentsAtOnce = 100
+const deploymentsAtOnce = 20
 const linesAtOnce = 5_000
 
 /** Deletes log lines of before that time, except those of deployments that serve production; tells how many. */

@@ -6,15 +6,19 @@ import type { Db } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
+import { currentTrace } from '../../platform/tracing.ts'
 import type { EventQuery, Event as EventSchema } from '../../schemas/events.ts'
 import type { Actor } from '../tokens/actor.ts'
 import type { EventType, NewEvent } from './event-types.ts'
 import {
+  beforeFirst,
   insertEvents,
   lastSeq,
+  type NumberedEvent,
   selectEnd,
   selectEvents,
   selectEventsAfter,
+  selectEventsOfProjects,
   selectEventsOfSubject,
   selectPosition,
   takeNumber,
@@ -37,9 +41,10 @@ export async function append(db: Db, events: NewEvent[]): Promise<void> {
   await insertEvents(db, { events: numbered(events) })
 }
 
-/** Events with their ids, as they are written. */
-export function numbered(events: NewEvent[]): (NewEvent & { id: string })[] {
-  return events.map((event) => ({ id: newId('evt'), ...event }))
+/** Events with their ids and their trace, as they are written. */
+export function numbered(events: NewEvent[]): NumberedEvent[] {
+  const trace = currentTrace()
+  return events.map((event) => ({ id: newId('evt'), trace, ...event }))
 }
 
 /**
@@ -69,9 +74,14 @@ export async function listEvents(
   { type, subject }: Filter,
   page: PageRequest,
 ): Promise<PageOf<EventView>> {
-  const { where, ...rest } = byId(page)
+  const { where, take, ...rest } = byId(page)
+  if (projectIds && !subject) {
+    const after = page.after?.[0] ?? beforeFirst[page.order]
+    const values = { accountId, projectIds, type: type ?? null, after, limit: take }
+    return pageOf(await selectEventsOfProjects[page.order](db, values), page, view, (row) => [row.id])
+  }
   const projectId = projectIds ? { in: [...projectIds] } : undefined
-  const found = await db.event.findMany({ where: { ...where, accountId, projectId, type, subject }, ...rest })
+  const found = await db.event.findMany({ where: { ...where, accountId, projectId, type, subject }, take, ...rest })
   return pageOf(found, page, view, (row) => [row.id])
 }
 

@@ -12,7 +12,11 @@ import {
   textArray,
   timestamptz,
 } from '../../platform/statement.ts'
+import { currentTrace } from '../../platform/tracing.ts'
 import type { NewEvent } from './event-types.ts'
+
+/** An event as it is written. */
+export type NumberedEvent = NewEvent & { id: string; trace: string | null }
 
 /** Parameters of `insertEvent`, for the statement that it is part of. */
 export const eventIn = {
@@ -23,6 +27,7 @@ export const eventIn = {
   eventActor: text(),
   eventSubject: text(),
   eventData: json<object>(),
+  eventTrace: optional(text()),
 }
 
 export function eventValues(event: NewEvent) {
@@ -34,14 +39,15 @@ export function eventValues(event: NewEvent) {
     eventActor: event.actor,
     eventSubject: event.subject,
     eventData: event.data,
+    eventTrace: currentTrace(),
   }
 }
 
 /** Writes the event if `source`, the part that makes the change, has a row: one round trip and one commit for both. */
 export function insertEvent(p: { [K in keyof typeof eventIn]: string }, source: string): string {
-  return `INSERT INTO event (id, account_id, project_id, type, actor, subject, data, created_at)
+  return `INSERT INTO event (id, account_id, project_id, type, actor, subject, data, trace, created_at)
     SELECT ${p.eventId}, ${p.eventAccount}, ${p.eventProject}, ${p.eventType}, ${p.eventActor}, ${p.eventSubject},
-      ${p.eventData}, now() FROM ${source}`
+      ${p.eventData}, ${p.eventTrace}, now() FROM ${source}`
 }
 
 /**
@@ -50,13 +56,13 @@ export function insertEvent(p: { [K in keyof typeof eventIn]: string }, source: 
  */
 export const insertEvents = statement('events.insert', {
   reason: 'not in Prisma',
-  in: { events: json<(NewEvent & { id: string })[] | JsonText>() },
+  in: { events: json<NumberedEvent[] | JsonText>() },
   out: { id: text() },
   sql: (p) => `
-    INSERT INTO event (id, account_id, project_id, type, actor, subject, data, created_at)
-    SELECT id, "accountId", "projectId", type, actor, subject, data, now()
+    INSERT INTO event (id, account_id, project_id, type, actor, subject, data, trace, created_at)
+    SELECT id, "accountId", "projectId", type, actor, subject, data, trace, now()
     FROM json_to_recordset(${p.events}) AS e(id text, "accountId" text, "projectId" text, type text, actor text,
-      subject text, data json)
+      subject text, data json, trace text)
     RETURNING id`,
 })
 
@@ -95,17 +101,38 @@ export const selectPosition = statement('events.position', {
     FROM h, event e WHERE e.id = ${p.id} AND e.account_id = ${p.accountId}`,
 })
 
-const logged = {
+const listed = {
   id: text(),
   type: text(),
   createdAt: timestamptz(),
   actor: text(),
   subject: text(),
   data: json<object>(),
-  ...position,
+}
+const logged = { ...listed, ...position }
+
+const listedColumns = `e.id, e.type, e.created_at AS "createdAt", e.actor, e.subject, e.data`
+const columns = `${listedColumns}, e.xid::text AS xid, e.seq`
+
+/** A page of the events of some projects: each project's part of it is read in order, by the index. */
+function selectOfProjects(order: 'asc' | 'desc') {
+  return statement(`events.of_projects_${order}`, {
+    reason: 'not in Prisma',
+    in: { accountId: text(), projectIds: textArray(), type: optional(text()), after: text(), limit: int4() },
+    out: listed,
+    sql: (p) => `
+      SELECT ${listedColumns}
+      FROM unnest(${p.projectIds}) AS project(id), LATERAL (
+        SELECT * FROM event WHERE account_id = ${p.accountId} AND project_id = project.id
+          AND (${p.type} IS NULL OR type = ${p.type}) AND id ${order === 'asc' ? '>' : '<'} ${p.after}
+        ORDER BY id ${order} LIMIT ${p.limit}) e
+      ORDER BY e.id ${order} LIMIT ${p.limit}`,
+  })
 }
 
-const columns = `e.id, e.type, e.created_at AS "createdAt", e.actor, e.subject, e.data, e.xid::text AS xid, e.seq`
+export const selectEventsOfProjects = { asc: selectOfProjects('asc'), desc: selectOfProjects('desc') }
+/** What stands for the cursor of the first page: before and behind every id. */
+export const beforeFirst = { asc: 'evt', desc: 'evu' }
 
 const betweenIn = {
   accountId: text(),

@@ -3,7 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import type { Variable } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
-import type { Vault } from '../../platform/secrets.ts'
+import { placeOf, type Vault } from '../../platform/secrets.ts'
 import type { PutVariable, Variable as VariableSchema } from '../../schemas/projects.ts'
 import { checkQuota } from '../accounts/quotas.ts'
 import type { Actor } from '../tokens/actor.ts'
@@ -38,7 +38,7 @@ export async function putVariable(
     await checkQuota(db, actor.accountId, 'variables', others)
     const data = {
       target: input.target ?? 'all',
-      sealed: Uint8Array.from(vault.seal(input.value)),
+      sealed: Uint8Array.from(vault.seal(input.value, placeOf.variable(project.id, key))),
       updatedAt: new Date(),
     }
     const row = await db.variable.upsert({

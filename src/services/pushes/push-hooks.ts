@@ -4,7 +4,7 @@ import type { Static } from '@sinclair/typebox'
 import type { Project, PushHook } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
-import type { Vault } from '../../platform/secrets.ts'
+import { placeOf, type Vault } from '../../platform/secrets.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type {
   PushHook as PushHookSchema,
@@ -71,7 +71,7 @@ export async function findPushHook(db: Db, urls: Urls, actor: Actor, key: string
 
 export type HookTools = { urls: Urls; vault: Vault }
 
-const sealed = (vault: Vault, secret: string) => Uint8Array.from(vault.seal(secret))
+const sealed = (vault: Vault, secret: string, place: string) => Uint8Array.from(vault.seal(secret, place))
 
 /** Makes the hook, or gives it another secret; the one that is replaced works on for the overlap. */
 export async function createPushHook(
@@ -86,7 +86,7 @@ export async function createPushHook(
     const projectId = project.id
     const before = await db.pushHook.findUnique({ where: { projectId }, select: { secret: true } })
     const now = new Date()
-    const changed = { secret: sealed(vault, secret), updatedAt: now }
+    const changed = { secret: sealed(vault, secret, placeOf.pushHook(projectId)), updatedAt: now }
     const overlaps = before !== null && overlapSeconds > 0
     const row = await db.pushHook.upsert({
       where: { projectId },
@@ -144,7 +144,7 @@ export async function putCommitStatusTarget(
       data: {
         statusProvider: input.provider,
         statusApiUrl: apiUrlOf(rules, input),
-        statusToken: sealed(vault, input.token),
+        statusToken: sealed(vault, input.token, placeOf.statusToken(project.id)),
         statusPostedAt: null,
         statusError: null,
         updatedAt: new Date(),

@@ -6,7 +6,7 @@ import { deleteInBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction, refusedQuota } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { isRefName } from '../../platform/repositories.ts'
-import type { Vault } from '../../platform/secrets.ts'
+import { placeOf, type Vault } from '../../platform/secrets.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { PushResult as PushResultSchema, Push as PushSchema } from '../../schemas/push-hooks.ts'
 import { quotaFault } from '../accounts/quotas.ts'
@@ -32,11 +32,13 @@ export function createPushGate(db: Db, vault: Vault): Admit {
   let made: Buffer | null = null
   return async (projectId, headers, texts) => {
     // Made for the first request and not before: whoever only describes the routes has no vault.
-    made ??= vault.seal(newHookSecret())
+    made ??= vault.seal(newHookSecret(), placeOf.pushHook(''))
     const decoy = made
     const wellFormed = /^prj_[0-9a-z]{24}$/.test(projectId)
     const [hook] = await readHookSecrets(db, { projectId: wellFormed ? projectId : '' })
-    const secrets = [hook?.secret ?? decoy, hook?.oldSecret ?? decoy].map((sealed) => vault.open(sealed).toString())
+    const open = (sealed: Uint8Array | null | undefined) =>
+      vault.open(sealed ?? decoy, placeOf.pushHook(sealed ? projectId : '')).toString()
+    const secrets = [open(hook?.secret), open(hook?.oldSecret)]
     const signed = isSigned(headers, texts, secrets)
     if (!signed || !hook) throw new Fault('invalid_signature')
     if (hook.suspended) throw new Fault('account_suspended')

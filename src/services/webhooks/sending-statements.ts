@@ -156,6 +156,7 @@ export const claimDueDeliveries = statement('webhooks.claim', {
     actor: text(),
     subject: text(),
     data: text(),
+    trace: optional(text()),
   },
   sql: (p) => `
     WITH held AS MATERIALIZED (
@@ -190,7 +191,7 @@ export const claimDueDeliveries = statement('webhooks.claim', {
     waiting AS (SELECT array_agg(DISTINCT webhook_id) AS unsettled FROM due WHERE NOT settled)
     SELECT waiting.unsettled, c.id, c.webhook_id AS "webhookId", c.attempts AS attempt, c.created_at AS "createdAt",
       held.url, held.secret, held.old_secret AS "oldSecret", held.failures, c.event_id AS "eventId", e.type,
-      e.created_at AS "eventCreatedAt", e.actor, e.subject, e.data::text AS data
+      e.created_at AS "eventCreatedAt", e.actor, e.subject, e.data::text AS data, e.trace
     FROM waiting LEFT JOIN claimed c ON true LEFT JOIN held ON held.id = c.webhook_id
       LEFT JOIN event e ON e.id = c.event_id
     ORDER BY c.xid, c.seq`,

@@ -31,6 +31,8 @@ export type Claimed = {
   eventId: string
   /** Null when the event is not there any more. */
   event: { type: string; createdAt: Date; actor: string; subject: string; data: string } | null
+  /** The trace of the change that the event tells of. */
+  trace: string | null
 }
 
 const lostText = 'the worker stopped or was lost before the outcome was known'
@@ -115,9 +117,9 @@ export async function claimDeliveries(
 }
 
 function readClaimed(row: Awaited<ReturnType<typeof claimDueDeliveries>>[number]): Claimed[] {
-  const { id, webhookId, attempt, createdAt, url, failures, eventId, type, actor, subject, data } = row
+  const { id, webhookId, attempt, createdAt, url, failures, eventId, type, actor, subject, data, trace } = row
   if (id === null) return []
   const secrets = row.oldSecret === null ? [row.secret] : [row.secret, row.oldSecret]
   const event = type === null ? null : { type, createdAt: row.eventCreatedAt, actor, subject, data }
-  return [{ id, webhookId, attempt, createdAt, url, secrets, failures, eventId, event }]
+  return [{ id, webhookId, attempt, createdAt, url, secrets, failures, eventId, event, trace }]
 }

@@ -6,7 +6,7 @@ import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault, type FieldError } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
-import type { Vault } from '../../platform/secrets.ts'
+import { placeOf, type Vault } from '../../platform/secrets.ts'
 import { eventTypes } from '../../schemas/events.ts'
 import type {
   ChangeWebhook,
@@ -66,7 +66,7 @@ function newSecret(): string {
   return `whsec_${randomBytes(32).toString('base64')}`
 }
 
-const seal = (vault: Vault, secret: string) => Uint8Array.from(vault.seal(secret))
+const seal = (vault: Vault, id: string, secret: string) => Uint8Array.from(vault.seal(secret, placeOf.webhook(id)))
 
 export async function findWebhook(db: Db, { accountId }: Actor, id: string): Promise<Webhook> {
   const row = await db.webhook.findFirst({ where: { id, accountId } })
@@ -95,13 +95,14 @@ export async function createWebhook(
   check(rules, input)
   const now = new Date()
   const secret = newSecret()
+  const id = newId('whk')
   const made = {
-    id: newId('whk'),
+    id,
     accountId,
     url: input.url,
     events: input.events,
     active: input.active ?? true,
-    secret: seal(vault, secret),
+    secret: seal(vault, id, secret),
     createdAt: now,
     updatedAt: now,
   }
@@ -174,7 +175,7 @@ export async function rotateSecret(
       overlapSeconds > 0
         ? { oldSecret: before.secret, oldSecretUntil: new Date(now.getTime() + overlapSeconds * 1000) }
         : { oldSecret: null, oldSecretUntil: null }
-    const data = { ...old, secret: seal(vault, secret), updatedAt: now }
+    const data = { ...old, secret: seal(vault, id, secret), updatedAt: now }
     return { ...viewWebhook(await db.webhook.update({ where: { id }, data })), secret }
   })
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { idAt } from '../../../src/platform/ids.ts'
+import { placeOf } from '../../../src/platform/secrets.ts'
 import { insertToken } from '../../../src/services/tokens/tokens.ts'
 import { pruneDeliveries } from '../../../src/services/webhooks/results.ts'
 import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
@@ -20,8 +21,8 @@ async function make(body: object = {}): Promise<Answer['body']> {
 async function opened(id: string) {
   const row = await api.db.webhook.findUniqueOrThrow({ where: { id } })
   return {
-    secret: api.deps.vault.open(row.secret).toString(),
-    old: row.oldSecret && api.deps.vault.open(row.oldSecret).toString(),
+    secret: api.deps.vault.open(row.secret, placeOf.webhook(id)).toString(),
+    old: row.oldSecret && api.deps.vault.open(row.oldSecret, placeOf.webhook(id)).toString(),
     until: row.oldSecretUntil,
   }
 }

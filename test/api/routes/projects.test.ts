@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { placeOf } from '../../../src/platform/secrets.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
@@ -239,7 +240,7 @@ describe('build-time variables', () => {
     expect(list.text + put.text).not.toContain('hunter')
     const [row] = await api.db.variable.findMany({ where: { key: 'API_KEY' } })
     expect(Buffer.from(row!.sealed).toString('latin1')).not.toContain('hunter')
-    expect(api.deps.vault.open(row!.sealed).toString()).toBe('hunter3')
+    expect(api.deps.vault.open(row!.sealed, placeOf.variable(row!.projectId, 'API_KEY')).toString()).toBe('hunter3')
     expect((await api.call('DELETE', '/projects/vars/env/API_KEY')).status).toBe(204)
     expect((await api.call('DELETE', '/projects/vars/env/API_KEY')).status).toBe(404)
   })

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { placeOf } from '../../../src/platform/secrets.ts'
 import { eventTypes } from '../../../src/schemas/events.ts'
 import { insertToken } from '../../../src/services/tokens/tokens.ts'
 import { subscribes } from '../../../src/services/webhooks/webhooks.ts'
@@ -45,7 +46,7 @@ describe('making a webhook', () => {
     ]
     for (const { text } of answers) expect(text).not.toMatch(/secret|whsec_/)
     const stored = await api.db.webhook.findUniqueOrThrow({ where: { id } })
-    expect(api.deps.vault.open(stored.secret).toString()).toBe(secret)
+    expect(api.deps.vault.open(stored.secret, placeOf.webhook(id)).toString()).toBe(secret)
     expect(Buffer.from(stored.secret).toString('latin1')).not.toContain(secret.slice(6))
     const events = await api.db.event.findMany({ where: { subject: id } })
     expect(JSON.stringify(events, (_, value) => (typeof value === 'bigint' ? 0 : value))).not.toContain('whsec_')

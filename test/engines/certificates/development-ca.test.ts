@@ -10,6 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createDevelopmentCa } from '../../../src/engines/certificates/development-ca.ts'
 import { createIssuer, type Issuer } from '../../../src/engines/certificates/issuer.ts'
 import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
+import { placeOf } from '../../../src/platform/secrets.ts'
 import { markVerified } from '../../../src/services/domains/states.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { until } from '../../helpers/until.ts'
@@ -35,8 +36,11 @@ afterAll(async () => {
 const rootFile = () => join(api.config.dataDir, 'ca', 'root.pem')
 
 /** Serves with a certificate, and tells what a client that knows the root alone makes of it. */
-async function trusted(chain: string, sealed: Uint8Array, host: string): Promise<{ node: boolean; curl: string }> {
-  const key = api.deps.vault.open(sealed)
+async function trusted(
+  { id, chain, key: sealed }: { id: string; chain: string; key: Uint8Array },
+  host: string,
+): Promise<{ node: boolean; curl: string }> {
+  const key = api.deps.vault.open(sealed, placeOf.certificate(id))
   const server = createServer({ cert: chain, key }, (_request, response) => void response.end('hello'))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
@@ -75,7 +79,7 @@ test('a verified domain has a certificate at once that whoever trusts the root t
   const days = (Date.parse(body.certificate.notAfter) - Date.now()) / 86_400_000
   expect(Math.round(days)).toBe(90)
   const { inService } = await api.db.domain.findUniqueOrThrow({ where: { id }, include: { inService: true } })
-  const found = await trusted(inService!.chain, inService!.key, 'own.test')
+  const found = await trusted(inService!, 'own.test')
   expect(found.node).toBe(true)
   if (hasCurl) expect(found.curl).toBe('hello')
 })
@@ -87,12 +91,12 @@ test('a host directly below localhost is trusted too, although verifiers refuse 
   const certificate = (await find())!
   expect(certificate.names).toEqual(expect.arrayContaining(['localhost', '*.localhost', 'hello.localhost']))
   for (const host of ['shop.localhost', 'hello.localhost', 'localhost']) {
-    const found = await trusted(certificate.chain, certificate.key, host)
+    const found = await trusted(certificate, host)
     expect([host, found.node]).toEqual([host, true])
     if (hasCurl) expect([host, found.curl]).toEqual([host, 'hello'])
   }
   // The reason why each is named.
-  expect((await trusted(certificate.chain, certificate.key, 'other.localhost')).node).toBe(false)
+  expect((await trusted(certificate, 'other.localhost')).node).toBe(false)
 })
 
 test('its root is made once, by ten processes that start together, and nobody else reads its key', async () => {

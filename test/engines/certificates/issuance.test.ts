@@ -1,5 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { placeOf } from '../../../src/platform/secrets.ts'
 import { until } from '../../helpers/until.ts'
 import { addressesIn, askUdp } from '../nameserver/packets.ts'
 import { isPebbleInstalled } from './pebble.ts'
@@ -31,7 +32,7 @@ describe.skipIf(!installed)('a verified domain gets a certificate', () => {
     expect(domain).toMatchObject({ ssl: 'ACTIVE', certificate: { sans: ['plain.com'], lastError: null } })
     expect(domain.certificate.issuer).toMatch(/^CN=Pebble Intermediate CA/)
     const { row, leaf } = (await served(world, id))!
-    const key = createPrivateKey(world.deps.vault.open(row.key).toString())
+    const key = createPrivateKey(world.deps.vault.open(row.key, placeOf.certificate(row.id)).toString())
     expect(leaf.checkPrivateKey(key)).toBe(true)
     expect(key.asymmetricKeyDetails?.namedCurve).toBe('prime256v1')
     const root = new X509Certificate(await world.pebble.root())

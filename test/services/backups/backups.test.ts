@@ -79,7 +79,7 @@ describe('what was restored', () => {
     const [{ sealed }] = (await query<{ sealed: Buffer }>(restored.databaseUrl, 'SELECT sealed FROM variable')) as [
       { sealed: Buffer },
     ]
-    expect(createVault(place.keys[0]).open(sealed).toString()).toBe('a\tsecret\\N\n\0')
+    expect(createVault(place.keys[0]).open(sealed, 'test').toString()).toBe('a\tsecret\\N\n\0')
 
     const sameRows = async (sql: string) => {
       const rows = await query(restored.databaseUrl, sql)
@@ -186,7 +186,7 @@ describe('an archive of an older schema', () => {
       name: '29990101000000_monthly',
       checksum: 'monthly',
       sql: `CREATE TABLE monthly (at TIMESTAMPTZ NOT NULL, twice INT GENERATED ALWAYS AS (1 + 1) STORED) PARTITION BY RANGE (at);
-        CREATE TABLE monthly_1 PARTITION OF monthly FOR VALUES ${bound(1)};
+        CREATE TABLE monthly_1 PARTITION OF monthly FOR VALUES FROM (MINVALUE) TO ('2026-03-01');
         INSERT INTO monthly (at) VALUES ('2026-01-02 03:04:05+05')`,
     }
     const later = {
@@ -196,7 +196,8 @@ describe('an archive of an older schema', () => {
     }
     await query(
       place.databaseUrl,
-      `${monthly.sql}; CREATE TABLE monthly_2 PARTITION OF monthly FOR VALUES ${bound(2)};
+      // As if the migration had been applied two months before.
+      `${monthly.sql.replace('2026-03', '2026-02')}; CREATE TABLE monthly_2 PARTITION OF monthly FOR VALUES ${bound(2)};
       INSERT INTO monthly (at) VALUES ('2026-02-03'); CREATE TABLE of_others AS SELECT 1 AS one;
       INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('x', 'monthly', '${monthly.name}', now())`,
     )

@@ -85,7 +85,7 @@ export async function newPlace(): Promise<FilledPlace> {
       ...{ spaFallback: false, cleanUrls: true, autoDeploy: true, ...times },
     },
   })
-  const sealed = new Uint8Array(createVault(keys[0]).seal('a\tsecret\\N\n\0'))
+  const sealed = new Uint8Array(createVault(keys[0]).seal('a\tsecret\\N\n\0', 'test'))
   await db.variable.create({ data: { projectId: project.id, key: 'TOKEN', target: 'all', sealed, ...times } })
   const accountId = account.id
 

@@ -1,0 +1,143 @@
+// Metrics that belong to no engine: the process itself, its connections, and the queue and certificates of the platform.
+import { Counter, Gauge, type Registry } from 'prom-client'
+import { jobKinds } from '../jobs/kinds.ts'
+import { type Database, poolUsage } from '../platform/database.ts'
+import { type KeptFigureOptions, keptFigure } from '../platform/kept-figure.ts'
+import type { Notifications } from '../platform/notifications.ts'
+import type { Vault } from '../platform/secrets.ts'
+import { version } from '../platform/version.ts'
+import { type QueueFigures, readFigures } from '../services/figures/figures.ts'
+
+export type ProcessParts = {
+  registry: Registry
+  db: Database
+  workerDb: Database
+  notifications: Notifications
+  vault: Vault
+}
+
+export function observeProcess(parts: ProcessParts, roles: readonly string[]): void {
+  const { registry, db, workerDb, notifications, vault } = parts
+  const registers = [registry]
+  const pools = { requests: db, workers: workerDb }
+  new Gauge({
+    name: 'berth_build_info',
+    help: 'Always 1; the labels tell the version, that of Node, and the roles of this process.',
+    labelNames: ['version', 'node', 'roles'],
+    registers,
+  }).set({ version, node: process.versions.node, roles: [...roles].sort().join(',') }, 1)
+  new Gauge({
+    name: 'berth_database_pool_connections',
+    help: 'Connections to the database by pool, and by whether work holds them.',
+    labelNames: ['pool', 'state'],
+    registers,
+    collect() {
+      for (const [pool, of] of Object.entries(pools)) {
+        const { held, idle } = poolUsage(of)
+        this.set({ pool, state: 'in_use' }, held)
+        this.set({ pool, state: 'idle' }, idle)
+      }
+    },
+  })
+  new Gauge({
+    name: 'berth_database_pool_waiting',
+    help: 'Work that waits for a connection, by pool.',
+    labelNames: ['pool'],
+    registers,
+    collect() {
+      for (const [pool, of] of Object.entries(pools)) this.set({ pool }, poolUsage(of).waiting)
+    },
+  })
+  new Gauge({
+    name: 'berth_notifications_connected',
+    help: 'Whether the connection is there by which the database tells of changes.',
+    registers,
+    collect() {
+      this.set(notifications.connected ? 1 : 0)
+    },
+  })
+  const reconnections = new Counter({
+    name: 'berth_notifications_reconnections_total',
+    help: 'How often that connection was lost and made again.',
+    registers,
+  })
+  notifications.on('reconnected', () => reconnections.inc())
+  new Counter({
+    name: 'berth_secrets_unopened_total',
+    help: 'Stored secrets that could not be opened: their key is missing, or they were changed.',
+    registers,
+    collect() {
+      this.reset()
+      this.inc(vault.failures)
+    },
+  })
+}
+
+const queueGauges: readonly [string, string, keyof Omit<QueueFigures, 'kind'>][] = [
+  ['berth_jobs_waiting', 'Jobs that are due and that no worker has, of all workers.', 'waiting'],
+  ['berth_jobs_running', 'Jobs that workers run now, of all workers.', 'running'],
+  ['berth_jobs_failed', 'Jobs that were given up and are kept.', 'failed'],
+  [
+    'berth_jobs_oldest_seconds',
+    'For how long the job that waits longest has been due; 0 if none waits.',
+    'oldestSeconds',
+  ],
+]
+
+// Long enough that two who scrape cost one query.
+const keptMs = 10_000
+
+/** Of the platform and not of the process: every worker tells the same, so take the greatest and not the sum. */
+export function observePlatform(
+  { registry, db }: Pick<ProcessParts, 'registry' | 'db'>,
+  options: KeptFigureOptions = { keptMs },
+): void {
+  const figures = keptFigure(() => readFigures(db), options)
+  const registers = [registry]
+  for (const [name, help, field] of queueGauges) {
+    new Gauge({
+      name,
+      help,
+      labelNames: ['kind'],
+      registers,
+      async collect() {
+        this.reset()
+        const read = await figures()
+        if (!read) return
+        // A kind without jobs is told as 0, so that its absence means that nobody could be asked.
+        for (const kind of jobKinds) this.set({ kind }, read.queue.find((one) => one.kind === kind)?.[field] ?? 0)
+      },
+    })
+  }
+  new Gauge({
+    name: 'berth_certificates_earliest_expiry_days',
+    help: 'Days until the first certificate in service expires; negative once it has.',
+    // Without a label prom-client would tell 0 where nothing is known.
+    labelNames: ['scope'],
+    registers,
+    async collect() {
+      this.reset()
+      const seconds = (await figures())?.certificates.earliestSeconds
+      if (seconds !== null && seconds !== undefined) this.set({ scope: 'platform' }, seconds / 86_400)
+    },
+  })
+  new Gauge({
+    name: 'berth_certificates_failing',
+    help: 'Domains, and purposes of the platform, whose last attempt to get a certificate failed.',
+    labelNames: ['scope'],
+    registers,
+    async collect() {
+      this.reset()
+      const read = await figures()
+      if (read) this.set({ scope: 'platform' }, read.certificates.failing)
+    },
+  })
+  new Gauge({
+    name: 'berth_figures_known',
+    help: 'Whether the figures of the whole platform could be read from the database: 1, or 0 and they are absent.',
+    registers,
+    async collect() {
+      this.set((await figures()) ? 1 : 0)
+    },
+  })
+}

@@ -1,0 +1,87 @@
+// Which keys values are sealed with: a wrong SECRETS_KEY is refused at the start, a missing old one is named by readiness.
+import type { Database, Db } from '../../platform/database.ts'
+import { placeOf, type Vault } from '../../platform/secrets.ts'
+import { lockSealingKeys, sealedColumns } from './statements.ts'
+
+/** The key of this process opens nothing that is stored; the message says what to do. */
+export class WrongKey extends Error {
+  override name = 'WrongKey'
+}
+
+function wrongKey(vault: Vault, sealedWith: string): WrongKey {
+  return new WrongKey(
+    `SECRETS_KEY (${vault.keyId}) is not the key of this database, whose secrets are sealed with ${sealedWith}: set SECRETS_KEY to that key or, to replace it, add it to SECRETS_KEY_OLD.`,
+  )
+}
+
+function opens(vault: Vault, sealed: Uint8Array, place: string): boolean {
+  try {
+    vault.open(sealed, place)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A database from before there were canaries: of what is stored, one value of each kind is tried. */
+async function opensStored(db: Db, vault: Vault): Promise<boolean> {
+  let tried = 0
+  for (const { readStale, place } of sealedColumns) {
+    const [row] = await readStale(db, { header: vault.header, afterFirst: '', afterSecond: '', limit: 1 })
+    if (!row) continue
+    if (opens(vault, row.sealed, place(row.first, row.second))) return true
+    tried++
+  }
+  return tried === 0
+}
+
+export type Admission = {
+  /** The key has sealed nothing before. */
+  isNew: boolean
+  /** Keys that something may be sealed with, and that this process does not have. */
+  missing: string[]
+}
+
+/**
+ * Admits the key that seals from now on. The first start writes its canary; later ones must open it, or that of a key
+ * that is being replaced. Throws WrongKey.
+ */
+export async function admitKey(db: Database, vault: Vault): Promise<Admission> {
+  return db.$transaction(async (db) => {
+    // Two first starts with different keys take turns, and the second one is refused.
+    await lockSealingKeys(db, {})
+    const known = await db.sealingKey.findMany({ orderBy: { createdAt: 'asc' } })
+    const own = known.find(({ id }) => id === vault.keyId)
+    const candidates = own ? [own] : known
+    const isRight =
+      known.length > 0
+        ? candidates.some(({ id, canary }) => opens(vault, canary, placeOf.canary(id)))
+        : await opensStored(db, vault)
+    if (!isRight) throw wrongKey(vault, known.map(({ id }) => id).join(', ') || 'another one')
+    const missing = known.map(({ id }) => id).filter((id) => !vault.knows(id))
+    if (own) return { isNew: false, missing }
+    const canary = Uint8Array.from(vault.seal(vault.keyId, placeOf.canary(vault.keyId)))
+    await db.sealingKey.create({ data: { id: vault.keyId, canary } })
+    return { isNew: true, missing }
+  })
+}
+
+/**
+ * A readiness check: a sentence while something may be sealed with a key that this process was started without. Keys
+ * that come later are not its concern: while a key is replaced, processes are restarted one after the other.
+ */
+export function secretsReadiness(db: Db, { missing }: Admission): () => Promise<string | null> {
+  return async () => {
+    if (missing.length === 0) return null
+    const where = { id: { in: missing } }
+    // Without the database, what was known at the start still holds.
+    const left = await db.sealingKey
+      .findMany({ where, select: { id: true } })
+      .catch(() => missing.map((id) => ({ id })))
+    if (left.length > 0) {
+      return `Secrets are sealed with the key ${left.map(({ id }) => id).join(', ')}, which SECRETS_KEY and SECRETS_KEY_OLD lack: put it back into SECRETS_KEY_OLD, and drop it when \`berth secrets rotate\` says so.`
+    }
+    // What was read with it, such as the keys of certificates, is still in memory as it was.
+    return `This process was started without the key ${missing.join(', ')}. Nothing is sealed with it any more: restart the process.`
+  }
+}

@@ -1,0 +1,74 @@
+// Sealed values in SQL: every column that has some, read and re-sealed in batches.
+import { placeOf } from '../../platform/secrets.ts'
+import { bytea, byteaArray, int4, int8, statement, text, textArray } from '../../platform/statement.ts'
+
+/** One process at a time decides which keys are known; held until the transaction ends. */
+export const lockSealingKeys = statement('secrets.lock', {
+  reason: 'not in Prisma',
+  in: {},
+  out: { locked: text() },
+  sql: () => `SELECT pg_advisory_xact_lock(hashtextextended('sealing_key', 0))::text AS locked`,
+})
+
+type Source = { table: string; column: string; keys: readonly [string, string?]; place(...keys: string[]): string }
+
+/** `header` is what a value begins with that the present key sealed. */
+function sealedColumn({ table, column, keys: [first, second], place }: Source) {
+  const name = `${table}.${column}`
+  const keys = second ? `${first}, ${second}` : first
+  const selected = `${first} AS first, ${second ?? `''::text`} AS second, ${column} AS sealed`
+  return {
+    name,
+    place,
+    /** The next values that are not sealed with the present key, or not in the present form. */
+    readStale: statement(`secrets.stale.${name}`, {
+      reason: 'not in Prisma',
+      in: { header: bytea(), afterFirst: text(), afterSecond: text(), limit: int4() },
+      out: { first: text(), second: text(), sealed: bytea() },
+      sql: (p) => `
+        SELECT ${selected} FROM ${table}
+        WHERE ${column} IS NOT NULL AND substr(${column}, 1, length(${p.header})) <> ${p.header}
+          AND ${second ? `(${keys}) > (${p.afterFirst}, ${p.afterSecond})` : `${first} > ${p.afterFirst} AND ${p.afterSecond} = ''`}
+        ORDER BY ${keys} LIMIT ${p.limit}`,
+    }),
+    /** Replaces values that are still what they were when they were read. What somebody else has locked is left out. */
+    replace: statement(`secrets.replace.${name}`, {
+      reason: 'not in Prisma',
+      in: { first: textArray(), second: textArray(), before: byteaArray(), sealed: byteaArray() },
+      out: { first: text() },
+      sql: (p) => `
+        WITH due AS (
+          SELECT t.ctid AS place, n.sealed FROM ${table} t
+          JOIN unnest(${p.first}, ${p.second}, ${p.before}, ${p.sealed}) AS n(first, second, before, sealed)
+            ON t.${first} = n.first AND ${second ? `t.${second}` : `''`} = n.second AND t.${column} = n.before
+          FOR NO KEY UPDATE OF t SKIP LOCKED)
+        UPDATE ${table} t SET ${column} = due.sealed FROM due WHERE t.ctid = due.place RETURNING t.${first} AS first`,
+    }),
+    /** How many values there are by what they begin with, which names their key. */
+    countByHeader: statement(`secrets.count.${name}`, {
+      reason: 'not in Prisma',
+      in: { length: int4() },
+      out: { header: bytea(), count: int8() },
+      sql: (p) => `
+        SELECT CASE get_byte(${column}, 0) WHEN 1 THEN substr(${column}, 1, 1) ELSE substr(${column}, 1, ${p.length}) END
+          AS header, count(*) AS count
+        FROM ${table} WHERE ${column} IS NOT NULL GROUP BY 1`,
+    }),
+  }
+}
+
+export type SealedColumn = ReturnType<typeof sealedColumn>
+
+/** Certificates first: without their keys, sites are not served. */
+export const sealedColumns: readonly SealedColumn[] = [
+  sealedColumn({ table: 'certificate', column: 'key', keys: ['id'], place: placeOf.certificate }),
+  sealedColumn({ table: 'acme_account', column: 'key', keys: ['directory'], place: placeOf.acmeAccount }),
+  sealedColumn({ table: 'acme_order', column: 'key', keys: ['subject'], place: placeOf.acmeOrder }),
+  sealedColumn({ table: 'variable', column: 'sealed', keys: ['project_id', 'key'], place: placeOf.variable }),
+  sealedColumn({ table: 'webhook', column: 'secret', keys: ['id'], place: placeOf.webhook }),
+  sealedColumn({ table: 'webhook', column: 'old_secret', keys: ['id'], place: placeOf.webhook }),
+  sealedColumn({ table: 'push_hook', column: 'secret', keys: ['project_id'], place: placeOf.pushHook }),
+  sealedColumn({ table: 'push_hook', column: 'old_secret', keys: ['project_id'], place: placeOf.pushHook }),
+  sealedColumn({ table: 'push_hook', column: 'status_token', keys: ['project_id'], place: placeOf.statusToken }),
+  sealedColumn({ table: 'idempotency_key', column: 'sealed', keys: ['token_id', 'key'], place: placeOf.answer }),
+]

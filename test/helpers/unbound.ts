@@ -1,0 +1,10 @@
+// Seals as the version before did.
+import { createCipheriv, randomBytes } from 'node:crypto'
+
+/** Without the id of a key, and not bound to a place. */
+export function sealUnbound(key: Buffer, plain: string): Buffer<ArrayBuffer> {
+  const nonce = randomBytes(12)
+  const cipher = createCipheriv('aes-256-gcm', key, nonce)
+  const body = Buffer.concat([cipher.update(plain), cipher.final()])
+  return Buffer.concat([Buffer.from([1]), nonce, cipher.getAuthTag(), body])
+}
