@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { lstat, open, readdir, readFile, readlink, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
-import { afterEach, describe, expect, test } from 'vitest'
-import { readMigrationFiles } from '../../../prisma/migrate.ts'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { migrate, readMigrationFiles } from '../../../prisma/migrate.ts'
 import { connectAlone } from '../../../src/platform/database.ts'
 import { createVault } from '../../../src/platform/secrets.ts'
 import { writeBackup } from '../../../src/services/backups/backup.ts'
@@ -24,6 +24,8 @@ import {
   query,
   restoreTo,
 } from './place.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
 
 afterEach(cleanUp)
 
@@ -210,6 +212,28 @@ describe('an archive of an older schema', () => {
     expect(of_others).toHaveLength(1)
     expect(end.incomplete).toEqual([{ what: 'the table of_others', why: 'it is not one of Berth' }])
   })
+})
+
+test('an archive of the version before events had months is restored with its events in the months of today', async () => {
+  const place = await newPlace()
+  const databaseUrl = await emptyDatabase()
+  await migrate(databaseUrl, '20261117')
+  await query(
+    databaseUrl,
+    `INSERT INTO account (id, name, created_at) VALUES ('acc_1', 'one', now());
+    INSERT INTO event (id, account_id, type, actor, subject, data, created_at) SELECT 'evt_0' || n, 'acc_1', 'project.created', 'system',
+      'prj_' || n, '{"b": 1, "a": 2}', now() FROM generate_series(1, 3) n`,
+  )
+  const restored = await restoreTo(await backUp({ ...place, databaseUrl }), place.keys)
+  const events = (url: string) => query(url, 'SELECT id, seq, xid, data::text FROM event ORDER BY xid, seq')
+  expect(await events(restored.databaseUrl)).toHaveLength(3)
+  expect(await events(restored.databaseUrl)).toEqual(await events(databaseUrl))
+  const names = (await readMigrationFiles()).map(({ name }) => name)
+  const applied = await query<{ name: string }>(
+    restored.databaseUrl,
+    'SELECT migration_name AS name FROM _prisma_migrations ORDER BY 1',
+  )
+  expect(applied.map(({ name }) => name)).toEqual(names)
 })
 
 describe('a restore', () => {
