@@ -11,13 +11,17 @@ const folder = join(import.meta.dirname.replace(/[/\\]dist[/\\]prisma$/, '/prism
 // Any number that no other program locks: one migration at a time, however many servers start together.
 const lockId = 7_262_735_411
 
+// A server that accepts connections and says nothing is as good as away.
+const connectMs = 5_000
 const lockPollMs = 100
 
 export type Migration = { name: string; checksum: string; sql: string }
 
 /** Returns the names of the migrations that were applied now; `before` stops at a name, for tests of upgrades. */
 export async function migrate(url: string, before?: string): Promise<string[]> {
-  const client = new pg.Client({ connectionString: url })
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: connectMs })
+  // A connection that is lost between two queries fails the next one; without a listener it would end the process.
+  client.on('error', () => {})
   await client.connect()
   try {
     await lockMigrations(client)
@@ -44,7 +48,8 @@ export async function migrate(url: string, before?: string): Promise<string[]> {
           await applyMigration(client, migration)
           await client.query('COMMIT')
         } catch (error) {
-          await client.query('ROLLBACK')
+          // Fails with a lost connection, which is the cause then.
+          await client.query('ROLLBACK').catch(() => {})
           throw error
         }
       }

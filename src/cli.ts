@@ -9,8 +9,10 @@ if (major < oldest) {
   )
   process.exitCode = 1
 } else {
+  const args = process.argv.slice(2)
+  if (args[0] === 'serve') (await import('./commands/memory.ts')).boundMemory()
   const { berth } = await import('./commands/berth.ts')
-  await berth(process.argv.slice(2))
+  await berth(args)
 }
 
 export {}

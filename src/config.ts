@@ -25,7 +25,7 @@ const Environment = Type.Object({
   DATABASE_URL: Text(),
   DATABASE_POOL: Type.Integer({ minimum: 2, maximum: 500, default: 10 }),
   DATABASE_WORKER_POOL: Type.Integer({ minimum: 2, maximum: 500, default: 10 }),
-  DATABASE_LOCK_TIMEOUT_MS: Type.Integer({ minimum: 100, maximum: 10_000, default: 2_000 }),
+  DATABASE_LOCK_TIMEOUT_MS: Type.Integer({ minimum: 100, maximum: 10_000, default: 1_000 }),
   DATA_DIR: Text('.berth'),
   HOST: Text('127.0.0.1'),
   PORT: Port(3000),
@@ -57,6 +57,7 @@ const Environment = Type.Object({
   BUILD_SANDBOX: Type.Union([Type.Literal('auto'), Type.Literal('bubblewrap'), Type.Literal('none')], {
     default: 'auto',
   }),
+  RETENTION_EVENTS_MONTHS: Kept(13),
   RETENTION_LOG_DAYS: Kept(90),
   RETENTION_PREVIEWS: Kept(10),
   RETENTION_PREVIEW_DAYS: Kept(30),
@@ -71,9 +72,9 @@ const Environment = Type.Object({
   MAX_WAITS: Type.Integer({ minimum: 1, default: 10_000 }),
   MAX_STREAMS: Type.Integer({ minimum: 1, default: 10_000 }),
   WEBHOOK_ALLOW_PRIVATE: Type.Boolean({ default: false }),
-  RETENTION_EVENTS_MONTHS: Type.Integer({ minimum: 1, maximum: 1200, default: 13 }),
   PATH: Text('/usr/local/bin:/usr/bin:/bin'),
   METRICS_PORT: Port(9090),
+  DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 3600, default: 5 }),
   OTEL_EXPORTER_OTLP_ENDPOINT: Text(),
   LOG_LEVEL: Type.Union(
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
@@ -240,6 +241,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
     diskReserveMb: env.DISK_RESERVE_MB,
     /** How long things are kept; null: for ever. */
     retention: {
+      /** Whole months beside the current one. */
+      eventsMonths: kept(env.RETENTION_EVENTS_MONTHS),
       logDays: kept(env.RETENTION_LOG_DAYS),
       /** Of each project. */
       previews: kept(env.RETENTION_PREVIEWS),
@@ -261,9 +264,9 @@ export function loadConfig(source: Record<string, string | undefined>) {
     maxWaits: env.MAX_WAITS,
     maxStreams: env.MAX_STREAMS,
     webhookAllowPrivate: env.WEBHOOK_ALLOW_PRIVATE,
-    /** Whole months that events are kept beside the current one. */
-    retentionEventsMonths: env.RETENTION_EVENTS_MONTHS,
     metricsPort: env.METRICS_PORT,
+    /** How long a process still serves after SIGTERM, so that balancers find out that it stops. */
+    drainSeconds: env.DRAIN_SECONDS,
     /** Base address of the collector of traces; null: no traces. */
     tracesEndpoint: env.OTEL_EXPORTER_OTLP_ENDPOINT || null,
     /** Where git and the build tools are found. */

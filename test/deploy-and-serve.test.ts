@@ -35,6 +35,7 @@ beforeAll(async () => {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: {
       PATH: process.env.PATH,
+      DRAIN_SECONDS: '0',
       DATABASE_URL: api.databaseUrl,
       DATA_DIR: api.config.dataDir,
       GIT_URL_TEMPLATE: host.template,

@@ -71,6 +71,7 @@ beforeAll(async () => {
     env: {
       ...environment,
       PATH: process.env.PATH,
+      DRAIN_SECONDS: '0',
       DATABASE_URL: api.databaseUrl,
       DATA_DIR: api.config.dataDir,
       METRICS_PORT: '0',

@@ -56,6 +56,7 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
     'delivery_waiting',
     'dns_record_duplicate',
     'domain_verified_name',
+    'event_project',
     'job_build',
     'job_failed',
     'job_key',
@@ -201,6 +202,21 @@ describe('an installation from before there were quotas', () => {
     expect(await readUsage(db, 'acc_2')).toMatchObject({ projects: 0, tokens: 0, records: 0 })
     await closeDatabase(db)
   })
+})
+
+test('a connection that is lost while a migration waits fails it in words, and does not end the process', async () => {
+  const { url, drop } = await createDatabase()
+  const other = new pg.Client({ connectionString: url })
+  await other.connect()
+  // What a server holds that migrates.
+  await other.query('SELECT pg_advisory_lock(7262735411)')
+  const failed = expect(migrate(url)).rejects.toThrow(/connection|terminat/i)
+  const waiting = `SELECT pg_terminate_backend(pid) AS ended FROM pg_stat_activity
+    WHERE datname = current_database() AND state = 'idle' AND query LIKE 'SELECT pg_try_advisory_lock%'`
+  await until(async () => (await other.query<{ ended: boolean }>(waiting)).rows[0]?.ended)
+  await failed
+  await other.end()
+  await drop()
 })
 
 describe('indexes of large tables', () => {

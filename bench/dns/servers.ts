@@ -38,6 +38,7 @@ export async function startOurs(program: string, directory: string, name: string
   const ports = [await freePort(), await freePort()]
   const env = {
     PATH: process.env.PATH,
+    DRAIN_SECONDS: '0',
     METRICS_PORT: '0',
     DATABASE_URL: url,
     DATA_DIR: cwd,

@@ -40,6 +40,7 @@ export async function startEdge(program: string, environment: Record<string, str
     env: {
       PATH: process.env.PATH,
       METRICS_PORT: '0',
+      DRAIN_SECONDS: '0',
       EDGE_HTTP_PORT: String(port),
       EDGE_HTTPS_PORT: '0',
       ...environment,

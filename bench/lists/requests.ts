@@ -25,7 +25,7 @@ const values: Record<string, string[]> = {
 const ofList: Record<string, Record<string, string[]>> = {
   listDnsRecords: { type: ['A', 'MX', 'SRV'] },
   listEvents: {
-    type: ['deployment.ready', 'project.deleted', 'ticket.created'],
+    type: ['account.created', 'account.resumed', 'ticket.created'],
     subject: ['dpl_000000000000000000000007', 'nowhere'],
   },
 }

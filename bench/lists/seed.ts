@@ -88,9 +88,9 @@ function fill(sizes: Sizes): string[] {
      SELECT ${id('tkd', 'i')}, ${account}, ${id('prj', '1')}, 'host-' || i, ARRAY['host-' || i], 'abuse', now(),
        CASE WHEN i > 5 THEN now() END FROM ${rows(sizes.takedowns)}`,
     `INSERT INTO event (id, account_id, project_id, type, actor, subject, data, created_at)
-     SELECT ${id('evt', 'i')}, ${account}, ${project},
-       CASE WHEN i < 30 THEN 'project.deleted' WHEN i % 2 = 0 THEN 'deployment.created' ELSE 'deployment.ready' END, 'system',
-       ${id('dpl', '1 + i % 1000')}, json_build_object('id', ${id('dpl', 'i')}), now() FROM ${rows(sizes.events)}`,
+     SELECT ${id('evt', 'i')}, ${account}, ${project}, CASE WHEN i < 30 THEN 'account.resumed' WHEN i % 2 = 0
+       THEN 'account.created' ELSE 'account.limits_changed' END, 'system', ${id('dpl', '1 + i % 1000')},
+       json_build_object('id', '${big}', 'name', 'large'), now() FROM ${rows(sizes.events)}`,
   ]
 }
 

@@ -96,8 +96,9 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
       reply.header('x-request-id', request.id)
       return sendFault(toFault(error), config.baseUrl, request, reply)
     },
-    // A connection that is still idle when the server stops is closed at once.
+    // A connection that is still idle when the server stops is closed at once, and a request that came on one is served.
     forceCloseConnections: 'idle',
+    return503OnClosing: false,
   }
   // The type of a server depends on its TLS, which no route cares about.
   const timeouts = {
@@ -140,9 +141,9 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
     streams.endAll()
     waits.endAll()
   })
-  // A connection that was busy when the server began to stop would be kept alive for a next request otherwise.
+  // A connection would be kept alive for a next request otherwise, which might come when the server is gone.
   app.addHook('onSend', (_request, reply, _payload, done) => {
-    if (closing) reply.header('connection', 'close')
+    if (closing || deps.draining?.aborted) reply.header('connection', 'close')
     done()
   })
 

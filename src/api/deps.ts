@@ -22,6 +22,8 @@ export type Deps = {
   tokenDirectory: TokenDirectory
   zoneWork: ZoneWork
   log: Logger
+  /** Aborted when the process begins to stop; it still serves for a while. */
+  draining?: AbortSignal
   /** The metrics of all roles; default: a registry of its own. */
   registry?: Registry
 }

@@ -1,4 +1,5 @@
 // `berth serve`: runs roles until it is stopped, and prints their addresses.
+import { constants } from 'node:os'
 import { join, relative } from 'node:path'
 import type { Config } from '../config.ts'
 import { type Role, roles, run } from '../roles/run.ts'
@@ -11,23 +12,36 @@ export async function serve(config: Config, rolesText: string | undefined): Prom
   const berth = await run(config, wanted)
   const stopped = Promise.withResolvers<void>()
   let stopping = false
-  const end = async (): Promise<void> => {
-    // A second Ctrl-C changes nothing: the stop has its own deadline.
-    if (stopping) return
+  const stop = (drain: boolean): void => {
     stopping = true
-    await berth.stop()
-    stopped.resolve()
+    berth.stop(drain).then(stopped.resolve, stopped.reject)
   }
-  process.on('SIGINT', end)
-  process.on('SIGTERM', end)
-  berth.broken.then(async (reason) => {
+  onSignals(stop)
+  berth.broken.then((reason) => {
     if (stopping) return
     console.error(`berth: ${reason}`)
     process.exitCode = 1
-    await end()
+    stop(false)
   })
   printBanner(config, wanted, berth.testKey)
   await stopped.promise
+}
+
+// npm passes on what its whole group was sent, so that one Ctrl-C arrives twice.
+const sameSignalMs = 500
+
+/** The first signal stops: SIGTERM with a drain, SIGINT without. The second one ends the process at once. */
+function onSignals(stop: (drain: boolean) => void): void {
+  let firstMs: number | null = null
+  const heard = (_name: NodeJS.Signals, number: number) => {
+    const nowMs = performance.now()
+    if (firstMs === null) {
+      firstMs = nowMs
+      stop(number === constants.signals.SIGTERM)
+    } else if (nowMs - firstMs > sameSignalMs) process.exit(128 + number)
+  }
+  process.on('SIGINT', heard)
+  process.on('SIGTERM', heard)
 }
 
 function printBanner(config: Config, wanted: readonly Role[], testKey: string | null): void {

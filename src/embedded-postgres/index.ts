@@ -24,6 +24,8 @@ export type EmbeddedPostgresOptions = {
   /** False gives up crash safety for speed: for tests. */
   durable?: boolean
   maxConnections?: number
+  /** Any free one, unless others have to find the server again after a restart. */
+  port?: number
   /** The directory with bin/, lib/ and share/; the installed package unless a test says otherwise. */
   binaries?: string
 }
@@ -142,7 +144,7 @@ async function launchWithRetries(home: Home, log: string, options: EmbeddedPostg
   const deadlineMs = Date.now() + RETRY_TIMEOUT_MS
   for (;;) {
     await endOrphan(data)
-    const port = await freePort()
+    const port = options.port ?? (await freePort())
     const settings = {
       ...SETTINGS,
       ...(options.durable === false ? NOT_DURABLE : {}),

@@ -6,7 +6,7 @@ import { randomLabel } from '../platform/ids.ts'
 import { holdLease } from '../platform/lease.ts'
 import type { Notifications } from '../platform/notifications.ts'
 import { inGroups } from '../platform/pool.ts'
-import { inSpan } from '../platform/tracing.ts'
+import { inSpan, type SpanOptions } from '../platform/tracing.ts'
 import type { JobKind, JobKinds } from './kinds.ts'
 import {
   deleteDoneJob,
@@ -61,14 +61,10 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       if (job.attempts > handler.retryDelaysMs.length + 1) throw new LostError()
       inHand.add(job.id)
       // Before the job is settled: from then on it may be taken again, by this worker too.
-      const span = {
-        kind: 'CONSUMER' as const,
-        parent: job.trace,
-        attributes: { 'berth.job.kind': kind, 'berth.job.id': job.id, 'berth.job.attempt': job.attempts },
-      }
-      const run = () => inSpan(`job ${kind}`, span, () => handler.run(job.payload, { attempt: job.attempts, signal }))
+      const run = () => handler.run(job.payload, { attempt: job.attempts, signal })
       // A kind whose table is locked leaves connections to the others, and to the leases.
-      await inGroups([kind], run).finally(() => inHand.delete(job.id))
+      const grouped = () => inGroups([kind], run)
+      await inSpan(`job ${kind}`, spanOf(kind, job), grouped).finally(() => inHand.delete(job.id))
       await finish(job)
     } catch (error) {
       if (stopping.signal.aborted) await releaseJob(db, { worker: name, id: job.id })
@@ -165,6 +161,11 @@ export class Postponed extends Error {
     super(why)
     this.until = until
   }
+}
+
+function spanOf(kind: JobKind, { id, attempts, trace }: Taken): SpanOptions {
+  const attributes = { 'berth.job.kind': kind, 'berth.job.id': id, 'berth.job.attempt': attempts }
+  return { kind: 'CONSUMER', parent: trace, attributes }
 }
 
 /** The workers that held the job died, as often as the table allows. */

@@ -63,7 +63,9 @@ export function createBlobs(directory: string, onDamaged: (name: string) => void
   async function load(name: string, encoding?: Encoding): Promise<Buffer | null> {
     try {
       const content = await readFile(pathOf(name, encoding))
-      const plain = encoding ? await decompressors[encoding](content, { maxOutputLength: mostBufferedBytes }) : content
+      const plain = encoding
+        ? await decompressors[encoding](content, { maxOutputLength: mostBufferedBytes + 1 })
+        : content
       return hash('sha256', plain) === name ? content : null
     } catch (error) {
       if (isOfTheFile(error)) return null

@@ -3,7 +3,7 @@ import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
 import { type Prisma, PrismaClient } from '../generated/client.ts'
 import { Fault } from './errors.ts'
-import { Pool, type PoolClass, poolFullCode } from './pool.ts'
+import { Pool, type PoolClass, type PoolLimits, poolFullCode } from './pool.ts'
 
 /** The client itself, or the handle inside `db.$transaction(async (db) => …)`: helpers take either. */
 export type Db = Prisma.TransactionClient
@@ -37,7 +37,7 @@ const readTimestamp = (text: string) => new Date(text)
 const getTypeParser = ((oid: number, format: 'text') =>
   oid === timestamptz ? readTimestamp : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser
 
-export type DatabaseOptions = { class?: PoolClass; lockMs?: number | undefined }
+export type DatabaseOptions = { class?: PoolClass; limits?: Partial<PoolLimits> }
 
 /** `options.class`: what it is used for, by which its timeouts are set. */
 export function openDatabase(url: string, size: number, options: DatabaseOptions = {}): Database {
@@ -220,7 +220,7 @@ const lostState = /^(08|53|57P|58)...?$|^25P03$|^25006$/
 const lostPrismaCodes = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P1018', 'P2024', 'P2028', 'P2037'])
 const lostKinds = new Set(['DatabaseNotReachable', 'ConnectionClosed', 'SocketTimeout', 'TransactionAlreadyClosed'])
 const lostMessage =
-  /ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|Connection terminated|not queryable|timeout exceeded|connection timeout/i
+  /ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|Connection terminated|not queryable|timeout exceeded|timeout expired|connection timeout/i
 
 /** Whether an error means that the database is unavailable, as opposed to an error of the statement. */
 export function isDatabaseLost(error: unknown): boolean {

@@ -13,6 +13,8 @@ export type Source = {
   read(names: string[]): Promise<void>
   /** How many of them, at most, in one statement. */
   namesAtOnce?: number
+  /** Fills memory without the database, with what was last good; false if that is not possible. */
+  restore?(): Promise<boolean>
   /** Called when memory falls behind the database, and when it is in sync again. */
   onBehind?(): void
   onCurrent?(): void
@@ -32,7 +34,10 @@ export type Following = {
   close(): Promise<void>
 }
 
-/** Resolves when everything is read; rejects if the database is unavailable then, later it retries. */
+/**
+ * Resolves when everything is read. If the database is unavailable then, it resolves with what `restore` finds, and
+ * reads everything as soon as it can, or rejects. Later it retries.
+ */
 export async function follow(source: Source, notifications: Notifications, log: Logger): Promise<Following> {
   const { what, compare, read, namesAtOnce = defaultNamesAtOnce } = source
   const pending = new Set<string>()
@@ -83,7 +88,7 @@ export async function follow(source: Source, notifications: Notifications, log: 
       }
     }
     running = null
-    source.onCurrent?.()
+    if (!closed) source.onCurrent?.()
   }
 
   function start(): void {
@@ -120,16 +125,20 @@ export async function follow(source: Source, notifications: Notifications, log: 
     await running
   }
 
-  const first = refresh()
+  // Without its notifications the database is away, and asking takes as long as a connection may take.
+  const first = source.restore && !notifications.connected ? Promise.reject(new Error('no connection')) : refresh()
   running = first.catch(() => {})
   try {
     await first
   } catch (error) {
-    await close()
-    throw error
+    if (!(await source.restore?.())) {
+      await close()
+      throw error
+    }
+    whole = true
   }
   running = null
-  source.onCurrent?.()
+  if (!whole) source.onCurrent?.()
   start()
   return { settled: () => running, close }
 }

@@ -53,7 +53,8 @@ const highestMissed = 2
 // A connection that is closed in order, but does not answer that.
 const goodbyeMs = 1_000
 
-export async function listen(url: string, log: Logger): Promise<Notifications> {
+/** With `away`, the first connection is made as soon as that is possible, as after a loss; otherwise it is there already. */
+export async function listen(url: string, log: Logger, away = false): Promise<Notifications> {
   const emitter = new EventEmitter<Topics>()
   emitter.setMaxListeners(0)
   // Those of `nextEvent`, by account and subject: thousands may wait, and an event concerns few of them.
@@ -132,7 +133,8 @@ export async function listen(url: string, log: Logger): Promise<Notifications> {
     retry.unref()
   }
 
-  await connect()
+  if (away) reconnect(0)
+  else await connect()
   const notifications: Notifications = {
     on(topic, listener) {
       emitter.on(topic, listener as never)

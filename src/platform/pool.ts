@@ -3,17 +3,20 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Socket } from 'node:net'
 import pg from 'pg'
 
+/** How long a statement may run and wait for a lock, and how long work waits for a connection. */
+export type PoolLimits = { statementMs: number; lockMs: number; waitMs: number }
+
 export type PoolClass = keyof typeof classes
 
 const classes = {
   /** Callers wait for these, so one that cannot be answered soon is told so. */
-  requests: { statementMs: 10_000, lockMs: 2_000, waitMs: 3_000 },
+  requests: { statementMs: 10_000, lockMs: 1_000, waitMs: 3_000 },
   /** Jobs, webhooks and the tables of edge and nameserver: nobody waits, and all are tried again. */
   workers: { statementMs: 30_000, lockMs: 10_000, waitMs: 10_000 },
   /** Large zones, on connections of their own. */
   zones: { statementMs: 15_000, lockMs: 10_000, waitMs: 10_000 },
   readiness: { statementMs: 1_500, lockMs: 1_000, waitMs: 2_000 },
-} as const
+} satisfies Record<string, PoolLimits>
 
 const connectMs = 5_000
 const idleMs = 30_000
@@ -36,7 +39,7 @@ type Share = { most: number; held: number }
 type Callback = (error: Error | undefined, client: pg.PoolClient | undefined, done: (release?: unknown) => void) => void
 type Waiting = { shares: Share[]; callback: Callback; timer: NodeJS.Timeout }
 
-export type PoolOptions = { url: string; size: number; class: PoolClass; lockMs?: number | undefined }
+export type PoolOptions = { url: string; size: number; class: PoolClass; limits?: Partial<PoolLimits> | undefined }
 
 export class Pool extends pg.Pool {
   readonly #whole: Share
@@ -45,8 +48,8 @@ export class Pool extends pg.Pool {
   readonly #waiting = new Set<Waiting>()
   readonly #waitMs: number
 
-  constructor({ url, size, class: name, lockMs = classes[name].lockMs }: PoolOptions, settings: pg.PoolConfig = {}) {
-    const { statementMs, waitMs } = classes[name]
+  constructor({ url, size, class: name, limits }: PoolOptions, settings: pg.PoolConfig = {}) {
+    const { statementMs, lockMs, waitMs } = { ...classes[name], ...limits }
     super({
       connectionString: url,
       max: size,

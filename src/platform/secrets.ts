@@ -42,6 +42,8 @@ export const placeOf = {
   certificate: (id: string) => `certificate:${id}`,
   acmeAccount: (directory: string) => `acme_account:${directory}`,
   acmeOrder: (subject: string) => `acme_order:${subject}`,
+  /** A file, not a row. */
+  snapshot: (what: string) => `snapshot:${what}`,
   canary: (keyId: string) => `sealing_key:${keyId}`,
   /** A file on this machine. */
   file: (name: string) => `file:${name}`,

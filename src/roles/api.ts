@@ -7,7 +7,8 @@ import { createZoneWork } from '../services/dns/zone-work.ts'
 import { continueLog } from '../services/events/events.ts'
 import { createTokenDirectory } from '../services/tokens/directory.ts'
 import { keepOwnCertificate } from '../tls/own-certificate.ts'
-import { createCertificateStore, handshakeTimeoutMs, minVersion } from '../tls/store.ts'
+import { handshakeTimeoutMs, tlsPolicy } from '../tls/policy.ts'
+import { createCertificateStore } from '../tls/store.ts'
 import type { Closing } from './closing.ts'
 import type { Shared } from './shared.ts'
 
@@ -23,7 +24,7 @@ export async function openApi(shared: Shared, closing: Closing): Promise<void> {
   closing.add(() => zoneWork.close())
   const files = config.tls && { cert: await readFile(config.tls.certFile), key: await readFile(config.tls.keyFile) }
   const tls =
-    files || config.managedTlsHost ? { minVersion, handshakeTimeout: handshakeTimeoutMs, ...files } : undefined
+    files || config.managedTlsHost ? { ...tlsPolicy, handshakeTimeout: handshakeTimeoutMs, ...files } : undefined
   const app = await buildApp({ ...shared, tokenDirectory, zoneWork }, tls)
   if (config.managedTlsHost) {
     const certificates = await createCertificateStore({ ...shared, platformOnly: true })

@@ -10,7 +10,9 @@ export async function openEdge(shared: Shared, { servers }: Hosting, closing: Cl
   const edge = createEdge({ ...shared, servers })
   await edge.listen()
   closing.add(() => edge.close())
-  await warnOfYielded(shared)
+  void shared.migrated
+    .then(() => warnOfYielded(shared))
+    .catch((err) => shared.log.warn({ err }, 'the hosts that projects gave up could not be read'))
 }
 
 /** A change of BASE_URL or NAMESERVERS may name a host that a project has: it is the platform's from now on. */

@@ -14,7 +14,7 @@ import { createProject } from '../services/projects/projects.ts'
 const run = promisify(execFile)
 
 /** Berth's own part of the data directory; PostgreSQL's part belongs to its own user. */
-const DIRECTORIES = ['artifacts', 'builds', 'ca', 'cache', 'repos']
+const DIRECTORIES = ['artifacts', 'builds', 'ca', 'cache', 'repos', 'snapshots']
 const SECRETS = ['secrets-key', 'test-key']
 
 /**

@@ -5,6 +5,7 @@ import { forgetOldTasks, startTasks, type Task } from '../jobs/tasks.ts'
 import { forgetOldLines, removeOldDeployments } from '../services/deployments/retention.ts'
 import { requeueForgottenChecks } from '../services/domains/checks.ts'
 import { forgetOldHolds } from '../services/domains/domains.ts'
+import { keepEventMonths } from '../services/events/months.ts'
 import { forgetOldKeys } from '../services/idempotency/keys.ts'
 import { forgetOldPushes } from '../services/pushes/pushes.ts'
 import { forgetEndedTokens } from '../services/tokens/tokens.ts'
@@ -29,14 +30,19 @@ function afterDays(
   return days === null ? null : (signal) => remove(new Date(Date.now() - days * dayMs), signal)
 }
 
-function removalsOf({ config, urls, db }: HousekeepingDeps): Record<string, Removal | null> {
-  const { logDays, previews, previewDays, deliveryDays, failedJobDays } = config.retention
+function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string, Removal | null> {
+  const { eventsMonths, logDays, previews, previewDays, deliveryDays, failedJobDays } = config.retention
   return {
     idempotency_keys: (signal) => forgetOldKeys(db, signal),
     pushes: (signal) => forgetOldPushes(db, signal),
     domain_holds: (signal) => forgetOldHolds(db, signal),
     tasks: () => forgetOldTasks(db),
     tokens: (signal) => forgetEndedTokens(db, signal),
+    async events(signal) {
+      const { made, dropped, deleted } = await keepEventMonths(db, eventsMonths, signal)
+      if (made + dropped > 0) log.info({ made, dropped }, 'the months of the event log')
+      return deleted
+    },
     log_lines: afterDays(logDays, (before, signal) => forgetOldLines(db, before, signal)),
     deployments:
       previews === null

@@ -1,10 +1,10 @@
 // Runs the wanted roles in this process: opens what they share, then each of them, and closes all in reverse.
+import { setTimeout as delay } from 'node:timers/promises'
 import { destination, pino } from 'pino'
 import type { Config } from '../config.ts'
 import { serveMetrics } from '../platform/metrics.ts'
 import { startTracing } from '../platform/tracing.ts'
 import { adoptNameservers } from '../services/domains/nameservers.ts'
-import { admitKey, secretsReadiness } from '../services/secrets/sealing-keys.ts'
 import { openApi } from './api.ts'
 import { createClosing } from './closing.ts'
 import { openEdge } from './edge.ts'
@@ -12,6 +12,7 @@ import { makeDemo } from './first-start.ts'
 import { openHosting } from './hosting.ts'
 import { observeProcess } from './metrics.ts'
 import { openNameserver } from './nameserver.ts'
+import { openSecrets } from './secrets.ts'
 import { openShared } from './shared.ts'
 import { openWorker } from './worker.ts'
 
@@ -23,25 +24,27 @@ export type Running = {
   testKey: string | null
   /** Resolves with a sentence if something essential, such as the embedded database, ends unexpectedly. */
   broken: Promise<string>
-  stop(): Promise<void>
+  /** With `drain`, serves for `DRAIN_SECONDS` more, while readiness says that it stops. */
+  stop(drain?: boolean): Promise<void>
 }
 
 export async function run(config: Config, wanted: readonly Role[]): Promise<Running> {
   const log = pino({ level: config.logLevel, redact: ['req.headers.authorization'] }, destination({ sync: false }))
   const closing = createClosing()
+  const draining = new AbortController()
   const wants = (role: Role) => wanted.includes(role)
   try {
     // First, and so closed last: what closes may still have spans.
     if (config.tracesEndpoint) {
       closing.add(await startTracing({ endpoint: config.tracesEndpoint, roles: wanted, log }))
     }
-    const shared = await openShared(config, wanted, log, closing)
-    const { db, workerDb, urls, vault, health, broken } = shared
+    const shared = await openShared(config, wanted, { log, closing, draining: draining.signal })
+    const { db, workerDb, urls, broken } = shared
     const background = { ...shared, db: workerDb }
     observeProcess(shared, wanted)
     // Nameservers open no secrets, and may run without the key.
     const sealing = wanted.filter((role) => role !== 'nameserver')
-    if (sealing.length > 0) health.add('secrets', secretsReadiness(db, await admitKey(db, vault)), sealing)
+    if (sealing.length > 0) await openSecrets(shared, sealing)
     // Only by the role that gives nameservers out: others may run without this setting.
     if (wants('api')) await adoptNameservers(db, config.nameservers)
     const testKey = config.production || !wants('api') ? null : await makeDemo(db, urls, config)
@@ -52,7 +55,15 @@ export async function run(config: Config, wanted: readonly Role[]): Promise<Runn
     if (wants('api')) await openApi(shared, closing)
     const metrics = await serveMetrics(shared, config.host, config.metricsPort)
     closing.add(() => metrics.close())
-    return { testKey, broken, stop: closing.closeAll }
+    return {
+      testKey,
+      broken,
+      async stop(drain = false) {
+        draining.abort()
+        if (drain) await delay(config.drainSeconds * 1000)
+        await closing.closeAll()
+      },
+    }
   } catch (error) {
     await closing.closeAll().catch(() => {})
     throw error

@@ -4,10 +4,12 @@ import type { Logger } from 'pino'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import { createArtifacts } from '../platform/artifacts.ts'
+import { drainReadiness } from '../platform/draining.ts'
 import { createHealth } from '../platform/health.ts'
 import { listen, notificationsReadiness } from '../platform/notifications.ts'
 import { createRepositories } from '../platform/repositories.ts'
 import { createVault } from '../platform/secrets.ts'
+import { createSnapshots, snapshotReadiness } from '../platform/snapshots.ts'
 import { createUrls } from '../platform/urls.ts'
 import type { Closing } from './closing.ts'
 import { readSecretsKey } from './first-start.ts'
@@ -18,13 +20,23 @@ export type Shared = Awaited<ReturnType<typeof openShared>>
 /** Without them these roles answer wrongly or not at all; edge and nameserver go on with what they know. */
 const needDatabase = ['api', 'worker']
 
-export async function openShared(config: Config, roles: readonly string[], log: Logger, closing: Closing) {
-  const { db, workerDb, readiness, url, broken, close } = await openStorage(config)
+export type Process = {
+  log: Logger
+  closing: Closing
+  /** Aborted when the process begins to stop. */
+  draining: AbortSignal
+}
+
+export async function openShared(config: Config, roles: readonly string[], { log, closing, draining }: Process) {
+  const canWait = config.databaseUrl !== null && !roles.some((role) => needDatabase.includes(role))
+  const storage = await openStorage(config, { patient: canWait ? log : undefined })
+  const { db, workerDb, readiness, url, broken, away, migrated, close } = storage
   closing.add(close)
   const vault = createVault(await readSecretsKey(config), config.oldSecretsKeys)
-  const notifications = await listen(url, log)
+  const notifications = await listen(url, log, away)
   closing.add(() => notifications.close())
   const health = createHealth(roles)
+  health.add('draining', drainReadiness(draining))
   health.add('database', readiness.check, needDatabase)
   health.add('notifications', notificationsReadiness(notifications), needDatabase)
   const localRepositories = config.production ? null : join(config.dataDir, 'repos')
@@ -33,6 +45,10 @@ export async function openShared(config: Config, roles: readonly string[], log: 
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const urls = createUrls(config)
+  // An embedded database is there whenever this process is.
+  const directory = join(config.dataDir, 'snapshots')
+  const snapshots = config.databaseUrl ? createSnapshots({ directory, vault, log, registry }) : undefined
+  if (snapshots) health.add('snapshot', snapshotReadiness(snapshots), [])
   return {
     config,
     urls,
@@ -44,8 +60,12 @@ export async function openShared(config: Config, roles: readonly string[], log: 
     vault,
     repositories,
     artifacts,
+    snapshots,
     log,
     registry,
+    draining,
     broken,
+    away,
+    migrated,
   }
 }

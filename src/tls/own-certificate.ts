@@ -1,7 +1,8 @@
 // Keeps the certificate of one of our servers up to date, without a restart and without ending connections.
 import type { Server } from 'node:tls'
 import type { Logger } from 'pino'
-import { type CertificateStore, minVersion } from './store.ts'
+import { tlsPolicy } from './policy.ts'
+import type { CertificateStore } from './store.ts'
 
 /**
  * Without a certificate the server refuses every handshake. It must start all the same, because this process may be the
@@ -19,7 +20,7 @@ export function keepOwnCertificate(
       const pem = certificates.pemOf(host)
       // A certificate removed from the database is used until there is a new one.
       if (!pem || pem.id === current) return
-      server.setSecureContext({ cert: pem.cert, key: pem.key, minVersion })
+      server.setSecureContext({ cert: pem.cert, key: pem.key, ...tlsPolicy })
       current = pem.id
       log.info({ host, certificateId: pem.id }, 'the server has a new certificate')
     } catch (err) {

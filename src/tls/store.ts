@@ -6,11 +6,14 @@ import type { Database } from '../platform/database.ts'
 import { follow } from '../platform/mirror.ts'
 import type { Notifications } from '../platform/notifications.ts'
 import { placeOf, type Vault } from '../platform/secrets.ts'
+import type { Snapshots } from '../platform/snapshots.ts'
 import {
   readDomainCertificateStates,
   readPlatformCertificateStates,
   readServedCertificates,
+  type ServedCertificateRow,
 } from '../services/certificates/served-certificates.ts'
+import { tlsPolicy } from './policy.ts'
 import { CertificateTable, covers, type Served } from './table.ts'
 
 export type CertificateStoreOptions = {
@@ -24,7 +27,12 @@ export type CertificateStoreOptions = {
   mostContexts?: number
   /** Hosts of the platform itself, which never get the certificate of a domain. */
   ownHosts?: ReadonlySet<string>
+  /** Where certificates are kept for a start without the database; all of them, so not with `platformOnly`. */
+  snapshots?: Snapshots | undefined
 }
+
+/** As JSON has it: the private key, sealed as in the database, in base64. */
+type KeptRow = Omit<ServedCertificateRow, 'key' | 'notAfter'> & { key: string; notAfter: string }
 
 export type Pem = { id: string; cert: Buffer; key: Buffer }
 
@@ -44,11 +52,6 @@ export type CertificateStore = {
   close(): Promise<void>
 }
 
-/** Every client still in use supports it. */
-export const minVersion = 'TLSv1.2' as const
-/** A client that takes longer only holds the connection open. */
-export const handshakeTimeoutMs = 10_000
-
 // A context takes some 20 KB and a millisecond to make.
 const defaultMostContexts = 1_000
 const statesAtOnce = 20_000
@@ -63,6 +66,10 @@ export async function createCertificateStore(options: CertificateStoreOptions): 
     dispose: ({ context }) => context?.close?.(),
   })
   const listeners = new Set<() => void>()
+  const snapshots = platformOnly ? undefined : options.snapshots
+  const kept = snapshots?.open('certificates', function* () {
+    for (const row of table.rows()) yield { ...row, key: Buffer.from(row.key).toString('base64') }
+  })
 
   async function compare(): Promise<Set<string>> {
     const states = await readPlatformCertificateStates(db)
@@ -79,10 +86,35 @@ export async function createCertificateStore(options: CertificateStoreOptions): 
     const rows = await readServedCertificates(db, names)
     table.apply(names, platformOnly ? rows.filter(({ platform }) => platform) : rows)
     for (const listener of listeners) listener()
+    kept?.changed()
+  }
+
+  function restore(rows: KeptRow[]): void {
+    const usable = rows.flatMap((row) => {
+      const key = Buffer.from(row.key, 'base64')
+      // Left out, it is read from the database, where it may have been sealed anew; its id has not changed by that.
+      return isOpenable(vault, row.id, key) ? [{ ...row, key, notAfter: new Date(row.notAfter) }] : []
+    })
+    if (usable.length < rows.length) {
+      log.warn(
+        { certificates: rows.length - usable.length },
+        'private keys of the snapshot are sealed with another key',
+      )
+    }
+    table.apply(
+      usable.map(({ name }) => name),
+      usable,
+    )
   }
 
   const following = await follow(
-    { listen: (changed) => notifications.on('certificate', changed), what: 'certificates', compare, read },
+    {
+      listen: (changed) => notifications.on('certificate', changed),
+      what: 'certificates',
+      compare,
+      read,
+      ...(kept && { restore: () => kept.restore(restore), onCurrent: () => kept.current() }),
+    },
     notifications,
     log,
   )
@@ -92,7 +124,7 @@ export async function createCertificateStore(options: CertificateStoreOptions): 
   function make(entry: Served): SecureContext | null {
     if (entry.usable === false) return null
     try {
-      const context = createSecureContext({ cert: entry.chain, key: keyOf(entry), minVersion })
+      const context = createSecureContext({ cert: entry.chain, key: keyOf(entry), ...tlsPolicy })
       contexts.set(entry.id, context)
       entry.usable = true
       return context
@@ -129,6 +161,18 @@ export async function createCertificateStore(options: CertificateStoreOptions): 
     get size() {
       return table.size
     },
-    close: following.close,
+    async close() {
+      await following.close()
+      await kept?.close()
+    },
+  }
+}
+
+function isOpenable(vault: Vault, id: string, sealed: Buffer): boolean {
+  try {
+    vault.open(sealed, placeOf.certificate(id))
+    return true
+  } catch {
+    return false
   }
 }

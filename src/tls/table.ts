@@ -62,6 +62,16 @@ export class CertificateTable {
     return differing
   }
 
+  /** Everything in the table, as rows of the database. */
+  *rows(): Generator<ServedCertificateRow> {
+    for (const platform of [false, true]) {
+      for (const [name, { id, names, chain, sealedKey, notAfterMs }] of platform ? this.#platform : this.#domains) {
+        const notAfter = new Date(notAfterMs)
+        yield { name, platform, id, names: [...names], chain: chain.toString('latin1'), key: sealedKey, notAfter }
+      }
+    }
+  }
+
   /** Applies the rows read for `names`; names without a row are removed. */
   apply(names: readonly string[], rows: readonly ServedCertificateRow[]): void {
     const found = new Map<string, ServedCertificateRow>()

@@ -8,23 +8,25 @@ import { startApi, type TestApi } from '../helpers/api.ts'
 const sizes = {
   accounts: 1_000,
   projects: 60,
-  deployments: 12_000,
+  deployments: 24_000,
   domains: 80,
   records: 8_000,
   tickets: 8_000,
   tokens: 4_000,
   deliveries: 4_000,
   takedowns: 4_000,
-  events: 100,
+  events: 8_000,
 }
 // Tables of which a customer or the platform has more than a list may read through.
 const large = new Set([
   ...['account', 'project', 'deployment', 'log_line', 'domain', 'dns_record', 'ticket', 'ticket_message', 'token'],
-  ...['webhook', 'delivery', 'takedown'],
+  ...['webhook', 'delivery', 'takedown', 'event'],
 ])
 // Some pages of 20, as many as there are combinations of filters with few values. No account has more projects, domains
 // or webhooks than its quota, so these may be read through.
 const mostRead = 400
+const mostBlocks = 80
+const mostSearches = 30
 
 let api: TestApi
 let seeded: Seeded
@@ -57,42 +59,63 @@ type Plan = {
   'Actual Rows'?: number
   'Actual Loops'?: number
   'Rows Removed by Filter'?: number
+  'Index Searches'?: number
+  'Shared Hit Blocks'?: number
+  'Shared Read Blocks'?: number
   Plans?: Plan[]
 }
 
-async function explain(options: string, text: string, values?: unknown[]): Promise<Plan> {
-  const answer = (await original.apply(client, [`EXPLAIN (${options}, FORMAT JSON) ${text}`, values])) as pg.QueryResult
-  return answer.rows[0]['QUERY PLAN'][0].Plan
+const literal = (value: unknown) => {
+  if (value === null || value === undefined) return 'NULL'
+  const text = Array.isArray(value) ? `{${value.map((item) => JSON.stringify(item)).join(',')}}` : String(value)
+  return pg.escapeLiteral(text)
+}
+
+/** How the statement runs: planned for these values, or for any, as a prepared one is after some runs. */
+async function explain(mode: 'custom' | 'generic', text: string, values: unknown[]): Promise<Plan> {
+  const run = (sql: string) => original.apply(client, [sql]) as Promise<pg.QueryResult>
+  await run(`SET plan_cache_mode = force_${mode}_plan`)
+  await run(`PREPARE list AS ${text}`)
+  const given = values.length > 0 ? `(${values.map(literal).join(', ')})` : ''
+  const { rows } = await run(`EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE list${given}`)
+  await run('DEALLOCATE list')
+  return rows[0]['QUERY PLAN'][0].Plan
 }
 
 const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
 const rowsOf = (node: Plan) => (node['Actual Rows'] ?? 0) * (node['Actual Loops'] ?? 1)
 
 function faultsOf(plan: Plan): string[] {
-  return nodesOf(plan).flatMap((node) => {
-    const table = node['Relation Name'] ?? ''
+  const blocks = (plan['Shared Hit Blocks'] ?? 0) + (plan['Shared Read Blocks'] ?? 0)
+  const found = nodesOf(plan).flatMap((node) => {
+    // Events have a table for each month.
+    const table = (node['Relation Name'] ?? '').replace(/^event_.*/, 'event')
     const read = rowsOf(node) + (node['Rows Removed by Filter'] ?? 0) * (node['Actual Loops'] ?? 1)
-    if (node['Node Type'] === 'Seq Scan' && large.has(table)) return [`reads all of ${table}`]
+    // A month may be empty.
+    if (node['Node Type'] === 'Seq Scan' && large.has(table) && read > 0) return [`reads all of ${table}`]
     if (large.has(table) && read > mostRead) return [`reads ${read} rows of ${table}`]
+    if ((node['Index Searches'] ?? 0) > mostSearches) return [`searches an index ${node['Index Searches']} times`]
     if (node['Node Type'].includes('Sort') && (node.Plans ?? []).some((input) => rowsOf(input) > mostRead)) {
       return [`sorts ${node.Plans!.map(rowsOf)} rows`]
     }
     return []
   })
+  return blocks > mostBlocks ? [...found, `reads ${blocks} blocks`] : found
 }
 
 const known = new Map<string, string[]>()
 
-/** What is wrong with a statement: as it is planned for these values, and for any, as a prepared one may be. */
 async function faults({ text, values }: (typeof sent)[number]): Promise<string[]> {
   const key = JSON.stringify([text, values])
   const before = known.get(key)
   if (before) return before
-  const custom = faultsOf(await explain('ANALYZE, TIMING OFF, BUFFERS OFF', text, values))
-  const generic = faultsOf(await explain('GENERIC_PLAN', text))
-  const found = [...custom, ...generic.map((fault) => `${fault} in the generic plan`)].map(
-    (fault) => `${fault}: ${text.replace(/SELECT "public".*? FROM/, 'SELECT … FROM')} ${JSON.stringify(values)}`,
-  )
+  const found: string[] = []
+  for (const mode of ['custom', 'generic'] as const) {
+    for (const fault of faultsOf(await explain(mode, text, values))) {
+      const shown = text.replace(/SELECT "public".*? FROM/, 'SELECT … FROM')
+      found.push(`${fault} (${mode} plan): ${shown} ${JSON.stringify(values).slice(0, 300)}`)
+    }
+  }
   known.set(key, found)
   return found
 }
@@ -108,21 +131,21 @@ async function check(path: string, token: string): Promise<{ faults: string[]; n
   return { faults: found, next: answer.body.nextCursor ?? null }
 }
 
-/** Those of events are partitioned by month and tested by themselves. */
-const elsewhere = ['listEvents']
 const forAll = ['listAccounts', 'listAllTickets', 'listTakedowns', 'listTicketMessagesAsSupport']
 const accountWide = [...forAll, 'listTickets', 'listTicketMessages', 'listTokens', 'listWebhooks', 'listDeliveries']
+// The events of some projects may be sorted where months are small; they are bounded by no index on project and type.
+const wholeAccount = [...accountWide, 'listEvents']
 
 describe('reads a page and no more', () => {
   test('whatever it is filtered by, in both directions, on the first page and the next', async () => {
     const document = (api.app as unknown as { swagger(): ListDocument }).swagger()
-    const lists = listsOf(document, seeded.paths).filter(({ id }) => !elsewhere.includes(id))
+    const lists = listsOf(document, seeded.paths)
     expect(lists.length).toBeGreaterThan(12)
     // Both are known from now on, so that only what lists ask is caught.
     for (const token of [seeded.token, seeded.narrowed]) await api.call('GET', '/regions', { token })
     const found: string[] = []
     for (const list of lists) {
-      for (const token of accountWide.includes(list.id) ? [seeded.token] : [seeded.token, seeded.narrowed]) {
+      for (const token of wholeAccount.includes(list.id) ? [seeded.token] : [seeded.token, seeded.narrowed]) {
         for (const query of queriesOf(list)) {
           const isPair = query.includes('&')
           if (isPair && token === seeded.narrowed) continue

@@ -71,12 +71,16 @@ export async function startApi(environment: Record<string, string> = {}): Promis
     DATA_DIR: dataDir,
     RATE_LIMIT_PER_MINUTE: '1000000',
     MAX_IN_FLIGHT_PER_ACCOUNT: '1000',
+    // Tests hold locks to look at what waits for them.
+    DATABASE_LOCK_TIMEOUT_MS: '10000',
     LOG_LEVEL: 'silent',
     ...plenty,
     ...environment,
   })
   const log = pino({ level: config.logLevel })
-  const db = openDatabase(config.databaseUrl!, config.databasePool, { lockMs: config.databaseLockTimeoutMs })
+  const db = openDatabase(config.databaseUrl!, config.databasePool, {
+    limits: { lockMs: config.databaseLockTimeoutMs },
+  })
   await writeQuotaDefaults(db, config.quotas)
   // Zones begin at 1 here and not at the clock, so that tests can tell how often a serial grew.
   await db.$executeRaw`ALTER TABLE domain ALTER COLUMN serial SET DEFAULT 1`

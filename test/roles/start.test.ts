@@ -40,6 +40,7 @@ function berth(args = ['serve'], environment: Record<string, string> = {}) {
       NAMESERVER_LISTEN: '127.0.0.1:0,127.0.0.1:0',
       DATA_DIR: join(dataDir, 'data'),
       LOG_LEVEL: 'warn',
+      DRAIN_SECONDS: '0',
       ...ports,
       ...environment,
     },

@@ -13,8 +13,13 @@ export type Issued = { names: string[]; chain: string; key: string; serial: stri
 export type Authority = {
   /** What a client has to trust. */
   rootPem: string
-  issue(names: string[], lifeMs?: number): Promise<Issued>
+  issue(names: string[], lifeMs?: number, keys?: Keys): Promise<Issued>
 }
+
+const rsa = { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256', publicExponent: new Uint8Array([1, 0, 1]) }
+
+/** Keys of a certificate as older clients want it. */
+export const newRsaKeys = () => crypto.subtle.generateKey({ ...rsa, modulusLength: 2048 }, true, ['sign', 'verify'])
 
 const newKeys = () => crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
 type Keys = Awaited<ReturnType<typeof newKeys>>
@@ -32,7 +37,7 @@ export async function createAuthority(): Promise<Authority> {
     keys: rootKeys,
     extensions: await caExtensions(rootKeys, rootKeys),
   })
-  const keys = await newKeys()
+  const issuerKeys = await newKeys()
   const issuer = await x509.X509CertificateGenerator.create({
     ...life,
     serialNumber: newSerial(),
@@ -40,13 +45,13 @@ export async function createAuthority(): Promise<Authority> {
     subject: 'CN=Test issuer',
     signingAlgorithm: algorithm,
     signingKey: rootKeys.privateKey,
-    publicKey: keys.publicKey,
-    extensions: await caExtensions(keys, rootKeys),
+    publicKey: issuerKeys.publicKey,
+    extensions: await caExtensions(issuerKeys, rootKeys),
   })
   return {
     rootPem: `${root.toString('pem')}\n`,
-    async issue(names, lifeMs = 90 * dayMs) {
-      const leafKeys = await newKeys()
+    async issue(names, lifeMs = 90 * dayMs, keys) {
+      const leafKeys = keys ?? (await newKeys())
       const serial = newSerial()
       const [notBefore, notAfter] = [new Date(Date.now() - dayMs), new Date(Date.now() + lifeMs)]
       const leaf = await x509.X509CertificateGenerator.create({
@@ -56,7 +61,7 @@ export async function createAuthority(): Promise<Authority> {
         notBefore,
         notAfter,
         signingAlgorithm: algorithm,
-        signingKey: keys.privateKey,
+        signingKey: issuerKeys.privateKey,
         publicKey: leafKeys.publicKey,
         extensions: [
           new x509.SubjectAlternativeNameExtension(
@@ -65,7 +70,7 @@ export async function createAuthority(): Promise<Authority> {
           ),
           new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
           new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
-          await x509.AuthorityKeyIdentifierExtension.create(keys.publicKey),
+          await x509.AuthorityKeyIdentifierExtension.create(issuerKeys.publicKey),
         ],
       })
       const pkcs8 = Buffer.from(await crypto.subtle.exportKey('pkcs8', leafKeys.privateKey))

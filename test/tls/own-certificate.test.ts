@@ -5,7 +5,8 @@ import { connect, type Server, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type App, buildApp } from '../../src/api/app.ts'
 import { keepOwnCertificate } from '../../src/tls/own-certificate.ts'
-import { type CertificateStore, createCertificateStore, minVersion } from '../../src/tls/store.ts'
+import { tlsPolicy } from '../../src/tls/policy.ts'
+import { type CertificateStore, createCertificateStore } from '../../src/tls/store.ts'
 import { startApi, type TestApi } from '../helpers/api.ts'
 import { until } from '../helpers/until.ts'
 import { type Authority, createAuthority, storeCertificate } from './authority.ts'
@@ -20,7 +21,7 @@ beforeAll(async () => {
   api = await startApi({ DEPLOYMENT_DOMAIN: 'berth.test', BASE_URL: 'https://api.berth.test' })
   authority = await createAuthority()
   certificates = await createCertificateStore({ ...api.deps, platformOnly: true })
-  app = await buildApp(api.deps, { minVersion })
+  app = await buildApp(api.deps, tlsPolicy)
   keepOwnCertificate(app.server as unknown as Server, certificates, api.config.managedTlsHost!, api.deps.log)
   await app.listen({ host: '127.0.0.1', port: 0 })
   port = (app.server.address() as AddressInfo).port

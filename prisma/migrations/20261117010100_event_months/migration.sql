@@ -1,10 +1,3 @@
--- Two indexes are built on every event there is.
-SET LOCAL maintenance_work_mem = '256MB';
-
--- The filter by type has an index of its own, and the events of a project for tokens that are narrowed to it.
-CREATE INDEX "event_account_id_type_id_idx" ON "event"("account_id", "type", "id");
-CREATE INDEX "event_account_id_project_id_id_idx" ON "event"("account_id", "project_id", "id");
-
 -- Comes before every id of an event that is made at this time (UTC) or later, and after all that were made before.
 CREATE FUNCTION "event_id_at"("at" timestamp) RETURNS text LANGUAGE sql STABLE AS $$
   SELECT 'evt_' || string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz', ((ms >> 5 * n) % 32)::int + 1, 1), '' ORDER BY n DESC)
@@ -25,7 +18,7 @@ ALTER INDEX "event_pkey" RENAME TO "event_000000_pkey";
 ALTER INDEX "event_account_id_id_idx" RENAME TO "event_000000_account_id_id_idx";
 ALTER INDEX "event_account_id_subject_id_idx" RENAME TO "event_000000_account_id_subject_id_idx";
 ALTER INDEX "event_account_id_type_id_idx" RENAME TO "event_000000_account_id_type_id_idx";
-ALTER INDEX "event_account_id_project_id_id_idx" RENAME TO "event_000000_account_id_project_id_id_idx";
+ALTER INDEX "event_project" RENAME TO "event_000000_project";
 ALTER INDEX "event_xid_seq_idx" RENAME TO "event_000000_xid_seq_idx";
 
 CREATE TABLE "event" (LIKE "event_000000" INCLUDING DEFAULTS) PARTITION BY RANGE ("id");
@@ -34,7 +27,7 @@ ALTER TABLE "event" ADD CONSTRAINT "event_pkey" PRIMARY KEY ("id");
 CREATE INDEX "event_account_id_id_idx" ON "event"("account_id", "id");
 CREATE INDEX "event_account_id_subject_id_idx" ON "event"("account_id", "subject", "id");
 CREATE INDEX "event_account_id_type_id_idx" ON "event"("account_id", "type", "id");
-CREATE INDEX "event_account_id_project_id_id_idx" ON "event"("account_id", "project_id", "id");
+CREATE INDEX "event_project" ON "event"("account_id", "project_id", "id") WHERE "project_id" IS NOT NULL;
 CREATE INDEX "event_xid_seq_idx" ON "event"("xid", "seq");
 
 DO $$

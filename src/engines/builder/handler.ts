@@ -181,8 +181,8 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       const code = lost ? 'worker_lost' : 'internal_error'
       const message = lost ? 'The worker that built it was lost, twice.' : 'The build broke on our side.'
       await finish(deploymentId, { to: 'ERROR', code, message })
-      await clear(deploymentId)
-      await removeTree(buildDirectory(config, deploymentId))
+      // What cannot be removed now is left to the sweep.
+      await Promise.allSettled([clear(deploymentId), removeTree(buildDirectory(config, deploymentId))])
     },
   }
 }

@@ -5,6 +5,7 @@ import type { Config } from '../../config.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import type { Vault } from '../../platform/secrets.ts'
+import type { Snapshots } from '../../platform/snapshots.ts'
 import { type Challenges, challengeFolder, createChallenges } from '../../tls/challenges.ts'
 import { type CertificateStore, createCertificateStore } from '../../tls/store.ts'
 import { createHttpsServer, type HttpsOptions } from './https.ts'
@@ -15,6 +16,7 @@ export type EncryptionOptions = Omit<HttpsOptions, 'certificates'> & {
   db: Database
   notifications: Notifications
   vault: Vault
+  snapshots?: Snapshots | undefined
   /** Hosts of the platform itself, which never get a customer's certificate. */
   ownHosts: ReadonlySet<string>
 }

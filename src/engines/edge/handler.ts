@@ -26,6 +26,8 @@ export type HandlerOptions = {
   servers: ServerProjects | undefined
   lookAgain: SecondLook
   requests: RequestLog
+  /** Aborted when the process begins to stop. */
+  draining?: AbortSignal | undefined
   log: Logger
 }
 
@@ -41,13 +43,15 @@ export type Handler = {
 type Visit = { host: string; url: string; target: Target }
 
 export function createHandler(options: HandlerOptions): Handler {
-  const { state, sites, respond, metrics, servers, lookAgain, requests, log } = options
+  const { state, sites, respond, metrics, servers, lookAgain, requests, draining, log } = options
   const underWay = createUnderWay()
   const proxied = new WeakSet<ServerResponse>()
   const isBarred = (host: string) => state.snapshot?.find(host)?.barred === true
 
   function handle(request: IncomingMessage, response: ServerResponse): void {
     const startedMs = performance.now()
+    // The answer says `Connection: close`; HTTP/2 has GOAWAY instead.
+    if (draining?.aborted) response.shouldKeepAlive = false
     requests.follow(request, response)
     response.once('close', () => metrics.observe(proxied.has(response) ? 'server' : 'full', startedMs))
     attempt(request, response, false)

@@ -3,7 +3,7 @@ import type { EdgeHostRow } from '../../services/deployments/hosts.ts'
 import type { Takeovers } from './takeovers.ts'
 import type { Host } from './targets.ts'
 
-type Project = { label: string; production: Host; domains: string[]; deployments: Set<string> }
+type Project = { label: string; server: boolean; production: Host; domains: string[]; deployments: Set<string> }
 
 export class HostTable {
   readonly #suffix: string
@@ -38,6 +38,23 @@ export class HostTable {
     return this.#domains.get(name)?.projectId
   }
 
+  /** What is served, as rows of the database: a table to which they are applied serves the same. */
+  *rows(): Generator<EdgeHostRow> {
+    const none = { deploymentId: null, server: false, hsts: false, barred: false }
+    for (const [projectId, { label, server, production, domains, deployments }] of this.#projects) {
+      const { target, hsts, barred } = production
+      const deploymentId = target?.deploymentId ?? null
+      yield { kind: 'project', name: label, projectId, deploymentId, server, hsts, barred }
+      for (const name of domains) {
+        if (this.#domains.get(name) === production) yield { ...none, kind: 'domain', name, projectId }
+      }
+      for (const deploymentId of deployments) {
+        const name = this.#deployments.get(deploymentId)!.slice(0, -this.#suffix.length)
+        yield { ...none, kind: 'deployment', name, projectId, deploymentId }
+      }
+    }
+  }
+
   /** Applies rows of the database; a requested project, deployment or domain without a row was deleted. */
   apply(rows: EdgeHostRow[], subjects: readonly string[] = []): void {
     const present = new Set<string>()
@@ -63,11 +80,12 @@ export class HostTable {
     let project = this.#projects.get(projectId)
     if (!project) {
       const production = { projectId, target: null, hsts, barred }
-      project = { label: name, production, domains: [], deployments: new Set() }
+      project = { label: name, server, production, domains: [], deployments: new Set() }
       this.#projects.set(projectId, project)
       this.#labels.set(name + this.#suffix, production)
     }
     const { production } = project
+    project.server = server
     production.hsts = hsts
     if (production.barred !== barred) {
       production.barred = barred

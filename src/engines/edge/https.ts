@@ -6,7 +6,8 @@ import { type AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { SecureContext } from 'node:tls'
 import type { Logger } from 'pino'
-import { type CertificateStore, handshakeTimeoutMs, minVersion } from '../../tls/store.ts'
+import { handshakeTimeoutMs, tlsPolicy } from '../../tls/policy.ts'
+import type { CertificateStore } from '../../tls/store.ts'
 import { Http2Request, Http2Response } from './http2-messages.ts'
 import { answerPlainRequests, type PlainOptions } from './plain-connections.ts'
 
@@ -17,6 +18,8 @@ export type HttpsOptions = {
   /** Options for HTTP/1.1, the same as at the plain HTTP port. */
   http1: Pick<ServerOptions, 'headersTimeout' | 'keepAliveTimeout' | 'shouldUpgradeCallback'>
   plain: PlainOptions
+  /** Aborted when the process begins to stop. */
+  draining?: AbortSignal
   log: Logger
 }
 
@@ -33,7 +36,8 @@ const mostHeaderBytes = 16 << 10
 // A ticket key decrypts every TLS 1.2 session that was resumed with it, so keys are rotated.
 const ticketKeysMs = 12 * 60 * 60_000
 
-export function createHttpsServer({ certificates, handle, upgrade, http1, plain, log }: HttpsOptions): HttpsServer {
+export function createHttpsServer(options: HttpsOptions): HttpsServer {
+  const { certificates, handle, upgrade, http1, plain, draining, log } = options
   // Node uses its own classes for HTTP/1.1 and these for HTTP/2. There is no default certificate: a client without SNI
   // gets an alert.
   const server = createSecureServer(
@@ -43,7 +47,7 @@ export function createHttpsServer({ certificates, handle, upgrade, http1, plain,
       Http2ServerRequest: Http2Request,
       Http2ServerResponse: Http2Response,
       settings: { maxConcurrentStreams: mostStreams, maxHeaderListSize: mostHeaderBytes, enablePush: false },
-      minVersion,
+      ...tlsPolicy,
       handshakeTimeout: handshakeTimeoutMs,
       SNICallback(this: unknown, name, callback) {
         const context = certificates.contextOf(name.toLowerCase())
@@ -58,7 +62,7 @@ export function createHttpsServer({ certificates, handle, upgrade, http1, plain,
   // Clients abort handshakes and sessions all the time; only their connection ends.
   server.on('tlsClientError', (err) => log.debug({ err }, 'a TLS handshake failed'))
   server.on('sessionError', (err) => log.debug({ err }, 'an HTTP/2 session failed'))
-  server.on('session', closeWhenIdle)
+  closeIdleSessions(server, draining)
   const rotating = setInterval(() => server.setTicketKeys(randomBytes(48)), ticketKeysMs)
   rotating.unref()
   const connections = connectionsOf(server)
@@ -100,18 +104,29 @@ function refuse(socket: unknown, callback: (error: Error | null, context?: Secur
   callback(new Error('no certificate is in service for the name'))
 }
 
-/** Closes idle sessions only: one with open streams may still wait for a server or for events. */
-function closeWhenIdle(session: ServerHttp2Session): void {
-  let open = 0
-  session.on('stream', (stream) => {
-    open++
-    stream.once('close', () => {
-      open--
+/**
+ * Closes idle sessions only: one with open streams may still wait for a server or for events. While the process stops,
+ * a session is closed as soon as it is idle: GOAWAY tells the client to open another one.
+ */
+function closeIdleSessions(server: Http2SecureServer, draining: AbortSignal | undefined): void {
+  const sessions = new Map<ServerHttp2Session, () => void>()
+  server.on('session', (session: ServerHttp2Session) => {
+    let open = 0
+    const closeIfIdle = () => void (open === 0 && session.close())
+    session.on('stream', (stream) => {
+      open++
+      stream.once('close', () => {
+        open--
+        if (draining?.aborted) closeIfIdle()
+      })
     })
+    session.setTimeout(sessionIdleMs)
+    session.on('timeout', closeIfIdle)
+    sessions.set(session, closeIfIdle)
+    session.once('close', () => sessions.delete(session))
   })
-  session.setTimeout(sessionIdleMs)
-  session.on('timeout', () => {
-    if (open === 0) session.close()
+  draining?.addEventListener('abort', () => {
+    for (const closeIfIdle of [...sessions.values()]) closeIfIdle()
   })
 }
 

@@ -10,6 +10,7 @@ import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import { ownNames } from '../../platform/own-names.ts'
 import type { Vault } from '../../platform/secrets.ts'
+import type { Snapshots } from '../../platform/snapshots.ts'
 import { createBodies } from './bodies.ts'
 import { type Encryption, openEncryption, strictTransportLine } from './encryption.ts'
 import { createHandler } from './handler.ts'
@@ -36,6 +37,10 @@ export type EdgeOptions = {
   servers?: ServerProjects
   /** Decrypts the private keys of certificates; without it the edge serves no HTTPS. */
   vault?: Vault
+  /** Where hosts and certificates are kept for a start without the database. */
+  snapshots?: Snapshots | undefined
+  /** Aborted when the process begins to stop: connections are not kept for further requests from then on. */
+  draining?: AbortSignal
 }
 
 export type Edge = {
@@ -54,7 +59,7 @@ const keepAliveTimeoutMs = 30_000
 const drainMs = 10_000
 
 export function createEdge(options: EdgeOptions): Edge {
-  const { config, db, notifications, artifacts, log, servers, vault } = options
+  const { config, db, notifications, artifacts, log, servers, vault, draining } = options
   const state: { snapshot: Snapshot | null; encryption: Encryption | null } = { snapshot: null, encryption: null }
   const metrics = createEdgeMetrics(options.registry, {
     hosts: () => state.snapshot?.size ?? 0,
@@ -74,6 +79,7 @@ export function createEdge(options: EdgeOptions): Edge {
     servers,
     lookAgain,
     requests,
+    draining,
     log,
   })
 
@@ -90,6 +96,8 @@ export function createEdge(options: EdgeOptions): Edge {
   const waiting = { firstTimeoutMs: headersTimeoutMs, nextTimeoutMs: keepAliveTimeoutMs }
   const answers = { sites, bodies, metrics, requests, keepAliveSeconds: keepAliveTimeoutMs / 1000 }
   function findPlain(host: string, url: string): Host | null {
+    // Node's server says `Connection: close`, and closes.
+    if (draining?.aborted) return null
     if (state.encryption?.challengeAt(url) !== undefined) return null
     return state.snapshot?.find(host) ?? null
   }
@@ -115,7 +123,9 @@ export function createEdge(options: EdgeOptions): Edge {
     const { hosts: ownHosts } = ownNames(config)
     const edgeDomain = config.edge.domain
     const onBarred = endBarred
-    state.snapshot = await createSnapshot({ db, notifications, edgeDomain, ownHosts, takeovers, onBarred, log })
+    const { snapshots } = options
+    const context = { db, notifications, snapshots, log }
+    state.snapshot = await createSnapshot({ ...context, edgeDomain, ownHosts, takeovers, onBarred })
     if (vault) {
       state.encryption = await openEncryption({
         ...options,

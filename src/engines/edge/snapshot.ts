@@ -3,7 +3,8 @@ import type { Logger } from 'pino'
 import type { Database } from '../../platform/database.ts'
 import { follow } from '../../platform/mirror.ts'
 import type { Notifications } from '../../platform/notifications.ts'
-import { readEdgeHosts, readTouchedEdgeHosts } from '../../services/deployments/hosts.ts'
+import type { Snapshots } from '../../platform/snapshots.ts'
+import { type EdgeHostRow, readEdgeHosts, readTouchedEdgeHosts } from '../../services/deployments/hosts.ts'
 import { isTakenDown } from '../../services/takedowns/names.ts'
 import { readTakenDownHosts } from '../../services/takedowns/standing.ts'
 import { HostTable } from './hosts.ts'
@@ -49,22 +50,35 @@ export type SnapshotOptions = {
   /** Called when hosts may have been barred, after that is in effect. */
   onBarred(): void
   log: Logger
+  /** Where the table is kept for a start without the database. */
+  snapshots?: Snapshots | undefined
 }
+
+/** A host of the table, or a name that is taken down. */
+type KeptRow = EdgeHostRow | { kind: 'takedown'; name: string }
 
 export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot> {
   const { db, notifications, edgeDomain, ownHosts, takeovers, onBarred, log } = options
   /** Names that are taken down. There are few, so all of them are read when one changes. */
   let takenDown: ReadonlySet<string> = new Set()
   let table = new HostTable(edgeDomain, takeovers)
+  const kept = options.snapshots?.open('hosts', function* (): Generator<KeptRow> {
+    yield* table.rows()
+    for (const name of takenDown) yield { kind: 'takedown', name }
+  })
 
-  async function reload(): Promise<string[]> {
-    const names = await readTakenDownHosts(db)
-    const rows = await readEdgeHosts(db)
+  function replace(rows: EdgeHostRow[], names: ReadonlySet<string>): void {
     const fresh = new HostTable(edgeDomain, takeovers)
     fresh.apply(rows)
     table = fresh
     takenDown = names
     onBarred()
+  }
+
+  async function reload(): Promise<string[]> {
+    const names = await readTakenDownHosts(db)
+    replace(await readEdgeHosts(db), names)
+    kept?.changed(true)
     return []
   }
 
@@ -82,7 +96,15 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
       [...asked].filter((subject) => !isTakedown(subject) && !isAccount(subject)),
     )
     takenDown = names
-    if (subjects.some((subject) => isTakedown(subject) || isAccount(subject))) onBarred()
+    const barring = subjects.some((subject) => isTakedown(subject) || isAccount(subject))
+    if (barring) onBarred()
+    // What is barred must stay so if the next start is without the database.
+    kept?.changed(barring)
+  }
+
+  function restore(rows: KeptRow[]): void {
+    const hosts = rows.filter((row): row is EdgeHostRow => row.kind !== 'takedown')
+    replace(hosts, new Set(rows.flatMap(({ kind, name }) => (kind === 'takedown' ? [name] : []))))
   }
 
   const source = {
@@ -92,6 +114,7 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
     compare: reload,
     read,
     namesAtOnce: subjectsAtOnce,
+    ...(kept && { restore: () => kept.restore(restore), onCurrent: () => kept.current() }),
   }
   const { settled, close } = await follow(source, notifications, log)
 
@@ -104,6 +127,9 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
       return table.size
     },
     settled,
-    close,
+    async close() {
+      await close()
+      await kept?.close()
+    },
   }
 }

@@ -10,7 +10,8 @@ import { wireName } from '../../dns/packet/wire-names.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import { isPublicAddress } from '../../platform/public-address.ts'
-import { announcePlatformZones, platformZones } from '../../services/dns/platform-zones.ts'
+import type { Snapshots } from '../../platform/snapshots.ts'
+import { platformZones } from '../../services/dns/platform-zones.ts'
 import { generatedRecords, generatedTtl, soaOf } from '../../services/dns/zones.ts'
 import { createAliases, createResolver, type ResolveAlias } from './alias.ts'
 import { type AnswerCache, createAnswerCache } from './cache.ts'
@@ -46,6 +47,8 @@ export type NameserverOptions = {
   /** Number of threads that answer over UDP instead of this one, if the system supports them. */
   workers?: number
   tcp?: Partial<TcpLimits>
+  /** Where the zones are kept for a start without the database. */
+  snapshots?: Snapshots | undefined
 }
 
 export type Nameserver = {
@@ -167,8 +170,7 @@ export function createNameserver(options: NameserverOptions): Nameserver {
         generated: (records: readonly { name: string; type: string }[]) => generatedRecords(config, records),
       }
       const platform = platformZones(config)
-      await announcePlatformZones(db, platform)
-      const loaded = await createSnapshot({ db, notifications, platform, constants, log })
+      const loaded = await createSnapshot({ db, notifications, platform, constants, log, snapshots: options.snapshots })
       snapshot = loaded
       closers.push(loaded.close)
       loaded.onMoved(cache.clear)

@@ -3,8 +3,9 @@ import type { Logger } from 'pino'
 import type { Database } from '../../platform/database.ts'
 import { follow } from '../../platform/mirror.ts'
 import type { Notifications } from '../../platform/notifications.ts'
-import type { PlatformZones } from '../../services/dns/platform-zones.ts'
-import { readServedStates, readServedZones } from '../../services/dns/served-zones.ts'
+import type { Snapshots } from '../../platform/snapshots.ts'
+import { announcePlatformZones, type PlatformZones } from '../../services/dns/platform-zones.ts'
+import { platformIds, readServedStates, readServedZones, type ServedZoneRow } from '../../services/dns/served-zones.ts'
 import type { ZoneConstants } from './zone.ts'
 import { ZoneTable } from './zone-table.ts'
 
@@ -43,6 +44,8 @@ export type SnapshotOptions = {
   platform: PlatformZones
   constants: ZoneConstants
   log: Logger
+  /** Where the zones are kept for a start without the database. */
+  snapshots?: Snapshots | undefined
 }
 
 export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot> {
@@ -51,9 +54,13 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
   const moves = listeners<[]>()
   const table = new ZoneTable(constants, () => moves.tell())
   let staleSinceMs: number | null = Date.now()
+  let announced = false
+  const kept = options.snapshots?.open('zones', () => table.rows())
 
   /** Which zones differ: a serial grows with every change, so names, ids and serials suffice without the records. */
   async function compare(): Promise<Set<string>> {
+    if (!announced) await announcePlatformZones(db, platform)
+    announced = true
     // Names that are left in the end are deleted from the database, except the platform's own zones.
     const differing = new Set([...table.names(), ...platform.keys()])
     for (let after = ''; ; ) {
@@ -68,8 +75,23 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
   }
 
   async function read(names: string[]): Promise<void> {
-    const changed = table.apply(names, await readServedZones(db, platform, names))
-    if (changed.length > 0) changes.tell(changed)
+    const rows = await readServedZones(db, platform, names)
+    const changed = table.apply(names, rows)
+    if (changed.length === 0) return
+    changes.tell(changed)
+    // What is refused must stay so if the next start is without the database.
+    kept?.changed(rows.some(({ refused }) => refused))
+  }
+
+  function restore(rows: ServedZoneRow[], at: Date): void {
+    const known = rows.flatMap((row) => {
+      if (!row.id.startsWith(platformIds)) return [row]
+      // Those of the platform are made from today's configuration.
+      const own = platform.get(row.name)
+      return own ? [{ ...row, verified: own.verified, records: own.records.join('\n') }] : []
+    })
+    table.apply([], known)
+    staleSinceMs = at.getTime()
   }
 
   const offLost = notifications.on('lost', () => {
@@ -88,7 +110,9 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
     },
     onCurrent() {
       if (notifications.connected) staleSinceMs = null
+      kept?.current()
     },
+    ...(kept && { restore: () => kept.restore(restore) }),
   }
   const followed = await follow(source, notifications, log).catch((error) => {
     offLost()
@@ -98,6 +122,7 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
   async function close(): Promise<void> {
     offLost()
     await followed.close()
+    await kept?.close()
   }
 
   return {

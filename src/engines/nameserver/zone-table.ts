@@ -196,6 +196,13 @@ export class ZoneTable {
     return Array.from(this.#sources.values(), (source) => source.name)
   }
 
+  /** Everything in the table, as rows of the database. */
+  *rows(): Generator<ServedZoneRow> {
+    for (const { name, id, accountId, verified, refused, serial, nameservers, records } of this.#sources.values()) {
+      yield { name, id, accountId, verified, refused, serial, nameservers, records }
+    }
+  }
+
   /** Applies the rows read for these names; names without a row are removed. Returns the names that changed. */
   apply(asked: Iterable<string>, rows: readonly ServedZoneRow[]): string[] {
     const changed: string[] = []

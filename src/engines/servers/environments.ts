@@ -1,4 +1,5 @@
-// The environment and network of each server, cached so that it can restart while the database is unavailable.
+// The environment and network of each server, kept so that it can start while the database is unavailable.
+import { highestAgeMs, type Snapshots } from '../../platform/snapshots.ts'
 import type { Network } from '../../services/deployments/builds.ts'
 
 /** The project's variables, masked in logs, with those of the platform (BERTH_URL …), which are not. */
@@ -9,7 +10,12 @@ export type ServerEnvironment = ServerSettings & { secrets: string[] }
 export type Environments = {
   read(deploymentId: string): Promise<ServerEnvironment>
   forget(deploymentId: string): void
+  close(): Promise<void>
 }
+
+/** `atMs`: when it was read by an earlier process; null if it is in use in this one. */
+type Known = { settings: ServerSettings; atMs: number | null }
+type KeptRow = { deploymentId: string; settings: ServerSettings; atMs: number }
 
 // Set by the platform, so not secret. If they were masked, every line with the site's own URL would be unreadable.
 const platformNames = new Set(
@@ -17,14 +23,31 @@ const platformNames = new Set(
 )
 const readMs = 5_000
 
-export function createEnvironments(settingsOf: (deploymentId: string) => Promise<ServerSettings>): Environments {
-  const known = new Map<string, ServerSettings>()
+/** With `snapshots`, what was read outlives the process. */
+export function createEnvironments(
+  settingsOf: (deploymentId: string) => Promise<ServerSettings>,
+  snapshots?: Snapshots,
+): Environments {
+  const known = new Map<string, Known>()
+  const kept = snapshots?.open('servers', function* (): Generator<KeptRow> {
+    for (const [deploymentId, { settings, atMs }] of known) yield { deploymentId, settings, atMs: atMs ?? Date.now() }
+  })
+  const loaded = load()
+
+  async function load(): Promise<void> {
+    for (const { deploymentId, settings, atMs } of (await kept?.read<KeptRow>()) ?? []) {
+      // Nobody tells of a server that was stopped for good while no edge ran.
+      if (Date.now() - atMs < highestAgeMs) known.set(deploymentId, { settings, atMs })
+    }
+  }
 
   async function fresh(deploymentId: string): Promise<ServerSettings> {
     const late = Promise.withResolvers<never>()
     const timer = setTimeout(() => late.reject(new Error('The variables of the project could not be read.')), readMs)
     try {
-      return await Promise.race([settingsOf(deploymentId), late.promise])
+      const settings = await Promise.race([settingsOf(deploymentId), late.promise])
+      kept?.current()
+      return settings
     } finally {
       clearTimeout(timer)
     }
@@ -32,19 +55,25 @@ export function createEnvironments(settingsOf: (deploymentId: string) => Promise
 
   return {
     async read(deploymentId) {
+      await loaded
       const settings = await fresh(deploymentId).catch((error) => {
         const old = known.get(deploymentId)
-        if (old) return old
+        if (old) return old.settings
         throw error
       })
-      known.set(deploymentId, settings)
+      known.set(deploymentId, { settings, atMs: null })
+      kept?.changed()
       const secrets = Object.entries(settings.environment).flatMap(([name, value]) =>
         platformNames.has(name) ? [] : [value],
       )
       return { ...settings, secrets }
     },
     forget(deploymentId) {
-      known.delete(deploymentId)
+      if (known.delete(deploymentId)) kept?.changed()
+    },
+    async close() {
+      await loaded
+      await kept?.close()
     },
   }
 }

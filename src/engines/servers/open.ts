@@ -5,6 +5,7 @@ import type { Config } from '../../config.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Vault } from '../../platform/secrets.ts'
+import type { Snapshots } from '../../platform/snapshots.ts'
 import type { Urls } from '../../platform/urls.ts'
 import { privateHosts } from '../../sandbox/hosts.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
@@ -23,6 +24,8 @@ export type ServersDeps = {
   packageRegistry: Promise<string>
   log: Logger
   proofsOnly: boolean
+  /** Where the settings of servers are kept for a start without the database. */
+  snapshots?: Snapshots | undefined
   registry?: Registry
   limits?: Partial<ServerLimits>
 }
@@ -30,6 +33,8 @@ export type ServersDeps = {
 export function openServers({ config, urls, db, vault, packageRegistry, ...options }: ServersDeps): Servers {
   return createServers({
     ...options,
+    // The file is that of the edge, which runs the servers.
+    snapshots: options.proofsOnly ? undefined : options.snapshots,
     async settingsOf(deploymentId) {
       const build = await findBuild(db, deploymentId)
       if (!build) throw new Error('The deployment is deleted.')

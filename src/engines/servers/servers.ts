@@ -6,6 +6,7 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import { onAbort } from '../../platform/abort.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
+import type { Snapshots } from '../../platform/snapshots.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { NewLogLine } from '../../services/deployments/deployment-logs.ts'
 import { createEnvironments, type ServerSettings } from './environments.ts'
@@ -74,6 +75,8 @@ export type ServersOptions = {
   limits?: Partial<ServerLimits>
   /** This process only proves servers; visitors come to another one. */
   proofsOnly?: boolean
+  /** Where settings are kept for a start without the database. */
+  snapshots?: Snapshots | undefined
 }
 
 const sweepMs = 10_000
@@ -82,7 +85,7 @@ export function createServers(options: ServersOptions): Servers {
   const { sandbox, artifacts, log } = options
   const command = options.start?.command ?? 'npm start'
   const limits = { ...defaultLimits, ...options.limits }
-  const environments = createEnvironments(options.settingsOf)
+  const environments = createEnvironments(options.settingsOf, options.snapshots)
   const supervisors = new Map<string, Supervisor>()
   const metrics = createServerMetrics(
     options.registry,
@@ -236,6 +239,7 @@ export function createServers(options: ServersOptions): Servers {
       clearInterval(sweeping)
       await Promise.all([...supervisors.values()].map((one) => one.close()))
       supervisors.clear()
+      await environments.close()
     },
   }
 }

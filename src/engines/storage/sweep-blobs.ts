@@ -115,7 +115,8 @@ async function removeUnused(path: string, usedBefore: number): Promise<number | 
 /** Unless a build has written it anew. */
 async function giveBack(aside: string, path: string): Promise<void> {
   await link(aside, path).catch((error) => {
-    if (error.code !== 'EEXIST' && error.code !== 'ENOENT') throw error
+    // Some file systems have no links; then a file that a build has written meanwhile is replaced by its equal.
+    if (error.code !== 'EEXIST' && error.code !== 'ENOENT') return rename(aside, path)
   })
   await rm(aside, { force: true })
 }

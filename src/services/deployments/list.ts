@@ -5,7 +5,7 @@ import { pageBounds } from '../../platform/facet-statements.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { Urls } from '../../platform/urls.ts'
 import { type DeploymentQuery, deploymentStates } from '../../schemas/deployments.ts'
-import { inProjectsOf, projectIdsOf } from '../projects/projects.ts'
+import { projectIdsOf } from '../projects/projects.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { type DeploymentView, rowOf, viewDeployment, waits, withProject } from './deployments.ts'
 import { deploymentPage, deploymentPageOfRef, filteredDeploymentPage } from './list-statements.ts'
@@ -23,7 +23,8 @@ export async function listDeployments(
   const ids = await pageIds(db, actor, filter, page)
   const { where, ...rest } = byId(page)
   const found = await db.deployment.findMany({
-    where: { ...(ids ? { id: { in: ids } } : where), ...inProjectsOf(actor) },
+    // With both, PostgreSQL may take an index that begins with the account, and read through it for each id.
+    where: ids ? { id: { in: ids } } : { ...where, accountId: actor.accountId },
     include: withProject,
     ...rest,
   })
@@ -40,7 +41,7 @@ export async function listDeployments(
   return { items: rows.map((row) => viewDeployment(urls, row, positions.get(row.id))), next }
 }
 
-/** The ids of the page; null for all deployments of an account, whose page needs no such detour. */
+/** The ids of the page, all the actor's; null for all deployments of its account, whose page needs no such detour. */
 async function pageIds(
   db: Db,
   actor: Actor,

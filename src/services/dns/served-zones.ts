@@ -35,13 +35,16 @@ export async function readServedZones(db: Db, platform: PlatformZones, names: st
   return own.length === 0 ? found : [...found, ...(await readPlatformZones(db, platform, own))]
 }
 
+/** What ids of the platform's own zones begin with; those of domains never do. */
+export const platformIds = 'platform '
+
 /** The platform's own zones come before any claim to their names, and belong to no account. */
 async function readPlatformZones(db: Db, platform: PlatformZones, names: string[]): Promise<ServedZoneRow[]> {
   const found = await readPlatformZoneRows(db, { names })
   return found.map(({ name, serial, challenges }) => {
     const { verified, records } = platform.get(name)!
     const lines = challenges === null ? records : [...records, challenges]
-    const source = { name, id: `platform ${name}`, serial, verified, refused: false, accountId: '' }
+    const source = { name, id: platformIds + name, serial, verified, refused: false, accountId: '' }
     return { ...source, records: lines.join('\n') }
   })
 }

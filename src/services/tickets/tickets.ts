@@ -81,14 +81,14 @@ export async function listTickets<View>(
   const ids = await pageIds(db, caller, filter, page)
   const { where, ...rest } = byId(page)
   const found = await db.ticket.findMany({
-    where: { ...(ids ? { id: { in: ids } } : where), ...seenFrom(caller) },
+    where: ids ? { id: { in: ids } } : { ...where, ...seenFrom(caller) },
     include: withAccount,
     ...rest,
   })
   return pageOf(found, page, caller.view, (row) => [row.id])
 }
 
-/** The ids of the page; null without a filter, when there is no need of them. */
+/** The ids of the page, all such as the caller sees; null without a filter, when there is no need of them. */
 async function pageIds(
   db: Db,
   { side, actor }: Caller<unknown>,

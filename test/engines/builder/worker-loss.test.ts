@@ -28,6 +28,7 @@ function startWorkerProcess(): ChildProcess {
       DATA_DIR: config.dataDir,
       GIT_URL_TEMPLATE: platform.host.template,
       METRICS_PORT: '0',
+      DRAIN_SECONDS: '0',
       SECRETS_KEY: Buffer.alloc(32, 7).toString('base64'),
     },
   })

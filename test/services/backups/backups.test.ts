@@ -1,14 +1,18 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { lstat, open, readdir, readFile, readlink, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { migrate, readMigrationFiles } from '../../../prisma/migrate.ts'
+import { createReapHandler } from '../../../src/engines/builder/reap.ts'
+import { Postponed } from '../../../src/jobs/worker.ts'
 import { connectAlone } from '../../../src/platform/database.ts'
 import { createVault } from '../../../src/platform/secrets.ts'
 import { writeBackup } from '../../../src/services/backups/backup.ts'
 import { checkArchive, restoreArchive } from '../../../src/services/backups/restore.ts'
+import { holdArtifacts } from '../../../src/services/backups/statements.ts'
 import { whileNoBackup } from '../../../src/services/deployments/stored-files.ts'
 import { until } from '../../helpers/until.ts'
 import {
@@ -294,6 +298,22 @@ describe('a backup', () => {
     expect(tried).toEqual([false])
     await until(removeFiles)
     expect(await place.artifacts.read(id)).toBeNull()
+  })
+
+  test('keeps the files of a deployment that is deleted meanwhile: their removal is postponed', async () => {
+    const place = await newPlace()
+    const id = await place.ready()
+    const manifest = join(place.dataDir, 'artifacts/manifests', `${id}.json`)
+    const connection = await connectAlone(place.databaseUrl)
+    await holdArtifacts(connection.db, {})
+    const caches = { removeProject: async () => {} } as unknown as Parameters<typeof createReapHandler>[2]
+    const reap = createReapHandler(place.db, place.artifacts, caches)
+    const run = () => reap.run({ deploymentIds: [id] }, { attempt: 1, signal: never })
+    await expect(run()).rejects.toThrow(Postponed)
+    expect(existsSync(manifest)).toBe(true)
+    await connection.close()
+    await run()
+    expect(existsSync(manifest)).toBe(false)
   })
 
   test('is the only one of its database, and replaces a file only when it is whole', async () => {

@@ -1,0 +1,60 @@
+// The load, in a process of its own: lanes of requests at a steady pace each, whose failures are counted and told.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { answerParent } from '../children.ts'
+import { type Lane, lanesOf, type World } from './lanes.ts'
+
+export type Tally = { requests: Record<string, number>; failures: number; late: number; firstFailures: string[] }
+export type Order = { begin: World & { only: string[]; scale: number } } | 'tally' | 'stop'
+
+const mostOpen = 256
+const tickMs = 10
+const mostTold = 10
+
+const stopping = new AbortController()
+const tally: Tally = { requests: {}, failures: 0, late: 0, firstFailures: [] }
+let running: Promise<unknown> = Promise.resolve()
+let leave = () => {}
+
+/** Each request has its time, whether the one before was answered or not; what is too much is left out and counted. */
+async function drive({ name, perSecond, once }: Lane): Promise<void> {
+  const startMs = performance.now()
+  const open = new Set<Promise<void>>()
+  const start = (number: number) => {
+    const asked: Promise<void> = once(number)
+      .then(() => {
+        tally.requests[name] = (tally.requests[name] ?? 0) + 1
+      })
+      .catch((error) => {
+        if (stopping.signal.aborted) return
+        tally.failures++
+        if (tally.firstFailures.length < mostTold) tally.firstFailures.push(`${name}: ${(error as Error).message}`)
+      })
+      .finally(() => open.delete(asked))
+    open.add(asked)
+  }
+  for (let number = 0; !stopping.signal.aborted; ) {
+    for (const due = ((performance.now() - startMs) * perSecond) / 1000; number < due; number++) {
+      if (open.size < mostOpen) start(number)
+      else tally.late++
+    }
+    await sleep(tickMs)
+  }
+  await Promise.all(open)
+}
+
+async function obey(order: Order): Promise<Tally> {
+  if (order === 'stop') {
+    stopping.abort()
+    leave()
+    await running
+  } else if (order !== 'tally') {
+    const { only, scale, ...world } = order.begin
+    const { lanes, close } = await lanesOf(world, stopping.signal)
+    leave = close
+    const wanted = lanes.filter(({ name }) => only.length === 0 || only.some((part) => name.startsWith(part)))
+    running = Promise.all(wanted.map((lane) => drive({ ...lane, perSecond: lane.perSecond * scale })))
+  }
+  return tally
+}
+
+answerParent(obey, async () => stopping.abort())

@@ -1,0 +1,70 @@
+// What a process holds, by kind, and whether it grows.
+import { readdirSync, readFileSync } from 'node:fs'
+import { request } from 'node:http'
+import type { Probed } from './probe.ts'
+
+export const mb = (bytes: number) => bytes / 2 ** 20
+
+/** Asks the probe in the node under test. */
+export function probe(socketPath: string, path = '/'): Promise<Probed> {
+  return new Promise((resolve, reject) => {
+    const asked = request({ socketPath, path, timeout: 30_000 }, async (response) => {
+      resolve(JSON.parse(Buffer.concat(await response.toArray()).toString()))
+    })
+    asked.on('timeout', () => asked.destroy(new Error('the probe does not answer')))
+    asked.on('error', reject)
+    asked.end()
+  })
+}
+
+/** Worker threads have heaps that `memoryUsage` of the main thread does not count: they are in here too. */
+export function nativeBytes({ rss, heapTotal, external }: NodeJS.MemoryUsage): number {
+  return rss - heapTotal - external
+}
+
+/** All processes below one, by what the system says. */
+export function descendants(of: number): { pid: number; name: string }[] {
+  const all = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      const stat = readQuietly(`/proc/${name}/stat`)
+      const end = stat.lastIndexOf(')')
+      if (end < 0) return []
+      return [
+        {
+          pid: Number(name),
+          name: stat.slice(stat.indexOf('(') + 1, end),
+          parent: Number(stat.slice(end + 4).split(' ')[0]),
+        },
+      ]
+    })
+  const found = new Set([of])
+  for (let before = 0; before < found.size; ) {
+    before = found.size
+    for (const { pid, parent } of all) if (found.has(parent)) found.add(pid)
+  }
+  return all.filter(({ pid }) => pid !== of && found.has(pid))
+}
+
+/** Shared pages are counted once, in parts. */
+export function proportionalBytes(pids: number[]): number {
+  const kilobytes = pids.map((pid) => Number(/^Pss:\s+(\d+)/m.exec(readQuietly(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0))
+  return kilobytes.reduce((sum, kb) => sum + kb, 0) * 1024
+}
+
+function readQuietly(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    // The process ended meanwhile.
+    return ''
+  }
+}
+
+/** Slope of the line that fits best by least squares. */
+export function slope(points: { x: number; y: number }[]): number {
+  const mean = (of: 'x' | 'y') => points.reduce((sum, point) => sum + point[of], 0) / points.length
+  const [x, y] = [mean('x'), mean('y')]
+  const below = points.reduce((sum, point) => sum + (point.x - x) ** 2, 0)
+  return below === 0 ? 0 : points.reduce((sum, point) => sum + (point.x - x) * (point.y - y), 0) / below
+}

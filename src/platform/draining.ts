@@ -1,0 +1,6 @@
+// The first step of a clean stop: the process says that it is not ready, and still serves, until balancers know it.
+
+/** For health. Aborted is the signal when the process begins to stop. */
+export function drainReadiness(draining: AbortSignal): () => string | null {
+  return () => (draining.aborted ? 'The process is stopping; it still serves for a moment.' : null)
+}

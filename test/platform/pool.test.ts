@@ -1,0 +1,137 @@
+// The pool of connections: shares of groups, and how it says that it is full or that the database is away.
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { toFault } from '../../src/api/http/problem.ts'
+import { closeDatabase, openDatabase } from '../../src/platform/database.ts'
+import { inGroups, Pool, type PoolLimits } from '../../src/platform/pool.ts'
+import { createDatabase } from '../helpers/database.ts'
+import { openLink } from '../helpers/link.ts'
+import { until } from '../helpers/until.ts'
+
+let database: Awaited<ReturnType<typeof createDatabase>>
+const pools: Pool[] = []
+beforeAll(async () => {
+  database = await createDatabase()
+})
+afterEach(async () => {
+  for (const pool of pools.splice(0)) await pool.end()
+})
+afterAll(() => database.drop())
+
+function open(size: number, limits: Partial<PoolLimits> = {}, url = database.url): Pool {
+  const pool = new Pool({ url, size, class: 'requests', limits })
+  pools.push(pool)
+  return pool
+}
+
+const take = (pool: Pool, count: number, groups: string[]) =>
+  Promise.all(Array.from({ length: count }, () => inGroups(groups, () => pool.connect())))
+const release = (clients: pg.PoolClient[]) => {
+  for (const client of clients) client.release()
+}
+
+test('a group holds its share and no more; others get the rest, and it gets the next when one of its own is free', async () => {
+  const pool = open(10)
+  const first = await take(pool, 6, ['tickets'])
+  let more = 0
+  const late = Array.from({ length: 3 }, () =>
+    inGroups(['tickets'], () => pool.connect()).then((client) => {
+      more++
+      return client
+    }),
+  )
+  const others = await take(pool, 4, ['projects'])
+  expect(pool.usage).toEqual({ size: 10, held: 10, waiting: 3 })
+  // Free connections of others are not for a group that has its share.
+  release(others)
+  release(await take(pool, 2, []))
+  expect({ more, waiting: pool.usage.waiting }).toEqual({ more: 0, waiting: 3 })
+  first.pop()!.release()
+  await until(() => more === 1)
+  expect(pool.usage).toEqual({ size: 10, held: 6, waiting: 2 })
+  release(first)
+  release(await Promise.all(late))
+  expect(pool.usage).toEqual({ size: 10, held: 0, waiting: 0 })
+})
+
+test('work in two groups needs room in both, and a small pool leaves one for others', async () => {
+  const pool = open(2)
+  const [one] = await take(pool, 1, ['tickets', 'changes'])
+  const waiting = take(pool, 1, ['projects', 'changes'])
+  const [reading] = await take(pool, 1, ['projects'])
+  expect(pool.usage.waiting).toBe(1)
+  reading!.release()
+  one!.release()
+  release(await waiting)
+})
+
+test('a connection that could not be made, or broke, takes no share with it', async () => {
+  const link = await openLink(database.url)
+  const pool = open(3, {}, link.url)
+  const [held] = await take(pool, 1, ['tickets'])
+  link.cut()
+  await expect(held!.query('SHOW port')).rejects.toThrow()
+  held!.release()
+  for (let n = 0; n < 5; n++) await expect(take(pool, 1, ['tickets'])).rejects.toThrow()
+  expect(pool.usage).toEqual({ size: 3, held: 0, waiting: 0 })
+  await link.mend()
+  release(await take(pool, 2, ['tickets']))
+  link.close()
+})
+
+test('a full pool is overload, by the pool, a model and a transaction alike', async () => {
+  const db = openDatabase(database.url, 2, { limits: { waitMs: 20, lockMs: 10_000 } })
+  const watcher = open(1)
+  const blocker = new pg.Client(database.url)
+  await blocker.connect()
+  await blocker.query('BEGIN; LOCK TABLE ticket')
+  const held = [db.ticket.count(), db.ticket.count()].map((work) => work.then((count) => count))
+  await until(async () => {
+    const waiting = await watcher.query(`SELECT 1 FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+    return waiting.rowCount === 2
+  })
+  const attempts = [
+    () => db.account.count(),
+    () => db.$transaction((db) => db.account.count()),
+    () => db.$queryRaw`SHOW port`,
+  ]
+  for (const attempt of attempts) {
+    const error = await attempt().then(
+      () => null,
+      (error: unknown) => error,
+    )
+    expect(toFault(error)).toMatchObject({ code: 'overloaded', members: { retryAfterSeconds: 2 } })
+  }
+  await blocker.query('ROLLBACK')
+  await blocker.end()
+  expect(await Promise.all(held)).toEqual([0, 0])
+  await closeDatabase(db)
+})
+
+test('a database that is away is told as such, also to those who wait while others try to connect', async () => {
+  const link = await openLink(database.url)
+  const pool = open(2, { waitMs: 20 }, link.url)
+  link.freeze()
+  const asked = Array.from({ length: 4 }, () => pool.query('SHOW port').catch((error: unknown) => error))
+  await until(() => pool.usage.waiting === 0)
+  link.close()
+  for (const error of await Promise.all(asked)) expect(toFault(error).code).toBe('database_unavailable')
+})
+
+test('a connection that is cut without a word is given up, and the pool goes on', async () => {
+  const link = await openLink(database.url)
+  const pool = open(2, { statementMs: 100 }, link.url)
+  const client = await pool.connect()
+  await client.query('BEGIN')
+  await pool.query('SHOW port')
+  link.freeze()
+  const asked = [client.query('SHOW port'), pool.query('SHOW port')].map((query) =>
+    query.catch((error: unknown) => error),
+  )
+  for (const error of await Promise.all(asked)) expect(toFault(error).code).toBe('database_unavailable')
+  client.release()
+  link.thaw()
+  await Promise.all([pool.query('SHOW port'), pool.query('SHOW port')])
+  link.close()
+})
