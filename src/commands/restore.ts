@@ -1,10 +1,11 @@
 // `berth restore <file>`: makes an empty place what it was when the archive was written.
-import { access, constants, mkdir, open, readdir, rm, statfs, writeFile } from 'node:fs/promises'
+import { access, constants, mkdir, readdir, rm, statfs, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { applyMigration, createMigrationTable, lockMigrations, readMigrationFiles } from '../../prisma/migrate.ts'
 import type { Config } from '../config.ts'
 import { createArtifacts } from '../platform/artifacts.ts'
 import { connectAlone } from '../platform/database.ts'
+import { syncPath } from '../platform/durable.ts'
 import { makeDataDirectory, writePrivately } from '../roles/first-start.ts'
 import { openPostgres, restoreMark } from '../roles/storage.ts'
 import { checkArchive, type Migrations, refuseFilledDatabase, restoreArchive } from '../services/backups/restore.ts'
@@ -49,9 +50,7 @@ export async function restore(config: Config, name: string): Promise<void> {
     throw code === 'ENOSPC' || code === '53100' ? new UsageError('There is no room left on the disk.') : error
   }
   await rm(mark)
-  const directory = await open(dataDir)
-  await directory.sync()
-  await directory.close()
+  await syncPath(dataDir)
 }
 
 async function ownMigrations(): Promise<Migrations> {

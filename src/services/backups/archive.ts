@@ -1,5 +1,5 @@
 // The archive of a backup: a tar whose first entry says what it is, and whose last one proves that all of it is there.
-import { createHmac, type Hmac, hash, hkdfSync, timingSafeEqual } from 'node:crypto'
+import { createHmac, type Hmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { createGunzip } from 'node:zlib'
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
@@ -48,11 +48,6 @@ export type Packed =
 export type Unpacked =
   | (Extract<TarEntry, { kind: 'file' }> & { content: AsyncGenerator<Buffer> })
   | Exclude<TarEntry, { kind: 'file' }>
-
-/** Names a key without telling anything of it. */
-export function fingerprint(key: Buffer): string {
-  return hash('sha256', Buffer.concat([Buffer.from('berth key fingerprint\0'), key])).slice(0, 16)
-}
 
 /** Not the key itself: what one key does is not to be confused with what another use of it does. */
 function macOf(key: Buffer): Hmac {

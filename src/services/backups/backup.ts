@@ -1,12 +1,14 @@
 // Writes a backup: one snapshot of the database, then the files that its deployments need, while everything runs on.
 import { createWriteStream } from 'node:fs'
-import { open, rename, rm, stat } from 'node:fs/promises'
+import { rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import { type Connection, connectAlone, isDatabaseLost } from '../../platform/database.ts'
-import { fingerprint, inBlocks, type Packed, pack, type Summary } from './archive.ts'
+import { syncPath } from '../../platform/durable.ts'
+import { keyIdOf } from '../../platform/secrets.ts'
+import { inBlocks, type Packed, pack, type Summary } from './archive.ts'
 import { readArtifacts, readPlainFiles } from './files.ts'
 import { readRepositories } from './repositories.ts'
 import { beOnlyBackup, holdArtifacts, readMigrations, readReady } from './statements.ts'
@@ -54,7 +56,8 @@ export async function writeBackup(
       { signal: AbortSignal.any([signal, lost.signal]) },
     )
     await rename(aside, file)
-    await syncDirectory(dirname(file))
+    // A new name in a directory outlives a power failure only if the directory is written too.
+    await syncPath(dirname(file))
     return { ...summary, bytes: (await stat(file)).size }
   } catch (error) {
     await rm(aside, { force: true }).catch(() => {})
@@ -97,20 +100,10 @@ async function begin(
     createdAt: new Date().toISOString(),
     migrations,
     ...layout,
-    keys: keys.map(fingerprint),
+    keys: keys.map(keyIdOf),
     ...(ownsKey && { secretsKey: keys[0].toString('base64') }),
   }
   return { bytes: pack(head, keys[0], entries(), () => summary), summary }
-}
-
-/** A new name in a directory outlives a power failure only if the directory is written too. */
-async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path)
-  try {
-    await directory.sync()
-  } finally {
-    await directory.close()
-  }
 }
 
 function explain(error: unknown, file: string, lost: boolean): unknown {

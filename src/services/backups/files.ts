@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, open, readdir, readlink } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { Artifacts, Encoding, Manifest } from '../../platform/artifacts.ts'
 import type { Packed } from './archive.ts'
 
@@ -44,12 +44,14 @@ export async function* readArtifacts(artifacts: Artifacts, ids: readonly string[
     if (file && !why) return yield* entryOf(file, path, 0o644)
     await file?.close()
     damaged.set(path, `${path} ${why}`)
+    await artifacts.report(basename(path))
   }
 
   for (const id of ids) {
-    const manifest = await artifacts.read(id).catch(() => null)
+    const manifest = await artifacts.read(id)
     if (!manifest) {
       note(id, 'its manifest is missing or damaged')
+      await artifacts.report(id)
       continue
     }
     const faults = new Set<string>()

@@ -1,11 +1,11 @@
 // Restores a backup into an empty place: checks the whole archive first, then loads the database in one transaction.
-import { execFile } from 'node:child_process'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import { type Connection, connectAlone } from '../../platform/database.ts'
+import { syncFileSystems, syncTree } from '../../platform/durable.ts'
+import { keyIdOf } from '../../platform/secrets.ts'
 import { BadArchive } from '../../platform/tar.ts'
-import { type End, fingerprint, type Head, openArchive, type Unpacked } from './archive.ts'
+import { type End, type Head, openArchive, type Unpacked } from './archive.ts'
 import { BackupError } from './backup.ts'
 import { repositoryOf, writeRepository } from './repositories.ts'
 import { analyzeTables, isEmpty } from './statements.ts'
@@ -44,7 +44,7 @@ export async function checkArchive(
 /** The key that signed the archive. Every key that it needs must be among those given, else its secrets stay closed. */
 function keyOf(head: Head, given: readonly Buffer[] | null): Buffer {
   const keys = given ?? (head.secretsKey === undefined ? [] : [Buffer.from(head.secretsKey, 'base64')])
-  const byFingerprint = new Map(keys.map((key) => [fingerprint(key), key]))
+  const byFingerprint = new Map(keys.map((key) => [keyIdOf(key), key]))
   const missing = head.keys.find((one) => !byFingerprint.has(one))
   if (missing === undefined) return byFingerprint.get(head.keys[0]!)!
   if (keys.length === 0)
@@ -137,8 +137,7 @@ export async function restoreArchive(file: string, key: Buffer, target: Target):
     await loadAll(foreign)
     await finishTables(connection, head)
     await apply((name) => !before.has(name))
-    // Once for all files: to wait for each of a hundred thousand would take a quarter of an hour.
-    await promisify(execFile)('sync')
+    await makeDurable(dataDir)
     await client.query('COMMIT')
     await client.query(analyzeTables(head.tables.filter(({ name }) => !foreign.includes(name))))
     const end = archive.end()
@@ -146,6 +145,12 @@ export async function restoreArchive(file: string, key: Buffer, target: Target):
   } finally {
     await connection.close().catch(() => {})
   }
+}
+
+/** Once for all files, where this machine can do that: to wait for each of a hundred thousand takes minutes. */
+async function makeDurable(dataDir: string): Promise<void> {
+  if (await syncFileSystems([dataDir])) return
+  for (const name of ['artifacts', 'ca', 'repos']) await syncTree(join(dataDir, name))
 }
 
 async function* contentOf(entries: AsyncIterable<{ content: AsyncIterable<Buffer> }>): AsyncGenerator<Buffer> {

@@ -48,11 +48,11 @@ export function createUnpacker(dataDir: string, artifacts: Artifacts): (entry: U
     if (entry.size > mostManifestBytes) throw unknown(entry)
     const chunks: Buffer[] = []
     for await (const chunk of entry.content) chunks.push(chunk)
-    const parsed = parseJson(Buffer.concat(chunks))
-    if (!Value.Check(SafeManifest, parsed)) throw new BadArchive(`${entry.path} is no manifest.`)
-    const path = join(dataDir, manifestEntry(deploymentId))
-    await mkdir(dirname(path), { recursive: true })
-    await writeFile(path, JSON.stringify(parsed), { flag: 'wx' })
+    const text = Buffer.concat(chunks)
+    if (!Value.Check(SafeManifest, parseJson(text))) throw new BadArchive(`${entry.path} is no manifest.`)
+    // Not published, which would refuse a deployment that was incomplete already, and wait for the disk each time.
+    await mkdir(artifacts.folders.manifests, { recursive: true })
+    await writeFile(join(artifacts.folders.manifests, `${deploymentId}.json`), text, { flag: 'wx' })
   }
 
   async function writeTree(entry: Unpacked, deploymentId: string, below: string): Promise<void> {

@@ -4,8 +4,8 @@ import { existsSync } from 'node:fs'
 import { lstat, open, readdir, readFile, readlink, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
-import { afterEach, describe, expect, test } from 'vitest'
-import { readMigrationFiles } from '../../../prisma/migrate.ts'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { migrate, readMigrationFiles } from '../../../prisma/migrate.ts'
 import { createReapHandler } from '../../../src/engines/builder/reap.ts'
 import { Postponed } from '../../../src/jobs/worker.ts'
 import { connectAlone } from '../../../src/platform/database.ts'
@@ -13,6 +13,7 @@ import { createVault } from '../../../src/platform/secrets.ts'
 import { writeBackup } from '../../../src/services/backups/backup.ts'
 import { checkArchive, restoreArchive } from '../../../src/services/backups/restore.ts'
 import { holdArtifacts } from '../../../src/services/backups/statements.ts'
+import { whileNoBackup } from '../../../src/services/deployments/stored-files.ts'
 import { keepEventMonths } from '../../../src/services/events/months.ts'
 import { until } from '../../helpers/until.ts'
 import {
@@ -28,6 +29,8 @@ import {
   query,
   restoreTo,
 } from './place.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
 
 afterEach(cleanUp)
 
@@ -204,7 +207,7 @@ describe('an archive of an older schema', () => {
       name: '29990101000000_monthly',
       checksum: 'monthly',
       sql: `CREATE TABLE monthly (at TIMESTAMPTZ NOT NULL, twice INT GENERATED ALWAYS AS (1 + 1) STORED) PARTITION BY RANGE (at);
-        CREATE TABLE monthly_1 PARTITION OF monthly FOR VALUES ${bound(1)};
+        CREATE TABLE monthly_1 PARTITION OF monthly FOR VALUES FROM (MINVALUE) TO ('2026-03-01');
         INSERT INTO monthly (at) VALUES ('2026-01-02 03:04:05+05')`,
     }
     const later = {
@@ -214,7 +217,8 @@ describe('an archive of an older schema', () => {
     }
     await query(
       place.databaseUrl,
-      `${monthly.sql}; CREATE TABLE monthly_2 PARTITION OF monthly FOR VALUES ${bound(2)};
+      // As if the migration had been applied two months before.
+      `${monthly.sql.replace('2026-03', '2026-02')}; CREATE TABLE monthly_2 PARTITION OF monthly FOR VALUES ${bound(2)};
       INSERT INTO monthly (at) VALUES ('2026-02-03'); CREATE TABLE of_others AS SELECT 1 AS one;
       INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('x', 'monthly', '${monthly.name}', now())`,
     )
@@ -227,6 +231,28 @@ describe('an archive of an older schema', () => {
     expect(of_others).toHaveLength(1)
     expect(end.incomplete).toEqual([{ what: 'the table of_others', why: 'it is not one of Berth' }])
   })
+})
+
+test('an archive of the version before events had months is restored with its events in the months of today', async () => {
+  const place = await newPlace()
+  const databaseUrl = await emptyDatabase()
+  await migrate(databaseUrl, '20261117')
+  await query(
+    databaseUrl,
+    `INSERT INTO account (id, name, created_at) VALUES ('acc_1', 'one', now());
+    INSERT INTO event (id, account_id, type, actor, subject, data, created_at) SELECT 'evt_0' || n, 'acc_1', 'project.created', 'system',
+      'prj_' || n, '{"b": 1, "a": 2}', now() FROM generate_series(1, 3) n`,
+  )
+  const restored = await restoreTo(await backUp({ ...place, databaseUrl }), place.keys)
+  const events = (url: string) => query(url, 'SELECT id, seq, xid, data::text FROM event ORDER BY xid, seq')
+  expect(await events(restored.databaseUrl)).toHaveLength(3)
+  expect(await events(restored.databaseUrl)).toEqual(await events(databaseUrl))
+  const names = (await readMigrationFiles()).map(({ name }) => name)
+  const applied = await query<{ name: string }>(
+    restored.databaseUrl,
+    'SELECT migration_name AS name FROM _prisma_migrations ORDER BY 1',
+  )
+  expect(applied.map(({ name }) => name)).toEqual(names)
 })
 
 describe('a restore', () => {
@@ -270,7 +296,26 @@ describe('a backup', () => {
     ])
   })
 
-  test('keeps what is deleted while it runs on the disk until it has ended', async () => {
+  test('keeps everybody from removing files until it has ended', async () => {
+    const place = await newPlace()
+    const id = await place.ready()
+    const file = join(await newDirectory(), 'backup')
+    const removeFiles = () => whileNoBackup(place.db, 0, () => place.artifacts.remove(id))
+    const tried: boolean[] = []
+    const artifacts = {
+      ...place.artifacts,
+      async read(deploymentId: string) {
+        tried.push(await removeFiles())
+        return place.artifacts.read(deploymentId)
+      },
+    }
+    expect(await writeBackup({ ...place, artifacts }, file, never)).toMatchObject({ incomplete: [] })
+    expect(tried).toEqual([false])
+    await until(removeFiles)
+    expect(await place.artifacts.read(id)).toBeNull()
+  })
+
+  test('keeps the files of a deployment that is deleted meanwhile: their removal is postponed', async () => {
     const place = await newPlace()
     const id = await place.ready()
     const manifest = join(place.dataDir, 'artifacts/manifests', `${id}.json`)

@@ -8,8 +8,10 @@ import { createGzip } from 'node:zlib'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createArtifacts } from '../../../src/platform/artifacts.ts'
 import { ByteReader } from '../../../src/platform/byte-reader.ts'
+import { keyIdOf } from '../../../src/platform/secrets.ts'
 import { readTar, type TarEntry, tarEnd, tarHeader } from '../../../src/platform/tar.ts'
-import { fingerprint, type Head, inBlocks, type Packed, pack } from '../../../src/services/backups/archive.ts'
+import { makeDataDirectory } from '../../../src/roles/first-start.ts'
+import { type Head, inBlocks, type Packed, pack } from '../../../src/services/backups/archive.ts'
 import { restoreArchive } from '../../../src/services/backups/restore.ts'
 import { cleanUp, emptyDatabase, migrationsOf, newDirectory, query, searchPath } from './place.ts'
 
@@ -41,11 +43,12 @@ async function attack(entries: Packed[], head: Partial<Head> = {}, database?: st
     createdAt: '',
     migrations: [{ name: note.name, checksum: note.checksum }],
     ...{ tables: [{ name: 'note', columns: ['id', 'text'] }], partitions: [], sequences: [] },
-    keys: [fingerprint(key)],
+    keys: [keyIdOf(key)],
     ...head,
   }
   const bytes = pack(whole, key, Readable.from(entries), () => ({ deployments: 0, incomplete: [] }))
   await pipeline(inBlocks(bytes), createGzip(), createWriteStream(archive))
+  await makeDataDirectory(dataDir)
   const databaseUrl = database ?? (await emptyDatabase())
   const target = { databaseUrl, dataDir, artifacts: createArtifacts(join(dataDir, 'artifacts')), searchPath }
   const result = await restoreArchive(archive, key, { ...target, migrations: await migrationsOf([note]) }).then(
@@ -115,7 +118,7 @@ describe('a hostile archive cannot', () => {
     expect((await attack([], { tables: [{ name: evil, columns: ['id'] }] })).result).toBe('restored')
     const bound = `FOR VALUES FROM ('1') TO ('2'); DROP TABLE note`
     const partitions = [{ name: 'part', parent: 'note', bound }]
-    expect((await attack([], { partitions })).result).toMatch(/a partition part that does not fit/)
+    expect((await attack([], { partitions })).result).toMatch(/The partition part of the archive has no bounds/)
     expect((await attack([], { sequences: [{ name: `x'; DROP TABLE note`, value: '1' }] })).result).toBe('restored')
   })
 

@@ -16,6 +16,7 @@ import { type Artifacts, createArtifacts, type StoredFile } from '../../../src/p
 import { closeDatabase, type Database, openDatabase } from '../../../src/platform/database.ts'
 import { newId } from '../../../src/platform/ids.ts'
 import { createVault } from '../../../src/platform/secrets.ts'
+import { makeDataDirectory } from '../../../src/roles/first-start.ts'
 import { createAccount } from '../../../src/services/accounts/accounts.ts'
 import { type Place, writeBackup } from '../../../src/services/backups/backup.ts'
 import { checkArchive, type Migrations, restoreArchive } from '../../../src/services/backups/restore.ts'
@@ -170,7 +171,7 @@ export async function restoreTo(file: string, keys: readonly Buffer[] | null, mi
   const own = migrations ?? (await migrationsOf())
   const { key } = await checkArchive(file, keys, own.all)
   const [databaseUrl, dataDir] = [await emptyDatabase(), await newDirectory()]
-  await mkdir(join(dataDir, 'ca'))
+  await makeDataDirectory(dataDir)
   const artifacts = createArtifacts(join(dataDir, 'artifacts'))
   const end = await restoreArchive(file, key, { databaseUrl, dataDir, artifacts, searchPath, migrations: own })
   return { databaseUrl, dataDir, artifacts, end }
