@@ -1,14 +1,11 @@
 // A database of the version before, with builds that wait, run, failed and were canceled.
-import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { migrate } from '../../prisma/migrate.ts'
 import { takeBuild } from '../../src/jobs/statements.ts'
 import { closeDatabase, type Database, openDatabase } from '../../src/platform/database.ts'
 import { queuePositions } from '../../src/services/deployments/queue.ts'
 
-const folder = join(import.meta.dirname, '../../prisma/migrations')
-const fair = '20261116060000_fair_builds'
 let client: pg.Client
 let db: Database
 
@@ -21,11 +18,7 @@ beforeAll(async () => {
   url.pathname = '/waiting_builds'
   client = new pg.Client({ connectionString: url.href })
   await client.connect()
-  const names = (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isDirectory())
-  const sqlOf = (name: string) => readFile(join(folder, name, 'migration.sql'), 'utf8')
-  const [before, after] = [(name: string) => name < fair, (name: string) => name >= fair]
-  const sorted = names.map(({ name }) => name).sort()
-  for (const name of sorted.filter(before)) await client.query(await sqlOf(name))
+  await migrate(url.href, '20261116060000_fair_builds')
   await client.query(`
     INSERT INTO account (id, name, created_at) SELECT 'acc_' || n, n, now() FROM unnest('{a,b}'::text[]) n;
     INSERT INTO project (id, account_id, name, framework, repo, region, label, production_branch, spa_fallback,
@@ -43,7 +36,7 @@ beforeAll(async () => {
       CASE WHEN attempts > 0 THEN now() END, CASE attempts WHEN 2 THEN now() END
     FROM (VALUES ('a0', 1), ('a1', 0), ('a2', 0), ('a3', 0), ('a4', 2), ('b1', 0), ('gone', 0)) AS j(id, attempts);
     INSERT INTO job (kind, key, payload) VALUES ('verify', 'dom_x', '{}')`)
-  for (const name of sorted.filter(after)) await client.query(await sqlOf(name))
+  await migrate(url.href)
   db = openDatabase(url.href, 4)
 })
 afterAll(async () => {

@@ -115,8 +115,6 @@ export const emptyTables = (names: readonly string[]) => `TRUNCATE ${list(names)
 export const setTriggers = (name: string, enabled: boolean) =>
   `ALTER TABLE ${quoted(name)} ${enabled ? 'ENABLE' : 'DISABLE'} TRIGGER USER`
 
-export const dropTable = (name: string) => `DROP TABLE ${quoted(name)}`
-
 export const createPartition = ({ name, parent, bound }: { name: string; parent: string; bound: string }) =>
   `CREATE TABLE ${quoted(name)} PARTITION OF ${quoted(parent)} ${bound}`
 
