@@ -24,7 +24,7 @@ const Environment = Type.Object({
   NODE_ENV: Text(),
   DATABASE_URL: Text(),
   DATABASE_POOL: Type.Integer({ minimum: 2, maximum: 500, default: 10 }),
-  DATABASE_WORKER_POOL: Type.Integer({ minimum: 2, maximum: 500, default: 10 }),
+  DATABASE_WORKER_POOL: Type.Integer({ minimum: 4, maximum: 500, default: 10 }),
   DATABASE_LOCK_TIMEOUT_MS: Type.Integer({ minimum: 100, maximum: 10_000, default: 1_000 }),
   DATA_DIR: Text('.berth'),
   HOST: Text('127.0.0.1'),

@@ -21,6 +21,8 @@ export async function serveMetrics({ registry, health }: Monitored, host: string
     const { status, type, text } = await answer(new URLSearchParams(query)).catch((error) =>
       asJson(500, { status: String(error) }),
     )
+    // Whoever asks without a pause would keep a process from ending.
+    if (!server.listening) response.shouldKeepAlive = false
     response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' }).end(text)
   })
   await new Promise<void>((resolve, reject) => {

@@ -37,16 +37,19 @@ export function inGroups<T>(names: readonly string[], work: () => T): T {
 
 type Share = { most: number; held: number }
 type Callback = (error: Error | undefined, client: pg.PoolClient | undefined, done: (release?: unknown) => void) => void
-type Waiting = { shares: Share[]; callback: Callback; timer: NodeJS.Timeout }
+type Waiting = { callback: Callback; timer: NodeJS.Timeout }
+/** The work of the same groups: the shares it takes from, that of the whole pool first, and what waits for them. */
+type Line = { shares: [Share, ...Share[]]; waiting: Set<Waiting> }
 
 export type PoolOptions = { url: string; size: number; class: PoolClass; limits?: Partial<PoolLimits> | undefined }
 
 export class Pool extends pg.Pool {
   readonly #whole: Share
   readonly #shares = new Map<string, Share>()
+  readonly #lines = new Map<string, Line>()
   readonly #holding = new Map<pg.PoolClient, Share[]>()
-  readonly #waiting = new Set<Waiting>()
   readonly #waitMs: number
+  #waiting = 0
 
   constructor({ url, size, class: name, limits }: PoolOptions, settings: pg.PoolConfig = {}) {
     const { statementMs, lockMs, waitMs } = { ...classes[name], ...limits }
@@ -73,7 +76,7 @@ export class Pool extends pg.Pool {
 
   /** For metrics: what is held, what is open and idle, and how much work waits for a connection. */
   get usage(): { size: number; held: number; idle: number; waiting: number } {
-    return { size: this.#whole.most, held: this.#whole.held, idle: this.idleCount, waiting: this.#waiting.size }
+    return { size: this.#whole.most, held: this.#whole.held, idle: this.idleCount, waiting: this.#waiting }
   }
 
   override connect(): Promise<pg.PoolClient>
@@ -84,27 +87,34 @@ export class Pool extends pg.Pool {
         this.connect((error, client) => (client ? resolve(client) : reject(error)))
       })
     }
-    const shares = this.#sharesOf(groups.getStore() ?? [])
-    if (hasRoom(shares)) this.#open(shares, callback)
+    const line = this.#lineOf(groups.getStore() ?? [])
+    if (line.waiting.size === 0 && hasRoom(line)) this.#open(line.shares, callback)
     else {
-      const waiting = { shares, callback, timer: setTimeout(() => this.#refuse(waiting), this.#waitMs) }
-      this.#waiting.add(waiting)
+      const waiting = { callback, timer: setTimeout(() => this.#refuse(line, waiting), this.#waitMs) }
+      line.waiting.add(waiting)
+      this.#waiting++
     }
     return undefined
   }
 
-  #sharesOf(names: readonly string[]): Share[] {
-    const shares = [this.#whole]
-    const { most: size } = this.#whole
-    for (const name of names) {
-      let share = this.#shares.get(name)
-      if (!share) {
-        share = { most: Math.max(1, Math.min(size - 1, Math.ceil(size * shareOfPool))), held: 0 }
-        this.#shares.set(name, share)
-      }
-      shares.push(share)
+  #lineOf(names: readonly string[]): Line {
+    const key = names.join(' ')
+    let line = this.#lines.get(key)
+    if (!line) {
+      line = { shares: [this.#whole, ...names.map((name) => this.#shareOf(name))], waiting: new Set() }
+      this.#lines.set(key, line)
     }
-    return shares
+    return line
+  }
+
+  #shareOf(name: string): Share {
+    let share = this.#shares.get(name)
+    if (!share) {
+      const size = this.#whole.most
+      share = { most: Math.max(1, Math.min(size - 1, Math.ceil(size * shareOfPool))), held: 0 }
+      this.#shares.set(name, share)
+    }
+    return share
   }
 
   #open(shares: Share[], callback: Callback): void {
@@ -125,21 +135,31 @@ export class Pool extends pg.Pool {
   #free(shares: Share[]): void {
     for (const share of shares) share.held--
     // After the pool has noted that the connection is free, or gone.
-    if (this.#waiting.size > 0) process.nextTick(() => this.#next())
+    if (this.#waiting > 0) process.nextTick(() => this.#next())
   }
 
+  /** What is free goes to the group that holds least: several that hang do not shut the others out. */
   #next(): void {
-    for (const waiting of this.#waiting) {
-      if (!hasRoom([this.#whole])) return
-      if (!hasRoom(waiting.shares)) continue
-      this.#waiting.delete(waiting)
+    while (this.#waiting > 0) {
+      let next: Line | null = null
+      for (const line of this.#lines.values()) {
+        if (line.waiting.size > 0 && hasRoom(line) && (!next || heldBy(line) < heldBy(next))) next = line
+      }
+      if (!next) return
+      const waiting = next.waiting.values().next().value!
+      this.#leave(next, waiting)
       clearTimeout(waiting.timer)
-      this.#open(waiting.shares, waiting.callback)
+      this.#open(next.shares, waiting.callback)
     }
   }
 
-  #refuse(waiting: Waiting): void {
-    this.#waiting.delete(waiting)
+  #leave(line: Line, waiting: Waiting): void {
+    line.waiting.delete(waiting)
+    this.#waiting--
+  }
+
+  #refuse(line: Line, waiting: Waiting): void {
+    this.#leave(line, waiting)
     // Where nobody has a connection, it is not because others hold them.
     const error =
       this.#holding.size === 0
@@ -149,8 +169,12 @@ export class Pool extends pg.Pool {
   }
 }
 
-function hasRoom(shares: Share[]): boolean {
+function hasRoom({ shares }: Line): boolean {
   return shares.every(({ held, most }) => held < most)
+}
+
+function heldBy({ shares: [, group] }: Line): number {
+  return group?.held ?? 0
 }
 
 /** Closes a connection on which nothing moves during a query; the query fails by that. */

@@ -1,32 +1,42 @@
 // Checks SECRETS_KEY at the start or, if the database is away then, when it is back.
 import { setTimeout as delay } from 'node:timers/promises'
+import { isTimedOut } from '../platform/database.ts'
 import { admitKey, secretsReadiness, WrongKey } from '../services/secrets/sealing-keys.ts'
 import type { Shared } from './shared.ts'
 
 const retryMs = 1_000
 
-type SecretsDeps = Pick<Shared, 'db' | 'vault' | 'health' | 'log' | 'away' | 'migrated'>
+type SecretsDeps = Pick<Shared, 'db' | 'workerDb' | 'vault' | 'health' | 'log' | 'away' | 'migrated'>
 
 /** Throws WrongKey; if the database was away, readiness of the roles says so instead, because they serve already. */
 export async function openSecrets(deps: SecretsDeps, roles: readonly string[]): Promise<void> {
-  const { db, vault, health, away } = deps
-  if (away) return void admitLater(deps, roles)
-  health.add('secrets', secretsReadiness(db, await admitKey(db, vault)), roles)
+  if (deps.away) return void admitLater(deps, roles)
+  // Processes that start together take turns, which may take longer than a statement waits for a lock.
+  await admit(deps, roles, isTimedOut)
 }
 
-async function admitLater({ db, vault, health, log, migrated }: SecretsDeps, roles: readonly string[]): Promise<void> {
-  await migrated
+async function admit(
+  { db, workerDb, vault, health }: SecretsDeps,
+  roles: readonly string[],
+  isTemporary: (error: unknown) => boolean,
+): Promise<void> {
   for (;;) {
     try {
-      health.add('secrets', secretsReadiness(db, await admitKey(db, vault)), roles)
+      health.add('secrets', secretsReadiness(db, await admitKey(workerDb, vault)), roles)
       return
-    } catch (err) {
-      if (err instanceof WrongKey) {
-        log.error({ err }, 'the database is back, and has another key')
-        health.add('secrets', () => err.message, roles)
-        return
-      }
+    } catch (error) {
+      if (!isTemporary(error)) throw error
       await delay(retryMs, undefined, { ref: false })
     }
+  }
+}
+
+async function admitLater(deps: SecretsDeps, roles: readonly string[]): Promise<void> {
+  await deps.migrated
+  try {
+    await admit(deps, roles, (error) => !(error instanceof WrongKey))
+  } catch (err) {
+    deps.log.error({ err }, 'the database is back, and has another key')
+    deps.health.add('secrets', () => (err as Error).message, roles)
   }
 }

@@ -2,7 +2,7 @@
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { toFault } from '../../src/api/http/problem.ts'
-import { closeDatabase, openDatabase } from '../../src/platform/database.ts'
+import { closeDatabase, type Db, openDatabase } from '../../src/platform/database.ts'
 import { inGroups, Pool, type PoolLimits } from '../../src/platform/pool.ts'
 import { createDatabase } from '../helpers/database.ts'
 import { openLink } from '../helpers/link.ts'
@@ -41,17 +41,17 @@ test('a group holds its share and no more; others get the rest, and it gets the 
     }),
   )
   const others = await take(pool, 4, ['projects'])
-  expect(pool.usage).toEqual({ size: 10, held: 10, waiting: 3 })
+  expect(pool.usage).toMatchObject({ size: 10, held: 10, waiting: 3 })
   // Free connections of others are not for a group that has its share.
   release(others)
   release(await take(pool, 2, []))
   expect({ more, waiting: pool.usage.waiting }).toEqual({ more: 0, waiting: 3 })
   first.pop()!.release()
   await until(() => more === 1)
-  expect(pool.usage).toEqual({ size: 10, held: 6, waiting: 2 })
+  expect(pool.usage).toMatchObject({ size: 10, held: 6, waiting: 2 })
   release(first)
   release(await Promise.all(late))
-  expect(pool.usage).toEqual({ size: 10, held: 0, waiting: 0 })
+  expect(pool.usage).toMatchObject({ size: 10, held: 0, waiting: 0 })
 })
 
 test('work in two groups needs room in both, and a small pool leaves one for others', async () => {
@@ -65,6 +65,26 @@ test('work in two groups needs room in both, and a small pool leaves one for oth
   release(await waiting)
 })
 
+test('several groups that hang in a full pool leave what becomes free to the others', async () => {
+  const pool = open(10)
+  const held = [...(await take(pool, 5, ['tickets'])), ...(await take(pool, 5, ['domains']))]
+  const got: string[] = []
+  const ask = (group: string) =>
+    take(pool, 1, [group]).then(([client]) => {
+      got.push(group)
+      return client!
+    })
+  const waiting = [ask('tickets'), ask('domains'), ask('projects'), ask('projects')]
+  await until(() => pool.usage.waiting === 4)
+  held.shift()!.release()
+  await until(() => got.length === 1)
+  held.shift()!.release()
+  await until(() => got.length === 2)
+  expect(got).toEqual(['projects', 'projects'])
+  release(held)
+  release(await Promise.all(waiting))
+})
+
 test('a connection that could not be made, or broke, takes no share with it', async () => {
   const link = await openLink(database.url)
   const pool = open(3, {}, link.url)
@@ -73,7 +93,7 @@ test('a connection that could not be made, or broke, takes no share with it', as
   await expect(held!.query('SHOW port')).rejects.toThrow()
   held!.release()
   for (let n = 0; n < 5; n++) await expect(take(pool, 1, ['tickets'])).rejects.toThrow()
-  expect(pool.usage).toEqual({ size: 3, held: 0, waiting: 0 })
+  expect(pool.usage).toMatchObject({ size: 3, held: 0, waiting: 0 })
   await link.mend()
   release(await take(pool, 2, ['tickets']))
   link.close()
@@ -106,6 +126,17 @@ test('a full pool is overload, by the pool, a model and a transaction alike', as
   await blocker.query('ROLLBACK')
   await blocker.end()
   expect(await Promise.all(held)).toEqual([0, 0])
+  await closeDatabase(db)
+})
+
+test('a transaction that takes too long is overload', async () => {
+  const db = openDatabase(database.url, 2)
+  const late = async (db: Db) => {
+    await db.$queryRaw`SELECT 1 FROM pg_sleep(0.05)`
+    await db.account.count()
+  }
+  const error = await db.$transaction(late, { timeout: 5 }).catch((error: unknown) => error)
+  expect(toFault(error).code).toBe('overloaded')
   await closeDatabase(db)
 })
 

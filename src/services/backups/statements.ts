@@ -115,10 +115,10 @@ export const emptyTables = (names: readonly string[]) => `TRUNCATE ${list(names)
 export const setTriggers = (name: string, enabled: boolean) =>
   `ALTER TABLE ${quoted(name)} ${enabled ? 'ENABLE' : 'DISABLE'} TRIGGER USER`
 
-export const dropTable = (name: string) => `DROP TABLE ${quoted(name)}`
-
 export const createPartition = ({ name, parent, bound }: { name: string; parent: string; bound: string }) =>
   `CREATE TABLE ${quoted(name)} PARTITION OF ${quoted(parent)} ${bound}`
+
+export const dropTable = (name: string) => `DROP TABLE ${quoted(name)}`
 
 /** Until the database has looked at its rows, it plans as if there were none. */
 export const analyzeTables = (tables: readonly Table[]) => `ANALYZE ${list(tables.map(({ name }) => name))}`

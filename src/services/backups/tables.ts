@@ -80,7 +80,7 @@ export async function* inPieces(stream: AsyncIterable<Buffer>): AsyncGenerator<B
 }
 
 /**
- * Makes the tables ready for rows: the partitions of the archive, and no trigger. Returns the names of tables that
+ * Makes the tables ready for rows: with the partitions of the archive, and no trigger. Returns the names of tables that
  * somebody else made beside ours.
  */
 export async function prepareTables({ db, client }: Connection, { tables, partitions }: Layout): Promise<string[]> {
@@ -92,14 +92,13 @@ export async function prepareTables({ db, client }: Connection, { tables, partit
   }
   await client.query(emptyTables([...known.keys()]))
   const wanted = partitions.filter(({ parent }) => known.has(parent))
-  // Those that the migrations just made follow the month of today; the rows have those of the archive.
+  const unfit = wanted.find(({ bound }) => !isBound(bound))
+  if (unfit) throw new BadArchive(`The archive has a partition ${unfit.name} that does not fit.`)
+  // Instead of those that the migrations made, whose bounds depend on the time.
   for (const { name, parent } of await readPartitions(db, {})) {
     if (wanted.some((partition) => partition.parent === parent)) await client.query(dropTable(name))
   }
-  for (const partition of wanted) {
-    if (!isBound(partition.bound)) throw new BadArchive(`The partition ${partition.name} of the archive has no bounds.`)
-    await client.query(createPartition(partition))
-  }
+  for (const partition of wanted) await client.query(createPartition(partition))
   for (const name of await allNames(db)) await client.query(setTriggers(name, false))
   return tables.filter(({ name }) => !known.has(name)).map(({ name }) => name)
 }

@@ -2,8 +2,10 @@ import { Registry } from 'prom-client'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { widestWindow } from '../../../src/engines/delivery/held-webhooks.ts'
+import { createDeliveryMetrics } from '../../../src/engines/delivery/metrics.ts'
 import { eventTypes } from '../../../src/schemas/events.ts'
 import { append } from '../../../src/services/events/events.ts'
+import { countWaiting } from '../../../src/services/webhooks/results.ts'
 import { subscribes } from '../../../src/services/webhooks/webhooks.ts'
 import { until } from '../../helpers/until.ts'
 import { answers } from './receiver.ts'
@@ -206,7 +208,10 @@ test('what is sent is counted: attempts by outcome, the time to the first of the
   expect(await count(delivered)).toBeGreaterThanOrEqual(before.delivered + 2)
   expect(await count(first)).toBeGreaterThanOrEqual(before.first + 2)
   await world.api.call('PATCH', `/webhooks/${hook.id}`, { token: hook.token, body: { active: false } })
-  const waiting = await count('berth_webhook_backlog')
   await world.api.db.delivery.updateMany({ where: { webhookId: hook.id }, data: { state: 'PENDING', attempts: 0 } })
-  expect(await count('berth_webhook_backlog')).toBeGreaterThanOrEqual(waiting + 1)
+  // A figure is kept for a while, so a registry that has asked for none yet tells what waits now.
+  const fresh = new Registry()
+  createDeliveryMetrics(fresh, { inFlight: () => 0, waiting: () => countWaiting(world.api.db) })
+  const backlog = (await fresh.getSingleMetricAsString('berth_webhook_backlog')).split(' ').pop()
+  expect(Number(backlog)).toBeGreaterThanOrEqual(2)
 })

@@ -14,6 +14,7 @@ import { writeBackup } from '../../../src/services/backups/backup.ts'
 import { checkArchive, restoreArchive } from '../../../src/services/backups/restore.ts'
 import { holdArtifacts } from '../../../src/services/backups/statements.ts'
 import { whileNoBackup } from '../../../src/services/deployments/stored-files.ts'
+import { keepEventMonths } from '../../../src/services/events/months.ts'
 import { until } from '../../helpers/until.ts'
 import {
   addOwnFiles,
@@ -61,6 +62,20 @@ async function treeOf(root: string): Promise<string[]> {
 }
 
 describe('what was restored', () => {
+  test('has the months of the log as they were, whatever month it is now', async () => {
+    const place = await newPlace()
+    // Half a year and a year later than the migrations that a restore applies.
+    await keepEventMonths(place.db, null, never, new Date(Date.now() + 180 * 86_400_000))
+    await keepEventMonths(place.db, null, never, new Date(Date.now() + 360 * 86_400_000))
+    const months = (url: string) =>
+      query(
+        url,
+        `SELECT relname, pg_get_expr(relpartbound, oid) FROM pg_class WHERE relispartition AND relkind = 'r' ORDER BY 1`,
+      )
+    const { databaseUrl } = await restoreTo(await backUp(place), place.keys)
+    expect(await months(databaseUrl)).toEqual(await months(place.databaseUrl))
+  })
+
   test('is what was there: rows, sequences, files, trees, repositories, the CA and the test key', async () => {
     const place = await newPlace()
     for (let i = 0; i < 3; i++) await place.ready()
