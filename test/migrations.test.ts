@@ -319,4 +319,15 @@ describe('an installation from before the log had months', () => {
     expect(await query(url, 'SELECT added FROM event_numbering')).toEqual([{ added: '0' }])
     await closeDatabase(db)
   })
+
+  test('that was copied from another cluster goes on behind its events', async () => {
+    const url = await createDatabaseBefore('20261117010000_event_numbers', 'copied_log')
+    const insert = (columns: string, values: string) => `INSERT INTO event (id, account_id, type, actor, subject, data,
+      created_at${columns}) VALUES ('${newId('evt')}', 'acc_1', 'ticket.created', 'system', 'tkt_1', '{}', now()${values})`
+    await query(url, insert(', xid', `, '999999999999'`))
+    await migrate(url)
+    await query(url, insert('', ''))
+    const log = 'SELECT xid > 999999999999::text::xid8 AS behind FROM event ORDER BY seq'
+    expect(await query(url, log)).toEqual([{ behind: false }, { behind: true }])
+  })
 })

@@ -9,9 +9,11 @@ CREATE TABLE "event_numbering" (
     CONSTRAINT "event_numbering_pkey" PRIMARY KEY ("id")
 );
 
--- A database without events gets its row with the first of them: it may be filled with copied rows before.
+-- A database without events gets its row with the first of them: it may be filled with copied rows before. So does one
+-- whose events come from another cluster, which has numbers that this one has not reached.
 INSERT INTO "event_numbering" ("cluster", "added")
-  SELECT "system_identifier", 0 FROM pg_control_system() WHERE EXISTS (SELECT 1 FROM "event");
+  SELECT "system_identifier", 0 FROM pg_control_system()
+  WHERE (SELECT "xid" FROM "event" ORDER BY "xid" DESC LIMIT 1) < pg_current_xact_id();
 
 -- The number of the running transaction. The first one that writes in another cluster than before sets what is added,
 -- and all others wait for it. 2^32 more than needed: servers that ran on during the restore may have read beyond the last
