@@ -9,7 +9,7 @@ import type { Caches } from './cache.ts'
 // Removing files fails only if the disk does. What is given up is left to the daily sweep.
 const retryDelaysMs = [10_000, 60_000, 600_000, 3_600_000] as const
 // A backup of the time when they were there still needs them.
-const backupWaitMs = 5_000
+const backupWaitMs = 1_000
 const afterBackupMs = 60_000
 const removedAtOnce = 20
 

@@ -9,13 +9,17 @@ const current = async (platform: ServedPlatform, id: string) =>
   (await platform.api.call('GET', `/deployments/${id}`)).body.current
 
 /** Visits without a pause until it is told to stop; returns the answers, each once. */
-function visitors(platform: ServedPlatform, address: string): { count(): number; stop(): Promise<string[]> } {
+function visitors(
+  platform: ServedPlatform,
+  address: string,
+  clients = 4,
+): { count(): number; stop(): Promise<string[]> } {
   const answers: string[] = []
   let over = false
-  const clients = Array.from({ length: 4 }, async () => {
+  const visits = Array.from({ length: clients }, async () => {
     while (!over) answers.push(await platform.visit(address))
   })
-  const all = Promise.all(clients)
+  const all = Promise.all(visits)
   // A failure is told by `stop`.
   all.catch(() => {})
   return {
@@ -46,7 +50,7 @@ describe('a server deployment that does not answer', () => {
     const { productionUrl } = await platform.newProject(`app-${version.toLowerCase()}`)
     const first = await platform.deployed(`app-${version.toLowerCase()}`, 'v1')
     expect(first).toMatchObject({ state: 'READY', current: true })
-    const load = visitors(platform, productionUrl)
+    const load = visitors(platform, productionUrl, 1)
     const { id, label } = await platform.begin(`app-${version.toLowerCase()}`, version)
     const failed = await platform.settled(id)
     expect(failed).toMatchObject({ state: 'ERROR', current: false, error: { code: 'server_unhealthy' } })
