@@ -80,7 +80,13 @@ export async function seed(postgres: EmbeddedPostgres, size: number, names: stri
        VALUES ($1, $2, 'bench', '{*}', '{}', $3, $4, now())`,
       [newId('tok'), accountId, token.slice(0, 8), hashToken(token)],
     )
-    for (const table of written) await client.query(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`)
+    // The log of events consists of a table for each month.
+    const { rows: tables } = await client.query<{ name: string }>(
+      `SELECT c.oid::regclass AS name FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+       WHERE c.relkind = 'r' AND COALESCE(i.inhparent, c.oid) = ANY ($1::regclass[])`,
+      [written],
+    )
+    for (const { name } of tables) await client.query(`ALTER TABLE ${name} SET (autovacuum_enabled = off)`)
     // Foreign keys hold by construction; checking 100,000 of them one by one and waking listeners would take longer.
     await client.query('SET session_replication_role = replica')
     for (const statement of fill(accountId, size)) await client.query(statement)
