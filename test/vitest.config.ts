@@ -1,6 +1,8 @@
 // How the tests are run: one PostgreSQL for all, a database of its own for every test file.
 import { defineConfig } from 'vitest/config'
 
+const report = process.env.BERTH_TEST_REPORT
+
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
@@ -14,5 +16,7 @@ export default defineConfig({
     pool: 'forks',
     // One process for many files: loading the program anew for each was a third of the whole time.
     isolate: false,
+    // Which files failed, for the run that tries those once more.
+    reporters: report ? ['default', ['json', { outputFile: report }]] : ['default'],
   },
 })
