@@ -1,5 +1,5 @@
 // The interface of a sandbox, the same for every driver.
-import type { Socket } from 'node:net'
+import type { OnReadOpts, Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 
 export type Sandbox = {
@@ -77,9 +77,10 @@ export type Network = {
 
 /**
  * Opens a connection to the port where a command listens. Rejects as Node's own connections do, with ECONNREFUSED if
- * nothing listens; only behind a forwarder the connection is accepted first and then closed.
+ * nothing listens; only behind a forwarder the connection is accepted first and then closed. What comes is read by
+ * `onread`, as Node defines it, or by the event `data`.
  */
-export type Connect = () => Promise<Socket>
+export type Connect = (options?: { onread?: OnReadOpts }) => Promise<Socket>
 
 export type StopReason = 'timeout' | 'memory' | 'killed' | 'disk'
 

@@ -1,6 +1,6 @@
 // Connections to a sandbox's loopback that this process opens itself, so that nobody copies their bytes.
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
-import { Socket } from 'node:net'
+import { type OnReadOpts, Socket } from 'node:net'
 import { getSystemErrorName } from 'node:util'
 import { type Koffi, loadKoffi } from '../platform/koffi.ts'
 import { SandboxError } from './command.ts'
@@ -17,7 +17,7 @@ export type Loopback = {
 
 export type SandboxLoopback = {
   /** Tries 127.0.0.1 and ::1, because servers listen on either. */
-  connect(port: number): Promise<Socket>
+  connect(port: number, options?: { onread?: OnReadOpts }): Promise<Socket>
   close(): void
 }
 
@@ -81,7 +81,7 @@ function createLoopback(koffi: Koffi): Loopback | null {
   }
 
   /** On loopback the first call has connected or failed when it returns, and the second one says which. */
-  function connectIn(namespace: number, address: Buffer): Socket {
+  function connectIn(namespace: number, address: Buffer, options?: { onread?: OnReadOpts }): Socket {
     const descriptor = socketIn(namespace, address.readUInt16LE(0))
     try {
       let errno = 0
@@ -91,7 +91,7 @@ function createLoopback(koffi: Koffi): Loopback | null {
       }
       // Still under way if the server's queue is full; what is written meanwhile is sent when it is connected.
       if (![0, EALREADY, EINPROGRESS, EISCONN].includes(errno)) throw failure(errno, 'connect')
-      const socket = new Socket({ fd: descriptor, readable: true, writable: true })
+      const socket = new Socket({ fd: descriptor, readable: true, writable: true, ...options })
       socket.setNoDelay(true)
       return socket
     } catch (error) {
@@ -111,12 +111,12 @@ function createLoopback(koffi: Koffi): Loopback | null {
       let open = true
       let last: { port: number; address: Buffer } | null = null
       return {
-        async connect(port) {
+        async connect(port, options) {
           const known = last?.port === port ? [last.address] : []
           for (const address of [...known, ipv4Loopback(port), ipv6Loopback(port)]) {
             if (!open) break
             try {
-              const socket = connectIn(namespace, address)
+              const socket = connectIn(namespace, address, options)
               last = { port, address }
               return socket
             } catch (error) {

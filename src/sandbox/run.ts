@@ -158,7 +158,7 @@ async function execute(
     })
     // Berth accepts no connections from here on: only the sandbox holds the socket.
     listener?.server.close()
-    if (listener) tellConnect(() => connectTo({ path: listener.socketPath }))
+    if (listener) tellConnect((options) => connectTo({ path: listener.socketPath, ...options }))
     const entering = loopback && enter(loopback, launched, listenPort!, tellConnect)
     entering?.catch(() => stop.abort('killed'))
     cleanup.push(async () => (await entering?.catch(() => null))?.close())
@@ -180,7 +180,7 @@ async function execute(
 async function enter(loopback: Loopback, launched: Launched, port: number, tell: (connect: Connect) => void) {
   const init = await launched.started
   const inside = init === undefined ? null : loopback.open(init, launched.child.pid!)
-  if (inside) tell(() => inside.connect(port))
+  if (inside) tell((options) => inside.connect(port, options))
   return inside
 }
 

@@ -67,7 +67,7 @@ function start(options: SandboxOptions, containment: Containment, command: Sandb
   exited.catch(() => {})
   return {
     exited,
-    connect: address.then((address) => address && (() => connectTo(address))),
+    connect: address.then((address) => address && ((options) => connectTo({ ...address, ...options }))),
     async kill() {
       stop.abort('killed')
       await exited.catch(() => {})

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { type AnswerHead, MalformedAnswer, parseHead } from './answer-head.ts'
 import { type Chunked, createChunked } from './chunked.ts'
 
-/** Gets the answer to a request. After its last part, or `failed`, it gets nothing more. */
+/** Gets the answer to a request. A part is valid only until `part` returns: the next one is read into the same memory. After its last part, or `failed`, it gets nothing more. */
 export type Receiver = {
   /** Answers before the final one (1xx) are dropped. `alone`: nothing of the body came with the head. */
   head(head: AnswerHead, alone: boolean): void
@@ -43,7 +43,7 @@ export class Connection {
   constructor(socket: Socket, onIdle: (connection: Connection) => void) {
     this.socket = socket
     this.#onIdle = onIdle
-    socket.on('data', (octets: Buffer) => this.#heard(octets))
+    socket.on('data', (octets: Buffer) => this.heard(octets))
     socket.on('end', () => this.#ended())
     socket.on('timeout', () => this.#fail(new Stalled('the server took too long')))
     socket.on('error', (error) => this.#fail(error))
@@ -93,7 +93,8 @@ export class Connection {
     this.socket.destroy()
   }
 
-  #heard(octets: Buffer): void {
+  /** For what was read without the event `data`. */
+  heard(octets: Buffer): void {
     // An answer to nothing: it must not be taken for that to the next request.
     if (this.#receiver === null) return void this.socket.destroy()
     this.answering = true
@@ -111,7 +112,7 @@ export class Connection {
     const end = octets.indexOf('\r\n\r\n')
     if ((end < 0 ? octets.length : end) > longestHead) throw new MalformedAnswer('the head of the answer is too long')
     if (end < 0) {
-      this.#held = octets
+      this.#held = Buffer.from(octets)
       return
     }
     const head = parseHead(octets.toString('latin1', 0, end + 2))

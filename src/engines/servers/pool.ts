@@ -1,6 +1,7 @@
 // The idle connections to one run of a server.
 import type { Connect } from '../../sandbox/sandbox.ts'
 import { Connection } from './connection.ts'
+import { partBytes } from './parts.ts'
 
 export type Pool = {
   /**
@@ -14,6 +15,8 @@ export type Pool = {
 }
 
 const mostIdle = 64
+// All connections read into it: memory for each read would cost more than the reading, above all its collection.
+const readBuffer = Buffer.allocUnsafeSlow(partBytes)
 
 export function createPool(connect: Connect): Pool {
   // The last one used is at the end and taken first, so that those that are not needed get old and are closed.
@@ -34,8 +37,16 @@ export function createPool(connect: Connect): Pool {
       return idle.pop()!
     },
     async open() {
-      const socket = await connect()
-      const connection = new Connection(socket, keep)
+      let connection: Connection | null = null
+      const onread = {
+        buffer: readBuffer,
+        callback(bytes: number) {
+          connection?.heard(readBuffer.subarray(0, bytes))
+          return true
+        },
+      }
+      const socket = await connect({ onread })
+      connection = new Connection(socket, keep)
       socket.once('close', () => {
         const index = idle.indexOf(connection)
         if (index >= 0) idle.splice(index, 1)

@@ -5,6 +5,7 @@ import { type Connection, Stalled } from './connection.ts'
 import { sendFailure } from './failures.ts'
 import { headersForServer, headersForVisitor, requestHead } from './headers.ts'
 import type { Instance } from './instance.ts'
+import { endWith, writePart } from './parts.ts'
 import { bodyLengthOf, sendBody } from './request-body.ts'
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
@@ -101,7 +102,7 @@ export function forward(
     // Its `close` is about to come.
     if (response.destroyed || response.closed) return void connection?.destroy()
     if (!last) {
-      if (response.write(part) || !connection || connection.socket.isPaused()) return
+      if (writePart(response, part!) || !connection || connection.socket.isPaused()) return
       const { socket } = connection
       socket.pause()
       response.once('drain', () => connection && socket.resume())
@@ -113,7 +114,6 @@ export function forward(
       stopBody?.()
       request.resume()
     }
-    if (part) response.end(part)
-    else response.end()
+    endWith(response, part)
   }
 }
