@@ -4,6 +4,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import type { Instance } from '../../../src/engines/servers/instance.ts'
 import { createPool } from '../../../src/engines/servers/pool.ts'
 import { forward } from '../../../src/engines/servers/proxy.ts'
+import { tunnel } from '../../../src/engines/servers/tunnel.ts'
 import { connectTo } from '../../../src/sandbox/connect.ts'
 
 export type Liar = {
@@ -53,6 +54,7 @@ export async function startLiar(stallMs = 10_000): Promise<Liar> {
   }
   const options = { stallMs, isRunning: () => true, checkForCrash: () => void suspected++, again: null }
   const front = createHttpServer((request, response) => forward(request, response, instance, options))
+  front.on('upgrade', (request, socket, head) => tunnel({ request, socket, head }, instance, options))
   await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve))
   const { port } = front.address() as AddressInfo
   const raw = (bytes: string | string[], end?: RegExp) =>
