@@ -1,5 +1,6 @@
 // The only reader of the environment: names, defaults, and the refusal to start when they are unsafe.
 import { existsSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
@@ -74,6 +75,8 @@ const Environment = Type.Object({
   WEBHOOK_ALLOW_PRIVATE: Type.Boolean({ default: false }),
   PATH: Text('/usr/local/bin:/usr/bin:/bin'),
   METRICS_PORT: Port(9090),
+  NODE_NAME: Text(),
+  NODE_ADDRESS: Text(),
   DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 3600, default: 5 }),
   OTEL_EXPORTER_OTLP_ENDPOINT: Text(),
   LOG_LEVEL: Type.Union(
@@ -265,6 +268,10 @@ export function loadConfig(source: Record<string, string | undefined>) {
     maxStreams: env.MAX_STREAMS,
     webhookAllowPrivate: env.WEBHOOK_ALLOW_PRIVATE,
     metricsPort: env.METRICS_PORT,
+    /** What this process is called among the nodes; its processes share the name of a machine. */
+    nodeName: env.NODE_NAME || hostname(),
+    /** Where others reach this machine; null: it is not told. */
+    nodeAddress: env.NODE_ADDRESS || null,
     /** How long a process still serves after SIGTERM, so that balancers find out that it stops. */
     drainSeconds: env.DRAIN_SECONDS,
     /** Base address of the collector of traces; null: no traces. */

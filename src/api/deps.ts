@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import type { Database } from '../platform/database.ts'
+import type { DrainSignal } from '../platform/draining.ts'
 import type { Health } from '../platform/health.ts'
 import type { Notifications } from '../platform/notifications.ts'
 import type { Repositories } from '../platform/repositories.ts'
@@ -22,8 +23,8 @@ export type Deps = {
   tokenDirectory: TokenDirectory
   zoneWork: ZoneWork
   log: Logger
-  /** Aborted when the process begins to stop; it still serves for a while. */
-  draining?: AbortSignal
+  /** Aborted while the process drains: it still serves, but keeps no connection. */
+  draining?: DrainSignal
   /** The metrics of all roles; default: a registry of its own. */
   registry?: Registry
 }

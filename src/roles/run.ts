@@ -2,9 +2,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { destination, pino } from 'pino'
 import type { Config } from '../config.ts'
+import { Draining } from '../platform/draining.ts'
 import { serveMetrics } from '../platform/metrics.ts'
 import { startTracing } from '../platform/tracing.ts'
 import { adoptNameservers } from '../services/domains/nameservers.ts'
+import { startNode } from '../services/nodes/node.ts'
 import { openApi } from './api.ts'
 import { createClosing } from './closing.ts'
 import { openEdge } from './edge.ts'
@@ -31,17 +33,19 @@ export type Running = {
 export async function run(config: Config, wanted: readonly Role[]): Promise<Running> {
   const log = pino({ level: config.logLevel, redact: ['req.headers.authorization'] }, destination({ sync: false }))
   const closing = createClosing()
-  const draining = new AbortController()
+  const draining = new Draining()
   const wants = (role: Role) => wanted.includes(role)
   try {
     // First, and so closed last: what closes may still have spans.
     if (config.tracesEndpoint) {
       closing.add(await startTracing({ endpoint: config.tracesEndpoint, roles: wanted, log }))
     }
-    const shared = await openShared(config, wanted, { log, closing, draining: draining.signal })
+    const shared = await openShared(config, wanted, { log, closing, draining })
     const { db, workerDb, urls, broken } = shared
     const background = { ...shared, db: workerDb }
     observeProcess(shared, wanted)
+    const node = await startNode(shared, wanted)
+    closing.add(() => node.close())
     // Nameservers open no secrets, and may run without the key.
     const sealing = wanted.filter((role) => role !== 'nameserver')
     if (sealing.length > 0) await openSecrets(shared, sealing)
@@ -59,7 +63,7 @@ export async function run(config: Config, wanted: readonly Role[]): Promise<Runn
       testKey,
       broken,
       async stop(drain = false) {
-        draining.abort()
+        draining.set('stopping', true)
         if (drain) await delay(config.drainSeconds * 1000)
         await closing.closeAll()
       },

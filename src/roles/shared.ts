@@ -4,13 +4,14 @@ import type { Logger } from 'pino'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import { createArtifacts } from '../platform/artifacts.ts'
-import { drainReadiness } from '../platform/draining.ts'
+import type { Draining } from '../platform/draining.ts'
 import { createHealth } from '../platform/health.ts'
 import { listen, notificationsReadiness } from '../platform/notifications.ts'
 import { createRepositories } from '../platform/repositories.ts'
 import { createVault } from '../platform/secrets.ts'
 import { createSnapshots, snapshotReadiness } from '../platform/snapshots.ts'
 import { createUrls } from '../platform/urls.ts'
+import { createLoadMeter } from '../services/nodes/load.ts'
 import type { Closing } from './closing.ts'
 import { readSecretsKey } from './first-start.ts'
 import { openStorage } from './storage.ts'
@@ -23,8 +24,8 @@ const needDatabase = ['api', 'worker']
 export type Process = {
   log: Logger
   closing: Closing
-  /** Aborted when the process begins to stop. */
-  draining: AbortSignal
+  /** Begins when the process is to stop, or the operator asks for it. */
+  draining: Draining
 }
 
 export async function openShared(config: Config, roles: readonly string[], { log, closing, draining }: Process) {
@@ -36,7 +37,7 @@ export async function openShared(config: Config, roles: readonly string[], { log
   const notifications = await listen(url, log, away)
   closing.add(() => notifications.close())
   const health = createHealth(roles)
-  health.add('draining', drainReadiness(draining))
+  health.add('draining', draining.readiness)
   health.add('database', readiness.check, needDatabase)
   health.add('notifications', notificationsReadiness(notifications), needDatabase)
   const localRepositories = config.production ? null : join(config.dataDir, 'repos')
@@ -64,6 +65,7 @@ export async function openShared(config: Config, roles: readonly string[], { log
     log,
     registry,
     draining,
+    load: createLoadMeter(),
     broken,
     away,
     migrated,

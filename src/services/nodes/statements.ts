@@ -1,0 +1,37 @@
+// The nodes of the installation in SQL: heartbeats, by the clock of the database.
+import { boolean, jsonb, optional, statement, text, textArray } from '../../platform/statement.ts'
+import type { Load } from './load.ts'
+
+/** A node that was not heard of for this long is lost: three heartbeats, and a slow one. */
+export const lostAfter = `interval '18 seconds'`
+
+/**
+ * Writes the row of this process, and tells whether it shall drain. One that was lost under the same name and with the
+ * same roles, before this process started, has its successor in it and is forgotten.
+ */
+export const beatNode = statement('nodes.beat', {
+  reason: 'lease',
+  in: {
+    id: text(),
+    name: text(),
+    roles: textArray(),
+    version: text(),
+    address: optional(text()),
+    load: jsonb<Load>(),
+    /** Of a row that is made anew. */
+    drained: boolean(),
+    stopping: boolean(),
+  },
+  out: { draining: boolean() },
+  sql: (p) => `
+    WITH own AS (
+      INSERT INTO node (id, name, roles, version, address, load, draining)
+      VALUES (${p.id}, ${p.name}, ${p.roles}, ${p.version}, ${p.address}, ${p.load}, ${p.drained} OR ${p.stopping})
+      ON CONFLICT (id) DO UPDATE SET heartbeat_at = now(), load = excluded.load,
+        draining = node.draining OR ${p.stopping}
+      RETURNING name, roles, started_at, draining
+    ), replaced AS (
+      DELETE FROM node USING own WHERE node.name = own.name AND node.roles = own.roles
+        AND node.heartbeat_at < LEAST(own.started_at, now() - ${lostAfter}))
+    SELECT draining FROM own`,
+})
