@@ -10,6 +10,7 @@ import type { Repositories } from '../platform/repositories.ts'
 import type { Vault } from '../platform/secrets.ts'
 import type { Urls } from '../platform/urls.ts'
 import type { ZoneWork } from '../services/dns/zone-work.ts'
+import type { LoadMeter } from '../services/nodes/load.ts'
 import type { TokenDirectory } from '../services/tokens/directory.ts'
 
 export type Deps = {
@@ -25,6 +26,8 @@ export type Deps = {
   log: Logger
   /** Aborted while the process drains: it still serves, but keeps no connection. */
   draining?: DrainSignal
+  /** Of the node that this API is part of. */
+  load?: LoadMeter
   /** The metrics of all roles; default: a registry of its own. */
   registry?: Registry
 }

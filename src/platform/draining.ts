@@ -3,6 +3,18 @@
 /** What those who serve need to know of it. An AbortSignal will do, but a drain may also end: with a `resume` event. */
 export type DrainSignal = Pick<AbortSignal, 'aborted' | 'addEventListener' | 'removeEventListener'>
 
+/** Takes no new work while it is paused; what is under way goes on. */
+export type Pausable = { pause(paused: boolean): void }
+
+/** Pauses them whenever the process drains. */
+export function pauseWhile(draining: DrainSignal, parts: readonly Pausable[]): void {
+  const pause = () => {
+    for (const part of parts) part.pause(draining.aborted)
+  }
+  for (const change of ['abort', 'resume']) draining.addEventListener(change, pause)
+  pause()
+}
+
 const sentences = {
   stopping: 'The process is stopping; it still serves for a moment.',
   drained: 'The node is drained: it serves on, but takes no new work until `berth undrain`.',

@@ -40,7 +40,7 @@ export type EdgeOptions = {
   vault?: Vault
   /** Where hosts and certificates are kept for a start without the database. */
   snapshots?: Snapshots | undefined
-  /** Aborted when the process begins to stop: connections are not kept for further requests from then on. */
+  /** Aborted while the process drains: connections are not kept for further requests. */
   draining?: DrainSignal
 }
 

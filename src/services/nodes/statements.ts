@@ -1,5 +1,5 @@
 // The nodes of the installation in SQL: heartbeats, by the clock of the database.
-import { boolean, jsonb, optional, statement, text, textArray } from '../../platform/statement.ts'
+import { boolean, int4, jsonb, optional, statement, text, textArray } from '../../platform/statement.ts'
 import type { Load } from './load.ts'
 
 /** A node that was not heard of for this long is lost: three heartbeats, and a slow one. */
@@ -34,4 +34,22 @@ export const beatNode = statement('nodes.beat', {
       DELETE FROM node USING own WHERE node.name = own.name AND node.roles = own.roles
         AND node.heartbeat_at < LEAST(own.started_at, now() - ${lostAfter}))
     SELECT draining FROM own`,
+})
+
+export const selectLost = statement('nodes.lost', {
+  reason: 'not in Prisma',
+  in: {},
+  out: { id: text() },
+  sql: () => `SELECT id FROM node WHERE heartbeat_at < now() - ${lostAfter}`,
+})
+
+/** How many nodes there are in each state. */
+export const countNodes = statement('nodes.count', {
+  reason: 'not in Prisma',
+  in: {},
+  out: { active: int4(), draining: int4(), lost: int4() },
+  sql: () => `
+    SELECT count(*) FILTER (WHERE NOT lost AND NOT draining)::integer AS active,
+      count(*) FILTER (WHERE NOT lost AND draining)::integer AS draining, count(*) FILTER (WHERE lost)::integer AS lost
+    FROM (SELECT draining, heartbeat_at < now() - ${lostAfter} AS lost FROM node) AS n`,
 })
