@@ -75,6 +75,7 @@ const Environment = Type.Object({
   WEBHOOK_ALLOW_PRIVATE: Type.Boolean({ default: false }),
   PATH: Text('/usr/local/bin:/usr/bin:/bin'),
   METRICS_PORT: Port(9090),
+  MIGRATE: Type.Optional(Type.Boolean()),
   NODE_NAME: Text(),
   NODE_ADDRESS: Text(),
   DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 3600, default: 5 }),
@@ -268,6 +269,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
     maxStreams: env.MAX_STREAMS,
     webhookAllowPrivate: env.WEBHOOK_ALLOW_PRIVATE,
     metricsPort: env.METRICS_PORT,
+    /** Whether a start applies migrations; null: outside production, and where all roles run in one process. */
+    migrate: env.MIGRATE ?? null,
     /** What this process is called among the nodes; its processes share the name of a machine. */
     nodeName: env.NODE_NAME || hostname(),
     /** Where others reach this machine; null: it is not told. */

@@ -57,7 +57,7 @@ function parse(args: string[]) {
 }
 
 async function withStorage(config: Config, work: (storage: Awaited<ReturnType<typeof openStorage>>) => Promise<void>) {
-  const storage = await openStorage(config, { beside: true })
+  const storage = await openStorage(config)
   try {
     await work(storage)
   } finally {
@@ -70,14 +70,10 @@ async function main(args: string[]): Promise<void> {
   const [command, verb, name] = positionals
   if (values.help || command === undefined) return console.log(usage)
   if (command === 'openapi') return openapi(values.check ?? false)
+  // Needs no other setting, so that the step may run without the secrets of the servers.
+  if (command === 'migrate') return migrateDatabase(readEnvironment().DATABASE_URL)
   const config = loadConfig(readEnvironment())
   if (command === 'serve') return serve(config, values.roles)
-  if (command === 'migrate') {
-    if (!config.databaseUrl)
-      throw new UsageError('DATABASE_URL is not set; the embedded database is migrated at every start.')
-    const applied = await migrate(config.databaseUrl)
-    return console.log(applied.length > 0 ? `Applied ${applied.join(', ')}.` : 'Nothing to apply.')
-  }
   if (command === 'nodes' && positionals.length === 1) return nodes(config, values.json ?? false)
   if ((command === 'drain' || command === 'undrain') && verb && positionals.length === 2) {
     return drain(config, verb, command === 'drain')
@@ -106,6 +102,12 @@ async function main(args: string[]): Promise<void> {
     })
   }
   throw new UsageError(`Not understood: berth ${args.join(' ')}\n${usage}`)
+}
+
+async function migrateDatabase(url: string | undefined): Promise<void> {
+  if (!url) throw new UsageError('DATABASE_URL is not set; the embedded database is migrated at every start.')
+  const applied = await migrate(url)
+  console.log(applied.length > 0 ? `Applied ${applied.join(', ')}.` : 'Nothing to apply.')
 }
 
 async function openapi(check: boolean): Promise<void> {

@@ -14,7 +14,7 @@ export async function jobs(config: Config, verb: string, ids: string[], json: bo
     throw new UsageError('Say berth jobs list, retry <id…|all> or discard <id…|all>.')
   const strange = ids.find((id) => id !== 'all' && !/^\d{1,18}$/.test(id))
   if (strange !== undefined) throw new UsageError(`${strange} is no id of a job; \`berth jobs list\` shows them.`)
-  const storage = await openStorage(config, { beside: true })
+  const storage = await openStorage(config)
   try {
     if (!change) {
       const failed = await listFailedJobs(storage.db)

@@ -6,7 +6,7 @@ import { table } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
 export async function nodes(config: Config, json: boolean): Promise<void> {
-  const storage = await openStorage(config, { beside: true })
+  const storage = await openStorage(config)
   try {
     const items = await allNodes(storage.db)
     console.log(json ? JSON.stringify(items, null, 2) : describe(items))
@@ -17,7 +17,7 @@ export async function nodes(config: Config, json: boolean): Promise<void> {
 
 /** `node`: an id, or the name of a machine, all of whose processes are meant. */
 export async function drain(config: Config, node: string, draining: boolean): Promise<void> {
-  const storage = await openStorage(config, { beside: true })
+  const storage = await openStorage(config)
   try {
     const asked = await drainNodes(storage.db, node, draining)
     if (asked.length === 0) throw new UsageError(`There is no node ${node} that runs; \`berth nodes\` shows them.`)

@@ -3,7 +3,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { destination, pino } from 'pino'
 import type { Config } from '../config.ts'
 import { Draining } from '../platform/draining.ts'
-import { serveMetrics } from '../platform/metrics.ts'
 import { startTracing } from '../platform/tracing.ts'
 import { adoptNameservers } from '../services/domains/nameservers.ts'
 import { startNode } from '../services/nodes/node.ts'
@@ -40,7 +39,8 @@ export async function run(config: Config, wanted: readonly Role[]): Promise<Runn
     if (config.tracesEndpoint) {
       closing.add(await startTracing({ endpoint: config.tracesEndpoint, roles: wanted, log }))
     }
-    const shared = await openShared(config, wanted, { log, closing, draining })
+    const migrates = config.migrate ?? (!config.production || roles.every(wants))
+    const shared = await openShared(config, wanted, { log, closing, draining, migrates })
     const { db, workerDb, urls, broken } = shared
     const background = { ...shared, db: workerDb }
     observeProcess(shared, wanted)
@@ -57,8 +57,7 @@ export async function run(config: Config, wanted: readonly Role[]): Promise<Runn
     if (wants('nameserver')) await openNameserver(background, closing, wanted.length === 1)
     if (hosting && wants('worker')) await openWorker({ ...background, ...hosting }, closing)
     if (wants('api')) await openApi(shared, closing)
-    const metrics = await serveMetrics(shared, config.host, config.metricsPort)
-    closing.add(() => metrics.close())
+    shared.started()
     return {
       testKey,
       broken,
