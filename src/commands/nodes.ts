@@ -22,7 +22,7 @@ export async function drain(config: Config, node: string, draining: boolean): Pr
     const asked = await drainNodes(storage.db, node, draining)
     if (asked.length === 0) throw new UsageError(`There is no node ${node} that runs; \`berth nodes\` shows them.`)
     for (const { id, name, roles } of asked) {
-      console.log(`${id} (${roles.join(', ')} on ${name}) ${draining ? 'drains' : 'takes work again'} within 5 s.`)
+      console.log(`${id} (${roles.join(', ')} on ${name}) ${draining ? 'drains now' : 'takes work again'}.`)
     }
   } finally {
     await storage.close()

@@ -12,3 +12,13 @@ CREATE TABLE "node" (
 
     CONSTRAINT "node_pkey" PRIMARY KEY ("id")
 );
+
+-- The node hears of it at once, and not only at its next heartbeat.
+CREATE FUNCTION "notify_node"() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_notify('berth_node', NEW."id");
+  RETURN NULL;
+END
+$$;
+CREATE TRIGGER "node_notify" AFTER UPDATE OF "draining" ON "node" FOR EACH ROW
+  WHEN (OLD."draining" IS DISTINCT FROM NEW."draining") EXECUTE FUNCTION notify_node();

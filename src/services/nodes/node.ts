@@ -1,9 +1,11 @@
 // This process among the nodes: its row, a heartbeat every few seconds, and the drain that the operator asks for.
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Draining } from '../../platform/draining.ts'
 import { newId } from '../../platform/ids.ts'
+import type { Notifications } from '../../platform/notifications.ts'
 import { version } from '../../platform/version.ts'
 import type { LoadMeter } from './load.ts'
 import { beatNode } from './statements.ts'
@@ -11,6 +13,7 @@ import { beatNode } from './statements.ts'
 export type NodeDeps = {
   config: Pick<Config, 'nodeName' | 'nodeAddress'>
   workerDb: Database
+  notifications: Notifications
   log: Logger
   draining: Draining
   load: LoadMeter
@@ -25,16 +28,29 @@ export type Node = {
   close(): Promise<void>
 }
 
-const heartbeatMs = 5_000
+const defaultHeartbeatMs = 5_000
+// A database that hangs does not hold up the end of the process.
+const goodbyeMs = 1_000
 
 /** Does not wait for the database, which may be away: the next heartbeat is another attempt. */
-export async function startNode(deps: NodeDeps, roles: readonly string[]): Promise<Node> {
-  const { config, workerDb: db, log, draining, load } = deps
+export async function startNode(
+  deps: NodeDeps,
+  roles: readonly string[],
+  heartbeatMs = defaultHeartbeatMs,
+): Promise<Node> {
+  const { config, workerDb: db, notifications, log, draining, load } = deps
   const id = newId('nod')
   const self = { id, name: config.nodeName, roles: [...roles].sort(), version, address: config.nodeAddress }
   let beating: Promise<void> | null = null
   let failed = false
   let closed = false
+  let again = false
+
+  function drain(drained: boolean): void {
+    if (drained === draining.has('drained')) return
+    log.warn(drained ? 'the node drains, as the operator asked' : 'the node takes work again')
+    draining.set('drained', drained)
+  }
 
   async function write(): Promise<void> {
     const stopping = draining.has('stopping')
@@ -42,27 +58,33 @@ export async function startNode(deps: NodeDeps, roles: readonly string[]): Promi
       const [row] = await beatNode(db, { ...self, load: load.read(), drained: draining.has('drained'), stopping })
       if (failed) log.info('the heartbeat of this node is written again')
       failed = false
-      // What was asked before the process stops does not matter any more.
-      if (!draining.has('stopping')) draining.set('drained', row!.draining)
+      // Once the process stops, what the row says comes from here.
+      if (!draining.has('stopping')) drain(row!.draining)
     } catch (err) {
       if (!failed) log.warn({ err }, 'the heartbeat of this node cannot be written')
       failed = true
     }
   }
 
-  /** One at a time, also if the database takes longer than the time between two. */
-  async function beat(): Promise<void> {
+  /** One at a time, and once more if something came up meanwhile. */
+  function beat(): void {
     if (closed) return
-    beating ??= write().finally(() => {
+    if (beating) {
+      again = true
+      return
+    }
+    beating = write().finally(() => {
       beating = null
+      if (again) beat()
     })
-    await beating
+    again = false
   }
 
   const timer = setInterval(beat, heartbeatMs)
   timer.unref()
-  draining.addEventListener('abort', () => void beat())
-  void beat()
+  draining.addEventListener('abort', beat)
+  const off = notifications.on('node', (changed) => changed === id && beat())
+  beat()
   return {
     id,
     address: config.nodeAddress,
@@ -70,9 +92,14 @@ export async function startNode(deps: NodeDeps, roles: readonly string[]): Promi
     async close() {
       closed = true
       clearInterval(timer)
-      await beating
+      off()
+      draining.removeEventListener('abort', beat)
+      const forget = async () => {
+        await beating
+        await db.node.deleteMany({ where: { id } })
+      }
       // Without the database it is shown as lost, and forgotten in time.
-      await db.node.deleteMany({ where: { id } }).catch(() => {})
+      await Promise.race([forget().catch(() => {}), delay(goodbyeMs, undefined, { ref: false })])
     },
   }
 }

@@ -43,7 +43,7 @@ export async function allNodes(db: Db): Promise<NodeView[]> {
   return found.map((row) => view(row, lost))
 }
 
-/** Asks nodes to drain, or no longer: one by its id, or all of a name. They hear it with their next heartbeat. */
+/** Asks nodes to drain, or no longer: one by its id, or all of a name. They hear it at once, or with their next heartbeat. */
 export async function drainNodes(db: Db, node: string, draining: boolean): Promise<NodeView[]> {
   const asked = (await allNodes(db)).filter(({ id, name, state }) => (id === node || name === node) && state !== 'LOST')
   await db.node.updateMany({ where: { id: { in: asked.map(({ id }) => id) } }, data: { draining } })
