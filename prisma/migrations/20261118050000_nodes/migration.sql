@@ -1,5 +1,6 @@
--- The processes of the installation. Each writes its own row every few seconds; the operator asks one to drain.
-CREATE TABLE "node" (
+-- The processes of the installation. Each writes its own row every few seconds, and again if it is gone: so it is not worth
+-- a place in the write-ahead log, nor in backups.
+CREATE UNLOGGED TABLE "node" (
     "id" TEXT NOT NULL,
     "name" TEXT NOT NULL,
     "roles" TEXT[],

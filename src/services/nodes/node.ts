@@ -41,6 +41,7 @@ export async function startNode(
   const { config, workerDb: db, notifications, log, draining, load } = deps
   const id = newId('nod')
   const self = { id, name: config.nodeName, roles: [...roles].sort(), version, address: config.nodeAddress }
+  const startedMs = performance.now()
   let beating: Promise<void> | null = null
   let failed = false
   let closed = false
@@ -55,7 +56,9 @@ export async function startNode(
   async function write(): Promise<void> {
     const stopping = draining.has('stopping')
     try {
-      const [row] = await beatNode(db, { ...self, load: load.read(), drained: draining.has('drained'), stopping })
+      const ageSeconds = Math.floor((performance.now() - startedMs) / 1000)
+      const drained = draining.has('drained')
+      const [row] = await beatNode(db, { ...self, load: load.read(), ageSeconds, drained, stopping })
       if (failed) log.info('the heartbeat of this node is written again')
       failed = false
       // Once the process stops, what the row says comes from here.

@@ -18,15 +18,17 @@ export const beatNode = statement('nodes.beat', {
     version: text(),
     address: optional(text()),
     load: jsonb<Load>(),
-    /** Of a row that is made anew. */
+    /** Both of a row that is made, perhaps anew. */
+    ageSeconds: int4(),
     drained: boolean(),
     stopping: boolean(),
   },
   out: { draining: boolean() },
   sql: (p) => `
     WITH own AS (
-      INSERT INTO node (id, name, roles, version, address, load, draining)
-      VALUES (${p.id}, ${p.name}, ${p.roles}, ${p.version}, ${p.address}, ${p.load}, ${p.drained} OR ${p.stopping})
+      INSERT INTO node (id, name, roles, version, address, load, draining, started_at)
+      VALUES (${p.id}, ${p.name}, ${p.roles}, ${p.version}, ${p.address}, ${p.load}, ${p.drained} OR ${p.stopping},
+        now() - ${p.ageSeconds} * interval '1 second')
       ON CONFLICT (id) DO UPDATE SET heartbeat_at = now(), load = excluded.load,
         draining = node.draining OR ${p.stopping}
       RETURNING name, roles, started_at, draining
