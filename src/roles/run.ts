@@ -30,7 +30,10 @@ export type Running = {
 }
 
 export async function run(config: Config, wanted: readonly Role[]): Promise<Running> {
-  const log = pino({ level: config.logLevel, redact: ['req.headers.authorization'] }, destination({ sync: false }))
+  const log = pino(
+    { level: config.logLevel, redact: ['req.headers.authorization'] },
+    destination({ sync: false, minLength: 8_192, periodicFlush: 100 }),
+  )
   const closing = createClosing()
   const draining = new Draining()
   const wants = (role: Role) => wanted.includes(role)
