@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
-import { isBelow, refusals } from './production.ts'
+import { isBelow, refusals } from './platform/production.ts'
 import { type Limits, type QuotaName, quotaNames, quotas, quotaVariable } from './schemas/quotas.ts'
 
 const Port = (fallback: number) => Type.Integer({ minimum: 0, maximum: 65535, default: fallback })
