@@ -42,7 +42,7 @@ export async function run(config: Config, wanted: readonly Role[]): Promise<Runn
     if (config.tracesEndpoint) {
       closing.add(await startTracing({ endpoint: config.tracesEndpoint, roles: wanted, log }))
     }
-    const migrates = config.migrate ?? (!config.production || roles.every(wants))
+    const migrates = config.databaseUrl === null || (config.migrate ?? (!config.production || roles.every(wants)))
     const shared = await openShared(config, wanted, { log, closing, draining, migrates })
     const { db, workerDb, urls, broken } = shared
     const background = { ...shared, db: workerDb }
