@@ -35,6 +35,7 @@ import { eventRoutes } from './routes/events.ts'
 import { operatorRoutes } from './routes/operator.ts'
 import { operatorDomainRoutes } from './routes/operator-domains.ts'
 import { operatorLimitRoutes } from './routes/operator-limits.ts'
+import { operatorNodeRoutes } from './routes/operator-nodes.ts'
 import { operatorTakedownRoutes } from './routes/operator-takedowns.ts'
 import { platformRoutes } from './routes/platform.ts'
 import { projectRoutes } from './routes/projects.ts'
@@ -72,6 +73,7 @@ const apiRoutes = [
   operatorRoutes,
   operatorDomainRoutes,
   operatorLimitRoutes,
+  operatorNodeRoutes,
   operatorTakedownRoutes,
 ]
 
@@ -121,6 +123,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
     createAllowance(deps.db),
   )
   const metrics = createMetrics(shares, deps.registry)
+  deps.load?.add('requests', () => shares.open.requests)
   const streams = createStreams(shares)
   const waits = createWaits(shares, deps.notifications, createRecheck(deps.tokenDirectory))
   app.decorate('metrics', metrics)
