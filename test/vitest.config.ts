@@ -1,5 +1,6 @@
 // How the tests are run: one PostgreSQL for all, a database of its own for every test file.
 import { defineConfig } from 'vitest/config'
+import { LongestFirst } from './helpers/sequencer.ts'
 
 const report = process.env.BERTH_TEST_REPORT
 
@@ -16,6 +17,7 @@ export default defineConfig({
     pool: 'forks',
     // One process for many files: loading the program anew for each was a third of the whole time.
     isolate: false,
+    sequence: { sequencer: LongestFirst },
     // Which files failed, for the run that tries those once more.
     reporters: report ? ['default', ['json', { outputFile: report }]] : ['default'],
   },
