@@ -8,6 +8,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/helpers/postgres.ts'],
+    setupFiles: ['test/helpers/seed.ts'],
     // Nothing here is measured by a clock: these only end what hangs, also on a machine that is busy with other work.
     testTimeout: 60_000,
     hookTimeout: 120_000,
