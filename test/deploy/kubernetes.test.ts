@@ -1,5 +1,6 @@
 // The manifests of Kubernetes: a deployment for each role, with its rights, probes and ports.
-import { readdirSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
@@ -30,6 +31,13 @@ type Resource = {
   }
 }
 
+const modules: Record<string, string> = {
+  v1: 'core/v1.d.ts',
+  'apps/v1': 'apps/v1.d.ts',
+  'batch/v1': 'batch/v1.d.ts',
+  'policy/v1': 'policy/v1.d.ts',
+}
+
 describe('the manifests of Kubernetes', () => {
   const files = readdirSync(join(root, 'deploy/kubernetes')).filter((name) => name.endsWith('.yaml'))
   const kustomization = parse(read('deploy/kubernetes/kustomization.yaml')) as { resources: string[] }
@@ -40,6 +48,37 @@ describe('the manifests of Kubernetes', () => {
 
   test('are all in the kustomization', () => {
     expect(files.sort()).toEqual([...kustomization.resources, 'kustomization.yaml'].sort())
+  })
+
+  test('have the fields of the Kubernetes API, and no others', () => {
+    // Its published types: the compiler finds a field that does not exist, is missing or has another type.
+    const lines = resources.map((resource, index) => {
+      const type = `import('kubernetes-types/${modules[resource.apiVersion]}').${resource.kind}`
+      return `export const one${index}: ${type} = ${JSON.stringify(resource)}`
+    })
+    const directory = mkdtempSync(join(root, 'test/generated/kubernetes-'))
+    try {
+      const file = join(directory, 'manifests.ts')
+      const check = (text: string) => {
+        writeFileSync(file, text)
+        const options = [
+          '--ignoreConfig',
+          '--noEmit',
+          '--strict',
+          '--skipLibCheck',
+          '--module',
+          'nodenext',
+          '--types',
+          '',
+        ]
+        const compiler = join(root, 'node_modules/typescript-native/bin/tsc')
+        return spawnSync(process.execPath, [compiler, ...options, file], { encoding: 'utf8', cwd: directory }).stdout
+      }
+      expect(check(lines.join('\n'))).toBe('')
+      expect(check(lines.join('\n').replace('"hostUsers"', '"hostUser"'))).toMatch(/hostUser\W+does not exist/)
+    } finally {
+      rmSync(directory, { recursive: true })
+    }
   })
 
   test('have a deployment for each role, which names only settings that are read', () => {

@@ -5,7 +5,7 @@ import { cp, mkdir, readFile, realpath, rm, symlink, writeFile } from 'node:fs/p
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { root } from './compose.ts'
-import { podman, tryPodman } from './podman.ts'
+import { limits, podman, tryPodman } from './podman.ts'
 
 const run = promisify(execFile)
 const suite = 'bookworm'
@@ -63,7 +63,7 @@ export async function buildImage(scratch: string, image: string): Promise<void> 
   }
   const npmrc = join(scratch, 'npmrc')
   await writeFile(npmrc, `${lines.join('\n')}\n`, { mode: 0o600 })
-  const args = ['--network', 'host', '--ulimit', 'host', '--format', 'docker', '--pull=never', ...mounts]
+  const args = ['--network', 'host', ...limits, '--format', 'docker', '--pull=never', ...mounts]
   const build = spawn(
     'podman',
     ['--runtime', 'runc', 'build', ...args, '--secret', `id=npmrc,src=${npmrc}`, '--tag', image, root],

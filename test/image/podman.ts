@@ -1,5 +1,6 @@
 // Runs services of compose.yaml by podman: each setting becomes the flag that means the same.
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type Compose, environmentOf, root, type Service, type Values } from './compose.ts'
@@ -129,8 +130,10 @@ const understood: Record<keyof Service, Translate> = {
   stop_grace_period: ({ stop_grace_period }) => ['--stop-timeout', String(Number.parseInt(stop_grace_period!, 10))],
 }
 
-// Podman's defaults are more than this machine may give where even root is bounded.
-export const limits = ['--ulimit', 'host']
+// Podman's own are more than may be given on a machine where even root is bounded.
+const bounds = readFileSync('/proc/self/limits', 'utf8')
+const files = /^Max open files +\S+ +(\d+)/m.exec(bounds)![1]!
+export const limits = ['--ulimit', `nofile=${files}:${files}`, '--ulimit', 'nproc=4096:4096']
 
 export const containerOf = (machine: Machine, name: string) => `${machine.name}-${name}`
 
