@@ -90,6 +90,9 @@ const Environment = Type.Object({
   ),
 })
 
+/** Every name that is read from the environment. */
+export const variableNames: readonly string[] = Object.keys(Environment.properties)
+
 const hostName = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)+$/
 
 export class ConfigError extends Error {}
