@@ -9,7 +9,7 @@ import { pino } from 'pino'
 import { describe } from 'vitest'
 import { defaultLimits, type ServerLimits } from '../../../src/engines/servers/limits.ts'
 import { createServers, type Servers, type ServersOptions } from '../../../src/engines/servers/servers.ts'
-import { createArtifacts } from '../../../src/platform/artifacts.ts'
+import { createArtifacts } from '../../../src/platform/local-artifacts.ts'
 import { createSandbox } from '../../../src/sandbox/sandbox.ts'
 import type { NewLogLine } from '../../../src/services/deployments/deployment-logs.ts'
 
