@@ -171,7 +171,7 @@ export function createServers(options: ServersOptions): Servers {
       const instance = await supervisor.hold()
       await Promise.race([instance.ended, delay(limits.settleMs)])
       // On a busy machine the exit of a process is reported late; a probe finds at once that nothing listens any more.
-      if (supervisor.isRunning(instance) && (await isGone(instance.address))) {
+      if (supervisor.isRunning(instance) && (await isGone(instance.connect))) {
         await Promise.race([instance.ended, delay(limits.startMs)])
       }
       signal.throwIfAborted()

@@ -2,6 +2,7 @@
 import { type IncomingMessage, request as send } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { createConnectionBy } from '../../sandbox/connect.ts'
 import { sendFailureTo } from './failures.ts'
 import { headersForServer, headersForVisitor } from './headers.ts'
 import type { Instance } from './instance.ts'
@@ -16,8 +17,7 @@ export function tunnel(
 ): void {
   if (socket.destroyed) return
   const upstream = send({
-    ...instance.address,
-    agent: false,
+    createConnection: createConnectionBy(instance.connect),
     method: request.method,
     ...headersForServer(request, 'upgrade'),
     timeout: stallMs,
@@ -53,7 +53,12 @@ export function tunnel(
   // The server answers with plain HTTP, for example to refuse the visitor.
   upstream.on('response', (answer) => {
     answered = true
-    socket.write(headOf(answer, [...pairsOf(headersForVisitor(answer)), ['connection', 'close']]))
+    socket.write(
+      headOf(answer, [
+        ...pairsOf(headersForVisitor(answer.rawHeaders, answer.headers.connection)),
+        ['connection', 'close'],
+      ]),
+    )
     answer.on('error', () => socket.destroy())
     answer.pipe(socket)
   })
