@@ -300,6 +300,27 @@ describe('upgrades', () => {
   })
 })
 
+test('a visitor who reads nothing for too long is left, and the server with it', async () => {
+  const slow = await startLiar(300)
+  const bytes = 16 << 20
+  slow.answer(
+    (socket) =>
+      socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${bytes}\r\n\r\n`) && socket.write(Buffer.alloc(bytes)),
+  )
+  const visitor = connect(slow.port, '127.0.0.1')
+  visitor.on('error', () => {}).write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+  let got = 0
+  visitor.once('data', () => visitor.pause())
+  await until(() => slow.sockets.at(-1)?.destroyed)
+  visitor.on('data', (octets) => {
+    got += octets.length
+  })
+  visitor.resume()
+  await until(() => visitor.destroyed)
+  expect(got).toBeLessThan(bytes)
+  await slow.stop()
+})
+
 test('chunks mean the same however they are cut', () => {
   const parts = fc.array(fc.string({ minLength: 1, maxLength: 40 }), { maxLength: 8 })
   const cuts = fc.array(fc.nat(400), { maxLength: 10 })
