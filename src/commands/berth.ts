@@ -21,7 +21,7 @@ import { serve } from './serve.ts'
 import { UsageError } from './usage-error.ts'
 
 const usage = `Usage:
-  berth serve [--roles api,worker,edge,nameserver]
+  berth serve [--roles api,worker,runner,edge,nameserver]
   berth migrate                                   apply migrations to DATABASE_URL
   berth accounts create <name>                    print the account id and its test key
   berth tokens create --account <id> --scopes <scope,…> --name <name>     print the secret once

@@ -36,6 +36,8 @@ export type Artifacts = Omit<Blobs, 'load'> & {
   remove(deploymentId: string): Promise<void>
   /** Directory of the tree of a server project. */
   serverDirectory(deploymentId: string): string
+  /** The same, once the tree is on this machine. */
+  serverTree(deploymentId: string): Promise<string>
   /** Notes that a blob, or the manifest of a deployment, is missing or damaged: it will be repaired. */
   report(name: string): Promise<void>
   damaged(): Promise<string[]>
@@ -135,6 +137,7 @@ export function createArtifacts(root: string, log?: Logger): Artifacts {
       await Promise.all([removeTree(directory), removeTree(`${directory}.new`)])
     },
     serverDirectory: (deploymentId) => join(folders.servers, deploymentId),
+    serverTree: async (deploymentId) => join(folders.servers, deploymentId),
     report,
     damaged: () => readdir(folders.damaged).catch(() => []),
   }

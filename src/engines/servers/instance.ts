@@ -1,9 +1,11 @@
 // One run of a deployment's server, from its start to the end of its last process, and its open exchanges.
 import { access } from 'node:fs/promises'
-import { Agent } from 'node:http'
+import type { Agent } from 'node:http'
+import type { Socket } from 'node:net'
 import { onAbort } from '../../platform/abort.ts'
 import type { Address, Exit, Sandbox } from '../../sandbox/sandbox.ts'
 import type { Network } from '../../services/deployments/builds.ts'
+import { createAgents, openSocket } from './agents.ts'
 import { ServerUnavailable, ServerUnhealthy } from './failures.ts'
 import { becomesHealthy } from './health.ts'
 import type { ServerLimits } from './limits.ts'
@@ -11,18 +13,24 @@ import type { Output } from './output.ts'
 
 export type ExchangeKind = 'request' | 'tunnel'
 
-export type Instance = {
-  address: Address
+/** What a request needs of an instance, whether it runs here or on another machine. */
+export type Upstream = {
+  /** A connection to the program. Nothing is sent by it; rejects if there is none. */
+  connect(): Promise<Socket>
   /** Its connections belong to this run only: none is reused for the next one. */
   agent: Agent
-  /** Each request gets a new connection, without `connection: close`. */
+  /** Each request gets a new connection, without `connection: close`; `opened` is one that is open already. */
   freshAgent: Agent
+  /** Registers an exchange; `cut` aborts it. Returns a function to call when it is over, which may be called twice. */
+  begin(kind: ExchangeKind, cut: () => void): () => void
+}
+
+export type Instance = Upstream & {
+  address: Address
   readonly exchanges: number
   readonly lastUsedMs: number
   /** Restarts the idle time. */
   touch(): void
-  /** Registers an exchange; `cut` aborts it. Returns a function to call when it is over, which may be called twice. */
-  begin(kind: ExchangeKind, cut: () => void): () => void
   /** Aborts exchanges that began before `beforeMs`, a value of `performance.now()`. */
   cut(kinds: readonly ExchangeKind[], beforeMs?: number): void
   /** How it ended, for the log; settles when its last process is gone, and never rejects. */
@@ -142,22 +150,15 @@ function endOf({ code, signal, reason }: Exit, { memoryMb, diskMb }: ServerLimit
   return signal ? `was ended by ${signal}` : `exited with ${code}`
 }
 
-// With `agent: false`, Node sends `connection: close`. A server that answers before it has read the whole body (because
-// it is too large) then resets the connection, and the answer is lost.
-class FreshAgent extends Agent {
-  override keepSocketAlive(): boolean {
-    return false
-  }
-}
-
 function instanceOf(address: Address, stop: () => Promise<void>, ended: Promise<string>): Instance {
-  const agent = new Agent({ keepAlive: true, maxFreeSockets: 64, scheduling: 'lifo' })
-  const freshAgent = new FreshAgent({ keepAlive: true })
+  const connect = () => openSocket(address)
+  const { agent, freshAgent } = createAgents(connect)
   const exchanges = new Set<{ kind: ExchangeKind; sinceMs: number; cut(): void }>()
   let lastUsedMs = performance.now()
   void ended.then(() => agent.destroy())
   return {
     address,
+    connect,
     agent,
     freshAgent,
     ended,

@@ -1,24 +1,31 @@
 // Proxies one request to a server and streams its response back.
-import { type ClientRequest, type IncomingMessage, type ServerResponse, request as send } from 'node:http'
+import {
+  type ClientRequest,
+  type IncomingMessage,
+  type RequestOptions,
+  type ServerResponse,
+  request as send,
+} from 'node:http'
+import type { Socket } from 'node:net'
 import { pipeline } from 'node:stream'
-import { type FailureStatus, sendFailure } from './failures.ts'
+import { type FailureStatus, NotReached, sendFailure } from './failures.ts'
 import { hasBody, headersForServer, headersForVisitor } from './headers.ts'
-import type { Instance } from './instance.ts'
+import type { Upstream } from './instance.ts'
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 export type ForwardOptions = {
   stallMs: number
-  isRunning(instance: Instance): boolean
-  checkForCrash(instance: Instance): void
-  /** Queues the request again for the next run; null if it was already queued again. */
-  again: (() => void) | null
+  isRunning(instance: Upstream): boolean
+  checkForCrash(instance: Upstream): void
+  /** Nothing of the request was sent: queues it again, or returns false. */
+  again(error: Error): boolean
 }
 
 export function forward(
   request: IncomingMessage,
   response: ServerResponse,
-  instance: Instance,
+  instance: Upstream,
   { stallMs, isRunning, checkForCrash, again }: ForwardOptions,
 ): void {
   // The visitor disconnected while the server was starting.
@@ -29,42 +36,54 @@ export function forward(
   // A server may close an idle connection just when it is reused. A safe request is then repeated on a new connection;
   // any other request gets a new connection from the start.
   const repeatable = !body && safeMethods.has(method!)
-  let upstream: ClientRequest
+  let upstream: ClientRequest | undefined
   let status: FailureStatus = 502
 
-  function attempt(fresh: boolean, repeated = false): void {
-    upstream = send({
-      ...instance.address,
-      agent: fresh ? instance.freshAgent : instance.agent,
-      method,
-      path,
-      headers,
-      timeout: stallMs,
-    })
-    upstream.on('response', answer)
-    upstream.on('timeout', () => {
+  /** A body can be read once, so the connection is there before anything of it is read. */
+  function attemptWithBody(): void {
+    instance.connect().then(
+      (opened) => (response.destroyed ? opened.destroy() : attempt(true, false, opened)),
+      (error) => {
+        if (response.destroyed) return
+        checkForCrash(instance)
+        if (!queued(error)) sendFailure(response, error instanceof NotReached ? error.status : 502)
+      },
+    )
+  }
+
+  function queued(error: Error): boolean {
+    if (!again(error)) return false
+    response.off('close', leave)
+    done()
+    return true
+  }
+
+  function attempt(fresh: boolean, repeated = false, opened?: Socket): void {
+    const agent = fresh ? instance.freshAgent : instance.agent
+    const sent = send({ agent, opened, method, path, headers, timeout: stallMs } as RequestOptions)
+    upstream = sent
+    sent.on('response', answer)
+    sent.on('timeout', () => {
       status = 504
-      upstream.destroy(new Error('the server took too long'))
+      sent.destroy(new Error('the server took too long'))
     })
-    upstream.on('error', ({ code }: NodeJS.ErrnoException) => {
+    sent.on('error', (error: NodeJS.ErrnoException) => {
       if (response.destroyed || response.writableEnded) return
-      if (status === 502 && !(repeatable && upstream.reusedSocket)) checkForCrash(instance)
+      const { code } = error
+      if (error instanceof NotReached) status = error.status
+      if (status === 502 && !(repeatable && sent.reusedSocket)) checkForCrash(instance)
       // After the headers, errors are handled by the pipeline of the response.
       if (response.headersSent) return
-      const stale = repeatable && !fresh && upstream.reusedSocket && status === 502
+      const stale = repeatable && !fresh && sent.reusedSocket && status === 502
       // Not repeated after a crash: the request may have caused it.
       if (stale && isRunning(instance)) return attempt(true, true)
       // The server crashed and its end is not known yet; nothing of the request was sent.
-      const unsent = !body && !repeated && (code === 'ECONNREFUSED' || code === 'ENOENT')
-      if (unsent && again) {
-        response.off('close', leave)
-        done()
-        return again()
-      }
+      const refused = !opened && !repeated && (code === 'ECONNREFUSED' || code === 'ENOENT')
+      if ((refused || error instanceof NotReached) && queued(error)) return
       sendFailure(response, status)
     })
-    if (body) request.pipe(upstream)
-    else upstream.end()
+    if (body) request.pipe(sent)
+    else sent.end()
   }
 
   function answer(answered: IncomingMessage): void {
@@ -87,18 +106,19 @@ export function forward(
       if (request.complete) return
       request.unpipe()
       request.resume()
-      upstream.destroy()
+      upstream?.destroy()
     })
   }
 
   const done = instance.begin('request', () => {
-    upstream.destroy()
+    upstream?.destroy()
     response.destroy()
   })
   const leave = () => {
-    if (!response.writableFinished) upstream.destroy()
+    if (!response.writableFinished) upstream?.destroy()
     done()
   }
   response.once('close', leave)
-  attempt(!repeatable)
+  if (body) attemptWithBody()
+  else attempt(!repeatable)
 }

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildHandlers, openDisk } from '../../../src/engines/builder/index.ts'
-import { openServers } from '../../../src/engines/servers/index.ts'
+import { createProofs, startRunner } from '../../../src/engines/servers/index.ts'
 import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
 import { type Artifacts, createArtifacts } from '../../../src/platform/artifacts.ts'
 import { askPackageRegistry } from '../../../src/sandbox/hosts.ts'
@@ -38,7 +38,10 @@ export async function startPlatform(environment: Record<string, string> = {}, wi
   const sandbox = await createSandbox('auto', { searchPath: process.env.PATH! })
   const { db, notifications, log } = api.deps
   const packageRegistry = askPackageRegistry(log)
-  const servers = openServers({ ...api.deps, artifacts, sandbox, packageRegistry, proofsOnly: true })
+  const servers = createProofs(api.deps)
+  const draining = new AbortController().signal
+  const runnerDeps = { ...api.deps, artifacts, sandbox, packageRegistry, draining }
+  const runner = withWorker ? await startRunner(runnerDeps, { id: 'builder', address: null }) : null
   const disk = openDisk({ directory: api.config.dataDir, reserveMb: api.config.diskReserveMb, log })
   const handlers = buildHandlers({ ...api.deps, artifacts, sandbox, packageRegistry, servers, disk })
   const worker: Worker | null = withWorker ? startWorker(db, notifications, log, handlers) : null
@@ -75,7 +78,7 @@ export async function startPlatform(environment: Record<string, string> = {}, wi
     },
     async stop() {
       await worker?.stop()
-      await servers.close()
+      await runner?.close()
       await sandbox.close()
       await api.stop()
       host.close()
