@@ -43,6 +43,7 @@ export const placeOf = {
   acmeAccount: (directory: string) => `acme_account:${directory}`,
   acmeOrder: (subject: string) => `acme_order:${subject}`,
   internalCa: (id: string) => `internal_ca:${id}`,
+  developmentCa: (id: string) => `development_ca:${id}`,
   /** A file, not a row. */
   snapshot: (what: string) => `snapshot:${what}`,
   canary: (keyId: string) => `sealing_key:${keyId}`,

@@ -4,11 +4,10 @@ import type { Closing } from './closing.ts'
 import type { Sandboxed } from './sandbox.ts'
 import type { Shared } from './shared.ts'
 
-/** `node`: the id of this process, and where edges reach it if that is not where it listens. */
-export type NodeIdentity = { id: string; address: string | null }
-
-export async function openRunner(deps: Shared & Sandboxed, node: NodeIdentity, closing: Closing): Promise<Runner> {
-  const runner = await startRunner(deps, node)
+/** `node` is the id of this process among the nodes. */
+export async function openRunner(deps: Shared & Sandboxed, node: string, closing: Closing): Promise<Runner> {
+  const runner = await startRunner(deps, { id: node, address: deps.config.runner.address })
+  closing.add(deps.load.add('servers', runner.count))
   closing.add(deps.health.add('runner', runner.readiness, []))
   closing.add(() => runner.close())
   return runner

@@ -1,6 +1,7 @@
 // What worker and runner need to run untrusted code: one sandbox for both, if they share a process.
+import { ConfigError } from '../config.ts'
 import { askPackageRegistry } from '../sandbox/hosts.ts'
-import { createSandbox, type Sandbox } from '../sandbox/sandbox.ts'
+import { createSandbox, type Sandbox, SandboxError } from '../sandbox/sandbox.ts'
 import type { Closing } from './closing.ts'
 import type { Shared } from './shared.ts'
 
@@ -13,6 +14,8 @@ export async function openSandbox({ config, log }: Shared, closing: Closing): Pr
     searchPath: config.searchPath,
     ownAddresses: config.edge.addresses,
     resolvers: config.dnsResolvers,
+  }).catch((error) => {
+    throw error instanceof SandboxError ? new ConfigError(error.message) : error
   })
   if (sandbox.warning) log.warn({ driver: sandbox.driver }, sandbox.warning)
   closing.add(() => sandbox.close())

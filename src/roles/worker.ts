@@ -9,6 +9,7 @@ import { createStorage } from '../engines/storage/index.ts'
 import { createVerification } from '../engines/verification/index.ts'
 import type { Taking } from '../jobs/taking.ts'
 import { type Handlers, startWorker } from '../jobs/worker.ts'
+import { pauseWhile } from '../platform/draining.ts'
 import { continueLog } from '../services/events/events.ts'
 import type { Closing } from './closing.ts'
 import { openHousekeeping } from './housekeeping.ts'
@@ -17,7 +18,7 @@ import type { Sandboxed } from './sandbox.ts'
 import type { Shared } from './shared.ts'
 
 export async function openWorker(deps: Shared & Sandboxed, closing: Closing): Promise<void> {
-  const { config, db, notifications, health, log, registry } = deps
+  const { config, db, notifications, health, log, registry, draining, load } = deps
   await continueLog(db)
   observePlatform(deps)
   const disk = openDisk({ directory: config.dataDir, reserveMb: config.diskReserveMb, log, registry })
@@ -39,7 +40,9 @@ export async function openWorker(deps: Shared & Sandboxed, closing: Closing): Pr
   closing.add(announceWaits(deps))
   closing.add(() => Promise.all([worker.stop(), deliveries.stop()]))
   const storage = createStorage(deps)
-  openHousekeeping(deps, closing, storage.tasks)
+  const tasks = openHousekeeping(deps, closing, storage.tasks)
+  pauseWhile(draining, [worker, deliveries, tasks])
+  closing.add(load.add('jobs', () => worker.running))
   closing.add(storage.start())
   await issuer.start()
 }

@@ -4,6 +4,7 @@ import type { Registry } from 'prom-client'
 import type { Config } from '../../config.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import type { Database } from '../../platform/database.ts'
+import type { DrainSignal } from '../../platform/draining.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
@@ -38,7 +39,7 @@ export type RunnerOptions = Common & {
   sandbox: Sandbox
   packageRegistry: Promise<string>
   registry?: Registry
-  draining: AbortSignal
+  draining: DrainSignal
   leaseMs?: number
   handoverMs?: number
 }

@@ -1,8 +1,8 @@
 // A runner: leases instances in the database, runs those that are given to it, and tells in what state they are.
 import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
-import { onAbort } from '../../platform/abort.ts'
 import type { Database } from '../../platform/database.ts'
+import type { DrainSignal } from '../../platform/draining.ts'
 import { follow } from '../../platform/mirror.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
@@ -28,8 +28,8 @@ export type RunnerDeps = {
   node: RunnerNode
   /** No other process uses the database, so whatever ran before is gone. */
   alone: boolean
-  /** Aborted when the process begins to stop: others take its instances over, which it serves until then. */
-  draining: AbortSignal
+  /** Aborted when the process begins to stop or is drained: others take its instances over, which it serves until then. */
+  draining: DrainSignal
   log: Logger
   /** Where what this node holds is kept for a start without the database. */
   snapshots?: Snapshots | undefined
@@ -44,6 +44,8 @@ export type Runner = {
   lane(key: string): Lane | null
   /** The same for requests of another process. */
   connect(key: string): Promise<Socket | null>
+  /** How many instances it has. */
+  count(): number
   /** For health. */
   readiness(): string | null
   close(): Promise<void>
@@ -138,20 +140,22 @@ export async function openRunner(
   }
   const following = await follow(source, notifications, log)
   const beating = setInterval(() => void beatSafely(), leaseMs / beatsPerLease)
-  const offDraining = onAbort(draining, () => {
+  function handOver(): void {
     beat(async () => {
       await renew(db, node, true, leaseMs)
       await leaveNode(db, { node: node.id })
     }).catch((err) => log.warn({ err }, 'the instances of this runner could not be handed over'))
-  })
+  }
+  draining.addEventListener('abort', handOver)
 
   return {
     node: node.id,
     lane: tenures.lane,
+    count: tenures.count,
     connect: async (key) => (tenures.lane(key) ? servers.connect(key) : null),
     readiness: () => (performance.now() - lastMs > leaseMs ? 'The lease of this runner could not be renewed.' : null),
     async close() {
-      offDraining()
+      draining.removeEventListener('abort', handOver)
       clearInterval(beating)
       await following.close()
       closed = true

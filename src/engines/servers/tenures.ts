@@ -18,6 +18,7 @@ export type Tenures = {
   /** The instances that this node has now: those that are not among them are ended. */
   follow(held: HeldInstance[]): void
   lane(key: string): Lane | null
+  count(): number
   onState(key: string, state: RunState, error?: Error): void
 }
 
@@ -179,6 +180,7 @@ export function createTenures({ db, servers, log, handoverMs = defaultHandoverMs
         fulfil(tenure, !known)
       }
     },
+    count: () => tenures.size,
     lane(key) {
       const tenure = tenures.get(key)
       return tenure && !tenure.over ? tenure.lane : null

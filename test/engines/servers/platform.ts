@@ -6,8 +6,8 @@ import { createProofs, openBalancer, startRunner } from '../../../src/engines/se
 import type { ServerLimits } from '../../../src/engines/servers/limits.ts'
 import { startWorker } from '../../../src/jobs/worker.ts'
 import { listen } from '../../../src/platform/notifications.ts'
-import { askPackageRegistry } from '../../../src/sandbox/hosts.ts'
 import { createSandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts'
+import { sharedPackageRegistry, sharedSandbox } from '../../helpers/sandbox.ts'
 import { type Platform, startPlatform } from '../builder/host.ts'
 
 const answering = (version: string, afterMs = 0) => `
@@ -67,13 +67,16 @@ export type ServedPlatform = Platform & {
 /** `apart`: the edge has no runner in its process, and its own notifications, as on another machine. */
 export async function startServedPlatform(
   limits: Partial<ServerLimits>,
-  { apart = false, options = {} }: { apart?: boolean; options?: Partial<SandboxOptions> } = {},
+  { apart = false, options }: { apart?: boolean; options?: Partial<SandboxOptions> } = {},
 ): Promise<ServedPlatform> {
-  const platform = await startPlatform({ EDGE_HTTP_PORT: '0' }, false)
+  // Builds that wait for a server to start hold up no others.
+  const platform = await startPlatform({ EDGE_HTTP_PORT: '0', BUILD_CONCURRENCY: '5' }, false)
   const { api, artifacts } = platform
   const { log } = api.deps
-  const sandbox = await createSandbox('auto', { searchPath: process.env.PATH!, ...options })
-  const packageRegistry = askPackageRegistry(log)
+  const sandbox = options
+    ? await createSandbox('auto', { searchPath: process.env.PATH!, ...options })
+    : await sharedSandbox()
+  const packageRegistry = sharedPackageRegistry()
   const config = { ...api.config, databaseUrl: api.databaseUrl }
   const draining = new AbortController().signal
   const shared = { ...api.deps, config, artifacts, sandbox, packageRegistry, limits, draining }
