@@ -95,7 +95,7 @@ export class Connection {
     this.socket.destroy()
   }
 
-  /** For what was read without the event `data`. */
+  /** For what was read without the event `data`; it must not be told of anything twice. */
   heard(octets: Buffer): void {
     // An answer to nothing: it must not be taken for that to the next request.
     if (this.#receiver === null) return void this.socket.destroy()

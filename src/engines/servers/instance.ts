@@ -11,16 +11,21 @@ import { createPool, type Pool } from './pool.ts'
 
 export type ExchangeKind = 'request' | 'tunnel'
 
-export type Instance = {
+/** What a request needs of an instance, whether it runs here or on another machine. */
+export type Upstream = {
+  /** A connection to the program. Nothing is sent by it; rejects if there is none. */
   connect: Connect
   /** Its connections belong to this run only: none is reused for the next one. */
   pool: Pool
+  /** Registers an exchange; `cut` aborts it. Returns a function to call when it is over, which may be called twice. */
+  begin(kind: ExchangeKind, cut: () => void): () => void
+}
+
+export type Instance = Upstream & {
   readonly exchanges: number
   readonly lastUsedMs: number
   /** Restarts the idle time. */
   touch(): void
-  /** Registers an exchange; `cut` aborts it. Returns a function to call when it is over, which may be called twice. */
-  begin(kind: ExchangeKind, cut: () => void): () => void
   /** Aborts exchanges that began before `beforeMs`, a value of `performance.now()`. */
   cut(kinds: readonly ExchangeKind[], beforeMs?: number): void
   /** How it ended, for the log; settles when its last process is gone, and never rejects. */

@@ -10,22 +10,42 @@ export type Pool = {
    */
   take(repeatable: boolean): Connection | null
   open(): Promise<Connection>
+  closeIdle(): void
   /** Idle connections are closed, the others when they are idle. */
   close(): void
+}
+
+export type PoolOptions = {
+  /** How long a connection is kept without a request; without it, until the server closes it. */
+  idleMs?: number
 }
 
 const mostIdle = 64
 // All connections read into it: memory for each read would cost more than the reading, above all its collection.
 const readBuffer = Buffer.allocUnsafeSlow(partBytes)
 
-export function createPool(connect: Connect): Pool {
+export function createPool(connect: Connect, { idleMs }: PoolOptions = {}): Pool {
   // The last one used is at the end and taken first, so that those that are not needed get old and are closed.
   const idle: Connection[] = []
   let closed = false
+  let closing: NodeJS.Timeout | undefined
 
   function keep(connection: Connection): void {
-    if (closed || idle.length >= mostIdle) connection.destroy()
-    else idle.push(connection)
+    if (closed || idle.length >= mostIdle) return void connection.destroy()
+    idle.push(connection)
+    if (idleMs !== undefined) closing ??= setTimeout(closeOld, idleMs, idleMs).unref()
+  }
+
+  /** The oldest are at the beginning. */
+  function closeOld(idleMs: number): void {
+    closing = undefined
+    const now = performance.now()
+    while (idle[0] && now - idle[0].idleSinceMs >= idleMs - 1) idle.shift()!.destroy()
+    if (idle[0]) closing = setTimeout(closeOld, idleMs - (now - idle[0].idleSinceMs), idleMs).unref()
+  }
+
+  function closeIdle(): void {
+    for (const connection of [...idle]) connection.destroy()
   }
 
   return {
@@ -45,6 +65,7 @@ export function createPool(connect: Connect): Pool {
           return true
         },
       }
+      // Connections of TLS cannot read by it and have the event `data`.
       const socket = await connect({ onread })
       connection = new Connection(socket, keep)
       socket.once('close', () => {
@@ -53,9 +74,11 @@ export function createPool(connect: Connect): Pool {
       })
       return connection
     },
+    closeIdle,
     close() {
       closed = true
-      for (const connection of [...idle]) connection.destroy()
+      clearTimeout(closing)
+      closeIdle()
     },
   }
 }

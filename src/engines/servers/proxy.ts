@@ -3,9 +3,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { AnswerHead } from './answer-head.ts'
 import { type Connection, Stalled } from './connection.ts'
-import { sendFailure } from './failures.ts'
+import { NotReached, sendFailure } from './failures.ts'
 import { headersForServer, headersForVisitor, requestHead } from './headers.ts'
-import type { Instance } from './instance.ts'
+import type { Upstream } from './instance.ts'
 import { endWith, writePart } from './parts.ts'
 import { bodyLengthOf, sendBody } from './request-body.ts'
 
@@ -13,16 +13,16 @@ const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 export type ForwardOptions = {
   stallMs: number
-  isRunning(instance: Instance): boolean
-  checkForCrash(instance: Instance): void
-  /** Queues the request again for the next run; null if it was already queued again. */
-  again: (() => void) | null
+  isRunning(instance: Upstream): boolean
+  checkForCrash(instance: Upstream): void
+  /** Nothing of the request was sent: queues it again, or returns false. */
+  again(error: Error): boolean
 }
 
 export function forward(
   request: IncomingMessage,
   response: ServerResponse,
-  instance: Instance,
+  instance: Upstream,
   { stallMs, isRunning, checkForCrash, again }: ForwardOptions,
 ): void {
   // The visitor disconnected while the server was starting.
@@ -65,16 +65,17 @@ export function forward(
   }
 
   /** Nothing of the request was sent. */
-  function refused({ code }: NodeJS.ErrnoException, repeated: boolean): void {
+  function refused(error: NodeJS.ErrnoException, repeated: boolean): void {
     if (left) return
-    checkForCrash(instance)
+    const isAway = error instanceof NotReached
+    if (!isAway) checkForCrash(instance)
     // The server crashed and its end is not known yet.
-    if (again && !repeated && (code === 'ECONNREFUSED' || code === 'ENOENT')) {
+    const isGone = !repeated && (error.code === 'ECONNREFUSED' || error.code === 'ENOENT')
+    if ((isAway || isGone) && again(error)) {
       response.off('close', leave)
-      done()
-      return void again()
+      return void done()
     }
-    sendFailure(response, 502)
+    sendFailure(response, isAway ? error.status : 502)
   }
 
   function broken(error: Error, taken: Connection): void {

@@ -4,9 +4,9 @@ import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { AnswerHead } from './answer-head.ts'
 import { type Connection, Stalled } from './connection.ts'
-import { sendFailureTo } from './failures.ts'
+import { NotReached, sendFailureTo } from './failures.ts'
 import { headersForServer, headersForVisitor, requestHead } from './headers.ts'
-import type { Instance } from './instance.ts'
+import type { Upstream } from './instance.ts'
 import { writePart } from './parts.ts'
 
 // TCP keep-alive finds visitors whose network is gone.
@@ -14,8 +14,8 @@ const keepAliveMs = 60_000
 
 export function tunnel(
   { request, socket, head: first }: { request: IncomingMessage; socket: Duplex; head: Buffer },
-  instance: Instance,
-  { stallMs }: { stallMs: number },
+  instance: Upstream,
+  { stallMs, again }: { stallMs: number; again(error: Error): boolean },
 ): void {
   if (socket.destroyed) return
   const head = requestHead(request.method!, headersForServer(request, 'upgrade'))
@@ -26,19 +26,31 @@ export function tunnel(
     connection?.destroy()
     socket.destroy()
   })
-  socket.once('close', () => {
+  const leave = () => {
     // What was sent before the close is still delivered.
     if (answered) connection?.socket.destroySoon()
     else connection?.destroy()
     done()
-  })
+  }
+  socket.once('close', leave)
   socket.on('error', () => socket.destroy())
-  instance.pool.open().then(exchange, failed)
+  instance.pool.open().then(exchange, refused)
 
   function exchange(opened: Connection): void {
     if (socket.destroyed) return void opened.destroy()
     connection = opened
     opened.send(head!, { head: answer, part, failed }, { method: request.method!, stallMs, upgrade: true })
+  }
+
+  /** Nothing of the request was sent. */
+  function refused(error: Error): void {
+    if (socket.destroyed) return
+    const isAway = error instanceof NotReached
+    if (isAway && again(error)) {
+      socket.off('close', leave)
+      return void done()
+    }
+    sendFailureTo(socket, isAway ? error.status : 502)
   }
 
   function answer(answer: AnswerHead): void {

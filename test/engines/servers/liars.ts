@@ -52,7 +52,7 @@ export async function startLiar(stallMs = 10_000): Promise<Liar> {
     ended: new Promise(() => {}),
     kill: async () => {},
   }
-  const options = { stallMs, isRunning: () => true, checkForCrash: () => void suspected++, again: null }
+  const options = { stallMs, isRunning: () => true, checkForCrash: () => void suspected++, again: () => false }
   const front = createHttpServer((request, response) => forward(request, response, instance, options))
   front.on('upgrade', (request, socket, head) => tunnel({ request, socket, head }, instance, options))
   await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve))
