@@ -76,7 +76,9 @@ export function tunnel(
       socket.pause()
       server.once('drain', () => socket.resume())
     })
-    socket.on('end', () => server.end())
+    // It may have ended while the server took its time.
+    if (socket.readableEnded) server.end()
+    else socket.on('end', () => server.end())
   }
 
   function part(part: Buffer | null, last: boolean): void {

@@ -288,6 +288,16 @@ describe('upgrades', () => {
     }
   })
 
+  test('end on both sides when the visitor leaves before the server answers', async () => {
+    liar.answer(() => {})
+    const visitor = connect({ port: liar.port, host: '127.0.0.1', allowHalfOpen: true })
+    visitor.resume().end(ask())
+    await until(() => liar.received.at(-1)?.endsWith('\r\n\r\n'))
+    liar.sockets.at(-1)!.write(switched)
+    await until(() => liar.sockets.at(-1)!.destroyed)
+    visitor.destroy()
+  })
+
   test('end on both sides when one of them leaves', async () => {
     liar.answer((socket, _text, count) => count === 1 && socket.write(switched))
     const visitor = connect(liar.port, '127.0.0.1')
