@@ -1,6 +1,7 @@
 // A program that answers whatever bytes a test wants, behind the proxy; no sandbox and no supervisor.
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { isUpgrade } from '../../../src/engines/edge/upgrades.ts'
 import type { Instance } from '../../../src/engines/servers/instance.ts'
 import { createPool } from '../../../src/engines/servers/pool.ts'
 import { forward } from '../../../src/engines/servers/proxy.ts'
@@ -12,6 +13,8 @@ export type Liar = {
   /** What the program got, by connection. */
   received: string[]
   sockets: Socket[]
+  /** Requests and tunnels that are not over. */
+  readonly open: number
   /** How often it was suspected to have crashed. */
   readonly suspected: number
   /** The program's reaction to each piece of data that comes; `count` is that of the connection's pieces. */
@@ -27,6 +30,7 @@ export async function startLiar(stallMs = 10_000): Promise<Liar> {
   let suspected = 0
   const received: string[] = []
   const sockets: Socket[] = []
+  const exchanges = new Set<object>()
   const program = createServer((socket) => {
     const index = received.push('') - 1
     let count = 0
@@ -47,13 +51,19 @@ export async function startLiar(stallMs = 10_000): Promise<Liar> {
     exchanges: 0,
     lastUsedMs: 0,
     touch: () => {},
-    begin: () => () => {},
+    begin() {
+      const exchange = {}
+      exchanges.add(exchange)
+      return () => void exchanges.delete(exchange)
+    },
     cut: () => {},
     ended: new Promise(() => {}),
     kill: async () => {},
   }
   const options = { stallMs, isRunning: () => true, checkForCrash: () => void suspected++, again: () => false }
-  const front = createHttpServer((request, response) => forward(request, response, instance, options))
+  const front = createHttpServer({ shouldUpgradeCallback: isUpgrade }, (request, response) =>
+    forward(request, response, instance, options),
+  )
   front.on('upgrade', (request, socket, head) => tunnel({ request, socket, head }, instance, options))
   await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve))
   const { port } = front.address() as AddressInfo
@@ -75,6 +85,9 @@ export async function startLiar(stallMs = 10_000): Promise<Liar> {
     port,
     received,
     sockets,
+    get open() {
+      return exchanges.size
+    },
     get suspected() {
       return suspected
     },

@@ -298,6 +298,16 @@ describe('upgrades', () => {
     visitor.destroy()
   })
 
+  test('sent before the answer to an earlier request are none, so that no exchange is forgotten', async () => {
+    liar.answer(() => {})
+    const visitor = connect(liar.port, '127.0.0.1')
+    visitor.write(`GET / HTTP/1.1\r\nHost: a\r\n\r\n${ask()}`)
+    await until(() => liar.open === 2)
+    visitor.destroy()
+    await until(() => liar.open === 0)
+    expect(liar.received.join('')).not.toMatch(/upgrade: websocket/i)
+  })
+
   test('end on both sides when one of them leaves', async () => {
     liar.answer((socket, _text, count) => count === 1 && socket.write(switched))
     const visitor = connect(liar.port, '127.0.0.1')
