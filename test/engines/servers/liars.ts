@@ -7,6 +7,7 @@ import { createPool } from '../../../src/engines/servers/pool.ts'
 import { forward } from '../../../src/engines/servers/proxy.ts'
 import { tunnel } from '../../../src/engines/servers/tunnel.ts'
 import { connectTo } from '../../../src/sandbox/connect.ts'
+import type { Connect } from '../../../src/sandbox/sandbox.ts'
 
 export type Liar = {
   port: number
@@ -44,7 +45,7 @@ export async function startLiar(stallMs = 10_000): Promise<Liar> {
   })
   await new Promise<void>((resolve) => program.listen(0, '127.0.0.1', resolve))
   const { port: programPort } = program.address() as AddressInfo
-  const connectProgram = () => connectTo({ host: '127.0.0.1', port: programPort })
+  const connectProgram: Connect = (options) => connectTo({ host: '127.0.0.1', port: programPort, ...options })
   const instance: Instance = {
     connect: connectProgram,
     pool: createPool(connectProgram),
