@@ -79,6 +79,9 @@ export type ServersOptions = {
 }
 
 const sweepMs = 10_000
+// How long an edge waits at most for the end of a crashed server to be known, and how often it looks.
+const noticeMs = 10_000
+const againMs = 100
 
 const deploymentOf = (key: string) => key.split('/', 1)[0]!
 
@@ -202,7 +205,8 @@ export function createServers(options: ServersOptions): Servers {
     return new Promise((resolve, reject) => {
       if (closed) return reject(new ServerUnavailable('The runner is stopping.'))
       const supervisor = supervisorOf(key)
-      const attempt = (again: boolean) =>
+      const untilMs = performance.now() + noticeMs
+      const attempt = () =>
         supervisor.use((instance) => {
           let socket: Socket | undefined
           const done = instance.begin('request', () => socket?.destroy())
@@ -217,12 +221,12 @@ export function createServers(options: ServersOptions): Servers {
               supervisor.checkForCrash(instance)
               // The server crashed and its end is not known yet.
               const isGone = error.code === 'ECONNREFUSED' || error.code === 'ENOENT'
-              if (again && isGone) attempt(false)
+              if (isGone && performance.now() < untilMs) setTimeout(attempt, againMs)
               else reject(error)
             },
           )
         }, reject)
-      attempt(true)
+      attempt()
     })
   }
 
