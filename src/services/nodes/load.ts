@@ -4,7 +4,7 @@ export type Load = {
   /** Processors that it used on average since the last heartbeat. */
   cpu: number
   memoryBytes: number
-  /** What is under way, by what it is: jobs of a worker, requests of an API. */
+  /** What is under way, by what it is: jobs of a worker, servers of a runner, requests of an API. */
   work: Record<string, number>
 }
 
