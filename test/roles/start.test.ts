@@ -149,7 +149,10 @@ describe('starting', () => {
     expect(await same.exited).toBe(1)
     expect(same.output().trim().split('\n')).toHaveLength(1)
     expect(same.output()).toMatch(/^berth: .*already in use by process \d+/)
-    const elsewhere = berth(['serve', '--roles', 'api'], { DATA_DIR: join(dataDir, 'other') })
+    const elsewhere = berth(['serve', '--roles', 'api'], {
+      DATA_DIR: join(dataDir, 'other'),
+      METRICS_PORT: '0',
+    })
     expect(await elsewhere.exited).toBe(1)
     expect(elsewhere.output().trim()).toMatch(
       new RegExp(`^berth: Port ${ports.PORT} is taken[^\\n]*set PORT to another.$`),

@@ -60,7 +60,7 @@ export type Proof =
 
 export type ServersOptions = {
   sandbox: Sandbox
-  artifacts: Pick<Artifacts, 'serverDirectory' | 'read'>
+  artifacts: Pick<Artifacts, 'openTree'>
   /** Default `npm start`; run by a shell in the deployment's tree. */
   start?: { command: string }
   settingsOf(deploymentId: string): Promise<ServerSettings>
@@ -114,10 +114,16 @@ export function createServers(options: ServersOptions): Servers {
         const privateHosts = (await options.privateHosts?.()) ?? []
         output.beginRun(secrets)
         output.system(`$ ${command}`)
-        const workTree = artifacts.serverDirectory(deploymentId)
-        const root = (await artifacts.read(deploymentId))?.root ?? ''
+        const { directory: workTree, root, release } = await artifacts.openTree(deploymentId)
         const rights = { environment, network, privateHosts, limits }
-        return launch({ sandbox, workTree, root, command, ...rights, output, signal })
+        try {
+          const instance = await launch({ sandbox, workTree, root, command, ...rights, output, signal })
+          void instance.ended.then(release)
+          return instance
+        } catch (error) {
+          release()
+          throw error
+        }
       },
     })
     supervisors.set(deploymentId, supervisor)

@@ -10,7 +10,7 @@ import { pino } from 'pino'
 import { describe, test } from 'vitest'
 import { defaultLimits, type ServerLimits } from '../../../src/engines/servers/limits.ts'
 import { createServers, type Servers, type ServersOptions } from '../../../src/engines/servers/servers.ts'
-import { createArtifacts } from '../../../src/platform/artifacts.ts'
+import { createArtifacts } from '../../../src/platform/local-artifacts.ts'
 import type { NewLogLine } from '../../../src/services/deployments/deployment-logs.ts'
 import { sharedSandbox } from '../../helpers/sandbox.ts'
 
