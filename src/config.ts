@@ -56,6 +56,12 @@ const Environment = Type.Object({
   ACME_EAB: Text(),
   GIT_URL_TEMPLATE: Text('https://github.com/{repo}.git'),
   REGION: Text('local-1'),
+  ARTIFACTS_URL: Text(),
+  ARTIFACTS_ENDPOINT: Text(),
+  ARTIFACTS_REGION: Text('us-east-1'),
+  ARTIFACTS_ACCESS_KEY: Text(),
+  ARTIFACTS_SECRET_KEY: Text(),
+  ARTIFACTS_CACHE_MB: Type.Integer({ minimum: 16, default: 10_240 }),
   BUILD_CONCURRENCY: Type.Integer({ minimum: 1, default: 2 }),
   BUILD_TIMEOUT_MS: Type.Integer({ minimum: 1000, default: 900_000 }),
   BUILD_MEMORY_MB: Type.Integer({ minimum: 64, default: 2048 }),
@@ -139,6 +145,12 @@ function externalAccount(text: string): { kid: string; key: string } {
   return { kid: text.slice(0, at), key: text.slice(at + 1) }
 }
 
+/** `s3://bucket` or `s3://bucket/prefix`; null if it is neither. The prefix is empty or ends with a slash. */
+function bucketOf(text: string): { bucket: string; prefix: string } | null {
+  const found = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])((?:\/[\w.-]*[\w-])*)\/?$/.exec(text)
+  return found && { bucket: found[1]!, prefix: found[2] ? `${found[2].slice(1)}/` : '' }
+}
+
 /** `address:port`; an IPv6 address in brackets. */
 function socketAddress(name: string, text: string): { host: string; port: number } {
   const [, host, port] = /^(\[[0-9a-f:.]+\]|[^\s:[\]]+):(\d{1,5})$/i.exec(text) ?? []
@@ -189,6 +201,15 @@ export function loadConfig(source: Record<string, string | undefined>) {
   }
   if (env.OTEL_EXPORTER_OTLP_ENDPOINT && !/^https?:\/\/[^?#]+$/.test(env.OTEL_EXPORTER_OTLP_ENDPOINT)) {
     unsafe.push('OTEL_EXPORTER_OTLP_ENDPOINT must be an http(s) URL, such as http://localhost:4318.')
+  }
+  const store = env.ARTIFACTS_URL ? bucketOf(env.ARTIFACTS_URL) : null
+  const endpoint = env.ARTIFACTS_ENDPOINT || `https://s3.${env.ARTIFACTS_REGION}.amazonaws.com`
+  if (env.ARTIFACTS_URL && !store) unsafe.push('ARTIFACTS_URL must be s3://<bucket> or s3://<bucket>/<prefix>.')
+  if (env.ARTIFACTS_URL && !(env.ARTIFACTS_ACCESS_KEY && env.ARTIFACTS_SECRET_KEY)) {
+    unsafe.push('ARTIFACTS_URL needs ARTIFACTS_ACCESS_KEY and ARTIFACTS_SECRET_KEY.')
+  }
+  if (!URL.canParse(endpoint) || !/^https?:\/\/[^/?#@]+(\/[\w./-]*)?$/.test(endpoint)) {
+    unsafe.push('ARTIFACTS_ENDPOINT must be an http(s) URL, such as https://s3.example.com.')
   }
   const runner = socketAddress('RUNNER_LISTEN', env.RUNNER_LISTEN)
   if (env.RUNNER_ADDRESS && !/^(\[[0-9a-f:.]+\]|[^\s:[\]]+)(:\d{1,5})?$/i.test(env.RUNNER_ADDRESS)) {
@@ -244,6 +265,16 @@ export function loadConfig(source: Record<string, string | undefined>) {
           eab: env.ACME_EAB ? externalAccount(env.ACME_EAB) : null,
         }
       : null,
+    /** The bucket that all machines share; null: the directory of this machine. */
+    artifacts: store && {
+      ...store,
+      endpoint,
+      region: env.ARTIFACTS_REGION,
+      accessKey: env.ARTIFACTS_ACCESS_KEY,
+      secretKey: env.ARTIFACTS_SECRET_KEY,
+      /** How much of it this machine keeps on its disk. */
+      cacheMb: env.ARTIFACTS_CACHE_MB,
+    },
     gitUrlTemplate: env.GIT_URL_TEMPLATE,
     region: env.REGION,
     build: {

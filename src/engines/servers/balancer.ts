@@ -2,12 +2,12 @@
 import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
 import { firstLeavingSlot, type ServedInstance } from '../../services/instances/instances.ts'
-import { createAgents } from './agents.ts'
 import { type Dial, keyOf } from './dial.ts'
 import { ServerUnavailable } from './failures.ts'
 import type { ExchangeKind, Upstream } from './instance.ts'
 import type { InstanceTable } from './instance-table.ts'
 import { defaultLimits, type ServerLimits } from './limits.ts'
+import { createPool } from './pool.ts'
 import { createVisits, type Lane, type Visits } from './visits.ts'
 
 export type BalancerOptions = {
@@ -94,11 +94,10 @@ export function createBalancer(options: BalancerOptions): Balancer {
       const { state } = table.of(instance.deploymentId).find(({ term }) => term === instance.term) ?? instance
       return dial(instance, state === 'healthy' ? acceptMs : limits.waitMs)
     }
-    const { agent, freshAgent } = createAgents(connect, idleConnectionMs)
+    const pool = createPool(connect, { idleMs: idleConnectionMs, readsByItself: true })
     const upstream: Upstream = {
       connect,
-      agent,
-      freshAgent,
+      pool,
       begin(_kind: ExchangeKind, cut) {
         exchanges.add(cut)
         return () => void exchanges.delete(cut)
@@ -114,13 +113,10 @@ export function createBalancer(options: BalancerOptions): Balancer {
           return exchanges.size
         },
       },
-      idle() {
-        for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy()
-      },
+      idle: pool.closeIdle,
       close() {
         for (const cut of [...exchanges]) cut()
-        agent.destroy()
-        freshAgent.destroy()
+        pool.close()
       },
     }
   }

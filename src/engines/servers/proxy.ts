@@ -1,16 +1,12 @@
 // Proxies one request to a server and streams its response back.
-import {
-  type ClientRequest,
-  type IncomingMessage,
-  type RequestOptions,
-  type ServerResponse,
-  request as send,
-} from 'node:http'
-import type { Socket } from 'node:net'
-import { pipeline } from 'node:stream'
-import { type FailureStatus, NotReached, sendFailure } from './failures.ts'
-import { hasBody, headersForServer, headersForVisitor } from './headers.ts'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AnswerHead } from './answer-head.ts'
+import { type Connection, Stalled } from './connection.ts'
+import { NotReached, sendFailure } from './failures.ts'
+import { headersForServer, headersForVisitor, requestHead } from './headers.ts'
 import type { Upstream } from './instance.ts'
+import { endWith, writePart } from './parts.ts'
+import { bodyLengthOf, sendBody } from './request-body.ts'
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
@@ -30,95 +26,95 @@ export function forward(
 ): void {
   // The visitor disconnected while the server was starting.
   if (response.destroyed || response.closed) return
-  const body = hasBody(request)
-  const { path, headers } = headersForServer(request)
-  const { method } = request
-  // A server may close an idle connection just when it is reused. A safe request is then repeated on a new connection;
-  // any other request gets a new connection from the start.
-  const repeatable = !body && safeMethods.has(method!)
-  let upstream: ClientRequest | undefined
-  let status: FailureStatus = 502
-
-  /** A body can be read once, so the connection is there before anything of it is read. */
-  function attemptWithBody(): void {
-    instance.connect().then(
-      (opened) => (response.destroyed ? opened.destroy() : attempt(true, false, opened)),
-      (error) => {
-        if (response.destroyed) return
-        checkForCrash(instance)
-        if (!queued(error)) sendFailure(response, error instanceof NotReached ? error.status : 502)
-      },
-    )
-  }
-
-  function queued(error: Error): boolean {
-    if (!again(error)) return false
-    response.off('close', leave)
-    done()
-    return true
-  }
-
-  function attempt(fresh: boolean, repeated = false, opened?: Socket): void {
-    const agent = fresh ? instance.freshAgent : instance.agent
-    const sent = send({ agent, opened, method, path, headers, timeout: stallMs } as RequestOptions)
-    upstream = sent
-    sent.on('response', answer)
-    sent.on('timeout', () => {
-      status = 504
-      sent.destroy(new Error('the server took too long'))
-    })
-    sent.on('error', (error: NodeJS.ErrnoException) => {
-      if (response.destroyed || response.writableEnded) return
-      const { code } = error
-      if (error instanceof NotReached) status = error.status
-      if (status === 502 && !(repeatable && sent.reusedSocket)) checkForCrash(instance)
-      // After the headers, errors are handled by the pipeline of the response.
-      if (response.headersSent) return
-      const stale = repeatable && !fresh && sent.reusedSocket && status === 502
-      // Not repeated after a crash: the request may have caused it.
-      if (stale && isRunning(instance)) return attempt(true, true)
-      // The server crashed and its end is not known yet; nothing of the request was sent.
-      const refused = !opened && !repeated && (code === 'ECONNREFUSED' || code === 'ENOENT')
-      if ((refused || error instanceof NotReached) && queued(error)) return
-      sendFailure(response, status)
-    })
-    if (body) request.pipe(sent)
-    else sent.end()
-  }
-
-  function answer(answered: IncomingMessage): void {
-    try {
-      response.writeHead(answered.statusCode!, headersForVisitor(answered))
-    } catch {
-      answered.destroy()
-      return void sendFailure(response, 502)
-    }
-    let begun = false
-    answered.once('data', () => {
-      begun = true
-    })
-    // The first event of an event stream may come much later; otherwise headers and body go out in one packet.
-    setImmediate(() => {
-      if (!begun && !response.writableEnded && !response.destroyed) response.flushHeaders()
-    })
-    pipeline(answered, response, () => {
-      // Answered before the whole request body was read: the rest is discarded.
-      if (request.complete) return
-      request.unpipe()
-      request.resume()
-      upstream?.destroy()
-    })
-  }
+  const method = request.method!
+  const length = bodyLengthOf(request)
+  const body = length !== 0
+  const head = requestHead(method, headersForServer(request))
+  if (head === null) return void sendFailure(response, 502)
+  // A server may close an idle connection just when it is reused. A safe request is then repeated on a new connection.
+  const repeatable = !body && safeMethods.has(method)
+  let connection: Connection | null = null
+  let stopBody: (() => void) | null = null
+  let left = false
 
   const done = instance.begin('request', () => {
-    upstream?.destroy()
+    connection?.destroy()
     response.destroy()
   })
   const leave = () => {
-    if (!response.writableFinished) upstream?.destroy()
+    left = true
+    connection?.destroy()
+    stopBody?.()
     done()
   }
   response.once('close', leave)
-  if (body) attemptWithBody()
-  else attempt(!repeatable)
+  attempt(false)
+
+  function attempt(repeated: boolean): void {
+    const idle = repeated ? null : instance.pool.take(repeatable)
+    if (idle) return void exchange(idle)
+    instance.pool.open().then(exchange, (error: NodeJS.ErrnoException) => refused(error, repeated))
+  }
+
+  function exchange(taken: Connection): void {
+    if (left) return void taken.destroy()
+    connection = taken
+    taken.send(head!, { head: answer, part, failed: (error) => broken(error, taken) }, { method, body, stallMs })
+    if (body) stopBody = sendBody(request, taken, length, () => broken(new Error('the body is too short'), taken))
+  }
+
+  /** Nothing of the request was sent. */
+  function refused(error: NodeJS.ErrnoException, repeated: boolean): void {
+    if (left) return
+    const isAway = error instanceof NotReached
+    if (!isAway) checkForCrash(instance)
+    // The server crashed and its end is not known yet.
+    const isGone = !repeated && (error.code === 'ECONNREFUSED' || error.code === 'ENOENT')
+    if ((isAway || isGone) && again(error)) {
+      response.off('close', leave)
+      return void done()
+    }
+    sendFailure(response, isAway ? error.status : 502)
+  }
+
+  function broken(error: Error, taken: Connection): void {
+    connection = null
+    stopBody?.()
+    taken.destroy()
+    const stalled = error instanceof Stalled
+    const stale = repeatable && taken.reused && !taken.answering && !stalled
+    if (!stalled && !stale) checkForCrash(instance)
+    // Not repeated after a crash: the request may have caused it.
+    if (stale && isRunning(instance)) return void attempt(true)
+    sendFailure(response, stalled ? 504 : 502)
+  }
+
+  function answer({ status, headers, connection }: AnswerHead, alone: boolean): void {
+    response.writeHead(status, headersForVisitor(headers, connection))
+    // The first event of an event stream may come much later; otherwise headers and body go out in one packet.
+    if (alone) setImmediate(flush)
+  }
+
+  function flush(): void {
+    if (connection && !response.destroyed) response.flushHeaders()
+  }
+
+  function part(part: Buffer | null, last: boolean): void {
+    // Its `close` is about to come.
+    if (response.destroyed || response.closed) return void connection?.destroy()
+    if (!last) {
+      if (writePart(response, part!) || !connection || connection.socket.isPaused()) return
+      const { socket } = connection
+      socket.pause()
+      response.once('drain', () => connection && socket.resume())
+      return
+    }
+    connection = null
+    if (body && !request.readableEnded) {
+      // Answered before the whole request body was read: the rest is discarded.
+      stopBody?.()
+      request.resume()
+    }
+    endWith(response, part)
+  }
 }

@@ -60,7 +60,7 @@ export type Proof =
 
 export type ServersOptions = {
   sandbox: Sandbox
-  artifacts: Pick<Artifacts, 'serverTree' | 'read'>
+  artifacts: Pick<Artifacts, 'openTree'>
   /** Default `npm start`; run by a shell in the deployment's tree. */
   start?: { command: string }
   settingsOf(deploymentId: string): Promise<ServerSettings>
@@ -117,10 +117,16 @@ export function createServers(options: ServersOptions): Servers {
         const privateHosts = (await options.privateHosts?.()) ?? []
         output.beginRun(secrets)
         output.system(`$ ${command}`)
-        const workTree = await artifacts.serverTree(deploymentId)
-        const root = (await artifacts.read(deploymentId))?.root ?? ''
+        const { directory: workTree, root, release } = await artifacts.openTree(deploymentId)
         const rights = { environment, network, privateHosts, limits }
-        return launch({ sandbox, workTree, root, command, ...rights, output, signal })
+        try {
+          const instance = await launch({ sandbox, workTree, root, command, ...rights, output, signal })
+          void instance.ended.then(release)
+          return instance
+        } catch (error) {
+          release()
+          throw error
+        }
       },
     })
     supervisors.set(key, supervisor)
@@ -167,7 +173,7 @@ export function createServers(options: ServersOptions): Servers {
       const instance = await supervisor.hold()
       await Promise.race([instance.ended, delay(limits.settleMs)])
       // On a busy machine the exit of a process is reported late; a probe finds at once that nothing listens any more.
-      if (supervisor.isRunning(instance) && (await isGone(instance.address))) {
+      if (supervisor.isRunning(instance) && (await isGone(instance.connect))) {
         await Promise.race([instance.ended, delay(limits.startMs)])
       }
       signal.throwIfAborted()

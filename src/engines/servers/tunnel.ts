@@ -2,6 +2,7 @@
 import { type IncomingMessage, request as send } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { createConnectionBy } from '../../sandbox/connect.ts'
 import { NotReached, sendFailureTo } from './failures.ts'
 import { headersForServer, headersForVisitor } from './headers.ts'
 import type { Upstream } from './instance.ts'
@@ -16,7 +17,7 @@ export function tunnel(
 ): void {
   if (socket.destroyed) return
   const upstream = send({
-    agent: instance.freshAgent,
+    createConnection: createConnectionBy(instance.connect),
     method: request.method,
     ...headersForServer(request, 'upgrade'),
     timeout: stallMs,
@@ -58,7 +59,12 @@ export function tunnel(
   // The server answers with plain HTTP, for example to refuse the visitor.
   upstream.on('response', (answer) => {
     answered = true
-    socket.write(headOf(answer, [...pairsOf(headersForVisitor(answer)), ['connection', 'close']]))
+    socket.write(
+      headOf(answer, [
+        ...pairsOf(headersForVisitor(answer.rawHeaders, answer.headers.connection)),
+        ['connection', 'close'],
+      ]),
+    )
     answer.on('error', () => socket.destroy())
     answer.pipe(socket)
   })
