@@ -1,5 +1,5 @@
 // The edge: its tables and caches, and its ports for HTTP and HTTPS.
-import { createServer, type IncomingMessage } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Logger } from 'pino'
@@ -26,6 +26,7 @@ import { createSites } from './sites.ts'
 import { createSnapshot, type Snapshot } from './snapshot.ts'
 import { createTakeovers } from './takeovers.ts'
 import type { Host } from './targets.ts'
+import { isUpgrade } from './upgrades.ts'
 
 export type EdgeOptions = {
   config: Pick<Config, 'host' | 'edge' | 'production' | 'baseUrl' | 'nameservers'>
@@ -87,8 +88,7 @@ export function createEdge(options: EdgeOptions): Edge {
   const http1 = {
     headersTimeout: headersTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,
-    // Other upgrades (curl offers h2c) are ignored and answered as plain HTTP.
-    shouldUpgradeCallback: (request: IncomingMessage) => /^websocket$/i.test(request.headers.upgrade ?? ''),
+    shouldUpgradeCallback: isUpgrade,
   }
   const server = createServer(http1, handle)
   server.on('upgrade', upgrade)

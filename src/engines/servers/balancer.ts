@@ -94,7 +94,7 @@ export function createBalancer(options: BalancerOptions): Balancer {
       const { state } = table.of(instance.deploymentId).find(({ term }) => term === instance.term) ?? instance
       return dial(instance, state === 'healthy' ? acceptMs : limits.waitMs)
     }
-    const pool = createPool(connect, { idleMs: idleConnectionMs, readsByItself: true })
+    const pool = createPool(connect, { idleMs: idleConnectionMs })
     const upstream: Upstream = {
       connect,
       pool,
