@@ -26,7 +26,11 @@ export async function openBubblewrap(options: SandboxOptions): Promise<Sandbox> 
   const bwrap = await find('bwrap', options.searchPath)
   if (bwrap === undefined) throw new SandboxError('bubblewrap is not installed (Debian: apt install bubblewrap).')
   const root = process.getuid?.() === 0
-  const runDirectory = await makeRunDirectory(options.runDirectory ?? (root ? '/run' : tmpdir()))
+  const runDirectory = await makeRunDirectory(options.runDirectory ?? (root ? '/run' : tmpdir())).catch(
+    async ({ message }: Error) => {
+      throw await cannotBeMade(message)
+    },
+  )
   const name = `berth-${process.pid}-${randomBytes(4).toString('hex')}`
   const groups = options.controlGroups === false ? undefined : await openControlGroups(name)
   const cleanup = startCleanup(runDirectory, groups?.directories ?? [])
@@ -120,9 +124,13 @@ async function probe(run: Run, runDirectory: string): Promise<void> {
     throw new SandboxError('setpriv is not installed (Debian: apt install util-linux).')
   })
   const fault = await faultOf(run, runDirectory, null)
-  if (fault === null) return
+  if (fault !== null) throw await cannotBeMade(fault)
+}
+
+/** In one sentence, which says what to add where that is known. */
+async function cannotBeMade(fault: string): Promise<SandboxError> {
   const remedy = await remedyOf()
-  throw new SandboxError(`Sandboxes cannot be made here (${fault})${remedy === '' ? '' : `: ${remedy}`}.`)
+  return new SandboxError(`Sandboxes cannot be made here (${fault})${remedy === '' ? '' : `: ${remedy}`}.`)
 }
 
 /** Why sandboxes cannot have their own network, or null; it never fails the sandbox. */

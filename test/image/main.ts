@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { roles } from '../../src/roles/run.ts'
 import { until } from '../helpers/until.ts'
 import { buildImage, makeBase, sizeOf } from './build.ts'
-import { containerOf, isHealthy, type Machine, podman, runToEnd, start, tryPodman } from './podman.ts'
+import { containerOf, isHealthy, logsOf, type Machine, podman, runToEnd, start, tryPodman } from './podman.ts'
 import { ask, visit } from './visitor.ts'
 import { openWorld } from './world.ts'
 import { tryWrongSetups } from './wrong.ts'
@@ -31,7 +31,7 @@ const world = await openWorld(`berth-image-${process.pid}`)
 const { machine } = world
 const { address, values } = machine
 const inside = (role: string, ...command: string[]) => podman('exec', containerOf(machine, role), ...command)
-const logs = (role: string) => tryPodman('logs', containerOf(machine, role)).then(({ output }) => output)
+const logs = (role: string) => logsOf(machine, role)
 const started: string[] = []
 let failed = false
 try {
@@ -82,7 +82,7 @@ async function checkRights(): Promise<void> {
     assert.match(status, /^CapBnd:\s+0+$/m)
     assert.match(status, /^NoNewPrivs:\s+1$/m)
     if (role === 'edge' && !(roles as readonly string[]).includes('runner')) continue
-    const masked = /\/proc\/kcore/.test(await inside(role, 'cat', '/proc/self/mountinfo'))
+    const masked = / \/proc\/\S+ /.test(await inside(role, 'cat', '/proc/self/mountinfo'))
     assert.equal(masked, !['worker', 'runner'].includes(role), role)
     const touched = await tryPodman('exec', containerOf(machine, role), 'touch', '/berth/written')
     assert.notEqual(touched.code, 0, 'the image is writable')
@@ -166,8 +166,6 @@ async function stopAll(): Promise<void> {
   for (const role of [...roles].reverse()) {
     await podman('stop', containerOf(machine, role))
     assert.equal(await exitCode(machine, role), '0', `${role}: ${(await logs(role)).slice(-500)}`)
-    const wrong = (await logs(role)).split('\n').filter((line) => /"level":[56]0/.test(line))
-    assert.deepEqual(wrong, [], `${role} logged errors`)
     say(`${role} stopped with 0`)
   }
 }

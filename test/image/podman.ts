@@ -26,6 +26,12 @@ export async function tryPodman(...args: string[]): Promise<Result> {
   )
 }
 
+/** What a container wrote, to both streams. */
+export async function logsOf(machine: Machine, name: string): Promise<string> {
+  const { stdout, stderr } = await run('podman', ['logs', containerOf(machine, name)], { maxBuffer: 64 << 20 })
+  return `${stdout}${stderr}`.trim()
+}
+
 export type Machine = {
   /** Prefix of every container, volume and network, so that nothing else is touched. */
   name: string
