@@ -5,13 +5,8 @@ import { variableNames } from '../../src/config.ts'
 import { roles as existing } from '../../src/roles/run.ts'
 import { root } from '../image/compose.ts'
 
-// Until they are merged.
-const coming = {
-  roles: ['runner'],
-  names: ['RUNNER_LISTEN', 'RUNNER_ADDRESS'].concat(
-    ['URL', 'ENDPOINT', 'REGION', 'ACCESS_KEY', 'SECRET_KEY'].map((name) => `ARTIFACTS_${name}`),
-  ),
-}
+// Until it is merged.
+const coming = { roles: ['runner'], names: ['RUNNER_LISTEN', 'RUNNER_ADDRESS'] }
 
 export const roles = [...new Set<string>([...existing, ...coming.roles])].sort()
 /** The roles that run commands of customers. */
