@@ -79,8 +79,7 @@ const understood: Record<keyof Service, Translate> = {
   build: nothing,
   command: nothing,
   depends_on: nothing,
-  // Nothing here is meant to end by itself.
-  restart: nothing,
+  restart: ({ restart }) => ['--restart', restart!],
   env_file: nothing,
   environment: (service, { values }) =>
     each(
@@ -146,7 +145,7 @@ export async function start(machine: Machine, name: string, service = machine.co
 
 /** Runs a service to its end. */
 export async function runToEnd(machine: Machine, name: string, service = machine.compose.services[name]!) {
-  const flags = [...flagsOf(machine, name, service), ...limits]
+  const flags = [...flagsOf(machine, name, { ...service, restart: undefined }), ...limits]
   return tryPodman('run', '--rm', '--name', containerOf(machine, name), ...flags, service.image, ...service.command!)
 }
 
