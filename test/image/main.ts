@@ -42,7 +42,7 @@ try {
   for (const role of started) console.error(`--- ${role}\n${(await logs(role)).split('\n').slice(-40).join('\n')}`)
   throw error
 } finally {
-  for (const role of started) await tryPodman('rm', '--force', '--time', '0', containerOf(machine, role))
+  for (const role of started) await tryPodman('rm', '--force', '--volumes', '--time', '0', containerOf(machine, role))
   await world.close()
   if (!failed) say('everything is gone again')
 }
@@ -138,13 +138,13 @@ async function deploy(): Promise<void> {
     }
     say(`${host} is ${values.EDGE_ADDRESSES} over UDP and TCP at port 53`)
   }
-  await api('POST', '/domains', { name: 'shop.example', project: 'site' })
-  await api('POST', '/dns/shop.example/records', { type: 'A', name: 'a', value: '192.0.2.7', ttl: 300 })
+  await api('POST', '/domains', { name: 'berth-image-shop.com', project: 'site' })
+  await api('POST', '/dns/berth-image-shop.com/records', { type: 'A', name: 'a', value: '192.0.2.7', ttl: 300 })
   assert.equal(
-    await until(async () => (await ask(address, 'udp', 'a.shop.example')) === '192.0.2.7' && '192.0.2.7'),
+    await until(async () => (await ask(address, 'udp', 'a.berth-image-shop.com')) === '192.0.2.7' && '192.0.2.7'),
     '192.0.2.7',
   )
-  const { nameservers } = await api('GET', '/dns/shop.example/zone/status')
+  const { nameservers } = await api('GET', '/dns/berth-image-shop.com/zone/status')
   assert.deepEqual(
     nameservers.map(({ current }: { current: boolean }) => current),
     [true],
