@@ -1,8 +1,10 @@
 // The only reader of the environment: names, defaults, and the refusal to start when they are unsafe.
 import { existsSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
+import { isBelow, refusals } from './platform/production.ts'
 import { type Limits, type QuotaName, quotaNames, quotas, quotaVariable } from './schemas/quotas.ts'
 
 const Port = (fallback: number) => Type.Integer({ minimum: 0, maximum: 65535, default: fallback })
@@ -22,6 +24,9 @@ const Quotas = Object.fromEntries(
 const Environment = Type.Object({
   ...Quotas,
   NODE_ENV: Text(),
+  ALLOW_DEVELOPMENT_CA: Type.Boolean({ default: false }),
+  ALLOW_TEST_NAMESERVERS: Type.Boolean({ default: false }),
+  ALLOW_LOCALHOST: Type.Boolean({ default: false }),
   DATABASE_URL: Text(),
   DATABASE_POOL: Type.Integer({ minimum: 2, maximum: 500, default: 10 }),
   DATABASE_WORKER_POOL: Type.Integer({ minimum: 4, maximum: 500, default: 10 }),
@@ -80,6 +85,9 @@ const Environment = Type.Object({
   WEBHOOK_ALLOW_PRIVATE: Type.Boolean({ default: false }),
   PATH: Text('/usr/local/bin:/usr/bin:/bin'),
   METRICS_PORT: Port(9090),
+  MIGRATE: Type.Optional(Type.Boolean()),
+  NODE_NAME: Text(),
+  NODE_ADDRESS: Text(),
   DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 3600, default: 5 }),
   OTEL_EXPORTER_OTLP_ENDPOINT: Text(),
   LOG_LEVEL: Type.Union(
@@ -87,6 +95,9 @@ const Environment = Type.Object({
     { default: 'info' },
   ),
 })
+
+/** Every name that is read from the environment. */
+export const variableNames: readonly string[] = Object.keys(Environment.properties)
 
 const hostName = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)+$/
 
@@ -141,8 +152,7 @@ function bucketOf(text: string): { bucket: string; prefix: string } | null {
 /** The host of an https address if it is a name of ours; null for any other. */
 function hostBelow(url: string, domain: string): string | null {
   const { protocol, hostname } = URL.canParse(url) ? new URL(url) : { protocol: '', hostname: '' }
-  const own = domain.toLowerCase()
-  return protocol === 'https:' && (hostname === own || hostname.endsWith(`.${own}`)) ? hostname : null
+  return protocol === 'https:' && isBelow(hostname, domain.toLowerCase()) ? hostname : null
 }
 
 /** Reads the given environment; an empty variable counts as unset. Throws ConfigError with one sentence per fault. */
@@ -192,19 +202,7 @@ export function loadConfig(source: Record<string, string | undefined>) {
     unsafe.push('ARTIFACTS_ENDPOINT must be an http(s) URL, such as https://s3.example.com.')
   }
   const managedTlsHost = tls || env.TRUSTED_PROXIES ? null : hostBelow(baseUrl, env.DEPLOYMENT_DOMAIN)
-  if (production) {
-    if (!env.DATABASE_URL)
-      unsafe.push('DATABASE_URL is required in production: the embedded database is for development.')
-    if (!baseUrl.startsWith('https://')) unsafe.push('BASE_URL must start with https:// in production.')
-    if (!env.SECRETS_KEY) unsafe.push('SECRETS_KEY is required in production; `openssl rand -base64 32` makes one.')
-    if (env.BUILD_SANDBOX === 'none')
-      unsafe.push('BUILD_SANDBOX=none runs builds unprotected, which production refuses.')
-    if (!tls && !env.TRUSTED_PROXIES && !managedTlsHost) {
-      unsafe.push(
-        'Production serves HTTPS only: set TLS_CERT_FILE and TLS_KEY_FILE, or TRUSTED_PROXIES, or a BASE_URL below DEPLOYMENT_DOMAIN, which gets a certificate of its own.',
-      )
-    }
-  }
+  if (production) unsafe.push(...refusals(env, { baseUrl, nameservers, encrypts: !!tls || managedTlsHost !== null }))
   if (unsafe.length > 0) throw new ConfigError(unsafe.join('\n'))
 
   return {
@@ -296,6 +294,12 @@ export function loadConfig(source: Record<string, string | undefined>) {
     maxStreams: env.MAX_STREAMS,
     webhookAllowPrivate: env.WEBHOOK_ALLOW_PRIVATE,
     metricsPort: env.METRICS_PORT,
+    /** Whether a start applies migrations; null: outside production, and where all roles run in one process. */
+    migrate: env.MIGRATE ?? null,
+    /** What this process is called among the nodes; its processes share the name of a machine. */
+    nodeName: env.NODE_NAME || hostname(),
+    /** Where others reach this machine; null: it is not told. */
+    nodeAddress: env.NODE_ADDRESS || null,
     /** How long a process still serves after SIGTERM, so that balancers find out that it stops. */
     drainSeconds: env.DRAIN_SECONDS,
     /** Base address of the collector of traces; null: no traces. */

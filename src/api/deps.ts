@@ -3,12 +3,14 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import type { Database } from '../platform/database.ts'
+import type { DrainSignal } from '../platform/draining.ts'
 import type { Health } from '../platform/health.ts'
 import type { Notifications } from '../platform/notifications.ts'
 import type { Repositories } from '../platform/repositories.ts'
 import type { Vault } from '../platform/secrets.ts'
 import type { Urls } from '../platform/urls.ts'
 import type { ZoneWork } from '../services/dns/zone-work.ts'
+import type { LoadMeter } from '../services/nodes/load.ts'
 import type { TokenDirectory } from '../services/tokens/directory.ts'
 
 export type Deps = {
@@ -22,8 +24,10 @@ export type Deps = {
   tokenDirectory: TokenDirectory
   zoneWork: ZoneWork
   log: Logger
-  /** Aborted when the process begins to stop; it still serves for a while. */
-  draining?: AbortSignal
+  /** Aborted while the process drains: it still serves, but keeps no connection. */
+  draining?: DrainSignal
+  /** Of the node that this API is part of. */
+  load?: LoadMeter
   /** The metrics of all roles; default: a registry of its own. */
   registry?: Registry
 }

@@ -2,21 +2,25 @@
 import { constants } from 'node:os'
 import { join, relative } from 'node:path'
 import type { Config } from '../config.ts'
-import { type Role, roles, run } from '../roles/run.ts'
+import { type Role, type Running, roles, run } from '../roles/run.ts'
 import { UsageError } from './usage-error.ts'
 
 export async function serve(config: Config, rolesText: string | undefined): Promise<void> {
   const wanted = (rolesText?.split(',') ?? [...roles]) as Role[]
   const unknown = wanted.find((role) => !roles.includes(role))
   if (unknown !== undefined) throw new UsageError(`There is no role ${unknown}; known are ${roles.join(', ')}.`)
-  const berth = await run(config, wanted)
   const stopped = Promise.withResolvers<void>()
+  let running: Running | null = null
   let stopping = false
   const stop = (drain: boolean): void => {
+    // Perhaps it waits for the schema. In a container nothing else would end the first process.
+    if (!running) process.exit()
     stopping = true
-    berth.stop(drain).then(stopped.resolve, stopped.reject)
+    running.stop(drain).then(stopped.resolve, stopped.reject)
   }
   onSignals(stop)
+  const berth = await run(config, wanted)
+  running = berth
   berth.broken.then((reason) => {
     if (stopping) return
     console.error(`berth: ${reason}`)

@@ -17,6 +17,8 @@ type Topics = {
   certificate: [name: string]
   /** The http-01 challenge of this token was added or removed. */
   challenge: [token: string]
+  /** The node of this id is asked to drain, or no longer. */
+  node: [id: string]
   /** The connection was lost and is back: changes may have been missed and must be read again. */
   reconnected: []
   /** Nothing is heard until `reconnected`: what relies on it must not be believed meanwhile. */
@@ -36,12 +38,13 @@ export function notificationsReadiness(notifications: Notifications): () => stri
 }
 
 // The channels whose payload is only a name.
-const channels: Record<string, 'job' | 'log' | 'zone' | 'certificate' | 'challenge'> = {
+const channels: Record<string, 'job' | 'log' | 'zone' | 'certificate' | 'challenge' | 'node'> = {
   berth_job: 'job',
   berth_log: 'log',
   berth_zone: 'zone',
   berth_certificate: 'certificate',
   berth_challenge: 'challenge',
+  berth_node: 'node',
 }
 
 const reconnectDelaysMs = [100, 250, 500, 1_000, 2_000]

@@ -2,9 +2,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { destination, pino } from 'pino'
 import type { Config } from '../config.ts'
-import { serveMetrics } from '../platform/metrics.ts'
+import { Draining } from '../platform/draining.ts'
 import { startTracing } from '../platform/tracing.ts'
 import { adoptNameservers } from '../services/domains/nameservers.ts'
+import { startNode } from '../services/nodes/node.ts'
 import { openApi } from './api.ts'
 import { createClosing } from './closing.ts'
 import { openEdge } from './edge.ts'
@@ -29,19 +30,25 @@ export type Running = {
 }
 
 export async function run(config: Config, wanted: readonly Role[]): Promise<Running> {
-  const log = pino({ level: config.logLevel, redact: ['req.headers.authorization'] }, destination({ sync: false }))
+  const log = pino(
+    { level: config.logLevel, redact: ['req.headers.authorization'] },
+    destination({ sync: false, minLength: 8_192, periodicFlush: 100 }),
+  )
   const closing = createClosing()
-  const draining = new AbortController()
+  const draining = new Draining()
   const wants = (role: Role) => wanted.includes(role)
   try {
     // First, and so closed last: what closes may still have spans.
     if (config.tracesEndpoint) {
       closing.add(await startTracing({ endpoint: config.tracesEndpoint, roles: wanted, log }))
     }
-    const shared = await openShared(config, wanted, { log, closing, draining: draining.signal })
+    const migrates = config.databaseUrl === null || (config.migrate ?? (!config.production || roles.every(wants)))
+    const shared = await openShared(config, wanted, { log, closing, draining, migrates })
     const { db, workerDb, urls, broken } = shared
     const background = { ...shared, db: workerDb }
     observeProcess(shared, wanted)
+    const node = await startNode(shared, wanted)
+    closing.add(() => node.close())
     // Nameservers open no secrets, and may run without the key.
     const sealing = wanted.filter((role) => role !== 'nameserver')
     if (sealing.length > 0) await openSecrets(shared, sealing)
@@ -53,13 +60,12 @@ export async function run(config: Config, wanted: readonly Role[]): Promise<Runn
     if (wants('nameserver')) await openNameserver(background, closing, wanted.length === 1)
     if (hosting && wants('worker')) await openWorker({ ...background, ...hosting }, closing)
     if (wants('api')) await openApi(shared, closing)
-    const metrics = await serveMetrics(shared, config.host, config.metricsPort)
-    closing.add(() => metrics.close())
+    shared.started()
     return {
       testKey,
       broken,
       async stop(drain = false) {
-        draining.abort()
+        draining.set('stopping', true)
         if (drain) await delay(config.drainSeconds * 1000)
         await closing.closeAll()
       },

@@ -7,11 +7,10 @@ import { openServers } from '../../../src/engines/servers/index.ts'
 import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
 import type { LocalArtifacts } from '../../../src/platform/local-artifacts.ts'
 import { openArtifacts } from '../../../src/platform/open-artifacts.ts'
-import { askPackageRegistry } from '../../../src/sandbox/hosts.ts'
-import { createSandbox } from '../../../src/sandbox/sandbox.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { type GitHost, startGitHost } from '../../helpers/git-host.ts'
 import { createRepository, type Link } from '../../helpers/repository.ts'
+import { sharedPackageRegistry, sharedSandbox } from '../../helpers/sandbox.ts'
 
 export type Platform = {
   api: TestApi
@@ -37,9 +36,9 @@ export async function startPlatform(environment: Record<string, string> = {}, wi
   const api = await startApi({ GIT_URL_TEMPLATE: host.template, BUILD_TIMEOUT_MS: '60000', ...environment })
   // Tests that look into its folders use the directory.
   const artifacts = openArtifacts(api.config) as LocalArtifacts
-  const sandbox = await createSandbox('auto', { searchPath: process.env.PATH! })
+  const sandbox = await sharedSandbox()
   const { db, notifications, log } = api.deps
-  const packageRegistry = askPackageRegistry(log)
+  const packageRegistry = sharedPackageRegistry()
   const servers = openServers({ ...api.deps, artifacts, sandbox, packageRegistry, proofsOnly: true })
   const disk = openDisk({ directory: api.config.dataDir, reserveMb: api.config.diskReserveMb, log })
   const handlers = buildHandlers({ ...api.deps, artifacts, sandbox, packageRegistry, servers, disk })
@@ -76,7 +75,6 @@ export async function startPlatform(environment: Record<string, string> = {}, wi
     async stop() {
       await worker?.stop()
       await servers.close()
-      await sandbox.close()
       artifacts.close()
       await api.stop()
       host.close()
