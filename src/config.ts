@@ -42,6 +42,8 @@ const Environment = Type.Object({
   EDGE_HTTPS_PORT: Port(8443),
   DEPLOYMENT_DOMAIN: Text('localhost'),
   EDGE_ADDRESSES: List('127.0.0.1'),
+  RUNNER_LISTEN: Text('127.0.0.1:0'),
+  RUNNER_ADDRESS: Text(),
   NAMESERVERS: List('ns1.berth.test,ns2.berth.test'),
   NAMESERVER_LISTEN: List('127.0.0.1:5300,127.0.0.1:5301'),
   NAMESERVER_SECONDARIES: List(),
@@ -149,6 +151,14 @@ function bucketOf(text: string): { bucket: string; prefix: string } | null {
   return found && { bucket: found[1]!, prefix: found[2] ? `${found[2].slice(1)}/` : '' }
 }
 
+/** `address:port`; an IPv6 address in brackets. */
+function socketAddress(name: string, text: string): { host: string; port: number } {
+  const [, host, port] = /^(\[[0-9a-f:.]+\]|[^\s:[\]]+):(\d{1,5})$/i.exec(text) ?? []
+  if (host === undefined || Number(port) > 65535)
+    throw new ConfigError(`${name} must be <address>:<port>, got ${text}.`)
+  return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
+}
+
 /** The host of an https address if it is a name of ours; null for any other. */
 function hostBelow(url: string, domain: string): string | null {
   const { protocol, hostname } = URL.canParse(url) ? new URL(url) : { protocol: '', hostname: '' }
@@ -201,6 +211,13 @@ export function loadConfig(source: Record<string, string | undefined>) {
   if (!URL.canParse(endpoint) || !/^https?:\/\/[^/?#@]+(\/[\w./-]*)?$/.test(endpoint)) {
     unsafe.push('ARTIFACTS_ENDPOINT must be an http(s) URL, such as https://s3.example.com.')
   }
+  const runner = socketAddress('RUNNER_LISTEN', env.RUNNER_LISTEN)
+  if (env.RUNNER_ADDRESS && !/^(\[[0-9a-f:.]+\]|[^\s:[\]]+)(:\d{1,5})?$/i.test(env.RUNNER_ADDRESS)) {
+    unsafe.push('RUNNER_ADDRESS must be <host>:<port>, or a host alone if the port is that of RUNNER_LISTEN.')
+  }
+  if (/^(0\.0\.0\.0|::)$/.test(runner.host) && !env.RUNNER_ADDRESS) {
+    unsafe.push('RUNNER_ADDRESS must say where edges reach this machine, because RUNNER_LISTEN is every address of it.')
+  }
   const managedTlsHost = tls || env.TRUSTED_PROXIES ? null : hostBelow(baseUrl, env.DEPLOYMENT_DOMAIN)
   if (production) unsafe.push(...refusals(env, { baseUrl, nameservers, encrypts: !!tls || managedTlsHost !== null }))
   if (unsafe.length > 0) throw new ConfigError(unsafe.join('\n'))
@@ -227,6 +244,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
       domain: env.DEPLOYMENT_DOMAIN,
       addresses: list(env.EDGE_ADDRESSES),
     },
+    /** Where a runner listens for edges, and where they reach it; null: there. */
+    runner: { ...runner, address: env.RUNNER_ADDRESS || null },
     /** The pool, in lower case: every claim to a domain gets two of them. */
     nameservers,
     nameserverListen: list(env.NAMESERVER_LISTEN),

@@ -58,8 +58,7 @@ export async function measureLarge(
   await addLargeFile(dataDir, content)
   const servers: Peer[] = []
   try {
-    const { port, stop } = await start()
-    servers.push({ name: 'edge', port, stop })
+    servers.push({ name: 'edge', ...(await start()) })
     for (const startPeer of [startCaddy, startNginx]) {
       const peer = await startPeer(served, served)
       if (peer) servers.push(peer)

@@ -81,8 +81,7 @@ async function measureThroughput(start: Start, directory: string, rounds: number
   await writeFile(join(served, filePath), fileContent(1), { mode: 0o644 })
   const servers: Peer[] = []
   try {
-    const { port, stop } = await start(sizes.few)
-    servers.push({ name: 'edge', port, stop })
+    servers.push({ name: 'edge', ...(await start(sizes.few)) })
     for (const [name, startPeer] of Object.entries({ caddy: startCaddy, nginx: startNginx })) {
       const peer = await startPeer(directory, served)
       if (peer) servers.push(peer)

@@ -22,7 +22,7 @@ import { serve } from './serve.ts'
 import { UsageError } from './usage-error.ts'
 
 const usage = `Usage:
-  berth serve [--roles api,worker,edge,nameserver]
+  berth serve [--roles api,worker,runner,edge,nameserver]
   berth migrate                                   apply migrations to DATABASE_URL
   berth nodes [--json]                            the processes of the installation
   berth drain|undrain <node>                      a node, by id or name, serves on but takes no new work; or again

@@ -17,6 +17,8 @@ type Topics = {
   certificate: [name: string]
   /** The http-01 challenge of this token was added or removed. */
   challenge: [token: string]
+  /** An instance of this deployment's server was added, moved, changed its state, or is gone. */
+  instance: [deploymentId: string]
   /** The node of this id is asked to drain, or no longer. */
   node: [id: string]
   /** The connection was lost and is back: changes may have been missed and must be read again. */
@@ -38,12 +40,13 @@ export function notificationsReadiness(notifications: Notifications): () => stri
 }
 
 // The channels whose payload is only a name.
-const channels: Record<string, 'job' | 'log' | 'zone' | 'certificate' | 'challenge' | 'node'> = {
+const channels: Record<string, 'job' | 'log' | 'zone' | 'certificate' | 'challenge' | 'instance' | 'node'> = {
   berth_job: 'job',
   berth_log: 'log',
   berth_zone: 'zone',
   berth_certificate: 'certificate',
   berth_challenge: 'challenge',
+  berth_instance: 'instance',
   berth_node: 'node',
 }
 

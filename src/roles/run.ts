@@ -10,14 +10,15 @@ import { openApi } from './api.ts'
 import { createClosing } from './closing.ts'
 import { openEdge } from './edge.ts'
 import { makeDemo } from './first-start.ts'
-import { openHosting } from './hosting.ts'
 import { observeProcess } from './metrics.ts'
 import { openNameserver } from './nameserver.ts'
+import { openRunner } from './runner.ts'
+import { openSandbox } from './sandbox.ts'
 import { openSecrets } from './secrets.ts'
 import { openShared } from './shared.ts'
 import { openWorker } from './worker.ts'
 
-export const roles = ['api', 'worker', 'edge', 'nameserver'] as const
+export const roles = ['api', 'worker', 'runner', 'edge', 'nameserver'] as const
 export type Role = (typeof roles)[number]
 
 export type Running = {
@@ -55,10 +56,13 @@ export async function run(config: Config, wanted: readonly Role[]): Promise<Runn
     // Only by the role that gives nameservers out: others may run without this setting.
     if (wants('api')) await adoptNameservers(db, config.nameservers)
     const testKey = config.production || !wants('api') ? null : await makeDemo(db, urls, config)
-    const hosting = wants('edge') || wants('worker') ? await openHosting(background, closing, !wants('edge')) : null
-    if (hosting && wants('edge')) await openEdge(background, hosting, closing)
+    // Only what runs untrusted code needs a sandbox.
+    const sandboxed = wants('worker') || wants('runner') ? await openSandbox(background, closing) : null
+    const runner =
+      sandboxed && wants('runner') ? await openRunner({ ...background, ...sandboxed }, node.id, closing) : null
+    if (wants('edge')) await openEdge(background, node.id, runner, closing)
     if (wants('nameserver')) await openNameserver(background, closing, wanted.length === 1)
-    if (hosting && wants('worker')) await openWorker({ ...background, ...hosting }, closing)
+    if (sandboxed && wants('worker')) await openWorker({ ...background, ...sandboxed }, closing)
     if (wants('api')) await openApi(shared, closing)
     shared.started()
     return {

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildHandlers, openDisk } from '../../../src/engines/builder/index.ts'
-import { openServers } from '../../../src/engines/servers/index.ts'
+import { createProofs, startRunner } from '../../../src/engines/servers/index.ts'
 import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
 import type { LocalArtifacts } from '../../../src/platform/local-artifacts.ts'
 import { openArtifacts } from '../../../src/platform/open-artifacts.ts'
@@ -39,7 +39,10 @@ export async function startPlatform(environment: Record<string, string> = {}, wi
   const sandbox = await sharedSandbox()
   const { db, notifications, log } = api.deps
   const packageRegistry = sharedPackageRegistry()
-  const servers = openServers({ ...api.deps, artifacts, sandbox, packageRegistry, proofsOnly: true })
+  const servers = createProofs(api.deps)
+  const draining = new AbortController().signal
+  const runnerDeps = { ...api.deps, artifacts, sandbox, packageRegistry, draining }
+  const runner = withWorker ? await startRunner(runnerDeps, { id: 'builder', address: null }) : null
   const disk = openDisk({ directory: api.config.dataDir, reserveMb: api.config.diskReserveMb, log })
   const handlers = buildHandlers({ ...api.deps, artifacts, sandbox, packageRegistry, servers, disk })
   const worker: Worker | null = withWorker ? startWorker(db, notifications, log, handlers) : null
@@ -74,7 +77,7 @@ export async function startPlatform(environment: Record<string, string> = {}, wi
     },
     async stop() {
       await worker?.stop()
-      await servers.close()
+      await runner?.close()
       artifacts.close()
       await api.stop()
       host.close()
