@@ -9,6 +9,7 @@ import type { Repositories } from '../platform/repositories.ts'
 import type { Vault } from '../platform/secrets.ts'
 import type { Urls } from '../platform/urls.ts'
 import type { ZoneWork } from '../services/dns/zone-work.ts'
+import type { SharedLimits } from '../services/limits/limits.ts'
 import type { TokenDirectory } from '../services/tokens/directory.ts'
 
 export type Deps = {
@@ -21,6 +22,8 @@ export type Deps = {
   repositories: Repositories
   tokenDirectory: TokenDirectory
   zoneWork: ZoneWork
+  /** Limits that are shared with other API processes; default: this one counts alone. */
+  sharedLimits?: SharedLimits
   log: Logger
   /** Aborted when the process begins to stop; it still serves for a while. */
   draining?: AbortSignal

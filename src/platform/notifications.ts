@@ -17,6 +17,8 @@ type Topics = {
   certificate: [name: string]
   /** The http-01 challenge of this token was added or removed. */
   challenge: [token: string]
+  /** Another API process shares the limits from now on, or took of them; `src/services/limits/limits.ts` has the text. */
+  limit: [text: string]
   /** The connection was lost and is back: changes may have been missed and must be read again. */
   reconnected: []
   /** Nothing is heard until `reconnected`: what relies on it must not be believed meanwhile. */
@@ -35,13 +37,14 @@ export function notificationsReadiness(notifications: Notifications): () => stri
   return () => (notifications.connected ? null : 'The connection that tells of changes is lost.')
 }
 
-// The channels whose payload is only a name.
-const channels: Record<string, 'job' | 'log' | 'zone' | 'certificate' | 'challenge'> = {
+// The channels whose payload is passed on as it is, mostly a name.
+const channels: Record<string, 'job' | 'log' | 'zone' | 'certificate' | 'challenge' | 'limit'> = {
   berth_job: 'job',
   berth_log: 'log',
   berth_zone: 'zone',
   berth_certificate: 'certificate',
   berth_challenge: 'challenge',
+  berth_limit: 'limit',
 }
 
 const reconnectDelaysMs = [100, 250, 500, 1_000, 2_000]

@@ -1,9 +1,12 @@
-// What each account has open at this server: requests, waits and streams, bounded per account and for all together.
+// What each account has open at this server: requests, waits and streams, bounded per account and for all together; waits
+// and streams of an account over all servers.
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
+import type { SharedLimits } from '../../services/limits/limits.ts'
 import { clientOf } from './address.ts'
 import type { Allowance } from './allowance.ts'
+import { createHolds } from './holds.ts'
 import { tooMany } from './rate-limit.ts'
 import { closedByClient } from './transport.ts'
 
@@ -29,7 +32,7 @@ export type Shares = {
   /** The request counts as a wait or a stream from now on; `whenGone` is called if its connection closes. */
   move(request: FastifyRequest, kind: 'waits' | 'streams', whenGone: () => void): Promise<void>
   leave(request: FastifyRequest): void
-  /** What the account has open at this server. */
+  /** What the account has open at this server, beside what it has at others. */
   usage(accountId: string): { waits: number; streams: number }
   /** What all have open at this server. */
   readonly open: Readonly<Record<Kind, number>>
@@ -62,8 +65,9 @@ export function giveBack(app: FastifyInstance, shares: Shares): void {
   })
 }
 
-export function createShares(limits: ShareLimits, allowance: Allowance): Shares {
+export function createShares(limits: ShareLimits, allowance: Allowance, shared?: SharedLimits): Shares {
   const shares = new Map<string, Share>()
+  const holds = shared && createHolds(shared, (owner, kind) => shares.get(owner)?.[kind] ?? 0)
   const open: Record<Kind, number> = { requests: 0, waits: 0, streams: 0 }
   // A response tells nothing when its connection closes while it is queued behind another one (pipelining) or after
   // its request was read, so each connection knows its own requests.
@@ -91,6 +95,7 @@ export function createShares(limits: ShareLimits, allowance: Allowance): Shares 
     requestsOf.get(request.raw.socket)?.delete(request)
     open[shareKind]--
     share[shareKind]--
+    if (shareKind !== 'requests') holds?.lower(share.owner, shareKind)
     if (share.requests === 0 && share.waits === 0 && share.streams === 0) shares.delete(share.owner)
   }
 
@@ -116,17 +121,20 @@ export function createShares(limits: ShareLimits, allowance: Allowance): Shares 
     },
     async move(request, kind, whenGone) {
       const max = await allowance(request.actor, kind)
-      const { share } = request
-      if (share === null || request.raw.socket.destroyed) throw closedByClient()
-      const used = share[kind]
-      if (used >= max) throw overQuota(kind, used, max)
-      if (open[kind] >= limits[kind]) throw new Fault('overloaded', undefined, { retryAfterSeconds: 10 })
-      open[request.shareKind]--
-      share[request.shareKind]--
-      request.shareKind = kind
-      open[kind]++
-      share[kind]++
-      request.whenGone = whenGone
+      const enter = (elsewhere: number, mayHave: number) => {
+        const { share } = request
+        if (share === null || request.raw.socket.destroyed) throw closedByClient()
+        if (share[kind] >= mayHave) throw overQuota(kind, share[kind] + elsewhere, max)
+        if (open[kind] >= limits[kind]) throw new Fault('overloaded', undefined, { retryAfterSeconds: 10 })
+        open[request.shareKind]--
+        share[request.shareKind]--
+        request.shareKind = kind
+        open[kind]++
+        share[kind]++
+        request.whenGone = whenGone
+      }
+      if (holds) await holds.raise({ owner: request.actor.accountId, kind, max }, enter)
+      else enter(0, max)
     },
     usage(accountId) {
       const { waits = 0, streams = 0 } = shares.get(accountId) ?? {}
@@ -148,6 +156,6 @@ const advice = {
 }
 
 function overQuota(kind: 'waits' | 'streams', used: number, max: number): Fault {
-  const detail = `The account has ${used} ${kind} open at once at this server and may have ${max}. ${advice[kind]}`
+  const detail = `The account has ${used} ${kind} open at once and may have ${max}. ${advice[kind]}`
   return new Fault('quota_exceeded', detail, { limit: kind, used, max })
 }
