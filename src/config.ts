@@ -1,5 +1,6 @@
 // The only reader of the environment: names, defaults, and the refusal to start when they are unsafe.
 import { existsSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
@@ -74,6 +75,7 @@ const Environment = Type.Object({
   WEBHOOK_ALLOW_PRIVATE: Type.Boolean({ default: false }),
   PATH: Text('/usr/local/bin:/usr/bin:/bin'),
   METRICS_PORT: Port(9090),
+  WORKERS: Type.String({ pattern: '^(auto|\\d{1,3})$', default: '0' }),
   DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 3600, default: 5 }),
   OTEL_EXPORTER_OTLP_ENDPOINT: Text(),
   LOG_LEVEL: Type.Union(
@@ -93,6 +95,11 @@ function list(text: string): string[] {
     .split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '')
+}
+
+/** `auto`: one for each processor that this process may use. */
+export function workerCount(text: string): number {
+  return text === 'auto' ? availableParallelism() : Number(text)
 }
 
 /** Null for ever. */
@@ -265,6 +272,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
     maxStreams: env.MAX_STREAMS,
     webhookAllowPrivate: env.WEBHOOK_ALLOW_PRIVATE,
     metricsPort: env.METRICS_PORT,
+    /** Worker processes for api and edge; 0: none. */
+    workers: workerCount(env.WORKERS),
     /** How long a process still serves after SIGTERM, so that balancers find out that it stops. */
     drainSeconds: env.DRAIN_SECONDS,
     /** Base address of the collector of traces; null: no traces. */

@@ -6,6 +6,7 @@ import { renderOpenApi } from '../api/http/openapi-file.ts'
 import { type Config, ConfigError, loadConfig, readEnvironment } from '../config.ts'
 import { Fault } from '../platform/errors.ts'
 import { BadArchive } from '../platform/tar.ts'
+import { WorkerFailed } from '../roles/cluster/process.ts'
 import { openStorage } from '../roles/storage.ts'
 import { tokenScopes } from '../schemas/tokens.ts'
 import { createAccount } from '../services/accounts/accounts.ts'
@@ -21,7 +22,7 @@ import { serve } from './serve.ts'
 import { UsageError } from './usage-error.ts'
 
 const usage = `Usage:
-  berth serve [--roles api,worker,edge,nameserver]
+  berth serve [--roles api,worker,edge,nameserver] [--workers <number>|auto]
   berth migrate                                   apply migrations to DATABASE_URL
   berth accounts create <name>                    print the account id and its test key
   berth tokens create --account <id> --scopes <scope,…> --name <name>     print the secret once
@@ -40,6 +41,7 @@ function parse(args: string[]) {
       allowPositionals: true,
       options: {
         roles: { type: 'string' },
+        workers: { type: 'string' },
         account: { type: 'string' },
         scopes: { type: 'string' },
         name: { type: 'string' },
@@ -68,7 +70,7 @@ async function main(args: string[]): Promise<void> {
   if (values.help || command === undefined) return console.log(usage)
   if (command === 'openapi') return openapi(values.check ?? false)
   const config = loadConfig(readEnvironment())
-  if (command === 'serve') return serve(config, values.roles)
+  if (command === 'serve') return serve(config, values)
   if (command === 'migrate') {
     if (!config.databaseUrl)
       throw new UsageError('DATABASE_URL is not set; the embedded database is migrated at every start.')
@@ -122,7 +124,7 @@ function portName(port: number | undefined): string {
 
 /** One line for an error that the user can fix; a stack trace only for internal errors. */
 function explain(error: unknown): string {
-  const plain = [UsageError, ConfigError, Fault, BackupError, BadArchive, WrongKey]
+  const plain = [UsageError, ConfigError, Fault, BackupError, BadArchive, WrongKey, WorkerFailed]
   if (plain.some((kind) => error instanceof kind)) return (error as Error).message
   const { code, message, port } = error as { code?: string; message?: string; port?: number }
   if (code === 'EADDRINUSE')

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http'
 import type { Registry } from 'prom-client'
 import type { Health } from './health.ts'
 
-export type Monitored = { registry: Registry; health: Health }
+export type Monitored = { registry: Pick<Registry, 'contentType' | 'metrics'>; health: Pick<Health, 'look'> }
 
 export async function serveMetrics({ registry, health }: Monitored, host: string, port: number): Promise<Server> {
   const answers: Record<string, (query: URLSearchParams) => Promise<{ status: number; type: string; text: string }>> = {

@@ -17,12 +17,12 @@ import type { Shared } from './shared.ts'
 const drainMs = 10_000
 
 export async function openApi(shared: Shared, closing: Closing): Promise<void> {
-  const { config, db, notifications, log } = shared
+  const { config, db, notifications, tickets, worker, log } = shared
   await Promise.all([writeQuotaDefaults(db, config.quotas), continueLog(db)])
   const tokenDirectory = createTokenDirectory(db, notifications)
   closing.add(() => tokenDirectory.close())
   // On connections that no request holds.
-  const sharedLimits = await openLimits({ db: shared.workerDb, notifications, log })
+  const sharedLimits = await openLimits({ db: shared.workerDb, notifications, log }, worker?.member)
   closing.add(() => sharedLimits.close())
   const zoneWork = createZoneWork(shared)
   closing.add(() => zoneWork.close())
@@ -36,6 +36,7 @@ export async function openApi(shared: Shared, closing: Closing): Promise<void> {
     keepOwnCertificate(app.server as unknown as Server, certificates, config.managedTlsHost, log)
   }
   await app.listen({ host: config.host, port: config.port })
+  if (tls) closing.add(tickets.follow((key) => (app.server as unknown as Server).setTicketKeys(key)))
   closing.add(() => drained(app.close(), () => app.server.closeAllConnections()))
 }
 

@@ -1,12 +1,17 @@
 // Runs the wanted roles in this process: opens what they share, then each of them, and closes all in reverse.
 import { setTimeout as delay } from 'node:timers/promises'
 import { destination, pino } from 'pino'
+import type { Registry } from 'prom-client'
 import type { Config } from '../config.ts'
+import type { Health } from '../platform/health.ts'
 import { serveMetrics } from '../platform/metrics.ts'
 import { startTracing } from '../platform/tracing.ts'
 import { adoptNameservers } from '../services/domains/nameservers.ts'
+import type { TicketKeys } from '../tls/tickets.ts'
 import { openApi } from './api.ts'
 import { createClosing } from './closing.ts'
+import { rolesOfWorkers, type Start } from './cluster/messages.ts'
+import { openCluster } from './cluster/open.ts'
 import { openEdge } from './edge.ts'
 import { makeDemo } from './first-start.ts'
 import { openHosting } from './hosting.ts'
@@ -24,43 +29,73 @@ export type Running = {
   testKey: string | null
   /** Resolves with a sentence if something essential, such as the embedded database, ends unexpectedly. */
   broken: Promise<string>
-  /** With `drain`, serves for `DRAIN_SECONDS` more, while readiness says that it stops. */
-  stop(drain?: boolean): Promise<void>
+  registry: Registry
+  health: Health
+  tickets: TicketKeys
+  /** Replaces worker processes one by one; null without any. */
+  replaceWorkers: (() => Promise<void>) | null
+  /** With `drain`, serves for `DRAIN_SECONDS` more, while readiness says that it stops, unless it was replaced. */
+  stop(drain?: boolean, reason?: string): Promise<void>
 }
 
-export async function run(config: Config, wanted: readonly Role[]): Promise<Running> {
-  const log = pino({ level: config.logLevel, redact: ['req.headers.authorization'] }, destination({ sync: false }))
+export type RunOptions = {
+  /** Worker processes for api and edge; 0: this process runs every role itself. */
+  workers?: number
+  /** Set in a worker process: what exists once for a server is in the primary. */
+  worker?: Start
+}
+
+// A write of this size to a pipe is not torn apart by those of other processes.
+const atomicWriteBytes = 4096
+
+export async function run(
+  config: Config,
+  wanted: readonly Role[],
+  { workers = 0, worker }: RunOptions = {},
+): Promise<Running> {
+  const inWorkers = (role: Role) => workers > 0 && rolesOfWorkers.includes(role)
+  const output = destination({ sync: false, ...((worker || workers > 0) && { maxWrite: atomicWriteBytes }) })
+  const log = pino({ level: config.logLevel, redact: ['req.headers.authorization'] }, output)
   const closing = createClosing()
   const draining = new AbortController()
+  /** Of this server, and of this process. */
   const wants = (role: Role) => wanted.includes(role)
+  const runs = (role: Role) => wants(role) && !inWorkers(role)
   try {
     // First, and so closed last: what closes may still have spans.
     if (config.tracesEndpoint) {
       closing.add(await startTracing({ endpoint: config.tracesEndpoint, roles: wanted, log }))
     }
-    const shared = await openShared(config, wanted, { log, closing, draining: draining.signal })
-    const { db, workerDb, urls, broken } = shared
+    const shared = await openShared(config, wanted, { log, closing, draining: draining.signal, worker })
+    const { db, workerDb, urls, broken, registry, health, tickets } = shared
     const background = { ...shared, db: workerDb }
-    observeProcess(shared, wanted)
+    observeProcess(shared, worker?.roles ?? wanted)
     // Nameservers open no secrets, and may run without the key.
     const sealing = wanted.filter((role) => role !== 'nameserver')
     if (sealing.length > 0) await openSecrets(shared, sealing)
     // Only by the role that gives nameservers out: others may run without this setting.
-    if (wants('api')) await adoptNameservers(db, config.nameservers)
-    const testKey = config.production || !wants('api') ? null : await makeDemo(db, urls, config)
-    const hosting = wants('edge') || wants('worker') ? await openHosting(background, closing, !wants('edge')) : null
-    if (hosting && wants('edge')) await openEdge(background, hosting, closing)
-    if (wants('nameserver')) await openNameserver(background, closing, wanted.length === 1)
-    if (hosting && wants('worker')) await openWorker({ ...background, ...hosting }, closing)
-    if (wants('api')) await openApi(shared, closing)
-    const metrics = await serveMetrics(shared, config.host, config.metricsPort)
-    closing.add(() => metrics.close())
+    if (wants('api') && !worker) await adoptNameservers(db, config.nameservers)
+    const testKey = config.production || worker || !wants('api') ? null : await makeDemo(db, urls, config)
+    const hosting = runs('edge') || runs('worker') ? await openHosting(background, closing, !runs('edge')) : null
+    if (hosting && runs('edge')) await openEdge(background, hosting, closing)
+    if (runs('nameserver')) await openNameserver(background, closing, wanted.length === 1)
+    if (hosting && runs('worker')) await openWorker({ ...background, ...hosting }, closing)
+    if (runs('api')) await openApi(shared, closing)
+    const cluster = wanted.some(inWorkers) ? await openCluster(shared, wanted, workers, closing) : null
+    if (!worker) {
+      const metrics = await serveMetrics(cluster?.monitoring ?? shared, config.host, config.metricsPort)
+      closing.add(() => metrics.close())
+    }
     return {
       testKey,
       broken,
-      async stop(drain = false) {
-        draining.abort()
-        if (drain) await delay(config.drainSeconds * 1000)
+      registry,
+      health,
+      tickets,
+      replaceWorkers: cluster && (() => cluster.workers.replaceAll()),
+      async stop(drain = false, reason) {
+        draining.abort(reason)
+        await Promise.all([drain && delay(config.drainSeconds * 1000), cluster?.workers.stop(drain)])
         await closing.closeAll()
       },
     }

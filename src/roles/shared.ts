@@ -11,7 +11,9 @@ import { createRepositories } from '../platform/repositories.ts'
 import { createVault } from '../platform/secrets.ts'
 import { createSnapshots, snapshotReadiness } from '../platform/snapshots.ts'
 import { createUrls } from '../platform/urls.ts'
+import { createTicketKeys } from '../tls/tickets.ts'
 import type { Closing } from './closing.ts'
+import type { Start } from './cluster/messages.ts'
 import { readSecretsKey } from './first-start.ts'
 import { openStorage } from './storage.ts'
 
@@ -25,9 +27,12 @@ export type Process = {
   closing: Closing
   /** Aborted when the process begins to stop. */
   draining: AbortSignal
+  /** Set in a worker process. */
+  worker?: Start | undefined
 }
 
-export async function openShared(config: Config, roles: readonly string[], { log, closing, draining }: Process) {
+export async function openShared(config: Config, roles: readonly string[], process: Process) {
+  const { log, closing, draining, worker } = process
   const canWait = config.databaseUrl !== null && !roles.some((role) => needDatabase.includes(role))
   const storage = await openStorage(config, { patient: canWait ? log : undefined })
   const { db, workerDb, readiness, url, broken, away, migrated, close } = storage
@@ -44,10 +49,14 @@ export async function openShared(config: Config, roles: readonly string[], { log
   const artifacts = createArtifacts(join(config.dataDir, 'artifacts'), log)
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
+  boundAggregates(registry)
+  const tickets = createTicketKeys(worker && Buffer.from(worker.ticketKey, 'base64'))
+  closing.add(() => tickets.close())
   const urls = createUrls(config)
   // An embedded database is there whenever this process is.
   const directory = join(config.dataDir, 'snapshots')
-  const snapshots = config.databaseUrl ? createSnapshots({ directory, vault, log, registry }) : undefined
+  const readOnly = worker?.keepsSnapshots === false
+  const snapshots = config.databaseUrl ? createSnapshots({ directory, vault, log, registry, readOnly }) : undefined
   if (snapshots) health.add('snapshot', snapshotReadiness(snapshots), [])
   return {
     config,
@@ -63,9 +72,19 @@ export async function openShared(config: Config, roles: readonly string[], { log
     snapshots,
     log,
     registry,
+    tickets,
     draining,
+    worker,
     broken,
     away,
     migrated,
+  }
+}
+
+/** Of several processes, the slowest tells how slow they are, and the first one when they were started. */
+function boundAggregates(registry: Registry): void {
+  for (const metric of registry.getMetricsAsArray()) {
+    if (metric.aggregator === 'average') metric.aggregator = 'max'
+    if (metric.aggregator === 'omit') metric.aggregator = 'min'
   }
 }
