@@ -8,6 +8,7 @@ const benches: Record<string, () => Promise<{ run(args: string[]): Promise<void>
   events: () => import('./events/run.ts'),
   fairness: () => import('./fairness/run.ts'),
   lists: () => import('./lists/run.ts'),
+  roles: () => import('./roles/run.ts'),
   tls: () => import('./tls/run.ts'),
 }
 

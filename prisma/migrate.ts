@@ -19,26 +19,13 @@ export type Migration = { name: string; checksum: string; sql: string }
 
 /** Returns the names of the migrations that were applied now; `before` stops at a name, for tests of upgrades. */
 export async function migrate(url: string, before?: string): Promise<string[]> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: connectMs })
-  // A connection that is lost between two queries fails the next one; without a listener it would end the process.
-  client.on('error', () => {})
-  await client.connect()
-  try {
+  return withClient(url, async (client) => {
     await lockMigrations(client)
     await createMigrationTable(client)
-    const known = await client.query<{ name: string; checksum: string }>(
-      'SELECT migration_name AS name, checksum FROM _prisma_migrations WHERE finished_at IS NOT NULL',
-    )
-    const checksums = new Map(known.rows.map((row) => [row.name, row.checksum]))
     const applied: string[] = []
-    for (const migration of await readMigrationFiles()) {
-      const { name, checksum } = migration
+    for (const migration of await readMissing(client)) {
+      const { name } = migration
       if (before !== undefined && name >= before) break
-      const appliedBefore = checksums.get(name)
-      if (appliedBefore === checksum) continue
-      if (appliedBefore !== undefined) {
-        throw new Error(`Migration ${name} was changed after it was applied to this database.`)
-      }
       if (isConcurrent(migration)) {
         await buildIndexes(client, migration)
         await note(client, migration)
@@ -56,9 +43,44 @@ export async function migrate(url: string, before?: string): Promise<string[]> {
       applied.push(name)
     }
     return applied
+  })
+}
+
+const undefinedTable = '42P01'
+
+/** Names of the migrations that are still to be applied. Those of a newer version may be there too. */
+export async function missingMigrations(url: string): Promise<string[]> {
+  return withClient(url, async (client) => {
+    const missing = await readMissing(client).catch((error) => {
+      if (error.code !== undefinedTable) throw error
+      return readMigrationFiles()
+    })
+    return missing.map(({ name }) => name)
+  })
+}
+
+async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: connectMs })
+  // A connection that is lost between two queries fails the next one; without a listener it would end the process.
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    return await work(client)
   } finally {
     await client.end()
   }
+}
+
+/** In the order in which they are applied. */
+async function readMissing(client: pg.Client): Promise<Migration[]> {
+  const { rows } = await client.query<{ name: string; checksum: string }>(
+    'SELECT migration_name AS name, checksum FROM _prisma_migrations WHERE finished_at IS NOT NULL',
+  )
+  const applied = new Map(rows.map((row) => [row.name, row.checksum]))
+  const all = await readMigrationFiles()
+  const changed = all.find(({ name, checksum }) => (applied.get(name) ?? checksum) !== checksum)
+  if (changed) throw new Error(`Migration ${changed.name} was changed after it was applied to this database.`)
+  return all.filter(({ name }) => !applied.has(name))
 }
 
 /**

@@ -1,9 +1,10 @@
 // The only reader of the environment: names, defaults, and the refusal to start when they are unsafe.
 import { existsSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
+import { availableParallelism, hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
+import { isBelow, refusals } from './platform/production.ts'
 import { type Limits, type QuotaName, quotaNames, quotas, quotaVariable } from './schemas/quotas.ts'
 
 const Port = (fallback: number) => Type.Integer({ minimum: 0, maximum: 65535, default: fallback })
@@ -23,6 +24,9 @@ const Quotas = Object.fromEntries(
 const Environment = Type.Object({
   ...Quotas,
   NODE_ENV: Text(),
+  ALLOW_DEVELOPMENT_CA: Type.Boolean({ default: false }),
+  ALLOW_TEST_NAMESERVERS: Type.Boolean({ default: false }),
+  ALLOW_LOCALHOST: Type.Boolean({ default: false }),
   DATABASE_URL: Text(),
   DATABASE_POOL: Type.Integer({ minimum: 2, maximum: 500, default: 10 }),
   DATABASE_WORKER_POOL: Type.Integer({ minimum: 4, maximum: 500, default: 10 }),
@@ -76,6 +80,9 @@ const Environment = Type.Object({
   PATH: Text('/usr/local/bin:/usr/bin:/bin'),
   METRICS_PORT: Port(9090),
   WORKERS: Type.String({ pattern: '^(auto|\\d{1,3})$', default: '0' }),
+  MIGRATE: Type.Optional(Type.Boolean()),
+  NODE_NAME: Text(),
+  NODE_ADDRESS: Text(),
   DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 3600, default: 5 }),
   OTEL_EXPORTER_OTLP_ENDPOINT: Text(),
   LOG_LEVEL: Type.Union(
@@ -83,6 +90,9 @@ const Environment = Type.Object({
     { default: 'info' },
   ),
 })
+
+/** Every name that is read from the environment. */
+export const variableNames: readonly string[] = Object.keys(Environment.properties)
 
 const hostName = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)+$/
 
@@ -136,8 +146,7 @@ function externalAccount(text: string): { kid: string; key: string } {
 /** The host of an https address if it is a name of ours; null for any other. */
 function hostBelow(url: string, domain: string): string | null {
   const { protocol, hostname } = URL.canParse(url) ? new URL(url) : { protocol: '', hostname: '' }
-  const own = domain.toLowerCase()
-  return protocol === 'https:' && (hostname === own || hostname.endsWith(`.${own}`)) ? hostname : null
+  return protocol === 'https:' && isBelow(hostname, domain.toLowerCase()) ? hostname : null
 }
 
 /** Reads the given environment; an empty variable counts as unset. Throws ConfigError with one sentence per fault. */
@@ -178,19 +187,7 @@ export function loadConfig(source: Record<string, string | undefined>) {
     unsafe.push('OTEL_EXPORTER_OTLP_ENDPOINT must be an http(s) URL, such as http://localhost:4318.')
   }
   const managedTlsHost = tls || env.TRUSTED_PROXIES ? null : hostBelow(baseUrl, env.DEPLOYMENT_DOMAIN)
-  if (production) {
-    if (!env.DATABASE_URL)
-      unsafe.push('DATABASE_URL is required in production: the embedded database is for development.')
-    if (!baseUrl.startsWith('https://')) unsafe.push('BASE_URL must start with https:// in production.')
-    if (!env.SECRETS_KEY) unsafe.push('SECRETS_KEY is required in production; `openssl rand -base64 32` makes one.')
-    if (env.BUILD_SANDBOX === 'none')
-      unsafe.push('BUILD_SANDBOX=none runs builds unprotected, which production refuses.')
-    if (!tls && !env.TRUSTED_PROXIES && !managedTlsHost) {
-      unsafe.push(
-        'Production serves HTTPS only: set TLS_CERT_FILE and TLS_KEY_FILE, or TRUSTED_PROXIES, or a BASE_URL below DEPLOYMENT_DOMAIN, which gets a certificate of its own.',
-      )
-    }
-  }
+  if (production) unsafe.push(...refusals(env, { baseUrl, nameservers, encrypts: !!tls || managedTlsHost !== null }))
   if (unsafe.length > 0) throw new ConfigError(unsafe.join('\n'))
 
   return {
@@ -274,6 +271,12 @@ export function loadConfig(source: Record<string, string | undefined>) {
     metricsPort: env.METRICS_PORT,
     /** Worker processes for api and edge; 0: none. */
     workers: workerCount(env.WORKERS),
+    /** Whether a start applies migrations; null: outside production, and where all roles run in one process. */
+    migrate: env.MIGRATE ?? null,
+    /** What this process is called among the nodes; its processes share the name of a machine. */
+    nodeName: env.NODE_NAME || hostname(),
+    /** Where others reach this machine; null: it is not told. */
+    nodeAddress: env.NODE_ADDRESS || null,
     /** How long a process still serves after SIGTERM, so that balancers find out that it stops. */
     drainSeconds: env.DRAIN_SECONDS,
     /** Base address of the collector of traces; null: no traces. */

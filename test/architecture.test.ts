@@ -26,7 +26,7 @@ const within = (path: string, folder: string) => path.startsWith(`src/${folder}/
 const arrows: Record<string, string[]> = {
   'cli.ts': ['commands'],
   commands: ['config.ts', 'roles', 'api', 'schemas', 'services', 'platform'],
-  'config.ts': ['schemas'],
+  'config.ts': ['platform', 'schemas'],
   roles: ['config.ts', 'api', 'engines', 'tls', 'jobs', 'services', 'sandbox', 'embedded-postgres', 'platform'],
   api: ['config.ts', 'schemas', 'services', 'dns', 'platform'],
   engines: ['config.ts', 'tls', 'jobs', 'schemas', 'services', 'dns', 'sandbox', 'platform'],

@@ -7,6 +7,9 @@ const safe = {
   BASE_URL: 'https://api.example.com',
   SECRETS_KEY: Buffer.alloc(32, 1).toString('base64'),
   TRUSTED_PROXIES: '10.0.0.1',
+  DEPLOYMENT_DOMAIN: 'example.app',
+  NAMESERVERS: 'ns1.example.com,ns2.example.com',
+  ACME_DIRECTORY_URL: 'https://ca.example.com/directory',
 }
 
 describe('configuration', () => {
@@ -80,6 +83,32 @@ describe('configuration', () => {
     ['TRUSTED_PROXIES', ''],
   ])('is refused in production without a safe %s', (name, value) => {
     expect(() => loadConfig({ ...safe, [name]: value })).toThrow(name)
+  })
+
+  test.each([
+    ['ALLOW_DEVELOPMENT_CA', { ACME_DIRECTORY_URL: '' }],
+    ['ALLOW_TEST_NAMESERVERS', { NAMESERVERS: '' }],
+    ['ALLOW_TEST_NAMESERVERS', { NAMESERVERS: 'ns1.example.com,ns2.Berth.Test.' }],
+    ['ALLOW_LOCALHOST', { DEPLOYMENT_DOMAIN: '' }],
+    ['ALLOW_LOCALHOST', { DEPLOYMENT_DOMAIN: 'Sites.localhost' }],
+    ['ALLOW_LOCALHOST', { BASE_URL: 'https://localhost:3000' }],
+  ])('is refused in production, unless %s is set, with %o', (permission, setting) => {
+    const refusal = () => loadConfig({ ...safe, ...setting })
+    expect(refusal).toThrow(permission)
+    expect(refusal).toThrow(/^[^\n]*: set [A-Z_]+[^\n]*\.$/)
+    const allowed = loadConfig({ ...safe, ...setting, [permission]: 'true' })
+    expect(allowed.production).toBe(true)
+    // Only what was named is allowed.
+    for (const other of ['ALLOW_DEVELOPMENT_CA', 'ALLOW_TEST_NAMESERVERS', 'ALLOW_LOCALHOST']) {
+      if (other !== permission) expect(() => loadConfig({ ...safe, ...setting, [other]: 'true' })).toThrow(permission)
+    }
+  })
+
+  test('names every development default at once, and development has them all', () => {
+    const { DEPLOYMENT_DOMAIN, NAMESERVERS, ACME_DIRECTORY_URL, ...bare } = safe
+    const told = /ALLOW_DEVELOPMENT_CA.*\n.*ALLOW_TEST_NAMESERVERS.*\n.*DEPLOYMENT_DOMAIN.*ALLOW_LOCALHOST/
+    expect(() => loadConfig(bare)).toThrow(told)
+    expect(loadConfig({}).production).toBe(false)
   })
 
   test('lets the API have a certificate of its own where its address is a name of ours', () => {

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { describe, expect, inject, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { migrate } from '../prisma/migrate.ts'
 import { schemaSql } from '../prisma/schema-sql.ts'
 import { closeDatabase, openDatabase } from '../src/platform/database.ts'
@@ -8,7 +8,7 @@ import { readUsage } from '../src/services/accounts/usage.ts'
 import { adoptNameservers } from '../src/services/domains/nameservers.ts'
 import { eventsAfter, positionOf } from '../src/services/events/events.ts'
 import type { Actor } from '../src/services/tokens/actor.ts'
-import { createDatabase } from './helpers/database.ts'
+import { createDatabase, postgresUrl } from './helpers/database.ts'
 import { until } from './helpers/until.ts'
 
 async function query<T extends pg.QueryResultRow>(url: string, sql: string): Promise<T[]> {
@@ -33,7 +33,7 @@ const constraints = `SELECT conrelid::regclass || ' ' || conname || ' ' || pg_ge
 
 test('the migrations make what schema.prisma describes, and only the indexes beyond it that are known', async () => {
   const migrated = await createDatabase()
-  const described = new URL(inject('postgresUrl'))
+  const described = new URL(postgresUrl())
   await query(described.href, 'CREATE DATABASE described')
   described.pathname = '/described'
   // The functions of the migrations that defaults call.
@@ -74,7 +74,7 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
 })
 
 test('ten servers that start together apply each migration once', async () => {
-  const admin = new URL(inject('postgresUrl'))
+  const admin = new URL(postgresUrl())
   await query(admin.href, 'CREATE DATABASE together')
   admin.pathname = '/together'
   const applied = await Promise.all(Array.from({ length: 10 }, () => migrate(admin.href)))
@@ -90,7 +90,7 @@ test('a migration that was changed after it was applied is refused', async () =>
 
 /** A database as the migrations before this one left it. */
 async function createDatabaseBefore(migration: string, name: string): Promise<string> {
-  const url = new URL(inject('postgresUrl'))
+  const url = new URL(postgresUrl())
   await query(url.href, `CREATE DATABASE ${name}`)
   url.pathname = `/${name}`
   await migrate(url.href, migration)

@@ -1,5 +1,6 @@
 // How the tests are run: one PostgreSQL for all, a database of its own for every test file.
 import { defineConfig } from 'vitest/config'
+import { LongestFirst } from './helpers/sequencer.ts'
 
 const report = process.env.BERTH_TEST_REPORT
 
@@ -7,6 +8,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/helpers/postgres.ts'],
+    setupFiles: ['test/helpers/seed.ts'],
     // Nothing here is measured by a clock: these only end what hangs, also on a machine that is busy with other work.
     testTimeout: 60_000,
     hookTimeout: 120_000,
@@ -16,6 +18,7 @@ export default defineConfig({
     pool: 'forks',
     // One process for many files: loading the program anew for each was a third of the whole time.
     isolate: false,
+    sequence: { sequencer: LongestFirst },
     // Which files failed, for the run that tries those once more.
     reporters: report ? ['default', ['json', { outputFile: report }]] : ['default'],
   },

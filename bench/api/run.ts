@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import pg from 'pg'
 import { startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
-import { type Child, freePort, startChild, type Usage, withoutLimits } from '../children.ts'
+import { type Child, freePort, startChild, startPlatform, type Usage, withoutLimits } from '../children.ts'
 import type { Measured, Slice } from './drive.ts'
 import { endpoints } from './endpoints.ts'
 import { type Measurements, type Round, report, type Side } from './report.ts'
@@ -119,5 +119,5 @@ function startServer(side: Side, directory: string, database: string, port: numb
     SECRETS_KEY: randomBytes(32).toString('base64'),
     LOG_LEVEL: 'info',
   }
-  return startChild(file('server.ts'), environment, join(directory, 'ours.log'))
+  return startPlatform(file('server.ts'), environment, join(directory, 'ours.log'))
 }

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import type { EmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 import { closeDatabase, openDatabase } from '../../src/platform/database.ts'
 import { createAccount } from '../../src/services/accounts/accounts.ts'
-import { type Child, freePort, startChild } from '../children.ts'
+import { type Child, freePort, startPlatform } from '../children.ts'
 import { createAsker } from '../dns/asker.ts'
 import type { Hostile } from './acts.ts'
 import type { Honest } from './honest.ts'
@@ -35,7 +35,7 @@ export async function startWorld(postgres: EmbeddedPostgres, directory: string, 
     // For a profile of the server: BENCH_NODE_ARGS='--cpu-prof --cpu-prof-dir=profiles'.
     NODE_ARGS: process.env.BENCH_NODE_ARGS ?? '',
   }
-  const server = await startChild(join(import.meta.dirname, 'server.ts'), environment, join(directory, 'server.log'))
+  const server = await startPlatform(join(import.meta.dirname, 'server.ts'), environment, join(directory, 'server.log'))
   const token = await server.ask<string>('token')
   const hostileToken = await newAccount(environment.DATABASE_URL, 'hostile')
 

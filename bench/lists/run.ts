@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import pg from 'pg'
 import { startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
-import { freePort, startChild, withoutLimits } from '../children.ts'
+import { freePort, startPlatform, withoutLimits } from '../children.ts'
 import { quantile, table, verdict } from '../figures.ts'
 import { type ListDocument, listsOf, queriesOf } from './requests.ts'
 import { type Seeded, type Sizes, seed } from './seed.ts'
@@ -74,7 +74,7 @@ export async function run(args: string[]): Promise<void> {
         SECRETS_KEY: randomBytes(32).toString('base64'),
         LOG_LEVEL: 'warn',
       }
-      const child = await startChild(join(import.meta.dirname, 'server.ts'), environment)
+      const child = await startPlatform(join(import.meta.dirname, 'server.ts'), environment)
       closers.push(() => child.stop())
       // Only now: at its first start the server makes the database, and notes which key secrets are sealed with.
       const client = new pg.Client({ connectionString: database })

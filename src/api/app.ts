@@ -1,6 +1,6 @@
 // The API server: hooks, the guarded /api scope, and every route listed by hand.
 import type { TlsOptions } from 'node:tls'
-import Fastify, { type FastifyInstance, type FastifyServerOptions, LogController } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyRequest, type FastifyServerOptions, LogController } from 'fastify'
 import { Fault } from '../platform/errors.ts'
 import { randomLabel } from '../platform/ids.ts'
 import { schemas } from '../schemas/all.ts'
@@ -35,6 +35,7 @@ import { eventRoutes } from './routes/events.ts'
 import { operatorRoutes } from './routes/operator.ts'
 import { operatorDomainRoutes } from './routes/operator-domains.ts'
 import { operatorLimitRoutes } from './routes/operator-limits.ts'
+import { operatorNodeRoutes } from './routes/operator-nodes.ts'
 import { operatorTakedownRoutes } from './routes/operator-takedowns.ts'
 import { platformRoutes } from './routes/platform.ts'
 import { projectRoutes } from './routes/projects.ts'
@@ -72,6 +73,7 @@ const apiRoutes = [
   operatorRoutes,
   operatorDomainRoutes,
   operatorLimitRoutes,
+  operatorNodeRoutes,
   operatorTakedownRoutes,
 ]
 
@@ -90,6 +92,8 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
       const own = raw.headers['x-request-id']
       return typeof own === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(own) ? own : `req_${randomLabel(20)}`
     },
+    // Few requests write a line of their own; those name the request themselves.
+    childLoggerFactory: (logger) => logger,
     // A domain name has up to 253 characters.
     routerOptions: { maxParamLength: 512 },
     frameworkErrors: (error, request, reply) => {
@@ -121,6 +125,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
   )
   const sharing = (kind: string, told: boolean) => deps.sharedLimits && { limits: deps.sharedLimits, kind, told }
   const metrics = createMetrics(shares, deps.registry)
+  deps.load?.add('requests', () => shares.open.requests)
   const streams = createStreams(shares)
   const waits = createWaits(shares, deps.notifications, createRecheck(deps.tokenDirectory))
   app.decorate('metrics', metrics)
@@ -189,12 +194,14 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
         guard(request, reply, done)
       })
       giveBack(api, shares)
-      api.addHook('preValidation', async (request) => {
-        refuseUnexpectedBody(request.routeOptions.schema, request.body)
-        // Only an escape can bring NUL into an address, and PostgreSQL cannot store it.
-        if (request.is404 || !request.url.includes('%00')) return
-        if (JSON.stringify(request.params).includes('\\u0000')) throw new Fault('not_found')
-        refuseUnstorable(request.query, 'query')
+      api.addHook('preValidation', (request, _reply, done) => {
+        try {
+          refuseUnexpectedBody(request.routeOptions.schema, request.body)
+          refuseUnstorableAddress(request)
+        } catch (error) {
+          return done(error as Error)
+        }
+        done()
       })
       api.addHook('preHandler', createReplay(deps))
       api.setNotFoundHandler(() => {
@@ -214,6 +221,13 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
   )
   await app.register(gitHookRoutes, { deps })
   return app as App
+}
+
+/** Only an escape can bring NUL into an address, and PostgreSQL cannot store it. */
+function refuseUnstorableAddress(request: FastifyRequest): void {
+  if (request.is404 || !request.url.includes('%00')) return
+  if (JSON.stringify(request.params).includes('\\u0000')) throw new Fault('not_found')
+  refuseUnstorable(request.query, 'query')
 }
 
 declare module 'fastify' {

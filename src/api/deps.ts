@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import type { Database } from '../platform/database.ts'
+import type { DrainSignal } from '../platform/draining.ts'
 import type { Health } from '../platform/health.ts'
 import type { Notifications } from '../platform/notifications.ts'
 import type { Repositories } from '../platform/repositories.ts'
@@ -10,6 +11,7 @@ import type { Vault } from '../platform/secrets.ts'
 import type { Urls } from '../platform/urls.ts'
 import type { ZoneWork } from '../services/dns/zone-work.ts'
 import type { SharedLimits } from '../services/limits/limits.ts'
+import type { LoadMeter } from '../services/nodes/load.ts'
 import type { TokenDirectory } from '../services/tokens/directory.ts'
 
 export type Deps = {
@@ -25,8 +27,10 @@ export type Deps = {
   /** Limits that are shared with other API processes; default: this one counts alone. */
   sharedLimits?: SharedLimits
   log: Logger
-  /** Aborted when the process begins to stop; it still serves for a while. */
-  draining?: AbortSignal
+  /** Aborted while the process drains: it still serves, but keeps no connection. */
+  draining?: DrainSignal
+  /** Of the node that this API is part of. */
+  load?: LoadMeter
   /** The metrics of all roles; default: a registry of its own. */
   registry?: Registry
 }

@@ -1,4 +1,4 @@
-// The command line: serve, migrate, accounts, tokens, secrets, jobs, backup, restore, openapi.
+// The command line: serve, migrate, nodes, accounts, tokens, secrets, jobs, backup, restore, openapi.
 import { readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { migrate } from '../../prisma/migrate.ts'
@@ -16,6 +16,7 @@ import type { Scope } from '../services/tokens/actor.ts'
 import { insertToken } from '../services/tokens/tokens.ts'
 import { backup } from './backup.ts'
 import { jobs } from './jobs.ts'
+import { drain, nodes } from './nodes.ts'
 import { restore } from './restore.ts'
 import { secrets } from './secrets.ts'
 import { serve } from './serve.ts'
@@ -24,6 +25,8 @@ import { UsageError } from './usage-error.ts'
 const usage = `Usage:
   berth serve [--roles api,worker,edge,nameserver] [--workers <number>|auto]
   berth migrate                                   apply migrations to DATABASE_URL
+  berth nodes [--json]                            the processes of the installation
+  berth drain|undrain <node>                      a node, by id or name, serves on but takes no new work; or again
   berth accounts create <name>                    print the account id and its test key
   berth tokens create --account <id> --scopes <scope,…> --name <name>     print the secret once
   berth secrets rotate                            re-seal every secret with SECRETS_KEY, beside a running platform
@@ -56,7 +59,7 @@ function parse(args: string[]) {
 }
 
 async function withStorage(config: Config, work: (storage: Awaited<ReturnType<typeof openStorage>>) => Promise<void>) {
-  const storage = await openStorage(config, { beside: true })
+  const storage = await openStorage(config)
   try {
     await work(storage)
   } finally {
@@ -69,13 +72,13 @@ async function main(args: string[]): Promise<void> {
   const [command, verb, name] = positionals
   if (values.help || command === undefined) return console.log(usage)
   if (command === 'openapi') return openapi(values.check ?? false)
+  // Needs no other setting, so that the step may run without the secrets of the servers.
+  if (command === 'migrate') return migrateDatabase(readEnvironment().DATABASE_URL)
   const config = loadConfig(readEnvironment())
   if (command === 'serve') return serve(config, values)
-  if (command === 'migrate') {
-    if (!config.databaseUrl)
-      throw new UsageError('DATABASE_URL is not set; the embedded database is migrated at every start.')
-    const applied = await migrate(config.databaseUrl)
-    return console.log(applied.length > 0 ? `Applied ${applied.join(', ')}.` : 'Nothing to apply.')
+  if (command === 'nodes' && positionals.length === 1) return nodes(config, values.json ?? false)
+  if ((command === 'drain' || command === 'undrain') && verb && positionals.length === 2) {
+    return drain(config, verb, command === 'drain')
   }
   if (command === 'secrets' && (verb === 'rotate' || verb === 'status')) return secrets(config, verb)
   if (command === 'backup' && verb && positionals.length === 2) return backup(config, verb)
@@ -101,6 +104,12 @@ async function main(args: string[]): Promise<void> {
     })
   }
   throw new UsageError(`Not understood: berth ${args.join(' ')}\n${usage}`)
+}
+
+async function migrateDatabase(url: string | undefined): Promise<void> {
+  if (!url) throw new UsageError('DATABASE_URL is not set; the embedded database is migrated at every start.')
+  const applied = await migrate(url)
+  console.log(applied.length > 0 ? `Applied ${applied.join(', ')}.` : 'Nothing to apply.')
 }
 
 async function openapi(check: boolean): Promise<void> {

@@ -3,6 +3,7 @@ import type { Config } from '../config.ts'
 import type { Database } from '../platform/database.ts'
 import { openStorage } from '../roles/storage.ts'
 import { discardFailedJob, type FailedJob, listFailedJobs, retryFailedJob } from '../services/jobs/failed-jobs.ts'
+import { table } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `ids`: of those that `list` shows, or `all`. */
@@ -13,7 +14,7 @@ export async function jobs(config: Config, verb: string, ids: string[], json: bo
     throw new UsageError('Say berth jobs list, retry <id…|all> or discard <id…|all>.')
   const strange = ids.find((id) => id !== 'all' && !/^\d{1,18}$/.test(id))
   if (strange !== undefined) throw new UsageError(`${strange} is no id of a job; \`berth jobs list\` shows them.`)
-  const storage = await openStorage(config, { beside: true })
+  const storage = await openStorage(config)
   try {
     if (!change) {
       const failed = await listFailedJobs(storage.db)
@@ -51,8 +52,5 @@ function describe(failed: FailedJob[]): string {
     // One line each, whatever an error consists of.
     (lastError ?? '–').replace(/\s+/g, ' ').slice(0, 200),
   ])
-  const table = [['ID', 'KIND', 'KEY', 'ATTEMPTS', 'FAILED', 'LAST ERROR'], ...rows]
-  const widths = table[0]!.map((_, column) => Math.max(...table.map((row) => row[column]!.length)))
-  const line = (row: string[]) => row.map((text, column) => text.padEnd(widths[column]!)).join('  ')
-  return table.map((row) => line(row).trimEnd()).join('\n')
+  return table(['ID', 'KIND', 'KEY', 'ATTEMPTS', 'FAILED', 'LAST ERROR'], rows)
 }

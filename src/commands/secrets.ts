@@ -11,7 +11,7 @@ import { UsageError } from './usage-error.ts'
 const mostNamed = 20
 
 export async function secrets(config: Config, verb: 'rotate' | 'status'): Promise<void> {
-  const { workerDb: db, close } = await openStorage(config, { beside: true })
+  const { workerDb: db, close } = await openStorage(config)
   try {
     const vault = createVault(await readSecretsKey(config), config.oldSecretsKeys)
     if (verb === 'status') return tellStatus(await countSealed(db, vault), vault.keyId)

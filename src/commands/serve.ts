@@ -5,7 +5,7 @@ import { join, relative } from 'node:path'
 import { type Config, workerCount } from '../config.ts'
 import { rolesOfWorkers } from '../roles/cluster/messages.ts'
 import { serveWorker } from '../roles/cluster/worker.ts'
-import { type Role, roles, run } from '../roles/run.ts'
+import { type Role, type Running, roles, run } from '../roles/run.ts'
 import { UsageError } from './usage-error.ts'
 
 export type ServeOptions = { roles?: string | undefined; workers?: string | undefined }
@@ -16,14 +16,18 @@ export async function serve(config: Config, options: ServeOptions): Promise<void
   const unknown = wanted.find((role) => !roles.includes(role))
   if (unknown !== undefined) throw new UsageError(`There is no role ${unknown}; known are ${roles.join(', ')}.`)
   const workers = workersOf(config, options.workers, wanted)
-  const berth = await run(config, wanted, { workers })
   const stopped = Promise.withResolvers<void>()
+  let running: Running | null = null
   let stopping = false
   const stop = (drain: boolean): void => {
+    // Perhaps it waits for the schema. In a container nothing else would end the first process.
+    if (!running) process.exit()
     stopping = true
-    berth.stop(drain).then(stopped.resolve, stopped.reject)
+    running.stop(drain).then(stopped.resolve, stopped.reject)
   }
   onSignals(stop)
+  const berth = await run(config, wanted, { workers })
+  running = berth
   if (berth.replaceWorkers) process.on('SIGHUP', () => void berth.replaceWorkers?.())
   berth.broken.then((reason) => {
     if (stopping) return

@@ -4,6 +4,7 @@ import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { Counter, type Registry } from 'prom-client'
 import type { Database } from '../platform/database.ts'
+import type { Pausable } from '../platform/draining.ts'
 import { randomLabel } from '../platform/ids.ts'
 import { holdLease } from '../platform/lease.ts'
 import { endTask, renewTask, takeTask } from './task-statements.ts'
@@ -16,7 +17,7 @@ export type Task = {
   run(signal: AbortSignal): Promise<void>
 }
 
-export type Tasks = { stop(): Promise<void> }
+export type Tasks = Pausable & { stop(): Promise<void> }
 
 const defaultLookMs = 30_000
 // A task that failed does not wait for a day.
@@ -28,6 +29,7 @@ export function startTasks({ db, log, registry }: TaskDeps, tasks: Task[], lookM
   const worker = `${hostname()}-${process.pid}-${randomLabel(6)}`
   const stopping = new AbortController()
   const running = new Map<string, Promise<void>>()
+  let paused = false
   const runs = new Counter({
     name: 'berth_task_runs_total',
     help: 'Runs of periodic tasks in this process, by how they ended: done, failed or stopped.',
@@ -53,6 +55,7 @@ export function startTasks({ db, log, registry }: TaskDeps, tasks: Task[], lookM
   }
 
   function look(): void {
+    if (paused) return
     for (const task of tasks) {
       if (running.has(task.name)) continue
       const run = attempt(task)
@@ -65,6 +68,9 @@ export function startTasks({ db, log, registry }: TaskDeps, tasks: Task[], lookM
   const timer = setInterval(look, lookMs)
   look()
   return {
+    pause(now) {
+      paused = now
+    },
     async stop() {
       clearInterval(timer)
       stopping.abort()

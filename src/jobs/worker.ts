@@ -2,6 +2,7 @@
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import type { Database } from '../platform/database.ts'
+import type { Pausable } from '../platform/draining.ts'
 import { randomLabel } from '../platform/ids.ts'
 import { holdLease } from '../platform/lease.ts'
 import type { Notifications } from '../platform/notifications.ts'
@@ -33,7 +34,12 @@ export type Handler<K extends JobKind> = {
 
 export type Handlers = { [K in JobKind]?: Handler<K> }
 
-export type Worker = { stop(): Promise<void>; taking: Taking }
+export type Worker = Pausable & {
+  stop(): Promise<void>
+  taking: Taking
+  /** How many jobs run here. */
+  readonly running: number
+}
 
 type Taken = Awaited<ReturnType<typeof takeJob>>[number]
 
@@ -47,6 +53,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   const running = new Set<Promise<unknown>>()
   const counts = new Map<JobKind, number>()
   const taking = createTaking(log)
+  let paused = false
   /** Ids of the jobs whose handlers run here. */
   const inHand = new Set<string>()
   /** Kinds that were asked for while every slot was taken or being filled. */
@@ -102,7 +109,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
 
   async function drain<K extends JobKind>(kind: K, handler: Handler<K>): Promise<void> {
     const { concurrency } = handler
-    while (!stopping.signal.aborted) {
+    while (!stopping.signal.aborted && !paused) {
       if ((counts.get(kind) ?? 0) >= concurrency) return void missed.add(kind)
       // Counted before the query, so that two wake-ups do not both take the last place.
       counts.set(kind, (counts.get(kind) ?? 0) + 1)
@@ -144,6 +151,13 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   wake()
   return {
     taking,
+    get running() {
+      return inHand.size
+    },
+    pause(now) {
+      paused = now
+      if (!paused) wake()
+    },
     async stop() {
       clearInterval(poll)
       for (const stop of off) stop()

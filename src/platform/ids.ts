@@ -19,6 +19,7 @@ export type IdPrefix =
   | 'crt'
   | 'chl'
   | 'tkd'
+  | 'nod'
 
 let lastMs = 0
 let counter = 0

@@ -19,6 +19,8 @@ type Topics = {
   challenge: [token: string]
   /** Another API process shares the limits from now on, or took of them; `src/services/limits/limits.ts` has the text. */
   limit: [text: string]
+  /** The node of this id is asked to drain, or no longer. */
+  node: [id: string]
   /** The connection was lost and is back: changes may have been missed and must be read again. */
   reconnected: []
   /** Nothing is heard until `reconnected`: what relies on it must not be believed meanwhile. */
@@ -38,13 +40,14 @@ export function notificationsReadiness(notifications: Notifications): () => stri
 }
 
 // The channels whose payload is passed on as it is, mostly a name.
-const channels: Record<string, 'job' | 'log' | 'zone' | 'certificate' | 'challenge' | 'limit'> = {
+const channels: Record<string, 'job' | 'log' | 'zone' | 'certificate' | 'challenge' | 'limit' | 'node'> = {
   berth_job: 'job',
   berth_log: 'log',
   berth_zone: 'zone',
   berth_certificate: 'certificate',
   berth_challenge: 'challenge',
   berth_limit: 'limit',
+  berth_node: 'node',
 }
 
 const reconnectDelaysMs = [100, 250, 500, 1_000, 2_000]

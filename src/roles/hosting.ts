@@ -1,9 +1,9 @@
 // What worker and edge need to run untrusted code: the sandbox, and the servers of this process.
 import type { Logger } from 'pino'
-import type { Config } from '../config.ts'
+import { type Config, ConfigError } from '../config.ts'
 import { openServers } from '../engines/servers/index.ts'
 import { askPackageRegistry } from '../sandbox/hosts.ts'
-import { createSandbox, type Sandbox } from '../sandbox/sandbox.ts'
+import { createSandbox, type Sandbox, SandboxError } from '../sandbox/sandbox.ts'
 import type { Closing } from './closing.ts'
 import type { Shared } from './shared.ts'
 
@@ -26,6 +26,8 @@ async function openSandbox(config: Config, log: Logger): Promise<Sandbox> {
     searchPath: config.searchPath,
     ownAddresses: config.edge.addresses,
     resolvers: config.dnsResolvers,
+  }).catch((error) => {
+    throw error instanceof SandboxError ? new ConfigError(error.message) : error
   })
   if (sandbox.warning) log.warn({ driver: sandbox.driver }, sandbox.warning)
   return sandbox

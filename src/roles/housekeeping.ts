@@ -1,12 +1,13 @@
 // Housekeeping: what the worker role does from time to time, as periodic tasks.
 import { Counter } from 'prom-client'
 import { forgetFailedJobs } from '../jobs/queue.ts'
-import { forgetOldTasks, startTasks, type Task } from '../jobs/tasks.ts'
+import { forgetOldTasks, startTasks, type Task, type Tasks } from '../jobs/tasks.ts'
 import { forgetOldLines, removeOldDeployments } from '../services/deployments/retention.ts'
 import { requeueForgottenChecks } from '../services/domains/checks.ts'
 import { forgetOldHolds } from '../services/domains/domains.ts'
 import { keepEventMonths } from '../services/events/months.ts'
 import { forgetOldKeys } from '../services/idempotency/keys.ts'
+import { forgetLostNodes } from '../services/nodes/nodes.ts'
 import { forgetOldPushes } from '../services/pushes/pushes.ts'
 import { forgetEndedTokens } from '../services/tokens/tokens.ts'
 import { pruneDeliveries } from '../services/webhooks/results.ts'
@@ -37,6 +38,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
     pushes: (signal) => forgetOldPushes(db, signal),
     domain_holds: (signal) => forgetOldHolds(db, signal),
     tasks: () => forgetOldTasks(db),
+    nodes: () => forgetLostNodes(db),
     tokens: (signal) => forgetEndedTokens(db, signal),
     async events(signal) {
       const { made, dropped, deleted } = await keepEventMonths(db, eventsMonths, signal)
@@ -87,7 +89,8 @@ export function tasksOf(deps: HousekeepingDeps): Task[] {
 }
 
 /** `others`: the tasks of engines. */
-export function openHousekeeping(shared: HousekeepingDeps, closing: Closing, others: Task[]): void {
+export function openHousekeeping(shared: HousekeepingDeps, closing: Closing, others: Task[]): Tasks {
   const tasks = startTasks(shared, [...tasksOf(shared), ...others])
   closing.add(() => tasks.stop())
+  return tasks
 }

@@ -135,6 +135,16 @@ export function observePlatform(
     },
   })
   new Gauge({
+    name: 'berth_nodes',
+    help: 'Processes of the installation by state: active, draining, or lost, which have not been heard of for 18 s.',
+    labelNames: ['state'],
+    registers,
+    async collect() {
+      this.reset()
+      for (const [state, count] of Object.entries((await figures())?.nodes ?? {})) this.set({ state }, count)
+    },
+  })
+  new Gauge({
     name: 'berth_figures_known',
     help: 'Whether the figures of the whole platform could be read from the database: 1, or 0 and they are absent.',
     registers,

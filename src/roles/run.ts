@@ -3,10 +3,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { destination, pino } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../config.ts'
+import { Draining, type DrainReason } from '../platform/draining.ts'
 import type { Health } from '../platform/health.ts'
-import { serveMetrics } from '../platform/metrics.ts'
 import { startTracing } from '../platform/tracing.ts'
 import { adoptNameservers } from '../services/domains/nameservers.ts'
+import type { LoadMeter } from '../services/nodes/load.ts'
+import { startNode } from '../services/nodes/node.ts'
 import type { TicketKeys } from '../tls/tickets.ts'
 import { openApi } from './api.ts'
 import { createClosing } from './closing.ts'
@@ -32,10 +34,12 @@ export type Running = {
   registry: Registry
   health: Health
   tickets: TicketKeys
+  draining: Draining
+  load: LoadMeter
   /** Replaces worker processes one by one; null without any. */
   replaceWorkers: (() => Promise<void>) | null
   /** With `drain`, serves for `DRAIN_SECONDS` more, while readiness says that it stops, unless it was replaced. */
-  stop(drain?: boolean, reason?: string): Promise<void>
+  stop(drain?: boolean, reason?: DrainReason): Promise<void>
 }
 
 export type RunOptions = {
@@ -45,8 +49,9 @@ export type RunOptions = {
   worker?: Start
 }
 
-// A write of this size to a pipe is not torn apart by those of other processes.
-const atomicWriteBytes = 4096
+// Lines are written in larger pieces, but those of several processes into one pipe so that none is torn apart.
+const buffered = { sync: false, minLength: 8_192, periodicFlush: 100 }
+const unbroken = { ...buffered, minLength: 2_048, maxWrite: 4_096 }
 
 export async function run(
   config: Config,
@@ -54,10 +59,10 @@ export async function run(
   { workers = 0, worker }: RunOptions = {},
 ): Promise<Running> {
   const inWorkers = (role: Role) => workers > 0 && rolesOfWorkers.includes(role)
-  const output = destination({ sync: false, ...((worker || workers > 0) && { maxWrite: atomicWriteBytes }) })
+  const output = destination(worker || workers > 0 ? unbroken : buffered)
   const log = pino({ level: config.logLevel, redact: ['req.headers.authorization'] }, output)
   const closing = createClosing()
-  const draining = new AbortController()
+  const draining = new Draining()
   /** Of this server, and of this process. */
   const wants = (role: Role) => wanted.includes(role)
   const runs = (role: Role) => wants(role) && !inWorkers(role)
@@ -66,10 +71,15 @@ export async function run(
     if (config.tracesEndpoint) {
       closing.add(await startTracing({ endpoint: config.tracesEndpoint, roles: wanted, log }))
     }
-    const shared = await openShared(config, wanted, { log, closing, draining: draining.signal, worker })
-    const { db, workerDb, urls, broken, registry, health, tickets } = shared
+    const migrates = !worker && (config.migrate ?? (!config.production || roles.every(wants)))
+    const shared = await openShared(config, wanted, { log, closing, draining, migrates, worker })
+    const { db, workerDb, urls, broken, registry, health, tickets, load } = shared
     const background = { ...shared, db: workerDb }
     observeProcess(shared, worker?.roles ?? wanted)
+    if (!worker) {
+      const node = await startNode(shared, wanted)
+      closing.add(() => node.close())
+    }
     // Nameservers open no secrets, and may run without the key.
     const sealing = wanted.filter((role) => role !== 'nameserver')
     if (sealing.length > 0) await openSecrets(shared, sealing)
@@ -82,20 +92,19 @@ export async function run(
     if (hosting && runs('worker')) await openWorker({ ...background, ...hosting }, closing)
     if (runs('api')) await openApi(shared, closing)
     const cluster = wanted.some(inWorkers) ? await openCluster(shared, wanted, workers, closing) : null
-    if (!worker) {
-      const metrics = await serveMetrics(cluster?.monitoring ?? shared, config.host, config.metricsPort)
-      closing.add(() => metrics.close())
-    }
+    shared.started()
     return {
       testKey,
       broken,
       registry,
       health,
       tickets,
-      replaceWorkers: cluster && (() => cluster.workers.replaceAll()),
-      async stop(drain = false, reason) {
-        draining.abort(reason)
-        await Promise.all([drain && delay(config.drainSeconds * 1000), cluster?.workers.stop(drain)])
+      draining,
+      load,
+      replaceWorkers: cluster && (() => cluster.replaceAll()),
+      async stop(drain = false, reason = 'stopping') {
+        draining.set(reason, true)
+        await Promise.all([drain && delay(config.drainSeconds * 1000), cluster?.stop(drain)])
         await closing.closeAll()
       },
     }

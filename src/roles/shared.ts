@@ -4,18 +4,22 @@ import type { Logger } from 'pino'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import { createArtifacts } from '../platform/artifacts.ts'
-import { drainReadiness } from '../platform/draining.ts'
+import { isDatabaseLost } from '../platform/database.ts'
+import type { Draining } from '../platform/draining.ts'
 import { createHealth } from '../platform/health.ts'
+import { type Monitored, serveMetrics } from '../platform/metrics.ts'
 import { listen, notificationsReadiness } from '../platform/notifications.ts'
 import { createRepositories } from '../platform/repositories.ts'
 import { createVault } from '../platform/secrets.ts'
 import { createSnapshots, snapshotReadiness } from '../platform/snapshots.ts'
 import { createUrls } from '../platform/urls.ts'
+import { createLoadMeter } from '../services/nodes/load.ts'
 import { createTicketKeys } from '../tls/tickets.ts'
 import type { Closing } from './closing.ts'
 import type { Start } from './cluster/messages.ts'
 import { readSecretsKey } from './first-start.ts'
-import { openStorage } from './storage.ts'
+import { createSchema } from './schema.ts'
+import { openPlace, openPools } from './storage.ts'
 
 export type Shared = Awaited<ReturnType<typeof openShared>>
 
@@ -25,31 +29,55 @@ const needDatabase = ['api', 'worker']
 export type Process = {
   log: Logger
   closing: Closing
-  /** Aborted when the process begins to stop. */
-  draining: AbortSignal
+  /** Begins when the process is to stop, or the operator asks for it. */
+  draining: Draining
+  /** Whether this process applies migrations; another waits until they are applied. */
+  migrates: boolean
   /** Set in a worker process. */
   worker?: Start | undefined
 }
 
-export async function openShared(config: Config, roles: readonly string[], process: Process) {
-  const { log, closing, draining, worker } = process
-  const canWait = config.databaseUrl !== null && !roles.some((role) => needDatabase.includes(role))
-  const storage = await openStorage(config, { patient: canWait ? log : undefined })
-  const { db, workerDb, readiness, url, broken, away, migrated, close } = storage
+export async function openShared(
+  config: Config,
+  roles: readonly string[],
+  { log, closing, draining, migrates, worker }: Process,
+) {
+  const postgres = await openPlace(config, { beside: false })
+  closing.add(() => postgres.close())
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  boundAggregates(registry)
+  const health = createHealth(roles)
+  health.add('draining', draining.readiness)
+  const started = health.add('start', () => 'The process is starting.')
+  // Before everything that takes time: a migration, or waiting for one, is no reason to restart the process.
+  const monitored: Monitored = { registry, health }
+  if (!worker) {
+    const metrics = await serveMetrics(monitored, config.host, config.metricsPort)
+    closing.add(() => metrics.close())
+  }
+  const closed = new AbortController()
+  closing.add(() => closed.abort())
+  const schema = createSchema(postgres.url, { migrates, log, signal: closed.signal })
+  health.add('schema', schema.readiness, needDatabase)
+  let away = false
+  await schema.prepare().catch((error) => {
+    const canWait = config.databaseUrl !== null && !roles.some((role) => needDatabase.includes(role))
+    if (!canWait || !isDatabaseLost(error)) throw error
+    away = true
+    log.warn({ err: error }, 'the database is away')
+  })
+  const migrated = away ? schema.prepareLater() : Promise.resolve()
+  const { db, workerDb, readiness, close } = openPools(config, postgres.url)
   closing.add(close)
   const vault = createVault(await readSecretsKey(config), config.oldSecretsKeys)
-  const notifications = await listen(url, log, away)
+  const notifications = await listen(postgres.url, log, away)
   closing.add(() => notifications.close())
-  const health = createHealth(roles)
-  health.add('draining', drainReadiness(draining))
   health.add('database', readiness.check, needDatabase)
   health.add('notifications', notificationsReadiness(notifications), needDatabase)
   const localRepositories = config.production ? null : join(config.dataDir, 'repos')
   const repositories = createRepositories(config.gitUrlTemplate, localRepositories, config.searchPath)
   const artifacts = createArtifacts(join(config.dataDir, 'artifacts'), log)
-  const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
-  boundAggregates(registry)
   const tickets = createTicketKeys(worker && Buffer.from(worker.ticketKey, 'base64'))
   closing.add(() => tickets.close())
   const urls = createUrls(config)
@@ -63,7 +91,7 @@ export async function openShared(config: Config, roles: readonly string[], proce
     urls,
     db,
     workerDb,
-    databaseUrl: url,
+    databaseUrl: postgres.url,
     notifications,
     health,
     vault,
@@ -75,7 +103,12 @@ export async function openShared(config: Config, roles: readonly string[], proce
     tickets,
     draining,
     worker,
-    broken,
+    /** What the metrics port tells of. */
+    monitored,
+    load: createLoadMeter(),
+    /** To be called when all roles are open: the process is not ready before. */
+    started,
+    broken: postgres.broken,
     away,
     migrated,
   }

@@ -8,6 +8,7 @@ import { createStorage } from '../engines/storage/index.ts'
 import { createVerification } from '../engines/verification/index.ts'
 import type { Taking } from '../jobs/taking.ts'
 import { type Handlers, startWorker } from '../jobs/worker.ts'
+import { pauseWhile } from '../platform/draining.ts'
 import { continueLog } from '../services/events/events.ts'
 import type { Closing } from './closing.ts'
 import type { Hosting } from './hosting.ts'
@@ -16,7 +17,7 @@ import { observePlatform } from './metrics.ts'
 import type { Shared } from './shared.ts'
 
 export async function openWorker(deps: Shared & Hosting, closing: Closing): Promise<void> {
-  const { config, db, notifications, health, log, registry } = deps
+  const { config, db, notifications, health, log, registry, draining, load } = deps
   await continueLog(db)
   observePlatform(deps)
   const disk = openDisk({ directory: config.dataDir, reserveMb: config.diskReserveMb, log, registry })
@@ -38,7 +39,9 @@ export async function openWorker(deps: Shared & Hosting, closing: Closing): Prom
   closing.add(announceWaits(deps))
   closing.add(() => Promise.all([worker.stop(), deliveries.stop()]))
   const storage = createStorage(deps)
-  openHousekeeping(deps, closing, storage.tasks)
+  const tasks = openHousekeeping(deps, closing, storage.tasks)
+  pauseWhile(draining, [worker, deliveries, tasks])
+  closing.add(load.add('jobs', () => worker.running))
   closing.add(storage.start())
   await issuer.start()
 }

@@ -11,6 +11,7 @@ import { duIn } from './disk.ts'
 import { FORWARDER } from './forwarder.ts'
 import { ETC, systemMounts } from './mounts.ts'
 import type { SandboxOptions } from './options.ts'
+import { deviceRemedy, remedyOf } from './remedy.ts'
 import { type Host, runInBubblewrap } from './run.ts'
 import { seccompFilter } from './seccomp.ts'
 import { find, findNamespaceTools, findTools } from './tools.ts'
@@ -119,19 +120,24 @@ async function probe(run: Run, runDirectory: string): Promise<void> {
     throw new SandboxError('setpriv is not installed (Debian: apt install util-linux).')
   })
   const { exit, output } = await attempt(run, runDirectory, null)
-  if (exit.code !== 0) throw new SandboxError(`bubblewrap does not work here: ${output.trim() || JSON.stringify(exit)}`)
+  if (exit.code === 0) return
+  const fault = `Sandboxes cannot be made here (${oneLine(output) || JSON.stringify(exit)})`
+  const remedy = await remedyOf()
+  throw new SandboxError(remedy === '' ? `${fault}.` : `${fault}: ${remedy}.`)
 }
 
+const oneLine = (text: string) => text.trim().replace(/\s+/g, ' ')
+
 /** Why sandboxes cannot have their own network, or null; it never fails the sandbox. */
-async function probeNetwork(run: Run, { namespaces, runDirectory }: Host): Promise<string | null> {
+async function probeNetwork(run: Run, { namespaces, runDirectory, user }: Host): Promise<string | null> {
   if (namespaces === null) return null
   const { exit, output } = await attempt(run, runDirectory, { reach: 'public', private: [] }).catch((error: Error) => ({
     exit: { code: null },
     output: error.message,
   }))
-  return exit.code === 0
-    ? null
-    : `slirp4netns and nft do not work here (${output.trim().replace(/\s+/g, ' ') || JSON.stringify(exit)}).`
+  if (exit.code === 0) return null
+  const device = await deviceRemedy(user !== null)
+  return `slirp4netns and nft do not work here (${oneLine(output) || JSON.stringify(exit)}).${device}`
 }
 
 async function attempt(run: Run, runDirectory: string, network: Network | null) {

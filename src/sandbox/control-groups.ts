@@ -1,6 +1,6 @@
 // Limits memory, processes and CPU time by Linux control groups, version 2 or 1, whichever is active.
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Limits, SandboxError } from './command.ts'
 
@@ -22,6 +22,7 @@ export type ControlGroup = {
 type Setting = [file: string, value: string, optional?: 'optional']
 type Hierarchy = { directory: string; settings(limits: Limits): Setting[] }
 
+const BELOW = 'berth'
 const PERIOD_US = 100_000
 const REMOVE_TIMEOUT_MS = 5000
 const bytes = (megabytes: number) => String(Math.round(megabytes * 1024 * 1024))
@@ -112,11 +113,13 @@ async function openVersion1(mounts: Mount[], name: string): Promise<Hierarchy[] 
 }
 
 /**
- * A version 2 group with processes cannot limit groups below it, so after our own group its parent (what systemd
- * delegates with DelegateSubgroup=, or the slice of a service) and the root are tried.
+ * A version 2 group with processes cannot limit groups below it. So this process leaves its own group if it may, for one
+ * below; otherwise the parent (what systemd delegates with DelegateSubgroup=, or the slice of a service) and the root
+ * are tried.
  */
 async function openVersion2(mounts: Mount[], name: string): Promise<Hierarchy[] | undefined> {
   const { own, top } = mounts.find(({ type }) => type === 'cgroup2')!
+  await moveBelow(own).catch(() => {})
   for (const parent of new Set([own, own === top ? top : dirname(own), top])) {
     const directory = join(parent, name)
     try {
@@ -133,6 +136,16 @@ async function openVersion2(mounts: Mount[], name: string): Promise<Hierarchy[] 
     }
   }
   return undefined
+}
+
+/** Only out of a group that is ours alone: that of a service, or of a container, in which the process 1 is our parent. */
+async function moveBelow(own: string): Promise<void> {
+  if (basename(own) === BELOW) return
+  const pids = (await readFile(join(own, 'cgroup.procs'), 'utf8')).trim().split('\n').map(Number)
+  if (!pids.includes(process.pid) || !pids.every((pid) => pid === process.pid || pid === 1)) return
+  const below = join(own, BELOW)
+  await mkdir(below, { recursive: true })
+  for (const pid of pids) await writeFile(join(below, 'cgroup.procs'), String(pid))
 }
 
 async function enableControllers(directory: string): Promise<void> {

@@ -5,6 +5,7 @@ import { Deployment, DeploymentError, DeploymentStates, LogLine } from './deploy
 import { DnsBatchResult, DnsRecord, DnsRecordUpdate, PlannedDnsRecord } from './dns-records.ts'
 import { Certificate, Domain, DomainVerification } from './domains.ts'
 import { AccountSummary, Event, ImportedZone, SuspendedAccount, Suspension } from './events.ts'
+import { Node } from './nodes.ts'
 import { NewAccount, OperatorAccount, OperatorTicket } from './operator.ts'
 import { OperatorDomain } from './operator-domains.ts'
 import { Project, ProjectSettings, Variable } from './projects.ts'
@@ -56,6 +57,7 @@ export const schemas = [
   OperatorDomain,
   OperatorAccount,
   NewAccount,
+  Node,
   Takedown,
   OperatorTakedown,
   TakedownNotice,

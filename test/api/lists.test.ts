@@ -131,7 +131,7 @@ async function check(path: string, token: string): Promise<{ faults: string[]; n
   return { faults: found, next: answer.body.nextCursor ?? null }
 }
 
-const forAll = ['listAccounts', 'listAllTickets', 'listTakedowns', 'listTicketMessagesAsSupport']
+const forAll = ['listAccounts', 'listAllTickets', 'listTakedowns', 'listTicketMessagesAsSupport', 'listNodes']
 const accountWide = [...forAll, 'listTickets', 'listTicketMessages', 'listTokens', 'listWebhooks', 'listDeliveries']
 // The events of some projects may be sorted where months are small; they are bounded by no index on project and type.
 const wholeAccount = [...accountWide, 'listEvents']

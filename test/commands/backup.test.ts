@@ -15,7 +15,7 @@ import { loadConfig } from '../../src/config.ts'
 import { openStorage } from '../../src/roles/storage.ts'
 import { freePort } from '../helpers/ports.ts'
 import { until } from '../helpers/until.ts'
-import { cleanUp, emptyDatabase, query } from '../services/backups/place.ts'
+import { advisoryLocks, cleanUp, emptyDatabase, query } from '../services/backups/place.ts'
 
 vi.setConfig({ testTimeout: 240_000 })
 
@@ -176,7 +176,7 @@ test('a server is backed up while it is written to, and comes back elsewhere wit
   killed.child.kill('SIGKILL')
   await killed.exited
   const tables = `SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace`
-  await until(async () => (await query(DATABASE_URL, `SELECT FROM pg_locks WHERE locktype = 'advisory'`)).length === 0)
+  await until(async () => (await advisoryLocks(DATABASE_URL)).length === 0)
   expect(await query(DATABASE_URL, tables)).toEqual([])
   await expect(openStorage(configOf())).rejects.toThrow(/ is the place of a restore that did not end/)
   await expect(backup(configOf(), archive)).rejects.toThrow(/ is the place of a restore that did not end/)

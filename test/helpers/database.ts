@@ -5,8 +5,14 @@ import { inject } from 'vitest'
 import type { Database } from '../../src/platform/database.ts'
 import { templateName } from './postgres.ts'
 
+/** The PostgreSQL of this process. */
+export function postgresUrl(): string {
+  const urls = inject('postgresUrls')
+  return urls[Number(process.env.VITEST_POOL_ID) % urls.length]!
+}
+
 export async function createDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
-  const admin = inject('postgresUrl')
+  const admin = postgresUrl()
   const name = `t_${randomBytes(8).toString('hex')}`
   await run(admin, async (client) => {
     // Copying fails while another copy is under way; the lock makes them take turns.

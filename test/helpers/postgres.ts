@@ -1,6 +1,6 @@
-// Starts one PostgreSQL for the whole run, and makes the migrated template that every test database is copied from.
+// Starts a PostgreSQL for each process of the run, with the migrated template that every test database is copied from.
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -11,31 +11,44 @@ import { startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    postgresUrl: string
+    /** One for each process: what is open in one database holds up the readers of events in all of its cluster. */
+    postgresUrls: string[]
   }
 }
 
 export const templateName = 'berth_template'
 
+const run = promisify(execFile)
+
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   // What tests start is what production starts: the compiled program. It is written in spite of wrong types, which are
   // the type check's to refuse.
-  await promisify(execFile)('npm', ['run', '-s', 'build']).catch(() => {})
-  const directory = await mkdtemp(join(tmpdir(), 'berth-test-'))
-  const postgres = await startEmbeddedPostgres({
-    directory: join(directory, 'postgres'),
-    durable: false,
-    maxConnections: 200,
-  })
-  const url = postgres.url('postgres')
-  const client = new pg.Client({ connectionString: url })
+  await run('npm', ['run', '-s', 'build']).catch(() => {})
+  const root = await mkdtemp(join(tmpdir(), 'berth-test-'))
+  // For root, a cluster in a place that is closed to others is kept elsewhere and could not be copied.
+  await chmod(root, 0o711)
+  const start = (directory: string) => startEmbeddedPostgres({ directory, durable: false, maxConnections: 200 })
+  const directories = Array.from({ length: project.config.maxWorkers }, (_, index) => join(root, `postgres-${index}`))
+  const [first, ...others] = directories
+  const template = await start(first!)
+  await makeTemplate(template.url('postgres'), template.url(templateName))
+  await template.stop()
+  for (const directory of others) await run('cp', ['-pR', first!, directory])
+  const servers = await Promise.all(directories.map(start))
+  project.provide(
+    'postgresUrls',
+    servers.map((server) => server.url('postgres')),
+  )
+  return async () => {
+    await Promise.all(servers.map((server) => server.stop()))
+    await rm(root, { recursive: true, force: true })
+  }
+}
+
+async function makeTemplate(admin: string, url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: admin })
   await client.connect()
   await client.query(`CREATE DATABASE ${templateName}`)
   await client.end()
-  await migrate(postgres.url(templateName))
-  project.provide('postgresUrl', url)
-  return async () => {
-    await postgres.stop()
-    await rm(directory, { recursive: true, force: true })
-  }
+  await migrate(url)
 }

@@ -65,6 +65,18 @@ describe('a task', () => {
     expect(runs).toBe(1)
   })
 
+  test('is left to other processes while its own is paused', async () => {
+    const runs: string[] = []
+    const task = (process: string): Task => ({ name: 'once', everyMs: 1, run: async () => void runs.push(process) })
+    const drained = start(task('drained'))
+    await until(() => runs.length > 0)
+    drained.pause(true)
+    start(task('other'))
+    await until(() => runs.slice(-20).filter((process) => process === 'other').length === 20)
+    drained.pause(false)
+    await until(() => runs.at(-1) === 'drained')
+  })
+
   test('is taken over from a process that died when its lease ends, and not before', async () => {
     const soon = new Date(Date.now() + day)
     await db.task.create({ data: { name: 'left', dueAt: new Date(), leasedBy: 'dead', leasedUntil: soon } })

@@ -1,16 +1,17 @@
 // A database of the version before, with builds that wait, run, failed and were canceled.
 import pg from 'pg'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { migrate } from '../../prisma/migrate.ts'
 import { takeBuild } from '../../src/jobs/statements.ts'
 import { closeDatabase, type Database, openDatabase } from '../../src/platform/database.ts'
 import { queuePositions } from '../../src/services/deployments/queue.ts'
+import { postgresUrl } from '../helpers/database.ts'
 
 let client: pg.Client
 let db: Database
 
 beforeAll(async () => {
-  const url = new URL(inject('postgresUrl'))
+  const url = new URL(postgresUrl())
   const admin = new pg.Client({ connectionString: url.href })
   await admin.connect()
   await admin.query('CREATE DATABASE waiting_builds')

@@ -68,6 +68,31 @@ describe('a job', () => {
     expect(seen.sort()).toEqual(keys.sort())
   })
 
+  test('is not taken while the worker is paused, and is when it goes on; what runs is finished', async () => {
+    const seen: string[] = []
+    const gate = Promise.withResolvers<void>()
+    const worker = work(async ({ deploymentIds }) => {
+      seen.push(...deploymentIds)
+      await gate.promise
+    })
+    await add('before')
+    await until(() => worker.running === 1)
+    worker.pause(true)
+    await add('meanwhile')
+    gate.resolve()
+    // Another worker takes it; this one does not.
+    await until(() => worker.running === 0)
+    const other: string[] = []
+    const second = work(async ({ deploymentIds }) => void other.push(...deploymentIds))
+    await until(() => other.length === 1)
+    await second.stop()
+    expect(seen).toEqual(['before'])
+    await add('left')
+    worker.pause(false)
+    await until(() => seen.length === 2)
+    expect([other, seen]).toEqual([['meanwhile'], ['before', 'left']])
+  })
+
   test('with a key waits once, however often it is asked for', async () => {
     for (let i = 0; i < 5; i++) await add('same')
     expect(await jobs()).toHaveLength(1)

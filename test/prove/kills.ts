@@ -30,7 +30,7 @@ export async function killAtRandom(options: KillOptions): Promise<Map<Victim, nu
     const dueMs = startMs + ((done + random()) * durationMs) / kills
     await sleep(Math.max(0, dueMs - performance.now()), undefined, { signal: options.signal })
     options.look()
-    const victim = inTurn?.[done % inTurn.length] ?? victims[Math.floor(random() * victims.length)]!
+    const victim = inTurn?.[done % inTurn.length] ?? choose(random, done, counts)
     if (!(await strike(victim, options))) {
       // No such process at this moment: another victim instead.
       await sleep(20)
@@ -41,6 +41,12 @@ export async function killAtRandom(options: KillOptions): Promise<Map<Victim, nu
     await options.killed?.(victim)
   }
   return counts
+}
+
+/** Any of them. A build runs only now and then, so one is hit whenever it is there until builds have had their share. */
+function choose(random: () => number, done: number, counts: Map<Victim, number>): Victim {
+  if (counts.get('build')! < done / victims.length && random() < 0.5) return 'build'
+  return victims[Math.floor(random() * victims.length)]!
 }
 
 async function strike(victim: Victim, { platform, mark, random }: KillOptions): Promise<boolean> {

@@ -5,7 +5,7 @@ import { prove } from './prove.ts'
 import { holds, render } from './report.ts'
 
 // About as often as a process needs to start and do some work.
-const gapMs = 1_500
+const gapMs = 3_000
 
 const { values } = parseArgs({
   options: { kills: { type: 'string' }, minutes: { type: 'string' }, seed: { type: 'string' } },

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { get, type IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { dirname, join } from 'node:path'
+import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { freePort } from '../helpers/ports.ts'
 import { until } from '../helpers/until.ts'
 
@@ -13,9 +13,23 @@ vi.setConfig({ testTimeout: 120_000 })
 let dataDir: string
 let ports: Record<string, string>
 const running = new Set<ChildProcess>()
+/** The data of an installation after its first start, which takes seconds. */
+let installation: string | undefined
+
+/** Begins with what the first start has left; with nothing where that test was not run. */
+function install(name = 'data'): void {
+  if (installation) execFileSync('cp', ['-pR', installation, join(dataDir, name)])
+}
+
+/** Open to the user of PostgreSQL: a directory that is not has its cluster elsewhere, and could not be copied. */
+async function newDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'berth-start-'))
+  await chmod(directory, 0o711)
+  return directory
+}
 
 beforeEach(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'berth-start-'))
+  dataDir = await newDirectory()
   ports = {
     PORT: String(await freePort()),
     METRICS_PORT: String(await freePort()),
@@ -30,6 +44,10 @@ afterEach(async () => {
   await Promise.all(exits)
   await until(async () => (await postgresProcesses()) === 0)
   await rm(dataDir, { recursive: true, force: true })
+})
+
+afterAll(async () => {
+  if (installation) await rm(dirname(installation), { recursive: true, force: true })
 })
 
 function berth(args = ['serve'], environment: Record<string, string> = {}) {
@@ -111,6 +129,8 @@ describe('starting', () => {
     first.child.kill('SIGTERM')
     expect(await first.exited).toBe(0)
     expect(await postgresProcesses()).toBe(0)
+    installation = join(await newDirectory(), 'data')
+    execFileSync('cp', ['-pR', join(dataDir, 'data'), installation])
 
     const second = berth()
     await second.ready()
@@ -121,13 +141,18 @@ describe('starting', () => {
   })
 
   test('a second start on the same data directory, and one on a taken port, say so in one clear line', async () => {
+    install()
+    install('other')
     const first = berth()
     await first.ready()
     const same = berth()
     expect(await same.exited).toBe(1)
     expect(same.output().trim().split('\n')).toHaveLength(1)
     expect(same.output()).toMatch(/^berth: .*already in use by process \d+/)
-    const elsewhere = berth(['serve', '--roles', 'api'], { DATA_DIR: join(dataDir, 'other') })
+    const elsewhere = berth(['serve', '--roles', 'api'], {
+      DATA_DIR: join(dataDir, 'other'),
+      METRICS_PORT: '0',
+    })
     expect(await elsewhere.exited).toBe(1)
     expect(elsewhere.output().trim()).toMatch(
       new RegExp(`^berth: Port ${ports.PORT} is taken[^\\n]*set PORT to another.$`),
@@ -154,8 +179,6 @@ async function openToBuilds(): Promise<string[]> {
 
 describe('the data directory', () => {
   test.skipIf(process.getuid?.() !== 0)('is closed to the user of builds, also where it once was open', async () => {
-    // Otherwise the directory of the test is what keeps that user out.
-    await chmod(dataDir, 0o711)
     const data = join(dataDir, 'data')
     const first = berth()
     await first.ready()
@@ -182,6 +205,7 @@ describe('the data directory', () => {
 
 describe('stopping', () => {
   test('lets a request that is under way finish', async () => {
+    install()
     const server = berth()
     await server.ready()
     const made = await call('/deployments', { method: 'POST', body: JSON.stringify({ project: 'hello' }) })
@@ -197,6 +221,7 @@ describe('stopping', () => {
   })
 
   test('by kill -9 leaves no PostgreSQL, and the next start finds every write that was answered', async () => {
+    install()
     const server = berth()
     await server.ready()
     const made = await call('/deployments', { method: 'POST', body: JSON.stringify({ project: 'hello' }) })

@@ -63,6 +63,23 @@ describe('control groups', () => {
     expect(await group.ranOutOfMemory()).toBe(true)
   })
 
+  test('of version 2 are made below the group of a service, which this process leaves for one below', async () => {
+    const mounts = (top: string) => `30 25 0:26 / ${top} rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n`
+    const open = async (pids: number[]) => {
+      const { top, self } = await machine(mounts, '0::/berth.service\n', ['.', 'berth.service'])
+      const own = join(top, 'berth.service')
+      await writeFile(join(own, 'cgroup.procs'), `${pids.join('\n')}\n`)
+      const opened = await openControlGroups('berth-1', self)
+      expect(opened?.directories).toEqual([join(own, 'berth-1')])
+      return readFile(join(own, 'berth/cgroup.procs'), 'utf8').catch(() => null)
+    }
+    expect(await open([process.pid])).toBe(String(process.pid))
+    // In a container with an init, which moves too.
+    expect(await open([1, process.pid])).toBe(String(process.pid))
+    // Others' processes, such as those of a terminal, are left where they are.
+    expect(await open([process.pid, process.ppid])).toBe(null)
+  })
+
   test('are done without where there are none', async () => {
     const { self } = await machine(() => '30 25 0:26 / /tmp rw - tmpfs tmpfs rw\n', '0::/\n', [])
     expect(await openControlGroups('berth-1', self)).toBeUndefined()

@@ -1,5 +1,6 @@
 // Sandboxes for the tests, and ways to see what a run left on the host.
 import { execFileSync } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { accessSync, readdirSync, readFileSync } from 'node:fs'
 import { chmod, chown, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -117,7 +118,8 @@ export function processesWith(text: string): string[] {
 
 /** A sleep that no other process of the machine sleeps. */
 export function uniqueSleep(): string {
-  return `sleep 9${Math.floor(Math.random() * 1e9)}`
+  // All of one length: none is the beginning of another.
+  return `sleep ${randomInt(1e9, 2e9)}`
 }
 
 /** Control groups of the sandboxes of one process, the groups of their runs included or alone. */

@@ -52,7 +52,8 @@ test('the warning says how processes are held', async () => {
   }
 })
 
-describe.each(ways)('the driver none with a %s', (containment) => {
+// Side by side: most of them wait for a deadline or an end.
+describe.concurrent.each(ways)('the driver none with a %s', (containment) => {
   let sandbox: Sandbox
   beforeAll(async () => {
     sandbox = (await openSandbox('none', { containment })).sandbox

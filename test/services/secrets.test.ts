@@ -24,7 +24,7 @@ beforeAll(async () => {
 })
 beforeEach(async () => {
   await client.query(
-    'TRUNCATE account, idempotency_key, certificate, acme_account, acme_order, sealing_key, label CASCADE',
+    'TRUNCATE account, idempotency_key, certificate, acme_account, acme_order, development_ca, sealing_key, label CASCADE',
   )
 })
 afterAll(async () => {
@@ -91,6 +91,11 @@ async function fill(seal: (plain: string, place: string) => Buffer, tag = 'a'): 
     `acc ${tag}`,
     seal('acme order', placeOf.acmeOrder(`acc ${tag}`)),
   )
+  await run(
+    `INSERT INTO development_ca (id, certificate, key) VALUES ($1, '', $2)`,
+    `root ${tag}`,
+    seal('development CA', placeOf.developmentCa(`root ${tag}`)),
+  )
 }
 
 /** Every sealed value of the database, by the columns that a type of PostgreSQL names. */
@@ -104,6 +109,7 @@ async function allOpened(key: Buffer, tag = 'a'): Promise<string[]> {
   const certificate = await db.certificate.findUniqueOrThrow({ where: { id: `crt_${tag}` } })
   const account = await db.acmeAccount.findUniqueOrThrow({ where: { directory: `https://ca/${tag}` } })
   const order = await db.acmeOrder.findUniqueOrThrow({ where: { subject: `acc ${tag}` } })
+  const root = await db.developmentCa.findUniqueOrThrow({ where: { id: `root ${tag}` } })
   return [
     ...variables.map((row) => open(row.sealed, placeOf.variable(row.projectId, row.key))),
     open(webhook.secret, placeOf.webhook(webhook.id)),
@@ -115,11 +121,12 @@ async function allOpened(key: Buffer, tag = 'a'): Promise<string[]> {
     open(certificate.key, placeOf.certificate(certificate.id)),
     open(account.key, placeOf.acmeAccount(account.directory)),
     open(order.key!, placeOf.acmeOrder(order.subject)),
+    open(root.key, placeOf.developmentCa(root.id)),
   ]
 }
 
 const silent = () => {}
-const values = 129
+const values = 130
 
 describe('rotation', () => {
   test('re-seals what the version before sealed, and what another key sealed, and then lets the old key go', async () => {

@@ -6,8 +6,10 @@ import { Fault } from '../../platform/errors.ts'
 /** Passed to a service that changes a resource, which calls it with the view of the locked row. */
 export type Precondition = (view: unknown) => void
 
+const etagOfText = (text: string) => `"${hash('sha1', text, 'base64url')}"`
+
 export function etagOf(view: unknown): string {
-  return `"${hash('sha1', JSON.stringify(view), 'base64url')}"`
+  return etagOfText(JSON.stringify(view))
 }
 
 function lists(header: string, etag: string): boolean {
@@ -23,8 +25,14 @@ function isCurrent(request: FastifyRequest, reply: FastifyReply, etag: string): 
 }
 
 /** Answers one resource, or 304 when the reader's copy is current. */
-export function sendSingle<T>(request: FastifyRequest, reply: FastifyReply, view: T): T | FastifyReply {
-  return isCurrent(request, reply, etagOf(view)) ? reply.code(304).send() : view
+export function sendSingle<T>(request: FastifyRequest, reply: FastifyReply, view: T): T {
+  const text = JSON.stringify(view)
+  const answer = isCurrent(request, reply, etagOfText(text))
+    ? reply.code(304).send()
+    : // The text that the ETag was made of, so that it is not written twice.
+      reply.type('application/json; charset=utf-8').send(text)
+  // Fastify sends nothing more for a reply that is returned; the type is that of the resource, for the routes.
+  return answer as T
 }
 
 /** The same for a resource that is ready to be sent, and whose ETag is known. */

@@ -26,7 +26,7 @@ export async function streaming(
     await work(stream)
   } catch (error) {
     // The reader reconnects with Last-Event-ID and misses nothing.
-    request.log.warn({ err: error }, 'a live stream ended early')
+    request.log.warn({ requestId: request.id, err: error }, 'a live stream ended early')
   } finally {
     unwatch()
     stream.end()

@@ -40,6 +40,7 @@ export function observeRequests(app: FastifyInstance, metrics: Metrics): void {
     metrics.requestSeconds.observe({ method: request.method, route, status: reply.statusCode }, durationMs / 1000)
     request.log.info(
       {
+        requestId: request.id,
         method: request.method,
         route,
         // Without the query, which may hold anything a caller typed.

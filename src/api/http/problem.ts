@@ -111,7 +111,7 @@ export function sendFault(fault: Fault, baseUrl: string, request: FastifyRequest
   if (fault.code === 'body_too_large') reply.header('connection', 'close')
   if (allow) reply.header('allow', allow.join(', '))
   if (retryAfterSeconds !== undefined) reply.header('retry-after', String(Math.max(1, Math.ceil(retryAfterSeconds))))
-  if (status >= 500) request.log.error({ err: fault.cause ?? fault }, fault.code)
+  if (status >= 500) request.log.error({ requestId: request.id, err: fault.cause ?? fault }, fault.code)
   return reply
     .code(status)
     .type('application/problem+json')

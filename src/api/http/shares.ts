@@ -1,5 +1,6 @@
 // What each account has open at this server: requests, waits and streams, bounded per account and for all together; waits
 // and streams of an account over all servers.
+import { randomInt } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
@@ -12,7 +13,15 @@ import { closedByClient } from './transport.ts'
 
 type Kind = 'requests' | 'waits' | 'streams'
 
-type Share = { owner: string; requests: number; waits: number; streams: number }
+type Held = 'waits' | 'streams'
+
+type Share = Record<Kind, number> & { owner: string; full: Partial<Record<Held, Full>> }
+
+/** A limit that was met, as it was read then: what the account may have here, has elsewhere, and may have in all. */
+type Full = { mayHave: number; elsewhere: number; max: number; untilMs: number }
+
+// Whoever asks again in spite of a refusal costs nothing more for so long.
+const fullMs = 1_000
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -29,8 +38,10 @@ declare module 'fastify' {
 export type Shares = {
   /** Counts a request for its owner until its answer is sent, or its connection closed and its work done. */
   enter(request: FastifyRequest, owner: string): void
+  /** Refuses what `move` refused a moment ago, before anything is read for it. */
+  expect(request: FastifyRequest, kind: Held): void
   /** The request counts as a wait or a stream from now on; `whenGone` is called if its connection closes. */
-  move(request: FastifyRequest, kind: 'waits' | 'streams', whenGone: () => void): Promise<void>
+  move(request: FastifyRequest, kind: Held, whenGone: () => void): Promise<void>
   leave(request: FastifyRequest): void
   /** What the account has open at this server, beside what it has at others. */
   usage(accountId: string): { waits: number; streams: number }
@@ -108,7 +119,7 @@ export function createShares(limits: ShareLimits, allowance: Allowance, shared?:
       if (open.requests >= limits.requests) throw new Fault('overloaded', undefined, { retryAfterSeconds: 1 })
       let share = shares.get(owner)
       if (share === undefined) {
-        share = { owner, requests: 0, waits: 0, streams: 0 }
+        share = { owner, requests: 0, waits: 0, streams: 0, full: {} }
         shares.set(owner, share)
       } else if (share.requests >= limits.requestsPerOwner) {
         throw tooMany(`${share.requests} requests are open at once, which is the most.`, 1)
@@ -119,12 +130,20 @@ export function createShares(limits: ShareLimits, allowance: Allowance, shared?:
       const requests = requestsOf.get(socket) ?? follow(socket)
       requests.add(request)
     },
+    expect({ share }, kind) {
+      const full = share?.full[kind]
+      if (!share || !full || full.untilMs < Date.now()) return
+      if (share[kind] >= full.mayHave) throw overQuota(kind, share[kind] + full.elsewhere, full.max)
+    },
     async move(request, kind, whenGone) {
       const max = await allowance(request.actor, kind)
       const enter = (elsewhere: number, mayHave: number) => {
         const { share } = request
         if (share === null || request.raw.socket.destroyed) throw closedByClient()
-        if (share[kind] >= mayHave) throw overQuota(kind, share[kind] + elsewhere, max)
+        if (share[kind] >= mayHave) {
+          share.full[kind] = { mayHave, elsewhere, max, untilMs: Date.now() + fullMs }
+          throw overQuota(kind, share[kind] + elsewhere, max)
+        }
         if (open[kind] >= limits[kind]) throw new Fault('overloaded', undefined, { retryAfterSeconds: 10 })
         open[request.shareKind]--
         share[request.shareKind]--
@@ -155,7 +174,9 @@ const advice = {
   streams: 'Close a stream first; one stream of events serves the whole account.',
 }
 
-function overQuota(kind: 'waits' | 'streams', used: number, max: number): Fault {
+function overQuota(kind: Held, used: number, max: number): Fault {
   const detail = `The account has ${used} ${kind} open at once and may have ${max}. ${advice[kind]}`
-  return new Fault('quota_exceeded', detail, { limit: kind, used, max })
+  // Not the same for all: many who were refused together do not come back together.
+  const retryAfterSeconds = randomInt(5, 15)
+  return new Fault('quota_exceeded', detail, { limit: kind, used, max, retryAfterSeconds })
 }

@@ -29,9 +29,12 @@ export function frameOf({ id, event, data }: StreamMessage): string {
   return `${id ? `id: ${id}\n` : ''}${event ? `event: ${event}\n` : ''}data: ${JSON.stringify(data)}\n\n`
 }
 
+/** Whether the answer is to be a stream; refuses one that was refused a moment ago. */
 export function wantsStream(request: FastifyRequest): boolean {
   // HEAD gets the headers of the plain response; a stream would not end.
-  return request.method !== 'HEAD' && /(^|,)\s*text\/event-stream\s*(;|,|$)/i.test(request.headers.accept ?? '')
+  const wants = request.method !== 'HEAD' && /(^|,)\s*text\/event-stream\s*(;|,|$)/i.test(request.headers.accept ?? '')
+  if (wants) request.server.shares.expect(request, 'streams')
+  return wants
 }
 
 /** The streams of one server. */

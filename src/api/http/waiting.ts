@@ -41,6 +41,7 @@ export function createWaits(
   let closing = false
 
   async function until<T>(request: FastifyRequest, wait: Wait<T>, waitSeconds: number): Promise<T> {
+    shares.expect(request, 'waits')
     const { subject, read, settled } = wait
     const deadline = Date.now() + waitSeconds * 1000
     let waiting = false

@@ -1,8 +1,11 @@
-// The CA for development: a root in the data directory that `curl --cacert` and browsers can trust.
-import { createPublicKey, generateKeyPairSync, hash, randomBytes, type webcrypto } from 'node:crypto'
-import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+// The CA for development: one root for the whole installation, which `curl --cacert` and browsers can trust.
+import { createPublicKey, generateKeyPairSync, hash, randomBytes } from 'node:crypto'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as x509 from '@peculiar/x509'
+import type { Database } from '../../platform/database.ts'
+import type { Vault } from '../../platform/secrets.ts'
+import { keepRoot, type Root } from '../../services/certificates/development-root.ts'
 import type { Authority } from './authority.ts'
 import { algorithm, importKey, importPublicKey, newKey } from './keys.ts'
 
@@ -13,8 +16,6 @@ const leafDays = 90
 // Clocks of virtual machines may be slow.
 const backdateMs = 3_600_000
 
-type Root = { certificate: x509.X509Certificate; key: webcrypto.CryptoKey; issuer: string }
-
 /** Positive and at most 20 octets (RFC 5280, section 4.1.2.2). */
 function newSerial(): string {
   const octets = randomBytes(16)
@@ -22,7 +23,7 @@ function newSerial(): string {
   return octets.toString('hex')
 }
 
-async function makeRoot(): Promise<{ certificate: string; key: string }> {
+async function makeRoot(): Promise<Root> {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const key = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
   const publicKey = await importPublicKey(key)
@@ -44,38 +45,34 @@ async function makeRoot(): Promise<{ certificate: string; key: string }> {
   return { certificate: certificate.toString('pem'), key }
 }
 
-/** Writes a file unless it exists; if several processes start together, all use the first one's. */
-async function writeOnce(path: string, text: string, mode: number): Promise<string> {
-  const draft = `${path}.${randomBytes(6).toString('hex')}`
-  await writeFile(draft, text, { mode, flag: 'wx' })
-  try {
-    await link(draft, path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  } finally {
-    await rm(draft)
-  }
-  return readFile(path, 'utf8')
-}
-
-async function openRoot(directory: string): Promise<Root> {
-  await mkdir(directory, { recursive: true })
-  const rootFile = join(directory, 'root.pem')
-  const keyFile = join(directory, 'root.key')
-  const stored = await readFile(keyFile, 'utf8').catch(() => null)
-  const made = stored === null ? await makeRoot() : null
-  // One file holds both, so that there is never a certificate without its key; root.pem is a readable copy.
-  const bundle = stored ?? (await writeOnce(keyFile, `${made!.key}${made!.certificate}\n`, 0o600))
+/** That of a data directory from before the database had it: whoever trusts it goes on trusting. */
+async function readOwnRoot(directory: string): Promise<Root | null> {
+  const file = join(directory, 'root.key')
+  const bundle = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error
+    return null
+  })
+  if (bundle === null) return null
   const [key = ''] = /-----BEGIN PRIVATE KEY-----[^-]+-----END PRIVATE KEY-----/.exec(bundle) ?? []
-  const [pem = ''] = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/.exec(bundle) ?? []
-  if (!key || !pem) throw new Error(`${keyFile} is broken; delete it and another root is made.`)
-  await writeFile(rootFile, `${pem}\n`, { mode: 0o644 })
-  const certificate = new x509.X509Certificate(pem)
-  return { certificate, key: await importKey(key), issuer: certificate.subject }
+  const [certificate = ''] = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/.exec(bundle) ?? []
+  if (!key || !certificate) throw new Error(`${file} is broken; delete it and another root is made.`)
+  return { certificate, key }
 }
 
-export async function createDevelopmentCa(directory: string): Promise<Authority & { rootPem: string }> {
-  const root = await openRoot(directory)
+export type DevelopmentCaOptions = {
+  db: Database
+  vault: Vault
+  /** Where `root.pem` is written, for curl and browsers; an older version had the key there too. */
+  directory: string
+}
+
+export async function createDevelopmentCa(options: DevelopmentCaOptions): Promise<Authority & { rootPem: string }> {
+  const { db, vault, directory } = options
+  const root = await keepRoot(db, vault, async () => (await readOwnRoot(directory)) ?? makeRoot())
+  const certificate = new x509.X509Certificate(root.certificate)
+  const rootPem = certificate.toString('pem')
+  await mkdir(directory, { recursive: true })
+  await writeFile(join(directory, 'root.pem'), `${rootPem}\n`, { mode: 0o644 })
 
   async function sign(names: string[]): Promise<{ chain: string; key: string }> {
     const key = newKey()
@@ -83,12 +80,13 @@ export async function createDevelopmentCa(directory: string): Promise<Authority 
     const leaf = await x509.X509CertificateGenerator.create({
       serialNumber: newSerial(),
       subject: '',
-      issuer: root.certificate.subject,
+      issuer: certificate.subject,
       notBefore: new Date(Date.now() - backdateMs),
       notAfter: new Date(Date.now() + leafDays * dayMs),
       signingAlgorithm: algorithm,
       publicKey,
-      signingKey: root.key,
+      // Opened when it is needed: without its SECRETS_KEY a worker still does everything else.
+      signingKey: await importKey(root.openKey()),
       extensions: [
         new x509.BasicConstraintsExtension(false, undefined, true),
         new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
@@ -99,7 +97,7 @@ export async function createDevelopmentCa(directory: string): Promise<Authority 
           true,
         ),
         await x509.SubjectKeyIdentifierExtension.create(publicKey),
-        await x509.AuthorityKeyIdentifierExtension.create(root.certificate.publicKey),
+        await x509.AuthorityKeyIdentifierExtension.create(certificate.publicKey),
       ],
     })
     return { chain: `${leaf.toString('pem')}\n`, key }
@@ -107,8 +105,8 @@ export async function createDevelopmentCa(directory: string): Promise<Authority 
 
   return {
     directory: '',
-    issuer: root.issuer,
-    rootPem: root.certificate.toString('pem'),
+    issuer: certificate.subject,
+    rootPem,
     obtain: ({ names }) => sign(names),
     askAgainMs: leafDays * dayMs,
     renewalWindow: async () => null,

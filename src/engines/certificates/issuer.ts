@@ -50,7 +50,7 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
   const { config, db, vault, notifications, log, retry = retryTable, places = placesOf(config) } = options
   const authority = config.acme
     ? createAcmeAuthority({ acme: config.acme, db, vault, log, places })
-    : await createDevelopmentCa(join(config.dataDir, 'ca'))
+    : await createDevelopmentCa({ db, vault, directory: join(config.dataDir, 'ca') })
   if (config.production && !config.acme) {
     log.warn('certificates are signed by the development CA, which no browser trusts: set ACME_DIRECTORY_URL')
   }

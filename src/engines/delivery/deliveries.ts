@@ -6,6 +6,7 @@ import type { Registry } from 'prom-client'
 import type { Config } from '../../config.ts'
 import { createReach } from '../../platform/checked-lookup.ts'
 import type { Database } from '../../platform/database.ts'
+import type { Pausable } from '../../platform/draining.ts'
 import { randomLabel } from '../../platform/ids.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import type { Vault } from '../../platform/secrets.ts'
@@ -39,7 +40,7 @@ export type DeliveryOptions = { leaseMs?: number; pollMs?: number; timeoutMs?: n
 /** Whether something was claimed, all that a webhook has room for, or cannot be claimed yet. */
 type Round = { claimed: boolean; full: boolean; unsettled: boolean }
 
-export type Deliveries = { stop(): Promise<void> }
+export type Deliveries = Pausable & { stop(): Promise<void> }
 
 // A worker that dies is noticed at the first look after its lease has ended: within 7 s.
 const defaultLeaseMs = 6_000
@@ -89,6 +90,7 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
   let woken = Promise.withResolvers<void>()
   /** A webhook had to wait because too many requests are in flight. */
   let crowded = false
+  let paused = false
 
   const wake = () => woken.resolve()
 
@@ -132,6 +134,7 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
   async function round(): Promise<Round> {
     const now = Date.now()
     if (now >= due.renewal) await renew(now)
+    if (paused) return giveAway(now)
     const told = [...accounts]
     for (const webhook of held.values()) {
       if (now >= due.poll || accounts.has(webhook.accountId)) webhook.wanted = true
@@ -148,8 +151,16 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
       due.poll = now + pollMs
     }
     const outcome = await claim()
-    await releaseIdle(Date.now())
+    const idleSince = Date.now() - idleMs
+    await release(({ busy, wanted, usedMs }) => busy === 0 && !wanted && usedMs < idleSince)
     return outcome
+  }
+
+  /** Webhooks go to other workers as soon as their attempts under way are recorded. */
+  async function giveAway(now: number): Promise<Round> {
+    Object.assign(due, { poll: now + pollMs, search: now + searchMs })
+    await release(({ busy }) => busy === 0)
+    return { claimed: false, full: false, unsettled: false }
   }
 
   async function renew(now: number): Promise<void> {
@@ -207,18 +218,22 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
     }
   }
 
-  async function releaseIdle(now: number): Promise<void> {
-    const isIdle = ({ busy, wanted, usedMs }: HeldWebhook) => busy === 0 && !wanted && usedMs < now - idleMs
+  async function release(isFree: (webhook: HeldWebhook) => boolean): Promise<void> {
     // Outcomes are recorded before another worker may take the webhook.
-    const idle = [...held.values()].filter((webhook) => isIdle(webhook) && !recorder.isWaiting(webhook.webhookId))
-    if (idle.length === 0) return
-    const ids = idle.map(({ webhookId }) => webhookId)
+    const free = [...held.values()].filter((webhook) => isFree(webhook) && !recorder.isWaiting(webhook.webhookId))
+    if (free.length === 0) return
+    const ids = free.map(({ webhookId }) => webhookId)
     await releaseLeases(db, worker, ids)
     for (const id of ids) held.delete(id)
   }
 
   const running = run()
   return {
+    pause(now) {
+      paused = now
+      if (!paused) due.search = 0
+      wake()
+    },
     async stop() {
       for (const stop of off) stop()
       stopping.abort()

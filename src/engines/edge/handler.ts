@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import type { Logger } from 'pino'
+import type { DrainSignal } from '../../platform/draining.ts'
 import { type Encryption, isEncrypted, sendChallenge, sendToHttps, strictTransport } from './encryption.ts'
 import { destinationOf, hasOneHost } from './host-header.ts'
 import type { EdgeMetrics } from './metrics.ts'
@@ -26,8 +27,8 @@ export type HandlerOptions = {
   servers: ServerProjects | undefined
   lookAgain: SecondLook
   requests: RequestLog
-  /** Aborted when the process begins to stop. */
-  draining?: AbortSignal | undefined
+  /** Aborted while the process drains. */
+  draining?: DrainSignal | undefined
   log: Logger
 }
 

@@ -5,6 +5,7 @@ import { type AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { SecureContext } from 'node:tls'
 import type { Logger } from 'pino'
+import type { DrainSignal } from '../../platform/draining.ts'
 import { handshakeTimeoutMs, tlsPolicy } from '../../tls/policy.ts'
 import type { CertificateStore } from '../../tls/store.ts'
 import { createTicketKeys, type TicketKeys } from '../../tls/tickets.ts'
@@ -20,8 +21,8 @@ export type HttpsOptions = {
   plain: PlainOptions
   /** Default: keys of its own. */
   tickets?: TicketKeys | undefined
-  /** Aborted when the process begins to stop. */
-  draining?: AbortSignal
+  /** Aborted while the process drains. */
+  draining?: DrainSignal
   log: Logger
 }
 
@@ -109,7 +110,7 @@ function refuse(socket: unknown, callback: (error: Error | null, context?: Secur
  * Closes idle sessions only: one with open streams may still wait for a server or for events. While the process stops,
  * a session is closed as soon as it is idle: GOAWAY tells the client to open another one.
  */
-function closeIdleSessions(server: Http2SecureServer, draining: AbortSignal | undefined): void {
+function closeIdleSessions(server: Http2SecureServer, draining: DrainSignal | undefined): void {
   const sessions = new Map<ServerHttp2Session, () => void>()
   server.on('session', (session: ServerHttp2Session) => {
     let open = 0

@@ -7,6 +7,7 @@ import type { Registry } from 'prom-client'
 import type { Config } from '../../config.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import type { Database } from '../../platform/database.ts'
+import type { DrainSignal } from '../../platform/draining.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import { ownNames } from '../../platform/own-names.ts'
 import type { Vault } from '../../platform/secrets.ts'
@@ -42,8 +43,8 @@ export type EdgeOptions = {
   tickets?: TicketKeys
   /** Where hosts and certificates are kept for a start without the database. */
   snapshots?: Snapshots | undefined
-  /** Aborted when the process begins to stop: connections are not kept for further requests from then on. */
-  draining?: AbortSignal
+  /** Aborted while the process drains: connections are not kept for further requests. */
+  draining?: DrainSignal
 }
 
 export type Edge = {

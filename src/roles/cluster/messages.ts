@@ -1,6 +1,7 @@
 // What the primary process of `--workers` and its worker processes tell each other.
 import type { MetricObjectWithValues, MetricValue } from 'prom-client'
 import type { HealthReport } from '../../platform/health.ts'
+import type { Load } from '../../services/nodes/load.ts'
 
 /** The roles that worker processes run; all others stay in the primary. */
 export const rolesOfWorkers: readonly string[] = ['api', 'edge']
@@ -22,6 +23,7 @@ export type Start = {
   ticketKey: string
   /** One worker keeps last-good snapshots for all. */
   keepsSnapshots: boolean
+  drained: boolean
 }
 
 export type Answers = { metrics: Metrics; health: HealthReport }
@@ -29,12 +31,16 @@ export type Answers = { metrics: Metrics; health: HealthReport }
 export type ToWorker =
   | Start
   | { kind: 'ticketKey'; key: string }
+  /** The operator drains the node, or no longer. */
+  | { kind: 'drained'; drained: boolean }
   /** `replaced`: another worker has its place already. */
   | { kind: 'stop'; drain: boolean; replaced: boolean }
   | { kind: 'ask'; id: number; what: keyof Answers; role: string | undefined }
 
 export type FromWorker =
   | { kind: 'ready' }
+  /** From time to time, for the row of the node. */
+  | { kind: 'load'; load: Load }
   | { kind: 'answer'; id: number; value: Answers[keyof Answers] }
   /** Sent before it leaves, so that nothing it counted is lost. */
   | { kind: 'last'; metrics: Metrics }

@@ -6,7 +6,8 @@ import { type Metrics, rolesOfWorkers } from './messages.ts'
 import type { Workers } from './primary.ts'
 import type { WorkerProcess } from './process.ts'
 
-export type Monitoring = Monitored & {
+export type Monitoring = {
+  monitored: Monitored
   /** What an ended process has counted stays in the sums: a counter that falls would be taken for a restart. */
   noteEnd(process: WorkerProcess, unasked: boolean): void
   watch(workers: Workers): void
@@ -49,8 +50,7 @@ export function createMonitoring(registry: Registry, health: Health): Monitoring
   }
 
   return {
-    registry: { contentType: registry.contentType, metrics },
-    health: { look },
+    monitored: { registry: { contentType: registry.contentType, metrics }, health: { look } },
     noteEnd(process, unasked) {
       if (unasked) deaths.inc()
       const counted = process.metrics.filter(({ type }) => isCounted(String(type)))

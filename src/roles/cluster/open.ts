@@ -2,27 +2,33 @@
 import { forgetMember, newMemberId } from '../../services/limits/limits.ts'
 import type { Closing } from '../closing.ts'
 import type { Shared } from '../shared.ts'
-import type { Start } from './messages.ts'
-import { createMonitoring, type Monitoring } from './monitoring.ts'
+import type { ToWorker } from './messages.ts'
+import { createMonitoring } from './monitoring.ts'
 import { startWorkers, type Workers } from './primary.ts'
 
-export type Cluster = { workers: Workers; monitoring: Monitoring }
-
-export async function openCluster(shared: Shared, roles: readonly string[], count: number, closing: Closing) {
-  const { config, db, databaseUrl, tickets, registry, health, log } = shared
+export async function openCluster(
+  shared: Shared,
+  roles: readonly string[],
+  count: number,
+  closing: Closing,
+): Promise<Workers> {
+  const { config, db, databaseUrl, tickets, registry, health, draining, load, monitored, log } = shared
   const monitoring = createMonitoring(registry, health)
   let ticketKey = ''
   let workers: Workers | null = null
+  function tellAll(message: ToWorker): void {
+    for (const process of workers?.living ?? []) process.tell(message)
+  }
   const unfollow = tickets.follow((key) => {
     ticketKey = key.toString('base64')
-    for (const process of workers?.living ?? []) process.tell({ kind: 'ticketKey', key: ticketKey })
+    tellAll({ kind: 'ticketKey', key: ticketKey })
   })
   closing.add(unfollow)
   workers = await startWorkers({
     count,
     drainSeconds: config.drainSeconds,
     log,
-    startOf: (place): Start => ({
+    startOf: (place) => ({
       kind: 'start',
       roles,
       count,
@@ -30,6 +36,7 @@ export async function openCluster(shared: Shared, roles: readonly string[], coun
       member: newMemberId(),
       ticketKey,
       keepsSnapshots: place === 0,
+      drained: draining.has('drained'),
     }),
     onEnd(process, unasked) {
       monitoring.noteEnd(process, unasked)
@@ -37,7 +44,13 @@ export async function openCluster(shared: Shared, roles: readonly string[], coun
       if (unasked) void forgetMember(db, process.start.member).catch(() => {})
     },
   })
-  monitoring.watch(workers)
-  closing.add(() => workers.stop(false))
-  return { workers, monitoring } satisfies Cluster
+  const started = workers
+  closing.add(() => started.stop(false))
+  for (const change of ['abort', 'resume']) {
+    draining.addEventListener(change, () => tellAll({ kind: 'drained', drained: draining.has('drained') }))
+  }
+  load.include(() => started.processes.map((process) => process.load))
+  monitoring.watch(started)
+  Object.assign(monitored, monitoring.monitored)
+  return started
 }

@@ -1,11 +1,14 @@
 // One worker process, seen from the primary: started, asked, and followed to its end.
 import cluster from 'node:cluster'
+import type { Load } from '../../services/nodes/load.ts'
 import type { Answers, FromWorker, Metrics, Start, ToWorker } from './messages.ts'
 
 export type WorkerProcess = {
   readonly pid: number
   readonly start: Start
   readonly isReady: boolean
+  /** How busy it was, as told last. */
+  readonly load: Load
   /** What it told last of its metrics. */
   readonly metrics: Metrics
   /** Rejects if it ends before. */
@@ -34,6 +37,7 @@ export function startProcess(start: Start): WorkerProcess {
   let asked = 0
   let isReady = false
   let metrics: Metrics = []
+  let load: Load = { cpu: 0, memoryBytes: 0, work: {} }
   ready.promise.catch(() => {})
 
   function end(how: string): void {
@@ -52,6 +56,7 @@ export function startProcess(start: Start): WorkerProcess {
       isReady = true
       ready.resolve()
     } else if (message.kind === 'last') metrics = message.metrics
+    else if (message.kind === 'load') load = message.load
     else questions.get(message.id)?.(message.value)
   })
   worker.on('exit', (code, signal) => end(signal ?? `exit code ${code}`))
@@ -65,6 +70,9 @@ export function startProcess(start: Start): WorkerProcess {
     start,
     get isReady() {
       return isReady
+    },
+    get load() {
+      return load
     },
     get metrics() {
       return metrics

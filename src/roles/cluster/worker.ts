@@ -1,7 +1,6 @@
 // A worker process of `--workers`: runs the roles that it is told to, answers the primary, and leaves when told to.
 import cluster from 'node:cluster'
 import type { Config } from '../../config.ts'
-import { replaced as asReplaced } from '../../platform/draining.ts'
 import { type Role, type Running, run } from '../run.ts'
 import { type Answers, type FromWorker, rolesOfWorkers, type Start, type ToWorker } from './messages.ts'
 
@@ -20,6 +19,9 @@ export function configOfWorker(config: Config, { count, databaseUrl }: Pick<Star
   }
 }
 
+// As often as the row of a node is written.
+const loadMs = 5_000
+
 /** Resolves when the process has closed everything, and may end. */
 export async function serveWorker(config: Config): Promise<void> {
   // Ctrl-C and the end of a terminal reach the whole group; the primary says what follows.
@@ -35,15 +37,19 @@ export async function serveWorker(config: Config): Promise<void> {
     if (message.kind === 'start') started.resolve(message)
     else if (message.kind === 'stop') stopping.resolve(message)
     else if (message.kind === 'ticketKey') running?.tickets.replace(Buffer.from(message.key, 'base64'))
+    else if (message.kind === 'drained') running?.draining.set('drained', message.drained)
     else if (running) void answer(running, message)
   })
   try {
     const start = await started.promise
     const roles = start.roles.filter((role) => rolesOfWorkers.includes(role)) as Role[]
     running = await run(configOfWorker(config, start), roles, { worker: start })
+    running.draining.set('drained', start.drained)
+    const { load } = running
+    setInterval(() => tell({ kind: 'load', load: load.read() }), loadMs).unref()
     tell({ kind: 'ready' })
     const { drain, replaced } = await stopping.promise
-    await running.stop(drain, replaced ? asReplaced : undefined)
+    await running.stop(drain, replaced ? 'replaced' : 'stopping')
     tell({ kind: 'last', metrics: await running.registry.getMetricsAsJSON() })
   } finally {
     // Nothing else keeps it alive.

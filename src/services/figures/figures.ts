@@ -1,5 +1,6 @@
 // What an operator watches of the whole platform, as one reading.
 import type { Db } from '../../platform/database.ts'
+import { countNodes } from '../nodes/statements.ts'
 import { selectCertificates, selectQueue } from './statements.ts'
 
 export type QueueFigures = Awaited<ReturnType<typeof selectQueue>>[number]
@@ -11,9 +12,15 @@ export type Figures = {
     earliestSeconds: number | null
     failing: number
   }
+  /** How many there are in each state. */
+  nodes: Record<'active' | 'draining' | 'lost', number>
 }
 
 export async function readFigures(db: Db): Promise<Figures> {
-  const [queue, [certificates]] = await Promise.all([selectQueue(db, {}), selectCertificates(db, {})])
-  return { queue, certificates: certificates! }
+  const [queue, [certificates], [nodes]] = await Promise.all([
+    selectQueue(db, {}),
+    selectCertificates(db, {}),
+    countNodes(db, {}),
+  ])
+  return { queue, certificates: certificates!, nodes: nodes! }
 }

@@ -64,6 +64,7 @@ export const sealedColumns: readonly SealedColumn[] = [
   sealedColumn({ table: 'certificate', column: 'key', keys: ['id'], place: placeOf.certificate }),
   sealedColumn({ table: 'acme_account', column: 'key', keys: ['directory'], place: placeOf.acmeAccount }),
   sealedColumn({ table: 'acme_order', column: 'key', keys: ['subject'], place: placeOf.acmeOrder }),
+  sealedColumn({ table: 'development_ca', column: 'key', keys: ['id'], place: placeOf.developmentCa }),
   sealedColumn({ table: 'variable', column: 'sealed', keys: ['project_id', 'key'], place: placeOf.variable }),
   sealedColumn({ table: 'webhook', column: 'secret', keys: ['id'], place: placeOf.webhook }),
   sealedColumn({ table: 'webhook', column: 'old_secret', keys: ['id'], place: placeOf.webhook }),

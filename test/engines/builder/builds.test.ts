@@ -10,7 +10,7 @@ vi.setConfig({ testTimeout: 120_000 })
 
 let platform: Platform
 beforeAll(async () => {
-  platform = await startPlatform()
+  platform = await startPlatform({ BUILD_CONCURRENCY: '8' })
 })
 afterAll(() => platform.stop())
 
@@ -88,7 +88,8 @@ describe('a repository', () => {
   })
 })
 
-describe('every failure ends in ERROR with its reason', () => {
+// Side by side from here on: each has a project of its own, and most of them wait.
+describe.concurrent('every failure ends in ERROR with its reason', () => {
   test('a command that fails: build_failed, with its output in the log', async () => {
     const { id, deployment } = await deployed('fails', { 'package.json': scripts({ build: 'echo oh no >&2; exit 3' }) })
     expect(deployment).toMatchObject({ state: 'ERROR', error: { code: 'build_failed' } })
@@ -136,7 +137,7 @@ describe('every failure ends in ERROR with its reason', () => {
   })
 })
 
-describe('cancel', () => {
+describe.concurrent('cancel', () => {
   test('ends the whole process tree of the build', async () => {
     const sleep = uniqueSleep()
     const build = `echo started; (setsid ${sleep} &) ; ${sleep}`
@@ -149,7 +150,7 @@ describe('cancel', () => {
   })
 })
 
-describe('production', () => {
+describe.concurrent('production', () => {
   test('an older build that finishes after a newer one never takes over', async () => {
     const build = (wait: string) => ({
       'package.json': scripts({ build: `echo started; ${wait}mkdir -p dist && echo x > dist/index.html` }),
@@ -169,7 +170,7 @@ describe('production', () => {
   })
 })
 
-describe('the log', () => {
+describe.concurrent('the log', () => {
   test('shows a line while the build goes on that wrote it', async () => {
     await platform.project('slow', { 'package.json': scripts({ build: `echo early; ${uniqueSleep()}` }) })
     const id = await platform.deploy('slow')

@@ -6,11 +6,10 @@ import { buildHandlers, openDisk } from '../../../src/engines/builder/index.ts'
 import { openServers } from '../../../src/engines/servers/index.ts'
 import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
 import { type Artifacts, createArtifacts } from '../../../src/platform/artifacts.ts'
-import { askPackageRegistry } from '../../../src/sandbox/hosts.ts'
-import { createSandbox } from '../../../src/sandbox/sandbox.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { type GitHost, startGitHost } from '../../helpers/git-host.ts'
 import { createRepository, type Link } from '../../helpers/repository.ts'
+import { sharedPackageRegistry, sharedSandbox } from '../../helpers/sandbox.ts'
 
 export type Platform = {
   api: TestApi
@@ -35,9 +34,9 @@ export async function startPlatform(environment: Record<string, string> = {}, wi
   const host = await startGitHost(root)
   const api = await startApi({ GIT_URL_TEMPLATE: host.template, BUILD_TIMEOUT_MS: '60000', ...environment })
   const artifacts = createArtifacts(join(api.config.dataDir, 'artifacts'))
-  const sandbox = await createSandbox('auto', { searchPath: process.env.PATH! })
+  const sandbox = await sharedSandbox()
   const { db, notifications, log } = api.deps
-  const packageRegistry = askPackageRegistry(log)
+  const packageRegistry = sharedPackageRegistry()
   const servers = openServers({ ...api.deps, artifacts, sandbox, packageRegistry, proofsOnly: true })
   const disk = openDisk({ directory: api.config.dataDir, reserveMb: api.config.diskReserveMb, log })
   const handlers = buildHandlers({ ...api.deps, artifacts, sandbox, packageRegistry, servers, disk })
@@ -76,7 +75,6 @@ export async function startPlatform(environment: Record<string, string> = {}, wi
     async stop() {
       await worker?.stop()
       await servers.close()
-      await sandbox.close()
       await api.stop()
       host.close()
       await rm(root, { recursive: true, force: true })

@@ -1,14 +1,12 @@
 import { createServer } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { createSandbox } from '../../../src/sandbox/sandbox.ts'
+import { sharedSandbox } from '../../helpers/sandbox.ts'
 import { until } from '../../helpers/until.ts'
 import { type Platform, sandboxRequired, scripts, startPlatform } from './host.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
-const sandbox = await createSandbox('auto', { searchPath: process.env.PATH! })
-const protectedHere = sandbox.driver === 'bubblewrap'
-await sandbox.close()
+const protectedHere = (await sharedSandbox()).driver === 'bubblewrap'
 
 let platform: Platform
 beforeAll(async () => {

@@ -3,18 +3,19 @@ import { createHmac } from 'node:crypto'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { createAccount } from '../../../src/services/accounts/accounts.ts'
 import { until } from '../../helpers/until.ts'
-import { processesWith } from '../servers/world.ts'
+import { processesWith, uniqueSleep } from '../../sandbox/sandboxes.ts'
 import { type Platform, scripts, startPlatform } from './host.ts'
 
 vi.setConfig({ testTimeout: 90_000 })
 
 let platform: Platform
 let desk: string
+const sleep = uniqueSleep()
 beforeAll(async () => {
   platform = await startPlatform({ BUILD_CONCURRENCY: '1' })
   desk = (await createAccount(platform.api.db, 'the desk', ['operator'])).token
-  const sleep = scripts({ build: 'echo begun && sleep 601.5' })
-  await platform.project('sleeper', { 'package.json': sleep, 'index.html': 'x' }, { framework: 'vite' })
+  const sleeps = scripts({ build: `echo begun && ${sleep}` })
+  await platform.project('sleeper', { 'package.json': sleeps, 'index.html': 'x' }, { framework: 'vite' })
   await platform.project('site', { 'index.html': 'hello' }, { framework: 'static' })
 })
 afterAll(() => platform.stop())
@@ -43,14 +44,14 @@ async function push(hook: { url: string; secret: string }, after: string) {
 test('a build under way and one that waits are canceled, say why, and stay so when the account is resumed', async () => {
   const { api } = platform
   const running = await platform.deploy('sleeper')
-  await until(() => processesWith('sleep\x00601.5').length > 0)
+  await until(() => processesWith(sleep).length > 0)
   const waiting = await platform.deploy('site')
   await suspend(true)
   const [first, second] = await rows([running, waiting])
   for (const row of [first!, second!]) {
     expect(row).toMatchObject({ state: 'CANCELED', errorCode: 'account_suspended', finishedAt: expect.any(Date) })
   }
-  await until(() => processesWith('sleep\x00601.5').length === 0)
+  await until(() => processesWith(sleep).length === 0)
   await until(async () => (await jobs()) === 0)
   const { body } = await api.call('GET', `/deployments/${running}`, { token: api.token })
   expect(body.code).toBe('account_suspended')

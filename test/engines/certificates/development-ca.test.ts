@@ -1,18 +1,22 @@
 import { execFile, spawnSync } from 'node:child_process'
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { X509Certificate } from 'node:crypto'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { Task } from '../../../src/engines/certificates/authority.ts'
 import { createDevelopmentCa } from '../../../src/engines/certificates/development-ca.ts'
 import { createIssuer, type Issuer } from '../../../src/engines/certificates/issuer.ts'
 import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
-import { placeOf } from '../../../src/platform/secrets.ts'
+import { closeDatabase, type Database, openDatabase } from '../../../src/platform/database.ts'
+import { createVault, placeOf } from '../../../src/platform/secrets.ts'
 import { markVerified } from '../../../src/services/domains/states.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
+import { createDatabase } from '../../helpers/database.ts'
 import { until } from '../../helpers/until.ts'
 
 const run = promisify(execFile)
@@ -99,15 +103,61 @@ test('a host directly below localhost is trusted too, although verifiers refuse 
   expect((await trusted(certificate, 'other.localhost')).node).toBe(false)
 })
 
-test('its root is made once, by ten processes that start together, and nobody else reads its key', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'berth-ca-'))
-  const made = await Promise.all(Array.from({ length: 10 }, () => createDevelopmentCa(join(directory, 'ca'))))
-  expect(new Set(made.map(({ rootPem }) => rootPem)).size).toBe(1)
-  const again = await createDevelopmentCa(join(directory, 'ca'))
-  expect(again.rootPem).toBe(made[0]!.rootPem)
-  expect((await readFile(join(directory, 'ca', 'root.pem'), 'utf8')).trim()).toBe(made[0]!.rootPem.trim())
-  const { mode } = await stat(join(directory, 'ca', 'root.key'))
-  expect(mode & 0o777).toBe(0o600)
-  expect(await readFile(join(directory, 'ca', 'root.pem'), 'utf8')).not.toMatch('PRIVATE')
-  await rm(directory, { recursive: true })
+describe('its root', () => {
+  let database: Awaited<ReturnType<typeof createDatabase>>
+  let db: Database
+  let place: string
+  const vault = createVault(Buffer.alloc(32, 7))
+  beforeEach(async () => {
+    database = await createDatabase()
+    db = openDatabase(database.url, 10)
+    place = await mkdtemp(join(tmpdir(), 'berth-ca-'))
+  })
+  afterEach(async () => {
+    await closeDatabase(db)
+    await database.drop()
+    await rm(place, { recursive: true })
+  })
+
+  const open = (directory: string) => createDevelopmentCa({ db, vault, directory: join(place, directory) })
+  const written = (directory: string) => readFile(join(place, directory, 'root.pem'), 'utf8')
+
+  test('is one for all workers, each with a data directory of its own, also if ten start together', async () => {
+    const names = Array.from({ length: 10 }, (_, index) => `machine-${index}`)
+    const made = await Promise.all(names.map(open))
+    expect(new Set(made.map(({ rootPem }) => rootPem)).size).toBe(1)
+    expect((await open('later')).rootPem).toBe(made[0]!.rootPem)
+    const { publicKey } = new X509Certificate(made[0]!.rootPem)
+    for (const [index, name] of names.entries()) {
+      expect((await written(name)).trim()).toBe(made[0]!.rootPem.trim())
+      expect(await readdir(join(place, name))).toEqual(['root.pem'])
+      const { chain } = await made[index]!.obtain({ names: ['own.test'] } as Task)
+      expect(new X509Certificate(chain).verify(publicKey)).toBe(true)
+    }
+  })
+
+  test('is sealed in the database, and without its SECRETS_KEY nothing is signed', async () => {
+    const made = await open('first')
+    const { key, certificate } = await db.developmentCa.findFirstOrThrow()
+    expect(certificate.trim()).toBe(made.rootPem.trim())
+    expect(Buffer.from(key).includes('PRIVATE KEY')).toBe(false)
+    const stranger = await createDevelopmentCa({ db, vault: createVault(Buffer.alloc(32, 8)), directory: place })
+    expect(stranger.rootPem).toBe(made.rootPem)
+    await expect(stranger.obtain({ names: ['own.test'] } as Task)).rejects.toThrow(/needs the key/)
+  })
+
+  test('is the one of the data directory where an older version had made one, and the first of two of them', async () => {
+    for (const name of ['first', 'second']) {
+      const older = await createDevelopmentCa({ db, vault, directory: join(place, name) })
+      const [{ key }] = [await db.developmentCa.findFirstOrThrow()]
+      const bundle = `${vault.open(key, placeOf.developmentCa('root'))}${older.rootPem}\n`
+      await writeFile(join(place, name, 'root.key'), bundle, { mode: 0o600 })
+      await db.developmentCa.deleteMany()
+    }
+    const [first, second] = [await written('first'), await written('second')]
+    expect(first).not.toBe(second)
+    expect((await open('first')).rootPem.trim()).toBe(first.trim())
+    expect((await open('second')).rootPem.trim()).toBe(first.trim())
+    expect(await written('second')).toBe(first)
+  })
 })

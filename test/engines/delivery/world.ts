@@ -55,6 +55,7 @@ export async function startWorld(environment: Record<string, string> = {}): Prom
       const worker = startDeliveries({ ...api.deps, registry }, options)
       workers.add(worker)
       return {
+        pause: worker.pause,
         async stop() {
           workers.delete(worker)
           await worker.stop()

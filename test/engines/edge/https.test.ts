@@ -1,8 +1,9 @@
 import { connect as connectTcp } from 'node:net'
 import type { ConnectionOptions, TLSSocket } from 'node:tls'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { closed } from '../../helpers/closed.ts'
+import { postgresUrl } from '../../helpers/database.ts'
 import { until } from '../../helpers/until.ts'
 import { type Issued, serveCertificate, storeCertificate } from '../../tls/authority.ts'
 import { type HttpsWorld, serialOf, startHttpsWorld } from './https-world.ts'
@@ -161,7 +162,7 @@ test('while PostgreSQL is away everything known is served, and a certificate tha
   await world.site('away', { 'index.html': 'away' })
   await world.secure('away', 'away.test')
   const name = new URL(world.databaseUrl).pathname.slice(1)
-  const admin = new pg.Client({ connectionString: inject('postgresUrl') })
+  const admin = new pg.Client({ connectionString: postgresUrl() })
   await admin.connect()
   const issued = await world.authority.issue(['away.test'])
   await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`)

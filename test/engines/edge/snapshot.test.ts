@@ -1,9 +1,10 @@
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { deleteDeployment, promoteDeployment } from '../../../src/services/deployments/deployments.ts'
 import { deleteDomain } from '../../../src/services/domains/domains.ts'
 import { markUnverified, recordCheck } from '../../../src/services/domains/states.ts'
 import { deleteProject } from '../../../src/services/projects/projects.ts'
+import { postgresUrl } from '../../helpers/database.ts'
 import { until } from '../../helpers/until.ts'
 import { startWorld, type World } from './world.ts'
 
@@ -192,7 +193,7 @@ test('while PostgreSQL is away everything known is served, and what was missed c
   // Changed behind the edge's back: no event tells of it, as if the notice had been lost with the connection.
   await world.db.$executeRaw`UPDATE project SET current_deployment_id = ${next.id} WHERE name = 'calm'`
   const name = new URL(world.databaseUrl).pathname.slice(1)
-  const admin = new pg.Client({ connectionString: inject('postgresUrl') })
+  const admin = new pg.Client({ connectionString: postgresUrl() })
   await admin.connect()
   await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`)
   await admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [name])

@@ -1,6 +1,7 @@
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createNameserver } from '../../../src/engines/nameserver/server.ts'
+import { postgresUrl } from '../../helpers/database.ts'
 import { until } from '../../helpers/until.ts'
 import { addressesIn, askTcp, askUdp } from './packets.ts'
 import { startWorld, type World } from './world.ts'
@@ -159,7 +160,7 @@ describe('while the database is away', () => {
     await world.record('outage.com', 'A', 'www', '192.0.2.1')
     await until(() => everywhere('www.outage.com', '192.0.2.1'))
     const name = new URL(world.databaseUrl).pathname.slice(1)
-    const admin = new pg.Client({ connectionString: inject('postgresUrl') })
+    const admin = new pg.Client({ connectionString: postgresUrl() })
     await admin.connect()
     const inside = new pg.Client({ connectionString: world.databaseUrl })
     inside.on('error', () => {})

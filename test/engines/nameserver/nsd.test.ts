@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { freePort } from '../../helpers/ports.ts'
 import { until } from '../../helpers/until.ts'
 import { askTcp, askUdp, type Message, question, type Rr, readMessage, sendUdp, types } from './packets.ts'
 import { everyRecord, startWorld, type World } from './world.ts'
@@ -45,8 +46,7 @@ beforeAll(async () => {
     const { body } = await world.call('GET', `/dns/${zone}/zone/status`)
     await until(async () => world.nameserver.snapshot!.table.get(zone)?.serial === body.serial)
   }
-  // Below the ports that the system gives out by itself.
-  nsdPort = 10_000 + Math.floor(Math.random() * 20_000)
+  nsdPort = await freePort()
   const settings = [
     'server:',
     `  ip-address: 127.0.0.1@${nsdPort}`,

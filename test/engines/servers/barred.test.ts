@@ -104,7 +104,7 @@ async function refusedUpgrade(host: string): Promise<string> {
   return String(Buffer.concat(await socket.toArray()))
 }
 
-describe('the servers of a project that is taken down', () => {
+describe.concurrent('the servers of a project that is taken down', () => {
   test('are stopped; what is built then is READY and not served, and is when the takedown ends', async () => {
     const { id: project, productionUrl, production } = await newProject('malware')
     const takedown = await takeDown({ project })

@@ -1,13 +1,10 @@
-import { afterEach, expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { until } from '../../helpers/until.ts'
-import { startWorld, type World, withEachDriver } from './world.ts'
+import { withEachDriverAtOnce } from './world.ts'
 
-withEachDriver('a server', (driver) => {
-  let world: World
-  afterEach(() => world.stop())
-
-  test('is started again after a crash, later each time, and its log tells', async () => {
-    world = await startWorld(driver, { restartDelaysMs: [100, 400, 5_000], soundMs: 60_000 })
+withEachDriverAtOnce('a server', (test) => {
+  test('is started again after a crash, later each time, and its log tells', async ({ start }) => {
+    const world = await start({ restartDelaysMs: [100, 400, 5_000], soundMs: 60_000 })
     await world.deploy('site')
     world.show('site')
     await world.servers.ready('site')
@@ -25,8 +22,8 @@ withEachDriver('a server', (driver) => {
     ])
   })
 
-  test('that was sound long enough begins its backoff anew', async () => {
-    world = await startWorld(driver, { restartDelaysMs: [50, 60_000], soundMs: 200 })
+  test('that was sound long enough begins its backoff anew', async ({ start }) => {
+    const world = await start({ restartDelaysMs: [50, 60_000], soundMs: 200 })
     await world.deploy('site')
     world.show('site')
     for (let crash = 0; crash < 3; crash++) {
@@ -38,13 +35,13 @@ withEachDriver('a server', (driver) => {
     expect((await world.get('/')).status).toBe(200)
   })
 
-  test('comes back with the variables it had while they cannot be read', async () => {
+  test('comes back with the variables it had while they cannot be read', async ({ start }) => {
     let calls = 0
     const settingsOf = async (id: string) => {
       if (++calls > 1) throw new Error('the database is away')
       return { environment: { VERSION: id }, network: 'none' as const }
     }
-    world = await startWorld(driver, { restartDelaysMs: [50] }, { settingsOf })
+    const world = await start({ restartDelaysMs: [50] }, { settingsOf })
     await world.deploy('site')
     world.show('site')
     await world.servers.ready('site')

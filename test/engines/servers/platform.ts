@@ -6,8 +6,8 @@ import { openServers } from '../../../src/engines/servers/index.ts'
 import type { ServerLimits } from '../../../src/engines/servers/limits.ts'
 import { startWorker } from '../../../src/jobs/worker.ts'
 import { listen } from '../../../src/platform/notifications.ts'
-import { askPackageRegistry } from '../../../src/sandbox/hosts.ts'
 import { createSandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts'
+import { sharedPackageRegistry, sharedSandbox } from '../../helpers/sandbox.ts'
 import { type Platform, startPlatform } from '../builder/host.ts'
 
 const answering = (version: string, afterMs = 0) => `
@@ -67,13 +67,16 @@ export type ServedPlatform = Platform & {
 /** `apart` gives the edge its own servers and its own notifications, as in a process of its own. */
 export async function startServedPlatform(
   limits: Partial<ServerLimits>,
-  { apart = false, options = {} }: { apart?: boolean; options?: Partial<SandboxOptions> } = {},
+  { apart = false, options }: { apart?: boolean; options?: Partial<SandboxOptions> } = {},
 ): Promise<ServedPlatform> {
-  const platform = await startPlatform({ EDGE_HTTP_PORT: '0' }, false)
+  // Builds that wait for a server to start hold up no others.
+  const platform = await startPlatform({ EDGE_HTTP_PORT: '0', BUILD_CONCURRENCY: '5' }, false)
   const { api, artifacts } = platform
   const { log } = api.deps
-  const sandbox = await createSandbox('auto', { searchPath: process.env.PATH!, ...options })
-  const packageRegistry = askPackageRegistry(log)
+  const sandbox = options
+    ? await createSandbox('auto', { searchPath: process.env.PATH!, ...options })
+    : await sharedSandbox()
+  const packageRegistry = sharedPackageRegistry()
   const shared = { ...api.deps, artifacts, sandbox, packageRegistry, limits }
   const agent = new Agent({ keepAlive: true })
   const heard = apart ? await listen(api.databaseUrl, log) : api.deps.notifications

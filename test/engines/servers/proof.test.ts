@@ -3,7 +3,7 @@ import { until } from '../../helpers/until.ts'
 import { type ServedPlatform, startServedPlatform } from './platform.ts'
 import { processesWith } from './world.ts'
 
-vi.setConfig({ testTimeout: 90_000 })
+vi.setConfig({ testTimeout: 180_000 })
 
 const current = async (platform: ServedPlatform, id: string) =>
   (await platform.api.call('GET', `/deployments/${id}`)).body.current
@@ -39,7 +39,7 @@ describe('a server deployment that does not answer', () => {
   })
   afterAll(() => platform.stop())
 
-  // Side by side: two of them take the whole time that a server has to start.
+  // Side by side: three of them take the whole time that a server has to start.
   test.concurrent.each([
     { version: 'deaf', reason: 'nothing listens at the port', printed: 'I listen to nobody' },
     { version: 'ending', reason: 'The server exited with 7', printed: 'no database to be found' },
@@ -72,11 +72,11 @@ describe('a server deployment that does not answer', () => {
 describe('a server deployment', () => {
   let platform: ServedPlatform
   beforeAll(async () => {
-    platform = await startServedPlatform({ idleMs: 400 })
+    platform = await startServedPlatform({ idleMs: 1_500 })
   })
   afterAll(() => platform.stop())
 
-  test('that starts slowly is READY when it has answered, and the first request after that is', async () => {
+  test.concurrent('that starts slowly is READY when it has answered, and the first request after that is', async () => {
     const { productionUrl } = await platform.newProject('slow')
     const { id, url } = await platform.begin('slow', 'slow')
     expect(await platform.settled(id)).toMatchObject({ state: 'READY', current: true })
@@ -86,7 +86,7 @@ describe('a server deployment', () => {
     expect((await platform.log(id)).match(/The server answers after/g)).toHaveLength(1)
   })
 
-  test('takes production over under load without a failed or a mixed answer', async () => {
+  test.concurrent('takes production over under load without a failed or a mixed answer', async () => {
     const { productionUrl } = await platform.newProject('busy')
     const first = await platform.deployed('busy', 'v1')
     const load = visitors(platform, productionUrl)
@@ -100,7 +100,7 @@ describe('a server deployment', () => {
     expect(await current(platform, first.id)).toBe(false)
   })
 
-  test('that is a preview is stopped when nobody visits it, and started by the next who does', async () => {
+  test.concurrent('that is a preview is stopped when nobody visits it, and started by the next who does', async () => {
     await platform.newProject('preview')
     const { id, url, label } = await platform.begin('preview', 'v1', false)
     expect(await platform.settled(id)).toMatchObject({ state: 'READY', current: false })
@@ -108,7 +108,7 @@ describe('a server deployment', () => {
     expect(await platform.visit(url)).toBe('200 v1 v1')
   })
 
-  test('that is deleted once it is READY leaves no process', async () => {
+  test.concurrent('that is deleted once it is READY leaves no process', async () => {
     await platform.newProject('gone')
     const { id, label } = await platform.begin('gone', 'v1', false)
     expect((await platform.settled(id)).state).toBe('READY')
@@ -132,7 +132,7 @@ describe('a worker without an edge in its process', () => {
   })
   afterAll(() => platform.stop())
 
-  test('proves the server, stops it, and the edge starts its own for the first who comes', async () => {
+  test.concurrent('proves the server, stops it, and the edge starts its own for the first who comes', async () => {
     const { productionUrl } = await platform.newProject('apart')
     const { id, url } = await platform.begin('apart', 'v1')
     expect(await platform.settled(id)).toMatchObject({ state: 'READY', current: true })
@@ -147,16 +147,20 @@ describe('a worker without an edge in its process', () => {
     expect(await load.stop()).toEqual(['200 v1 v1', '200 v2 v2'])
   })
 
-  test.each(['canceled', 'deleted with its project'])('leaves nothing of a proof that is %s', async (how) => {
-    const name = `stopped-${how.split(' ')[0]}`
-    await platform.newProject(name)
-    const { id, label } = await platform.begin(name, 'deaf')
-    await until(() => processesWith(label).length > 0)
-    const [method, path] = how === 'canceled' ? ['POST', `/deployments/${id}/cancel`] : ['DELETE', `/projects/${name}`]
-    expect((await platform.api.call(method!, path!)).status).toBeLessThan(300)
-    await until(() => processesWith(label).length === 0)
-    await until(async () => (await platform.api.db.job.count({ where: { kind: 'build' } })) === 0)
-    expect(await platform.artifacts.read(id)).toBeNull()
-    if (how === 'canceled') expect((await platform.settled(id)).state).toBe('CANCELED')
-  })
+  test.concurrent.each(['canceled', 'deleted with its project'])(
+    'leaves nothing of a proof that is %s',
+    async (how) => {
+      const name = `stopped-${how.split(' ')[0]}`
+      await platform.newProject(name)
+      const { id, label } = await platform.begin(name, 'deaf')
+      await until(() => processesWith(label).length > 0)
+      const [method, path] =
+        how === 'canceled' ? ['POST', `/deployments/${id}/cancel`] : ['DELETE', `/projects/${name}`]
+      expect((await platform.api.call(method!, path!)).status).toBeLessThan(300)
+      await until(() => processesWith(label).length === 0)
+      await until(async () => (await platform.api.db.job.count({ where: { kind: 'build', key: id } })) === 0)
+      expect(await platform.artifacts.read(id)).toBeNull()
+      if (how === 'canceled') expect((await platform.settled(id)).state).toBe('CANCELED')
+    },
+  )
 })

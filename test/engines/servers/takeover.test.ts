@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
-import { afterEach, expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { until } from '../../helpers/until.ts'
-import { type Driver, startWorld, type World, withEachDriver } from './world.ts'
+import { type World, withEachDriverAtOnce } from './world.ts'
 
 /** A request that is under way at the server that is shown, until it is ended. */
 async function hold(world: World): Promise<{ end(): Promise<string> }> {
@@ -18,12 +18,9 @@ async function hold(world: World): Promise<{ end(): Promise<string> }> {
   }
 }
 
-withEachDriver('when another deployment takes over', (driver: Driver) => {
-  let world: World
-  afterEach(() => world.stop())
-
-  test('no request fails, and each answer is of one version', async () => {
-    world = await startWorld(driver)
+withEachDriverAtOnce('when another deployment takes over', (test) => {
+  test('no request fails, and each answer is of one version', async ({ start }) => {
+    const world = await start()
     for (const id of ['v1', 'v2', 'v3', 'v4']) await world.deploy(id)
     await world.servers.ready('v1')
     world.show('v1')
@@ -64,8 +61,8 @@ withEachDriver('when another deployment takes over', (driver: Driver) => {
     for (const id of ['v2', 'v3']) await until(() => world.lines(id).at(-1)?.includes('taken over'))
   })
 
-  test('the old one finishes a slow answer before it stops', async () => {
-    world = await startWorld(driver)
+  test('the old one finishes a slow answer before it stops', async ({ start }) => {
+    const world = await start()
     await world.deploy('old')
     await world.deploy('new')
     await world.servers.ready('old')
@@ -86,8 +83,8 @@ withEachDriver('when another deployment takes over', (driver: Driver) => {
     expect((await world.get('/')).text).toBe('hello from old')
   })
 
-  test('what does not end is cut off after the drain time, WebSockets too', async () => {
-    world = await startWorld(driver, { drainMs: 400 })
+  test('what does not end is cut off after the drain time, WebSockets too', async ({ start }) => {
+    const world = await start({ drainMs: 400 })
     await world.deploy('old')
     await world.servers.ready('old')
     world.show('old')
@@ -102,8 +99,8 @@ withEachDriver('when another deployment takes over', (driver: Driver) => {
     expect(await endless).toBe('ECONNRESET')
   })
 
-  test('one that is still asked for at its own address goes on, without a failure', async () => {
-    world = await startWorld(driver, { drainMs: 3_000 })
+  test('one that is still asked for at its own address goes on, without a failure', async ({ start }) => {
+    const world = await start({ drainMs: 3_000 })
     await world.deploy('old')
     await world.servers.ready('old')
     world.show('old')
@@ -117,8 +114,8 @@ withEachDriver('when another deployment takes over', (driver: Driver) => {
     expect((await world.get('/pid')).text).toBe(pid)
   })
 
-  test('a promotion back keeps the one that was to be retired', async () => {
-    world = await startWorld(driver)
+  test('a promotion back keeps the one that was to be retired', async ({ start }) => {
+    const world = await start()
     await world.deploy('old')
     await world.servers.ready('old')
     world.show('old')
@@ -131,12 +128,9 @@ withEachDriver('when another deployment takes over', (driver: Driver) => {
   })
 })
 
-withEachDriver('WebSockets', (driver: Driver) => {
-  let world: World
-  afterEach(() => world.stop())
-
-  test('pass both ways, also to a server that is started for them', async () => {
-    world = await startWorld(driver)
+withEachDriverAtOnce('WebSockets', (test) => {
+  test('pass both ways, also to a server that is started for them', async ({ start }) => {
+    const world = await start()
     await world.deploy('site')
     world.show('site')
     const socket = new WebSocket(`ws://127.0.0.1:${world.port}/socket`)
@@ -155,8 +149,8 @@ withEachDriver('WebSockets', (driver: Driver) => {
     expect(await closed).toBe(1000)
   })
 
-  test('that the server refuses get its answer', async () => {
-    world = await startWorld(driver)
+  test('that the server refuses get its answer', async ({ start }) => {
+    const world = await start()
     await world.deploy('site')
     world.show('site')
     const headers = {

@@ -1,4 +1,5 @@
 // Servers in a real sandbox behind a real port, with a table of hosts that the test changes as the edge does.
+import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { Agent, createServer, type IncomingHttpHeaders, type RequestOptions, request } from 'node:http'
@@ -6,27 +7,44 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { describe } from 'vitest'
+import { describe, test } from 'vitest'
 import { defaultLimits, type ServerLimits } from '../../../src/engines/servers/limits.ts'
 import { createServers, type Servers, type ServersOptions } from '../../../src/engines/servers/servers.ts'
 import { createArtifacts } from '../../../src/platform/artifacts.ts'
-import { createSandbox } from '../../../src/sandbox/sandbox.ts'
 import type { NewLogLine } from '../../../src/services/deployments/deployment-logs.ts'
+import { sharedSandbox } from '../../helpers/sandbox.ts'
 
 export type Driver = 'none' | 'bubblewrap'
 export type Answer = { status: number; headers: IncomingHttpHeaders; raw: string[]; text: string }
 
-const searchPath = process.env.PATH ?? ''
-const probe = await createSandbox('auto', { searchPath })
-const works = probe.driver === 'bubblewrap'
-await probe.close()
+const works = (await sharedSandbox()).driver === 'bubblewrap'
+const skipped = !works && process.env.BERTH_REQUIRE_PEERS !== '1'
 
 /** Without a sandbox everywhere, in bubblewrap where it works, unless its absence is an error. */
 export function withEachDriver(name: string, define: (driver: Driver) => void): void {
   describe(`${name} (none)`, () => define('none'))
-  const skipped = !works && process.env.BERTH_REQUIRE_PEERS !== '1'
   describe.skipIf(skipped)(`${name} (bubblewrap)`, () => define('bubblewrap'))
 }
+
+/** The same for tests that run side by side, since they mostly wait: each starts a world, which ends with it. */
+export function withEachDriverAtOnce(name: string, define: (test: ReturnType<typeof testIn>) => void): void {
+  describe(`${name} (none)`, { concurrent: true }, () => define(testIn('none')))
+  describe.skipIf(skipped)(`${name} (bubblewrap)`, { concurrent: true }, () => define(testIn('bubblewrap')))
+}
+
+const testIn = (driver: Driver) =>
+  test.extend<{ start(limits?: Partial<ServerLimits>, options?: Partial<ServersOptions>): Promise<World> }>({
+    // biome-ignore lint/correctness/noEmptyPattern: Vitest reads from it what a fixture needs.
+    start: async ({}, use) => {
+      const worlds: World[] = []
+      await use(async (limits, options) => {
+        const world = await startWorld(driver, limits, options)
+        worlds.push(world)
+        return world
+      })
+      await Promise.all(worlds.map((world) => world.stop()))
+    },
+  })
 
 export type World = {
   servers: Servers
@@ -35,6 +53,8 @@ export type World = {
   /** Lines of the deployment's log, as text. */
   lines(deploymentId: string): string[]
   logged: Map<string, NewLogLine[]>
+  /** Processes of the deployment's server. */
+  processes(deploymentId: string): string[]
   /** A deployment of the test project, or of a program of its own. */
   deploy(deploymentId: string, program?: string): Promise<void>
   /** Which deployment answers all requests from now on. */
@@ -50,14 +70,17 @@ export async function startWorld(
 ): Promise<World> {
   const directory = await mkdtemp(join(tmpdir(), 'berth-servers-'))
   const artifacts = createArtifacts(directory)
-  const sandbox = await createSandbox(driver, { searchPath })
+  const sandbox = await sharedSandbox(driver)
+  // Other tests run beside this one, with deployments of the same names.
+  const mark = randomBytes(8).toString('hex')
+  const keyOf = (id: string) => `key-of-${id}-${mark}`
   const logged = new Map<string, NewLogLine[]>()
   const servers = createServers({
     sandbox,
     artifacts,
     start: { command: 'exec node server.mjs' },
     settingsOf: async (id) => ({
-      environment: { VERSION: id, API_KEY: `key-of-${id}`, BERTH_URL: `https://${id}.berth.test` },
+      environment: { VERSION: id, API_KEY: keyOf(id), BERTH_URL: `https://${id}.berth.test` },
       network: 'none',
     }),
     writeLog: async (id, lines) => void logged.set(id, [...(logged.get(id) ?? []), ...lines]),
@@ -76,6 +99,7 @@ export async function startWorld(
     port,
     agent,
     logged,
+    processes: (id) => processesWith(keyOf(id)),
     lines: (id) => (logged.get(id) ?? []).map(({ text }) => text),
     async deploy(id, program) {
       const tree = artifacts.serverDirectory(id)

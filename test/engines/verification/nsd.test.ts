@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { freePort } from '../../helpers/ports.ts'
 import { until } from '../../helpers/until.ts'
 import { question, sendUdp } from '../nameserver/packets.ts'
 import { startVerificationWorld, type VerificationWorld } from './world.ts'
@@ -26,8 +27,7 @@ const running: ChildProcess[] = []
 /** A real authoritative server for these zones; a zone file each. */
 async function startNsd(zones: Record<string, string>): Promise<number> {
   const home = await mkdtemp(join(directory, 'nsd-'))
-  // Below the ports that the system gives out by itself.
-  const port = 10_000 + Math.floor(Math.random() * 20_000)
+  const port = await freePort()
   const settings = [
     'server:',
     `  ip-address: 127.0.0.1@${port}`,

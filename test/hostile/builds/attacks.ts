@@ -1,15 +1,13 @@
 // A platform under attack by builds, with files outside that no build may read, change or remove.
 import { readFile } from 'node:fs/promises'
 import { expect } from 'vitest'
-import { createSandbox } from '../../../src/sandbox/sandbox.ts'
 import { type Platform, sandboxRequired, startPlatform } from '../../engines/builder/host.ts'
 import type { Link } from '../../helpers/repository.ts'
+import { sharedSandbox } from '../../helpers/sandbox.ts'
 import { plantCanary } from './canary.ts'
 
-const sandbox = await createSandbox('auto', { searchPath: process.env.PATH! })
 /** Without a sandbox there is no protection to attack; where peers are required its absence is a failure. */
-export const isProtected = sandbox.driver === 'bubblewrap' || sandboxRequired
-await sandbox.close()
+export const isProtected = (await sharedSandbox()).driver === 'bubblewrap' || sandboxRequired
 
 export type Result = {
   id: string

@@ -8,14 +8,15 @@ vi.setConfig({ testTimeout: 120_000 })
 
 let attack: Attack
 beforeAll(async () => {
-  attack = await startAttack()
+  attack = await startAttack({ BUILD_CONCURRENCY: '5' })
 })
 afterAll(() => attack.stop())
 
 const page = 'mkdir -p dist && echo page > dist/index.html'
 const node = (program: string) => `node -e "${program}"`
 
-describe.runIf(isProtected)('an output with', () => {
+// Side by side: each has a project of its own.
+describe.runIf(isProtected)('an output with', { concurrent: true }, () => {
   test.each([
     ['a FIFO', 'fifo', 'mkfifo dist/pipe', 'output_unsafe', 'pipe is neither a file nor a folder'],
     [
@@ -57,7 +58,7 @@ describe.runIf(isProtected)('an output with', () => {
     [
       '50,001 files',
       'many',
-      node("for (let i = 0; i < 50001; i++) fs.writeFileSync('dist/' + i, '')"),
+      node("for (let i = 0; i < 50001; i++) fs.linkSync('dist/index.html', 'dist/' + i)"),
       'output_too_large',
       'more than 50000 files',
     ],
@@ -83,7 +84,7 @@ describe.runIf(isProtected)('an output with', () => {
     // One build, not two: it would fail again.
     expect(result.log.match(/clone: Cloning/g)).toHaveLength(1)
     await attack.expectUntouched(result)
-    expect(await readdir(join(attack.platform.api.config.dataDir, 'builds'))).toEqual([])
+    expect(await readdir(join(attack.platform.api.config.dataDir, 'builds'))).not.toContain(result.id)
   })
 
   test('a sparse file of a terabyte cannot even be made', async () => {
@@ -104,7 +105,7 @@ describe.runIf(isProtected)('an output with', () => {
   })
 })
 
-describe('a repository that needs no build, with', () => {
+describe.concurrent('a repository that needs no build, with', () => {
   const deployed = async (
     name: string,
     prepare: (tree: string) => Promise<unknown>,

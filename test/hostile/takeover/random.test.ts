@@ -155,7 +155,8 @@ describe.each([
         await expectNothingStolen(names)
         expect((await rowOf(0, names[0]!))?.verified).toBe(true)
       }),
-      { numRuns: 20, endOnFailure: true },
+      // `npm run test:takeover` has more.
+      { numRuns: process.env.BERTH_TAKEOVER_ALL ? 100 : 10, endOnFailure: true },
     )
   })
 })

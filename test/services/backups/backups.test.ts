@@ -19,6 +19,7 @@ import { until } from '../../helpers/until.ts'
 import {
   addOwnFiles,
   addServer,
+  advisoryLocks,
   backUp,
   cleanUp,
   emptyDatabase,
@@ -360,9 +361,7 @@ describe('a backup', () => {
           place.databaseUrl,
           `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query = 'COMMIT'`,
         )
-        await until(
-          async () => (await query(place.databaseUrl, `SELECT FROM pg_locks WHERE locktype = 'advisory'`)).length === 0,
-        )
+        await until(async () => (await advisoryLocks(place.databaseUrl)).length === 0)
         return place.artifacts.read(deploymentId)
       },
     }

@@ -4,7 +4,6 @@ import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import pg from 'pg'
-import { inject } from 'vitest'
 import {
   applyMigration,
   createMigrationTable,
@@ -20,7 +19,7 @@ import { makeDataDirectory } from '../../../src/roles/first-start.ts'
 import { createAccount } from '../../../src/services/accounts/accounts.ts'
 import { type Place, writeBackup } from '../../../src/services/backups/backup.ts'
 import { checkArchive, type Migrations, restoreArchive } from '../../../src/services/backups/restore.ts'
-import { createDatabase } from '../../helpers/database.ts'
+import { createDatabase, postgresUrl } from '../../helpers/database.ts'
 import { createRepository } from '../../helpers/repository.ts'
 
 export const searchPath = process.env.PATH!
@@ -48,15 +47,23 @@ export async function query<T extends pg.QueryResultRow>(url: string, sql: strin
   }
 }
 
+/** The advisory locks that are held in one database. */
+export const advisoryLocks = (url: string) =>
+  query(
+    url,
+    `SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+     WHERE l.locktype = 'advisory' AND d.datname = current_database()`,
+  )
+
 /** Owned by a role that may do nothing else, as managed databases are. */
 export async function emptyDatabase(): Promise<string> {
-  const url = new URL(inject('postgresUrl'))
+  const url = new URL(postgresUrl())
   const name = `t_${randomBytes(8).toString('hex')}`
   await query(url.href, `CREATE ROLE ${name} LOGIN PASSWORD '${name}'`)
   await query(url.href, `CREATE DATABASE ${name} OWNER ${name}`)
   cleanUps.push(async () => {
-    await query(inject('postgresUrl'), `DROP DATABASE ${name} WITH (FORCE)`)
-    await query(inject('postgresUrl'), `DROP ROLE ${name}`)
+    await query(postgresUrl(), `DROP DATABASE ${name} WITH (FORCE)`)
+    await query(postgresUrl(), `DROP ROLE ${name}`)
   })
   url.username = name
   url.password = name

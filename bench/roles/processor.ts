@@ -1,0 +1,19 @@
+// Processor time of processes, with that of their children that have ended.
+import { readFileSync } from 'node:fs'
+import { descendants } from '../soak/memory.ts'
+
+// The unit of /proc/<pid>/stat is a hundredth of a second on every Linux.
+const tickMs = 10
+
+export function processMs(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  // utime, stime, cutime and cstime are the fields 14 to 17; the first one here is the third.
+  return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) * tickMs
+}
+
+/** Of the database of this benchmark, all its processes. */
+export function postgresMs(): number {
+  const own = descendants(process.pid).filter(({ name }) => name === 'postgres')
+  return own.reduce((sum, { pid }) => sum + processMs(pid), 0)
+}

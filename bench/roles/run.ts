@@ -1,0 +1,69 @@
+// `npm run bench -- roles`: what each role does with one second of processor time, and what PostgreSQL adds to it.
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { availableParallelism, loadavg, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
+import { compile } from '../edge/processes.ts'
+import { median, table } from '../figures.ts'
+import { type Installation, startInstallation } from './installation.ts'
+import { postgresMs, processMs } from './processor.ts'
+import { type Kind, kindsOf } from './work.ts'
+
+type Slice = { done: number; roleMs: number; databaseMs: number }
+
+export async function run(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: { rounds: { type: 'string', default: '3' }, seconds: { type: 'string', default: '3' } },
+  })
+  const [loadBefore] = loadavg()
+  const directory = await mkdtemp(join(tmpdir(), 'berth-bench-'))
+  // PostgreSQL and builds run as other users under root and must get through.
+  await chmod(directory, 0o711)
+  const closers: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })]
+  try {
+    const postgres = await startEmbeddedPostgres({ directory: join(directory, 'postgres') })
+    closers.push(() => postgres.stop())
+    const program = await compile(join(directory, 'compiled'))
+    const installation = await startInstallation(program, postgres.url('postgres'), directory)
+    closers.push(() => installation.stop())
+    const { kinds, close } = await kindsOf(installation)
+    closers.push(async () => close())
+    const rows = [['role, and what it does', 'a processor-second', 'least', 'most', 'ms of PostgreSQL for 1,000']]
+    for (const kind of kinds) {
+      const slices: Slice[] = []
+      await measure(installation, kind, 1)
+      for (let round = 0; round < Number(values.rounds); round++) {
+        console.error(`${kind.role}: ${kind.name}, round ${round + 1} of ${values.rounds} …`)
+        slices.push(await measure(installation, kind, Number(values.seconds)))
+      }
+      const perSecond = slices.map(({ done, roleMs }) => (done * 1000) / roleMs)
+      const database = median(slices.map(({ done, databaseMs }) => (databaseMs * 1000) / done))
+      const figures = [median(perSecond), Math.min(...perSecond), Math.max(...perSecond), database]
+      rows.push([`${kind.role}: ${kind.name}`, ...figures.map((figure) => figure.toFixed(figure < 10 ? 1 : 0))])
+    }
+    console.log(table(rows))
+    console.log(`\nload average before the start ${loadBefore!.toFixed(1)} on ${availableParallelism()} processors`)
+  } finally {
+    for (const close of closers.reverse()) await close()
+  }
+}
+
+/** Processor time and not time: others may use the machine meanwhile. */
+async function measure({ pids }: Installation, kind: Kind, seconds: number): Promise<Slice> {
+  const before = { role: processMs(pids[kind.role]), database: postgresMs() }
+  const endMs = performance.now() + seconds * 1000
+  let done = 0
+  const work = async () => {
+    while (performance.now() < endMs) {
+      await kind.once()
+      done++
+    }
+  }
+  await Promise.all(Array.from({ length: kind.atOnce }, work))
+  // What a request leaves to be done afterwards, such as the time a token was used, belongs to it.
+  await sleep(100)
+  return { done, roleMs: processMs(pids[kind.role]) - before.role, databaseMs: postgresMs() - before.database }
+}

@@ -1,0 +1,84 @@
+// What is asked of each role: the things that grow with the number of sites and their visitors.
+import { Agent, type ClientRequest, type IncomingMessage, type RequestOptions, request } from 'node:http'
+import { Agent as SecureAgent, request as secureRequest } from 'node:https'
+import { createAsker } from '../dns/asker.ts'
+import type { Installation, Role } from './installation.ts'
+
+export type Kind = { role: Role; name: string; atOnce: number; once(): Promise<unknown> }
+
+// 8 KB of the site that `makeSite` makes.
+const page = '/page-99'
+
+/** Throws if the answer is no success, or no answer. */
+function sent(ask: ClientRequest, body?: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    ask.on('response', (response: IncomingMessage) => {
+      const { statusCode = 0 } = response
+      response.resume().on('error', reject)
+      response.on('end', () => {
+        if (statusCode >= 200 && statusCode < 300) resolve()
+        else reject(new Error(`${ask.method} ${ask.path}: ${statusCode}`))
+      })
+    })
+    ask.on('error', reject).end(body)
+  })
+}
+
+export async function kindsOf(installation: Installation): Promise<{ kinds: Kind[]; close(): void }> {
+  const { ports, call, token, project, domain, host } = installation
+  const agent = new Agent({ keepAlive: true })
+  const secure = new SecureAgent({ keepAlive: true })
+  const asker = await createAsker(ports.dns)
+  const local = { host: '127.0.0.1' }
+  const api = (method: string, path: string, body?: object) => {
+    const text = body && JSON.stringify(body)
+    const headers = { authorization: `Bearer ${token}`, ...(text && { 'content-type': 'application/json' }) }
+    return sent(request({ ...local, port: ports.api, method, path: `/api${path}`, agent, headers }), text)
+  }
+  const visit = (options: RequestOptions) =>
+    sent(
+      secureRequest({
+        ...local,
+        port: ports.https,
+        path: page,
+        headers: { host: domain },
+        servername: domain,
+        rejectUnauthorized: false,
+        ...options,
+      }),
+    )
+  const deploy = async () => {
+    const { id } = await call<{ id: string }>('POST', '/deployments', { project })
+    for (let state = 'BUILDING'; state !== 'READY'; ) {
+      state = (await call<{ state: string }>('GET', `/deployments/${id}?wait=10`)).state
+      if (state === 'ERROR') throw new Error(`the deployment ${id} failed`)
+    }
+  }
+  const ask = async () => {
+    const answer = await asker.ask(`www.${domain}`, 'A')
+    if (answer?.answers !== 1) throw new Error(`the nameserver answered ${JSON.stringify(answer)}`)
+  }
+  const ticket = { subject: 'Bench', message: 'How much is a second?' }
+  return {
+    kinds: [
+      { role: 'api', name: 'GET /projects/{project}', atOnce: 16, once: () => api('GET', `/projects/${project}`) },
+      { role: 'api', name: 'GET /deployments', atOnce: 16, once: () => api('GET', '/deployments') },
+      { role: 'api', name: 'POST /tickets', atOnce: 16, once: () => api('POST', '/tickets', ticket) },
+      {
+        role: 'edge',
+        name: '8 KB page, HTTP',
+        atOnce: 64,
+        once: () => sent(request({ ...local, port: ports.http, path: page, headers: { host }, agent })),
+      },
+      { role: 'edge', name: '8 KB page, HTTPS', atOnce: 64, once: () => visit({ agent: secure }) },
+      { role: 'edge', name: 'the same, each on a new connection', atOnce: 16, once: () => visit({ agent: false }) },
+      { role: 'nameserver', name: 'answer over UDP', atOnce: 200, once: ask },
+      { role: 'worker', name: 'deployment of a static site of 220 files', atOnce: 2, once: deploy },
+    ],
+    close() {
+      asker.leave()
+      agent.destroy()
+      secure.destroy()
+    },
+  }
+}

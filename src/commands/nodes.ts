@@ -1,0 +1,45 @@
+// `berth nodes`, `berth drain <node>`, `berth undrain <node>`: the processes of the installation.
+import type { Config } from '../config.ts'
+import { openStorage } from '../roles/storage.ts'
+import { allNodes, drainNodes, type NodeView } from '../services/nodes/nodes.ts'
+import { table } from './table.ts'
+import { UsageError } from './usage-error.ts'
+
+export async function nodes(config: Config, json: boolean): Promise<void> {
+  const storage = await openStorage(config)
+  try {
+    const items = await allNodes(storage.db)
+    console.log(json ? JSON.stringify(items, null, 2) : describe(items))
+  } finally {
+    await storage.close()
+  }
+}
+
+/** `node`: an id, or the name of a machine, all of whose processes are meant. */
+export async function drain(config: Config, node: string, draining: boolean): Promise<void> {
+  const storage = await openStorage(config)
+  try {
+    const asked = await drainNodes(storage.db, node, draining)
+    if (asked.length === 0) throw new UsageError(`There is no node ${node} that runs; \`berth nodes\` shows them.`)
+    for (const { id, name, roles } of asked) {
+      console.log(`${id} (${roles.join(', ')} on ${name}) ${draining ? 'drains now' : 'takes work again'}.`)
+    }
+  } finally {
+    await storage.close()
+  }
+}
+
+function describe(items: NodeView[]): string {
+  if (items.length === 0) return 'No node runs.'
+  const rows = items.map(({ id, name, roles, version, address, state, load, heartbeatAt }) => [
+    id,
+    name,
+    roles.join(','),
+    version,
+    address ?? '–',
+    state,
+    [`cpu ${load.cpu}`, ...Object.entries(load.work).map(([what, count]) => `${what} ${count}`)].join(', '),
+    heartbeatAt,
+  ])
+  return table(['ID', 'NAME', 'ROLES', 'VERSION', 'ADDRESS', 'STATE', 'LOAD', 'HEARTBEAT'], rows)
+}

@@ -1,0 +1,57 @@
+// The nodes of the installation, for its operator: which there are, and which of them shall drain.
+import type { Static } from '@sinclair/typebox'
+import type { Node as NodeRow } from '../../generated/client.ts'
+import type { Db } from '../../platform/database.ts'
+import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
+import type { Node as NodeSchema } from '../../schemas/nodes.ts'
+import type { Load } from './load.ts'
+import { selectLost } from './statements.ts'
+
+export type NodeView = Static<typeof NodeSchema>
+
+const dayMs = 24 * 60 * 60_000
+
+function view(row: NodeRow, lost: ReadonlySet<string>): NodeView {
+  const { id, name, roles, version, address, load, draining, startedAt, heartbeatAt } = row
+  const state = lost.has(id) ? 'LOST' : draining ? 'DRAINING' : 'ACTIVE'
+  return {
+    id,
+    name,
+    roles,
+    version,
+    address,
+    state,
+    load: load as Load,
+    startedAt: startedAt.toISOString(),
+    heartbeatAt: heartbeatAt.toISOString(),
+  }
+}
+
+/** By the clock of the database, as heartbeats are written. */
+async function readLost(db: Db): Promise<ReadonlySet<string>> {
+  return new Set((await selectLost(db, {})).map(({ id }) => id))
+}
+
+export async function listNodes(db: Db, page: PageRequest): Promise<PageOf<NodeView>> {
+  const [lost, found] = [await readLost(db), await db.node.findMany(byId(page))]
+  const viewOf = (row: NodeRow) => view(row, lost)
+  return pageOf(found, page, viewOf, (row) => [row.id])
+}
+
+export async function allNodes(db: Db): Promise<NodeView[]> {
+  const [lost, found] = [await readLost(db), await db.node.findMany({ orderBy: [{ name: 'asc' }, { id: 'asc' }] })]
+  return found.map((row) => view(row, lost))
+}
+
+/** Asks nodes to drain, or no longer: one by its id, or all of a name. They hear it at once, or with their next heartbeat. */
+export async function drainNodes(db: Db, node: string, draining: boolean): Promise<NodeView[]> {
+  const asked = (await allNodes(db)).filter(({ id, name, state }) => (id === node || name === node) && state !== 'LOST')
+  await db.node.updateMany({ where: { id: { in: asked.map(({ id }) => id) } }, data: { draining } })
+  return asked
+}
+
+/** Forgets nodes that have been lost for a day. */
+export async function forgetLostNodes(db: Db): Promise<number> {
+  const { count } = await db.node.deleteMany({ where: { heartbeatAt: { lt: new Date(Date.now() - dayMs) } } })
+  return count
+}

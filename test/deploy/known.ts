@@ -1,0 +1,25 @@
+// What exists: the roles, and the settings that are read.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { variableNames } from '../../src/config.ts'
+import { roles as existing } from '../../src/roles/run.ts'
+import { root } from '../image/compose.ts'
+
+// Until they are merged.
+const coming = {
+  roles: ['runner'],
+  names: ['RUNNER_LISTEN', 'RUNNER_ADDRESS', 'NODE_NAME', 'NODE_ADDRESS'].concat(
+    ['URL', 'ENDPOINT', 'REGION', 'ACCESS_KEY', 'SECRET_KEY'].map((name) => `ARTIFACTS_${name}`),
+  ),
+}
+
+export const roles = [...new Set<string>([...existing, ...coming.roles])].sort()
+/** The roles that run commands of customers. */
+export const sandboxed = ['runner', 'worker']
+
+const known = new Set([...variableNames, ...coming.names])
+
+export const unknownOf = (names: Iterable<string>, more: readonly string[] = []) =>
+  [...names].filter((name) => !known.has(name) && !more.includes(name))
+
+export const read = (path: string) => readFileSync(join(root, path), 'utf8')

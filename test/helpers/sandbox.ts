@@ -1,0 +1,23 @@
+// One sandbox of each kind for all files that a process of the tests runs: to open one takes two runs in it.
+import { pino } from 'pino'
+import { askPackageRegistry } from '../../src/sandbox/hosts.ts'
+import { createSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts'
+
+type Mode = Parameters<typeof createSandbox>[0]
+
+const open = new Map<Mode, Promise<Sandbox>>()
+
+/** Closing it does nothing: what it left is removed when the process ends, as after any other end of a server. */
+export async function sharedSandbox(mode: Mode = 'auto'): Promise<Sandbox> {
+  const opening = open.get(mode) ?? createSandbox(mode, { searchPath: process.env.PATH ?? '' })
+  open.set(mode, opening)
+  return { ...(await opening), close: async () => {} }
+}
+
+let registry: Promise<string> | undefined
+
+/** npm's answer, for which it has to be started. */
+export function sharedPackageRegistry(): Promise<string> {
+  registry ??= askPackageRegistry(pino({ level: 'silent' }))
+  return registry
+}
