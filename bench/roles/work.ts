@@ -55,7 +55,7 @@ export async function kindsOf(installation: Installation): Promise<{ kinds: Kind
     }
   }
   const ask = async () => {
-    const answer = await asker.ask(`www.${domain}`, 'A')
+    const answer = (await asker.ask(`www.${domain}`, 'A')) ?? (await asker.ask(`www.${domain}`, 'A', 10_000))
     if (answer?.answers !== 1) throw new Error(`the nameserver answered ${JSON.stringify(answer)}`)
   }
   const ticket = { subject: 'Bench', message: 'How much is a second?' }
@@ -72,7 +72,7 @@ export async function kindsOf(installation: Installation): Promise<{ kinds: Kind
       },
       { role: 'edge', name: '8 KB page, HTTPS', atOnce: 64, once: () => visit({ agent: secure }) },
       { role: 'edge', name: 'the same, each on a new connection', atOnce: 16, once: () => visit({ agent: false }) },
-      { role: 'nameserver', name: 'answer over UDP', atOnce: 200, once: ask },
+      { role: 'nameserver', name: 'answer over UDP', atOnce: 128, once: ask },
       { role: 'worker', name: 'deployment of a static site of 220 files', atOnce: 2, once: deploy },
     ],
     close() {

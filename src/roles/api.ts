@@ -22,7 +22,7 @@ export async function openApi(shared: Shared, closing: Closing): Promise<void> {
   const tokenDirectory = createTokenDirectory(db, notifications)
   closing.add(() => tokenDirectory.close())
   // On connections that no request holds.
-  const sharedLimits = await openLimits({ db: shared.workerDb, notifications, log }, worker?.member)
+  const sharedLimits = await openLimits({ db: shared.workerDb, notifications, log }, { id: worker?.member })
   closing.add(() => sharedLimits.close())
   const zoneWork = createZoneWork(shared)
   closing.add(() => zoneWork.close())

@@ -71,7 +71,8 @@ export async function run(
     if (config.tracesEndpoint) {
       closing.add(await startTracing({ endpoint: config.tracesEndpoint, roles: wanted, log }))
     }
-    const migrates = !worker && (config.migrate ?? (!config.production || roles.every(wants)))
+    const usual = config.migrate ?? (!config.production || roles.every(wants))
+    const migrates = !worker && (config.databaseUrl === null || usual)
     const shared = await openShared(config, wanted, { log, closing, draining, migrates, worker })
     const { db, workerDb, urls, broken, registry, health, tickets, load } = shared
     const background = { ...shared, db: workerDb }

@@ -90,8 +90,8 @@ export async function openStorage(config: Config): Promise<Pools> {
   }
 }
 
-async function prepareSchema({ migrate: given, production }: Config, url: string): Promise<void> {
-  if (given ?? !production) return void (await migrate(url))
+async function prepareSchema({ databaseUrl, migrate: given, production }: Config, url: string): Promise<void> {
+  if (databaseUrl === null || (given ?? !production)) return void (await migrate(url))
   const missing = await missingMigrations(url)
   if (missing.length > 0) throw new ConfigError(lacks(missing))
 }

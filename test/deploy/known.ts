@@ -8,7 +8,7 @@ import { root } from '../image/compose.ts'
 // Until they are merged.
 const coming = {
   roles: ['runner'],
-  names: ['RUNNER_LISTEN', 'RUNNER_ADDRESS', 'NODE_NAME', 'NODE_ADDRESS'].concat(
+  names: ['RUNNER_LISTEN', 'RUNNER_ADDRESS'].concat(
     ['URL', 'ENDPOINT', 'REGION', 'ACCESS_KEY', 'SECRET_KEY'].map((name) => `ARTIFACTS_${name}`),
   ),
 }

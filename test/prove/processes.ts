@@ -50,7 +50,15 @@ function isListening(port: number): Promise<boolean> {
   })
 }
 
-/** The listener of metrics opens when everything else has. */
+/** Whether all roles of the process are open. */
+async function isStarted(metricsPort: string): Promise<boolean> {
+  const signal = AbortSignal.timeout(1_000)
+  const report = await fetch(`http://127.0.0.1:${metricsPort}/readyz`, { signal })
+    .then((answer) => answer.json() as Promise<{ checks: object }>)
+    .catch(() => null)
+  return report !== null && !('start' in report.checks)
+}
+
 function superviseRole(name: string, role: Role, logFile: string, env: Record<string, string>): RoleProcess {
   let child: ChildProcess | null = null
   let gone: Promise<unknown> = Promise.resolve()
@@ -68,7 +76,7 @@ function superviseRole(name: string, role: Role, logFile: string, env: Record<st
     })
   }
 
-  const isUp = async () => child !== null && (await isListening(Number(env.METRICS_PORT)))
+  const isUp = async () => child !== null && (await isStarted(env.METRICS_PORT!))
   start()
   return {
     name,

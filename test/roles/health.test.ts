@@ -53,8 +53,10 @@ test('roles without the API tell their health, readiness and metrics, and pass t
   const roles = ['worker', 'edge', 'nameserver']
   start(['dist/src/cli.js', 'serve', '--roles', roles.join()], environment)
   // On a busy machine a first start has taken 20 s.
-  const ready = await until(() => fetch(`${address}/readyz`).catch(() => null), 90_000)
-  expect(ready.status).toBe(200)
+  const ready = await until(async () => {
+    const answer = await fetch(`${address}/readyz`).catch(() => null)
+    return answer?.status === 200 && answer
+  }, 90_000)
   const { status, checks } = (await ready.json()) as { status: string; checks: object }
   expect(status).toBe('ok')
   expect(checks).toMatchObject({ database: 'ok', notifications: 'ok', jobs: 'ok' })

@@ -3,11 +3,12 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import { afterEach, beforeEach, expect, inject, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { migrate, missingMigrations } from '../../prisma/migrate.ts'
 import { loadConfig } from '../../src/config.ts'
 import { run } from '../../src/roles/run.ts'
 import { runCommand } from '../helpers/command.ts'
+import { postgresUrl } from '../helpers/database.ts'
 import { type Program, startProgram } from '../helpers/program.ts'
 import { until } from '../helpers/until.ts'
 
@@ -29,7 +30,7 @@ async function query(address: string, text: string): Promise<pg.QueryResult> {
 }
 
 beforeEach(async () => {
-  const address = new URL(inject('postgresUrl'))
+  const address = new URL(postgresUrl())
   const name = `schema_${process.pid}_${++made}`
   await query(address.href, `CREATE DATABASE ${name}`)
   address.pathname = `/${name}`

@@ -30,11 +30,16 @@ export type SharedLimits = {
 
 export type LimitsDeps = { db: Database; notifications: Notifications; log: Logger }
 
+/** `id`: of this process among those that share limits. */
+export type LimitsOptions = { id?: string | undefined; patienceMs?: number }
+
 const beatMs = 1_000
 // After a loss nobody is asked for so long, though a beat may be heard.
 const aloneMs = 2_000
 // Others count a process for five seconds after its last beat.
-const beatTimeoutMs = 2_000
+const beatTimeoutMs = 3_000
+// As long as a request waits for a connection to the database.
+const defaultPatienceMs = 3_000
 const forgetMs = 60_000
 const mostForgotten = 5_000
 const highest = 2 ** 31 - 1
@@ -42,7 +47,10 @@ const highest = 2 ** 31 - 1
 export const newMemberId = () => randomLabel(16)
 
 /** Resolves when the others know of this process. */
-export async function openLimits({ db, notifications, log }: LimitsDeps, id = newMemberId()): Promise<SharedLimits> {
+export async function openLimits(
+  { db, notifications, log }: LimitsDeps,
+  { id = newMemberId(), patienceMs = defaultPatienceMs }: LimitsOptions = {},
+): Promise<SharedLimits> {
   const listeners = new Set<() => void>()
   let members = 1
   let away = false
@@ -92,7 +100,7 @@ export async function openLimits({ db, notifications, log }: LimitsDeps, id = ne
       return { count, more: count === mostForgotten }
     })
 
-  const slices = createSlices({ db, id, lose })
+  const slices = createSlices({ db, id, patienceMs, lose })
   const off = notifications.on('limit', (text) => {
     const [what, member, rest] = split(text)
     if (member === id) return

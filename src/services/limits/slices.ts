@@ -34,11 +34,15 @@ type Waiting = { ask: Ask; apply(taken: Taken | null): void; done(): void }
 const mostInBatch = 64
 // Above it keys are counted by each process alone: whoever comes with ever new addresses gets no more of the database.
 const mostWaiting = 1_000
-// Longer than this no request waits for its turn to be counted.
-const patienceMs = 400
+type SlicesDeps = {
+  db: Database
+  id: string
+  /** Longer than this no request waits for its turn to be counted. */
+  patienceMs: number
+  lose(error: unknown): void
+}
 
-export function createSlices(deps: { db: Database; id: string; lose(error: unknown): void }) {
-  const { db, id: member, lose } = deps
+export function createSlices({ db, id: member, patienceMs, lose }: SlicesDeps) {
   const listeners = new Map<string, TakenListener>()
   const waiting = new Map<string, Waiting>()
   let running = false
