@@ -5,6 +5,7 @@ import { createServer } from 'node:net'
 import { connect } from 'node:tls'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { createAccount } from '../../src/services/accounts/accounts.ts'
+import { allNodes, drainNodes } from '../../src/services/nodes/nodes.ts'
 import { type HttpsWorld, startHttpsWorld } from '../engines/edge/https-world.ts'
 import { type Program, startProgram } from '../helpers/program.ts'
 import { until } from '../helpers/until.ts'
@@ -113,7 +114,7 @@ test('a worker that dies is started again, and what it counted stays', async () 
   await until(async () => !workers().includes(victim!))
   // The other one serves meanwhile.
   expect(await ask()).toBe(200)
-  await until(async () => workers().length === 2 && (await ready()) === 2)
+  await until(async () => workers().length === 2 && (await ready()) === 2, 90_000)
   expect(workers()).toContain(other)
   expect(await metric(/berth_worker_deaths_total (\d+)/)).toBe(1)
   expect(await answered()).toBe(before + 1)
@@ -144,6 +145,23 @@ test('SIGHUP replaces all of them one by one, and no request fails', async () =>
   expect((await handshake(session)).resumed).toBe(true)
   // What those that left had counted is still there.
   await until(async () => (await countOf('/api/projects')) === visitors.answered.read)
+})
+
+test('is one node, whose drain reaches all of them and ends again', async () => {
+  const [node, ...others] = await allNodes(world.db)
+  expect(others).toEqual([])
+  const allSay = async (status: number) => {
+    const asked = Array.from({ length: 4 }, () => fetch(`http://127.0.0.1:${program.ports.PORT}/readyz`))
+    return (await Promise.all(asked)).every((answer) => answer.status === status)
+  }
+  for (const [draining, status] of [
+    [true, 503],
+    [false, 200],
+  ] as const) {
+    await drainNodes(world.db, node!.id, draining)
+    await until(() => allSay(status))
+    await until(async () => (await program.readiness())?.code === status)
+  }
 })
 
 test('SIGTERM drains all of them and leaves none behind', async () => {
