@@ -34,6 +34,9 @@ const shortestPauseMs = 1_000
 const longestPauseMs = 30_000
 // One that lived as long is started again at once.
 const steadyMs = 60_000
+// One that is not heard for so long hangs, and connections that it has would hang with it.
+const silentMs = 60_000
+const lookMs = 5_000
 // Beside the drain: what requests and streams get to end, and some more.
 const leavingMs = 20_000
 
@@ -107,8 +110,19 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
     log.info({ workers: count }, 'all worker processes were replaced')
   }
 
+  function killSilent(): void {
+    for (const process of living) {
+      if (!process.isReady || performance.now() - process.heardMs < silentMs) continue
+      log.error({ workerPid: process.pid }, 'a worker process does not answer and is killed')
+      process.kill()
+    }
+  }
+  const looking = setInterval(killSilent, lookMs)
+  looking.unref()
+
   async function stop(drain: boolean): Promise<void> {
     stopping = true
+    clearInterval(looking)
     for (const place of places) clearTimeout(place.retry)
     await Promise.all(Array.from(living, (process) => leave(process, drain, false)))
   }

@@ -7,6 +7,8 @@ export type WorkerProcess = {
   readonly pid: number
   readonly start: Start
   readonly isReady: boolean
+  /** When it told something last: a message comes every few seconds while its event loop turns. */
+  readonly heardMs: number
   /** How busy it was, as told last. */
   readonly load: Load
   /** What it told last of its metrics. */
@@ -36,6 +38,7 @@ export function startProcess(start: Start): WorkerProcess {
   const questions = new Map<number, (value: unknown) => void>()
   let asked = 0
   let isReady = false
+  let heardMs = performance.now()
   let metrics: Metrics = []
   let load: Load = { cpu: 0, memoryBytes: 0, work: {} }
   ready.promise.catch(() => {})
@@ -52,6 +55,7 @@ export function startProcess(start: Start): WorkerProcess {
   }
 
   worker.on('message', (message: FromWorker) => {
+    heardMs = performance.now()
     if (message.kind === 'ready') {
       isReady = true
       ready.resolve()
@@ -70,6 +74,9 @@ export function startProcess(start: Start): WorkerProcess {
     start,
     get isReady() {
       return isReady
+    },
+    get heardMs() {
+      return heardMs
     },
     get load() {
       return load
