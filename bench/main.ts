@@ -9,6 +9,7 @@ const benches: Record<string, () => Promise<{ run(args: string[]): Promise<void>
   fairness: () => import('./fairness/run.ts'),
   lists: () => import('./lists/run.ts'),
   roles: () => import('./roles/run.ts'),
+  servers: () => import('./servers/run.ts'),
   tls: () => import('./tls/run.ts'),
 }
 

@@ -42,6 +42,8 @@ const Environment = Type.Object({
   EDGE_HTTPS_PORT: Port(8443),
   DEPLOYMENT_DOMAIN: Text('localhost'),
   EDGE_ADDRESSES: List('127.0.0.1'),
+  RUNNER_LISTEN: Text('127.0.0.1:0'),
+  RUNNER_ADDRESS: Text(),
   NAMESERVERS: List('ns1.berth.test,ns2.berth.test'),
   NAMESERVER_LISTEN: List('127.0.0.1:5300,127.0.0.1:5301'),
   NAMESERVER_SECONDARIES: List(),
@@ -54,6 +56,12 @@ const Environment = Type.Object({
   ACME_EAB: Text(),
   GIT_URL_TEMPLATE: Text('https://github.com/{repo}.git'),
   REGION: Text('local-1'),
+  ARTIFACTS_URL: Text(),
+  ARTIFACTS_ENDPOINT: Text(),
+  ARTIFACTS_REGION: Text('us-east-1'),
+  ARTIFACTS_ACCESS_KEY: Text(),
+  ARTIFACTS_SECRET_KEY: Text(),
+  ARTIFACTS_CACHE_MB: Type.Integer({ minimum: 16, default: 10_240 }),
   BUILD_CONCURRENCY: Type.Integer({ minimum: 1, default: 2 }),
   BUILD_TIMEOUT_MS: Type.Integer({ minimum: 1000, default: 900_000 }),
   BUILD_MEMORY_MB: Type.Integer({ minimum: 64, default: 2048 }),
@@ -143,6 +151,20 @@ function externalAccount(text: string): { kid: string; key: string } {
   return { kid: text.slice(0, at), key: text.slice(at + 1) }
 }
 
+/** `s3://bucket` or `s3://bucket/prefix`; null if it is neither. The prefix is empty or ends with a slash. */
+function bucketOf(text: string): { bucket: string; prefix: string } | null {
+  const found = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])((?:\/[\w.-]*[\w-])*)\/?$/.exec(text)
+  return found && { bucket: found[1]!, prefix: found[2] ? `${found[2].slice(1)}/` : '' }
+}
+
+/** `address:port`; an IPv6 address in brackets. */
+function socketAddress(name: string, text: string): { host: string; port: number } {
+  const [, host, port] = /^(\[[0-9a-f:.]+\]|[^\s:[\]]+):(\d{1,5})$/i.exec(text) ?? []
+  if (host === undefined || Number(port) > 65535)
+    throw new ConfigError(`${name} must be <address>:<port>, got ${text}.`)
+  return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
+}
+
 /** The host of an https address if it is a name of ours; null for any other. */
 function hostBelow(url: string, domain: string): string | null {
   const { protocol, hostname } = URL.canParse(url) ? new URL(url) : { protocol: '', hostname: '' }
@@ -186,6 +208,22 @@ export function loadConfig(source: Record<string, string | undefined>) {
   if (env.OTEL_EXPORTER_OTLP_ENDPOINT && !/^https?:\/\/[^?#]+$/.test(env.OTEL_EXPORTER_OTLP_ENDPOINT)) {
     unsafe.push('OTEL_EXPORTER_OTLP_ENDPOINT must be an http(s) URL, such as http://localhost:4318.')
   }
+  const store = env.ARTIFACTS_URL ? bucketOf(env.ARTIFACTS_URL) : null
+  const endpoint = env.ARTIFACTS_ENDPOINT || `https://s3.${env.ARTIFACTS_REGION}.amazonaws.com`
+  if (env.ARTIFACTS_URL && !store) unsafe.push('ARTIFACTS_URL must be s3://<bucket> or s3://<bucket>/<prefix>.')
+  if (env.ARTIFACTS_URL && !(env.ARTIFACTS_ACCESS_KEY && env.ARTIFACTS_SECRET_KEY)) {
+    unsafe.push('ARTIFACTS_URL needs ARTIFACTS_ACCESS_KEY and ARTIFACTS_SECRET_KEY.')
+  }
+  if (!URL.canParse(endpoint) || !/^https?:\/\/[^/?#@]+(\/[\w./-]*)?$/.test(endpoint)) {
+    unsafe.push('ARTIFACTS_ENDPOINT must be an http(s) URL, such as https://s3.example.com.')
+  }
+  const runner = socketAddress('RUNNER_LISTEN', env.RUNNER_LISTEN)
+  if (env.RUNNER_ADDRESS && !/^(\[[0-9a-f:.]+\]|[^\s:[\]]+)(:\d{1,5})?$/i.test(env.RUNNER_ADDRESS)) {
+    unsafe.push('RUNNER_ADDRESS must be <host>:<port>, or a host alone if the port is that of RUNNER_LISTEN.')
+  }
+  if (/^(0\.0\.0\.0|::)$/.test(runner.host) && !env.RUNNER_ADDRESS) {
+    unsafe.push('RUNNER_ADDRESS must say where edges reach this machine, because RUNNER_LISTEN is every address of it.')
+  }
   const managedTlsHost = tls || env.TRUSTED_PROXIES ? null : hostBelow(baseUrl, env.DEPLOYMENT_DOMAIN)
   if (production) unsafe.push(...refusals(env, { baseUrl, nameservers, encrypts: !!tls || managedTlsHost !== null }))
   if (unsafe.length > 0) throw new ConfigError(unsafe.join('\n'))
@@ -212,6 +250,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
       domain: env.DEPLOYMENT_DOMAIN,
       addresses: list(env.EDGE_ADDRESSES),
     },
+    /** Where a runner listens for edges, and where they reach it; null: there. */
+    runner: { ...runner, address: env.RUNNER_ADDRESS || null },
     /** The pool, in lower case: every claim to a domain gets two of them. */
     nameservers,
     nameserverListen: list(env.NAMESERVER_LISTEN),
@@ -231,6 +271,16 @@ export function loadConfig(source: Record<string, string | undefined>) {
           eab: env.ACME_EAB ? externalAccount(env.ACME_EAB) : null,
         }
       : null,
+    /** The bucket that all machines share; null: the directory of this machine. */
+    artifacts: store && {
+      ...store,
+      endpoint,
+      region: env.ARTIFACTS_REGION,
+      accessKey: env.ARTIFACTS_ACCESS_KEY,
+      secretKey: env.ARTIFACTS_SECRET_KEY,
+      /** How much of it this machine keeps on its disk. */
+      cacheMb: env.ARTIFACTS_CACHE_MB,
+    },
     gitUrlTemplate: env.GIT_URL_TEMPLATE,
     region: env.REGION,
     build: {

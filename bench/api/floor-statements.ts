@@ -10,7 +10,7 @@ const projectByName = `SELECT id, name, repo, production_branch AS branch FROM p
 const projectPage = `SELECT id, name, framework, repo, region, label, production_branch AS "productionBranch",
     root_directory AS "rootDirectory", install_command AS "installCommand", build_command AS "buildCommand",
     output_directory AS "outputDirectory", spa_fallback AS "spaFallback", clean_urls AS "cleanUrls",
-    auto_deploy AS "autoDeploy", hsts, build_network AS "buildNetwork", server_network AS "serverNetwork",
+    auto_deploy AS "autoDeploy", hsts, build_network AS "buildNetwork", server_network AS "serverNetwork", instances,
     created_at AS "createdAt", updated_at AS "updatedAt"
   FROM project WHERE account_id = $1 ORDER BY name LIMIT $2`
 

@@ -210,6 +210,7 @@ app.get('/api/projects', async (request, reply) => {
       hsts: row.hsts,
       buildNetwork: row.buildNetwork,
       serverNetwork: row.serverNetwork,
+      instances: row.instances,
     },
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),

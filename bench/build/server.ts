@@ -3,5 +3,5 @@ import { loadConfig } from '../../src/config.ts'
 import { run } from '../../src/roles/run.ts'
 import { answerParent } from '../children.ts'
 
-const running = await run(loadConfig(process.env), ['api', 'worker', 'edge'])
+const running = await run(loadConfig(process.env), ['api', 'worker', 'runner', 'edge'])
 answerParent(() => running.testKey, running.stop)

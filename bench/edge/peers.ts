@@ -1,4 +1,4 @@
-// Caddy and nginx with the least configuration that serves a directory, started from temporary directories and ended by id.
+// Caddy and nginx with the least configuration that does the work, started from temporary directories and ended by id.
 import { spawn } from 'node:child_process'
 import { accessSync, openSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
@@ -6,7 +6,7 @@ import { delimiter, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '../children.ts'
 
-export type Peer = { name: string; port: number; stop(): Promise<void> }
+export type Peer = { name: string; port: number; pid: number; stop(): Promise<void> }
 
 /** Where a program is; Debian keeps servers where only root looks. */
 export function findProgram(name: string): string | null {
@@ -23,7 +23,11 @@ export function findProgram(name: string): string | null {
 }
 
 /** Null where it is not installed. `served` is a directory that everybody may read. */
-export async function startCaddy(directory: string, served: string): Promise<Peer | null> {
+export function startCaddy(directory: string, served: string): Promise<Peer | null> {
+  return startCaddyWith(directory, [`root * ${served}`, 'file_server'])
+}
+
+export async function startCaddyWith(directory: string, directives: string[]): Promise<Peer | null> {
   const program = findProgram('caddy')
   if (program === null) return null
   const home = join(directory, 'caddy')
@@ -35,8 +39,7 @@ export async function startCaddy(directory: string, served: string): Promise<Pee
 }
 http://:${port} {
   bind 127.0.0.1
-  root * ${served}
-  file_server
+  ${directives.join('\n  ')}
 }
 `
   await writeFile(join(home, 'Caddyfile'), config)
@@ -45,7 +48,7 @@ http://:${port} {
   return start('Caddy', program, ['run', '--config', 'Caddyfile', '--adapter', 'caddyfile'], home, env, port, 'SIGTERM')
 }
 
-export async function startNginx(directory: string, served: string, workers: number): Promise<Peer | null> {
+export async function startNginx(directory: string, served: string, workers = 2): Promise<Peer | null> {
   const program = findProgram('nginx')
   if (program === null) return null
   const home = join(directory, 'nginx')
@@ -105,7 +108,7 @@ async function start(
       (response) => response.arrayBuffer().then(() => true),
       () => false,
     )
-    if (answers) return { name, port, stop }
+    if (answers) return { name, port, pid: child.pid!, stop }
     await sleep(50)
   }
   await stop()

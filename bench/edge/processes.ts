@@ -11,6 +11,7 @@ const run = promisify(execFile)
 
 export type EdgeProcess = {
   port: number
+  pid: number
   residentBytes(): Promise<number>
   stop(): Promise<void>
 }
@@ -31,12 +32,17 @@ export async function compile(directory: string): Promise<string> {
   return join(out, 'src/cli.js')
 }
 
-export async function startEdge(program: string, environment: Record<string, string>, logFile: string) {
+export async function startEdge(
+  program: string,
+  environment: Record<string, string>,
+  logFile: string,
+  roles = 'edge',
+): Promise<EdgeProcess> {
   const port = await freePort()
   const log = openSync(logFile, 'a')
   // For a profile: BENCH_NODE_ARGS='--cpu-prof --cpu-prof-dir=profiles'.
   const nodeArgs = (process.env.BENCH_NODE_ARGS ?? '').split(' ').filter((arg) => arg !== '')
-  const child = spawn(process.execPath, [...nodeArgs, program, 'serve', '--roles', 'edge'], {
+  const child = spawn(process.execPath, [...nodeArgs, program, 'serve', '--roles', roles], {
     env: {
       PATH: process.env.PATH,
       METRICS_PORT: '0',
@@ -56,6 +62,7 @@ export async function startEdge(program: string, environment: Record<string, str
   })
   const edge: EdgeProcess = {
     port,
+    pid: child.pid!,
     async residentBytes() {
       const { stdout } = await run('ps', ['-o', 'rss=', '-p', String(child.pid)])
       return Number(stdout) * 1024

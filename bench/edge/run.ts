@@ -1,4 +1,5 @@
-// `npm run bench -- edge`: a file from the edge, from Caddy and from nginx in turns; then the edge with many deployments.
+// `npm run bench -- edge`: a large and a small file from the edge, from Caddy and from nginx in turns; then the edge with many
+// deployments. `--only large|throughput|scale`.
 
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
@@ -7,6 +8,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 import { median, table, verdict } from '../figures.ts'
+import { measureLarge } from './large.ts'
 import { findProgram, type Peer, startCaddy, startNginx } from './peers.ts'
 import { compile, type EdgeProcess, startEdge } from './processes.ts'
 import { measureScale, reportScale } from './scale.ts'
@@ -40,11 +42,15 @@ export async function run(args: string[]): Promise<void> {
     const postgres = await startEmbeddedPostgres({ directory: join(directory, 'postgres') })
     closers.push(() => postgres.stop())
     const start = await prepare(postgres, directory)
-    if (values.only !== 'scale') {
+    if (values.only === '' || values.only === 'large') {
+      const places = { dataDir: join(directory, `edge-${sizes.few}`), directory }
+      await measureLarge(() => start(sizes.few), places, Number(values.rounds), Number(values.seconds))
+    }
+    if (values.only === '' || values.only === 'throughput') {
       const figures = await measureThroughput(start, directory, Number(values.rounds), Number(values.seconds))
       if (figures) reportThroughput(figures)
     }
-    if (values.only !== 'throughput') reportScale(await measureScale(start, sizes), sizes)
+    if (values.only === '' || values.only === 'scale') reportScale(await measureScale(start, sizes), sizes)
     console.log(`\nload average before the start ${loadBefore!.toFixed(1)} on ${availableParallelism()} processors`)
   } finally {
     for (const close of closers.reverse()) await close()

@@ -5,7 +5,8 @@ import { dirname, join } from 'node:path'
 import pg from 'pg'
 import { migrate } from '../../prisma/migrate.ts'
 import type { EmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
-import { createArtifacts, type Manifest } from '../../src/platform/artifacts.ts'
+import type { Manifest } from '../../src/platform/artifacts.ts'
+import { createArtifacts } from '../../src/platform/local-artifacts.ts'
 
 export const filePath = '/data.json'
 export const fileBytes = 10 * 1024

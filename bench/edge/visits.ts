@@ -6,15 +6,18 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 
 /** Requests a second of one slice of load. Throws if an answer was anything but 2xx. */
-export async function load(
+export function load(
   program: string,
   url: string,
   header: string,
-  slice: { connections: number; seconds: number },
+  { connections, seconds }: { connections: number; seconds: number },
 ) {
-  const { connections, seconds } = slice
-  const args = ['-t', '2', '-c', String(connections), '-d', `${seconds}s`, '-H', header, url]
-  const { stdout } = await run(program, args)
+  return loadWith(program, url, ['-c', String(connections), '-d', `${seconds}s`, '-H', header])
+}
+
+/** The same with any options of wrk. */
+export async function loadWith(program: string, url: string, options: string[]): Promise<number> {
+  const { stdout } = await run(program, ['-t', '2', ...options, url])
   const perSecond = Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1])
   if (!(perSecond > 0) || /Non-2xx|Socket errors/.test(stdout)) throw new Error(`${url} under load:\n${stdout}`)
   return perSecond

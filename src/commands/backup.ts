@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Config } from '../config.ts'
-import { createArtifacts } from '../platform/artifacts.ts'
+import { openArtifacts } from '../platform/open-artifacts.ts'
 import { readSecretsKey } from '../roles/first-start.ts'
 import { openPostgres, refuseHalfRestored } from '../roles/storage.ts'
 import { writeBackup } from '../services/backups/backup.ts'
@@ -18,12 +18,13 @@ export async function backup(config: Config, name: string): Promise<void> {
   const interrupt = () => interrupted.abort()
   process.once('SIGINT', interrupt)
   process.once('SIGTERM', interrupt)
+  const artifacts = openArtifacts(config)
   const postgres = await openPostgres(config, { beside: true })
   try {
     const place = {
       databaseUrl: postgres.url,
       dataDir: config.dataDir,
-      artifacts: createArtifacts(join(config.dataDir, 'artifacts')),
+      artifacts,
       searchPath: config.searchPath,
       keys: [await readSecretsKey(config), ...config.oldSecretsKeys] as const,
       ownsKey: config.secretsKey === null,
@@ -35,6 +36,7 @@ export async function backup(config: Config, name: string): Promise<void> {
     process.off('SIGINT', interrupt)
     process.off('SIGTERM', interrupt)
     await postgres.close()
+    artifacts.close()
   }
 }
 

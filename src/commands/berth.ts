@@ -23,7 +23,7 @@ import { serve } from './serve.ts'
 import { UsageError } from './usage-error.ts'
 
 const usage = `Usage:
-  berth serve [--roles api,worker,edge,nameserver] [--workers <number>|auto]
+  berth serve [--roles api,worker,runner,edge,nameserver] [--workers <number>|auto]
   berth migrate                                   apply migrations to DATABASE_URL
   berth nodes [--json]                            the processes of the installation
   berth drain|undrain <node>                      a node, by id or name, serves on but takes no new work; or again

@@ -3,9 +3,9 @@ import { access, constants, mkdir, readdir, rm, statfs, writeFile } from 'node:f
 import { join, resolve } from 'node:path'
 import { applyMigration, createMigrationTable, lockMigrations, readMigrationFiles } from '../../prisma/migrate.ts'
 import type { Config } from '../config.ts'
-import { createArtifacts } from '../platform/artifacts.ts'
 import { connectAlone } from '../platform/database.ts'
 import { syncPath } from '../platform/durable.ts'
+import { openArtifacts } from '../platform/open-artifacts.ts'
 import { makeDataDirectory, writePrivately } from '../roles/first-start.ts'
 import { openPostgres, restoreMark } from '../roles/storage.ts'
 import { checkArchive, type Migrations, refuseFilledDatabase, restoreArchive } from '../services/backups/restore.ts'
@@ -25,14 +25,14 @@ export async function restore(config: Config, name: string): Promise<void> {
   const { head, key, databaseBytes, fileBytes } = await checkArchive(file, given, migrations.all)
   await mkdir(dataDir, { recursive: true, mode: 0o711 })
   // Indexes take about as much as the rows.
-  await refuseFullDisk(dataDir, fileBytes + (databaseUrl ? 0 : 2 * databaseBytes))
+  await refuseFullDisk(dataDir, (config.artifacts ? 0 : fileBytes) + (databaseUrl ? 0 : 2 * databaseBytes))
   if (databaseUrl) await withDatabase(databaseUrl, refuseFilledDatabase)
 
   const mark = restoreMark(dataDir)
   await writeFile(mark, `${file}\n`, { flag: 'wx' })
   await makeDataDirectory(dataDir)
   if (!config.secretsKey) await writePrivately(join(dataDir, 'secrets-key'), `${key.toString('base64')}\n`)
-  const artifacts = createArtifacts(join(dataDir, 'artifacts'))
+  const artifacts = openArtifacts(config)
   try {
     const postgres = await openPostgres(config, { beside: false })
     try {
@@ -42,6 +42,7 @@ export async function restore(config: Config, name: string): Promise<void> {
       console.log(`Restored the database as of ${head.createdAt} and the files of ${deployments} deployments.`)
     } finally {
       await postgres.close()
+      artifacts.close()
     }
   } catch (error) {
     console.error(`berth: The restore did not end, so ${dataDir} is not complete. Empty it and restore again.`)

@@ -2,7 +2,12 @@
 
 export type JobKinds = {
   /** Build a deployment and publish it. */
-  build: { deploymentId: string /** Since when it waits for room on the disk. */; noDiskSince?: string }
+  build: {
+    deploymentId: string
+    /** Since when it waits for room on the disk, or for the artifact store. */
+    noDiskSince?: string
+    noStoreSince?: string
+  }
   /** Remove the files of deleted deployments from disk, and the caches of a deleted project. */
   reap: { deploymentIds: string[]; projectId?: string }
   /**

@@ -1,10 +1,7 @@
-// The artifact store on disk: blobs by content hash, and one manifest per deployment that lists them.
-import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
-import type { Logger } from 'pino'
-import { type Blobs, createBlobs, type Encoding, mostBufferedBytes, place, type StoredFile } from './blobs.ts'
-import { syncFileSystems, syncPath, syncPaths, syncTree } from './durable.ts'
-import { removeTree } from './remove-tree.ts'
+// What is published: blobs by content hash, one manifest per deployment that lists them, and the trees of servers. Two
+// stores have this interface: a directory (local-artifacts.ts) and a bucket (bucket/artifacts.ts).
+import type { FileHandle } from 'node:fs/promises'
+import type { Encoding, StoredFile } from './blobs.ts'
 
 export type { Encoding, StoredFile } from './blobs.ts'
 
@@ -19,123 +16,106 @@ export type Manifest = {
   /** The settings at build time: the responses of a deployment never change. */
   spaFallback: boolean
   cleanUrls: boolean
+  /** The blob that is the archive of a server's tree, where the store is not the disk that servers run from. */
+  tree?: { hash: string; size: number }
 }
 
-export type Artifacts = Omit<Blobs, 'load'> & {
+/** The store does not answer, refuses, or answers with something else; nothing is known of what it has. */
+export class StoreUnavailable extends Error {
+  override name = 'StoreUnavailable'
+}
+
+/** The store has answered: the object is not there, or is not what its name says. */
+export class MissingObject extends StoreUnavailable {
+  override name = 'MissingObject'
+  /** As a file that is missing. */
+  readonly code = 'ENOENT'
+}
+
+export type Tree = {
+  directory: string
+  /** Working directory of the server within it. */
+  root: string
+  /** From now on it may be removed. */
+  release(): void
+}
+
+/** Something of a deployment that may be left behind when it is gone. */
+export type Remnant = { name: string; id: string /** Null if it is gone. */; usedAt(): Promise<number | null> }
+
+/** A place with remnants, one for each deployment. */
+export type RemnantFolder = {
+  name: string
+  /** Whether other machines have the same. */
+  shared: boolean
+  list(): AsyncIterable<Remnant>
+  remove(remnant: Remnant): Promise<void>
+}
+
+/** What is stored, for whoever removes what nothing needs and finds what is damaged. Folders of blobs: 0 to 255. */
+export type Inventory = {
+  /** The text in pieces. */
+  manifests(): AsyncIterable<{ id: string; text(): AsyncIterable<string> }>
+  remnants: RemnantFolder[]
+  blobs(folder: number): AsyncIterable<{ name: string; size: number }>
+  has(name: string): Promise<boolean>
+  /** Names of blobs that are not needed and were not used since, some at a time. */
+  unused(folder: number, isNeeded: (hash: string) => boolean, usedBefore: number): AsyncIterable<string[]>
+  /** Removes those that no build has begun to use meanwhile. */
+  removeUnused(names: string[], usedBefore: number): Promise<{ files: number; bytes: number }>
+  /** Removes temporary files of the dead. */
+  tidy(usedBefore: number): Promise<void>
+  /** A short text that the scrub keeps between its runs; empty at first. */
+  readMark(): Promise<string>
+  writeMark(text: string): Promise<void>
+}
+
+export type Artifacts = {
   /** Larger files are streamed to disk instead of buffered. */
   readonly mostBufferedBytes: number
-  /** Its parts; `damaged` has an entry for each file that is known to be damaged and not yet repaired. */
-  readonly folders: Record<'files' | 'manifests' | 'servers' | 'damaged', string>
-  /** The verified content of a blob that fits into memory. Reports one that is missing or damaged, and rejects. */
-  load(hash: string, encoding?: Encoding): Promise<Buffer>
+  /** How many small files are best stored at once. */
+  readonly storesAtOnce: number
+  /** Whether all machines have the same store. */
+  readonly shared: boolean
+  /** Stores the content of a file unless it is there undamaged. The name's extension decides whether it is compressed. */
+  store(name: string, size: number, content: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<StoredFile>
+  /** Where a build lays out the tree of a server before it is published. */
+  serverDirectory(deploymentId: string): string
   /** Makes the files of the manifest durable, then writes it, atomically and durably. Rejects if one of them is gone. */
   publish(deploymentId: string, manifest: Manifest): Promise<void>
-  /** Null if it is missing or damaged. */
-  read(deploymentId: string): Promise<Manifest | null>
   /** Removes a deployment; its files stay, because others may share them. */
   remove(deploymentId: string): Promise<void>
-  /** Directory of the tree of a server project. */
-  serverDirectory(deploymentId: string): string
+
+  /** Null if it is missing or damaged. Unless `fresh`, a copy of an earlier time may do. */
+  read(deploymentId: string, options?: { fresh: boolean }): Promise<Manifest | null>
+  /** The verified content of a blob that fits into memory. Reports one that is missing or damaged, and rejects. */
+  load(hash: string, encoding?: Encoding): Promise<Buffer>
+  /** A blob as a file of this machine. */
+  open(hash: string, encoding?: Encoding): Promise<FileHandle>
+  /** The tree of a published server on this machine. It stays until it is released. */
+  openTree(deploymentId: string): Promise<Tree>
+
+  /** Whether the blob is there and its content is what its name says. */
+  isWhole(hash: string, encoding?: Encoding): Promise<boolean>
+  /** Writes a missing or damaged blob anew from its other copies, durably; whether it is whole now. */
+  mend(hash: string, encoding?: Encoding): Promise<boolean>
   /** Notes that a blob, or the manifest of a deployment, is missing or damaged: it will be repaired. */
   report(name: string): Promise<void>
+  /** What is noted as damaged, and not repaired yet. */
   damaged(): Promise<string[]>
-}
+  /** What was noted with it: empty, or the time of the last attempt to repair it. */
+  noteOf(name: string): Promise<string>
+  note(name: string, text: string): Promise<void>
+  /** It is repaired, or not needed. */
+  settle(name: string): Promise<void>
+  inventory: Inventory
 
-const statsAtOnce = 16
+  /** Stores a blob of a backup; false if its content is not what its name says. One that is there fails with EEXIST. */
+  putBlob(hash: string, encoding: Encoding | undefined, content: AsyncIterable<Buffer>): Promise<boolean>
+  /** Writes a manifest of a backup, also of a deployment that is not complete. Its tree is in `serverDirectory`. */
+  putManifest(deploymentId: string, manifest: Manifest): Promise<void>
 
-export function createArtifacts(root: string, log?: Logger): Artifacts {
-  const folders = {
-    files: join(root, 'files'),
-    manifests: join(root, 'manifests'),
-    servers: join(root, 'servers'),
-    damaged: join(root, 'damaged'),
-  }
-  const blobs = createBlobs(folders.files, (file) =>
-    log?.warn({ file }, 'a stored file was damaged; the build that has its content writes it anew'),
-  )
-  const { pathOf } = blobs
-  const manifestPath = (deploymentId: string) => join(folders.manifests, `${deploymentId}.json`)
-
-  /** The paths of all blobs, each with its size. */
-  function blobsOf({ files }: Manifest): Map<string, number> {
-    const found = new Map<string, number>()
-    for (const { hash, size, br, gzip } of Object.values(files)) {
-      found.set(pathOf(hash), size)
-      if (br !== undefined) found.set(pathOf(hash, 'br'), br)
-      if (gzip !== undefined) found.set(pathOf(hash, 'gzip'), gzip)
-    }
-    return found
-  }
-
-  async function makeDurable(manifest: Manifest, found: Map<string, number>, deploymentId: string): Promise<void> {
-    if (manifest.kind === 'static') {
-      const directories = [...found.keys()].map(dirname)
-      return syncPaths([...found.keys(), ...directories, folders.files], [folders.files])
-    }
-    if (!(await syncFileSystems([folders.servers]))) await syncTree(join(folders.servers, deploymentId))
-    await syncPath(folders.servers)
-  }
-
-  /** A sweep that took one of them for unused, because this build took longer than any may, is noticed here. */
-  async function requireAll(found: Map<string, number>): Promise<void> {
-    const left = [...found]
-    const next = async () => {
-      for (let one = left.pop(); one; one = left.pop()) {
-        const size = (await stat(one[0]).catch(() => null))?.size
-        if (size !== one[1]) throw new Error('a file of the deployment is gone from the store')
-      }
-    }
-    await Promise.all(Array.from({ length: statsAtOnce }, next))
-  }
-
-  async function report(name: string): Promise<void> {
-    try {
-      await mkdir(folders.damaged, { recursive: true })
-      await writeFile(join(folders.damaged, name), '', { flag: 'wx' })
-      log?.error({ file: name }, 'a stored file is missing or damaged')
-    } catch (err) {
-      if ((err as NodeJS.ErrnoException).code !== 'EEXIST')
-        log?.error({ err, file: name }, 'a damaged file was not noted')
-    }
-  }
-
-  return {
-    ...blobs,
-    mostBufferedBytes,
-    folders,
-    async load(hash, encoding) {
-      const content = await blobs.load(hash, encoding)
-      if (content) return content
-      const name = encoding ? `${hash}.${encoding}` : hash
-      await report(name)
-      throw new Error(`${name} is missing or damaged`)
-    },
-    async publish(deploymentId, manifest) {
-      const found = blobsOf(manifest)
-      await makeDurable(manifest, found, deploymentId)
-      await place(manifestPath(deploymentId), async (aside) => {
-        await writeFile(aside, JSON.stringify(manifest))
-        await syncPath(aside)
-      })
-      await syncPath(folders.manifests)
-      await requireAll(found)
-    },
-    async read(deploymentId) {
-      const text = await readFile(manifestPath(deploymentId), 'utf8').catch(() => '')
-      try {
-        return JSON.parse(text) as Manifest
-      } catch {
-        return null
-      }
-    },
-    async remove(deploymentId) {
-      await rm(manifestPath(deploymentId), { force: true })
-      const directory = join(folders.servers, deploymentId)
-      // The second is a partial tree of a worker that died.
-      await Promise.all([removeTree(directory), removeTree(`${directory}.new`)])
-    },
-    serverDirectory: (deploymentId) => join(folders.servers, deploymentId),
-    report,
-    damaged: () => readdir(folders.damaged).catch(() => []),
-  }
+  /** A sentence if the store cannot be used. */
+  readiness(): Promise<string | null>
+  close(): void
 }

@@ -3,6 +3,7 @@ import { createHash, hash, randomBytes } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { mkdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { dirname, extname, join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import {
@@ -55,18 +56,55 @@ const compressors = { br: promisify(brotliCompress), gzip: promisify(gzip) }
 const decompressors = { br: promisify(brotliDecompress), gzip: promisify(gunzip) }
 const decoders = { br: createBrotliDecompress, gzip: createGunzip }
 
+/** Where a blob is, below the folder of all. */
+export function blobPath(name: string, encoding?: Encoding): string {
+  return `${name.slice(0, 2)}/${encoding ? `${name}.${encoding}` : name}`
+}
+
+export function isCompressible(fileName: string, bytes: number): boolean {
+  return compressible.has(extname(fileName).toLowerCase()) && bytes >= leastCompressedBytes
+}
+
+/** The compressed copies of a file; null if they are not worthwhile. */
+export async function copiesOf(content: Buffer): Promise<Record<Encoding, Buffer> | null> {
+  const { length } = content
+  const params = {
+    [constants.BROTLI_PARAM_QUALITY]: length <= smallBytes ? 6 : 5,
+    [constants.BROTLI_PARAM_SIZE_HINT]: length,
+    // The default window is 4 MB, and its setup takes longer than compressing a page.
+    [constants.BROTLI_PARAM_LGWIN]: Math.min(22, Math.max(10, Math.ceil(Math.log2(length)))),
+  }
+  const [br, zipped] = await Promise.all([
+    compressors.br(content, { params, chunkSize: Math.max(length, 1024) }),
+    compressors.gzip(content),
+  ])
+  return br.length >= length * 0.95 ? null : { br, gzip: zipped }
+}
+
+export function decompress(content: Buffer, encoding: Encoding): Promise<Buffer> {
+  return decompressors[encoding](content, { maxOutputLength: mostBufferedBytes + 1 })
+}
+
+/** Whether these are the bytes that the name stands for. Rejects if a compressed copy cannot be decompressed. */
+export async function isContentOf(content: Buffer, name: string, encoding?: Encoding): Promise<boolean> {
+  return hash('sha256', encoding ? await decompress(content, encoding) : content) === name
+}
+
+export async function isStreamOf(source: Readable, name: string, encoding?: Encoding): Promise<boolean> {
+  const digest = createHash('sha256')
+  if (encoding) await pipeline(source, decoders[encoding](), digest)
+  else await pipeline(source, digest)
+  return digest.read().toString('hex') === name
+}
+
 /** `onDamaged` hears of a file that was damaged and is written anew. */
 export function createBlobs(directory: string, onDamaged: (name: string) => void): Blobs {
-  const pathOf = (name: string, encoding?: Encoding) =>
-    join(directory, name.slice(0, 2), encoding ? `${name}.${encoding}` : name)
+  const pathOf = (name: string, encoding?: Encoding) => join(directory, blobPath(name, encoding))
 
   async function load(name: string, encoding?: Encoding): Promise<Buffer | null> {
     try {
       const content = await readFile(pathOf(name, encoding))
-      const plain = encoding
-        ? await decompressors[encoding](content, { maxOutputLength: mostBufferedBytes + 1 })
-        : content
-      return hash('sha256', plain) === name ? content : null
+      return (await isContentOf(content, name, encoding)) ? content : null
     } catch (error) {
       if (isOfTheFile(error)) return null
       throw error
@@ -74,16 +112,13 @@ export function createBlobs(directory: string, onDamaged: (name: string) => void
   }
 
   async function isWhole(name: string, encoding?: Encoding): Promise<boolean> {
-    const digest = createHash('sha256')
-    const source = createReadStream(pathOf(name, encoding), { highWaterMark: 1 << 20 })
     try {
-      if (encoding) await pipeline(source, decoders[encoding](), digest)
-      else await pipeline(source, digest)
+      const source = createReadStream(pathOf(name, encoding), { highWaterMark: 1 << 20 })
+      return await isStreamOf(source, name, encoding)
     } catch (error) {
       if (isOfTheFile(error)) return false
       throw error
     }
-    return digest.read().toString('hex') === name
   }
 
   /**
@@ -103,27 +138,17 @@ export function createBlobs(directory: string, onDamaged: (name: string) => void
   }
 
   async function writeCopies(name: string, content: Buffer): Promise<Pick<StoredFile, 'br' | 'gzip'>> {
-    const { length } = content
-    const params = {
-      [constants.BROTLI_PARAM_QUALITY]: length <= smallBytes ? 6 : 5,
-      [constants.BROTLI_PARAM_SIZE_HINT]: length,
-      // The default window is 4 MB, and its setup takes longer than compressing a page.
-      [constants.BROTLI_PARAM_LGWIN]: Math.min(22, Math.max(10, Math.ceil(Math.log2(length)))),
-    }
-    const [br, zipped] = await Promise.all([
-      compressors.br(content, { params, chunkSize: Math.max(length, 1024) }),
-      compressors.gzip(content),
-    ])
-    if (br.length >= length * 0.95) return {}
+    const copies = await copiesOf(content)
+    if (!copies) return {}
     await Promise.all([
-      place(pathOf(name, 'br'), (aside) => writeFile(aside, br)),
-      place(pathOf(name, 'gzip'), (aside) => writeFile(aside, zipped)),
+      place(pathOf(name, 'br'), (aside) => writeFile(aside, copies.br)),
+      place(pathOf(name, 'gzip'), (aside) => writeFile(aside, copies.gzip)),
     ])
-    return { br: br.length, gzip: zipped.length }
+    return { br: copies.br.length, gzip: copies.gzip.length }
   }
 
   async function compress(fileName: string, name: string, content: Buffer): Promise<Pick<StoredFile, 'br' | 'gzip'>> {
-    if (!compressible.has(extname(fileName).toLowerCase()) || content.length < leastCompressedBytes) return {}
+    if (!isCompressible(fileName, content.length)) return {}
     const whole = await Promise.all([reuse(name, 'br'), reuse(name, 'gzip')])
     if (!whole[0] || !whole[1]) return writeCopies(name, content)
     const [br, zipped] = await Promise.all([stat(pathOf(name, 'br')), stat(pathOf(name, 'gzip'))])
@@ -170,7 +195,7 @@ export function createBlobs(directory: string, onDamaged: (name: string) => void
     for (const copy of ['br', 'gzip'] as const) {
       const content = await load(name, copy)
       if (!content) continue
-      const plain = await decompressors[copy](content)
+      const plain = await decompress(content, copy)
       await place(pathOf(name), async (aside) => {
         await writeFile(aside, plain)
         await syncPath(aside)
@@ -211,7 +236,7 @@ export async function place(path: string, write: (aside: string) => Promise<unkn
 }
 
 /** Whether a file could not be read because it is missing or damaged, and not because the machine is short of something. */
-function isOfTheFile(error: unknown): boolean {
+export function isOfTheFile(error: unknown): boolean {
   const { code = '' } = error as NodeJS.ErrnoException
   return code === 'ENOENT' || code === 'EIO' || code === 'EISDIR' || /^(Z_|ERR_)/.test(code)
 }

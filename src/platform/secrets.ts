@@ -42,6 +42,7 @@ export const placeOf = {
   certificate: (id: string) => `certificate:${id}`,
   acmeAccount: (directory: string) => `acme_account:${directory}`,
   acmeOrder: (subject: string) => `acme_order:${subject}`,
+  internalCa: (id: string) => `internal_ca:${id}`,
   developmentCa: (id: string) => `development_ca:${id}`,
   /** A file, not a row. */
   snapshot: (what: string) => `snapshot:${what}`,

@@ -1,12 +1,14 @@
 // The edge role: serves deployments by host name over HTTP and HTTPS.
 import { createEdge } from '../engines/edge/index.ts'
+import { openBalancer, type Runner } from '../engines/servers/index.ts'
 import { ownNames } from '../platform/own-names.ts'
 import { readYielded } from '../services/projects/labels.ts'
 import type { Closing } from './closing.ts'
-import type { Hosting } from './hosting.ts'
 import type { Shared } from './shared.ts'
 
-export async function openEdge(shared: Shared, { servers }: Hosting, closing: Closing): Promise<void> {
+/** `runner` is the one of this process, whose instances need no network. */
+export async function openEdge(shared: Shared, node: string, runner: Runner | null, closing: Closing): Promise<void> {
+  const servers = await openBalancer(shared, node, runner)
   const edge = createEdge({ ...shared, servers })
   await edge.listen()
   closing.add(() => edge.close())

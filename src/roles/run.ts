@@ -11,19 +11,20 @@ import type { LoadMeter } from '../services/nodes/load.ts'
 import { startNode } from '../services/nodes/node.ts'
 import type { TicketKeys } from '../tls/tickets.ts'
 import { openApi } from './api.ts'
-import { createClosing } from './closing.ts'
+import { type Closing, createClosing } from './closing.ts'
 import { rolesOfWorkers, type Start } from './cluster/messages.ts'
 import { openCluster } from './cluster/open.ts'
 import { openEdge } from './edge.ts'
 import { makeDemo } from './first-start.ts'
-import { openHosting } from './hosting.ts'
 import { observeProcess } from './metrics.ts'
 import { openNameserver } from './nameserver.ts'
+import { openRunner } from './runner.ts'
+import { openSandbox } from './sandbox.ts'
 import { openSecrets } from './secrets.ts'
-import { openShared } from './shared.ts'
+import { openShared, type Shared } from './shared.ts'
 import { openWorker } from './worker.ts'
 
-export const roles = ['api', 'worker', 'edge', 'nameserver'] as const
+export const roles = ['api', 'worker', 'runner', 'edge', 'nameserver'] as const
 export type Role = (typeof roles)[number]
 
 export type Running = {
@@ -53,6 +54,13 @@ export type RunOptions = {
 const buffered = { sync: false, minLength: 8_192, periodicFlush: 100 }
 const unbroken = { ...buffered, minLength: 2_048, maxWrite: 4_096 }
 
+/** The row of this process among the nodes; worker processes have none of their own. */
+async function openNode(shared: Shared, wanted: readonly Role[], closing: Closing): Promise<string> {
+  const node = await startNode(shared, wanted)
+  closing.add(() => node.close())
+  return node.id
+}
+
 export async function run(
   config: Config,
   wanted: readonly Role[],
@@ -77,22 +85,23 @@ export async function run(
     const { db, workerDb, urls, broken, registry, health, tickets, load } = shared
     const background = { ...shared, db: workerDb }
     observeProcess(shared, worker?.roles ?? wanted)
-    if (!worker) {
-      const node = await startNode(shared, wanted)
-      closing.add(() => node.close())
-    }
+    const node = worker?.node ?? (await openNode(shared, wanted, closing))
     // Nameservers open no secrets, and may run without the key.
     const sealing = wanted.filter((role) => role !== 'nameserver')
     if (sealing.length > 0) await openSecrets(shared, sealing)
     // Only by the role that gives nameservers out: others may run without this setting.
     if (wants('api') && !worker) await adoptNameservers(db, config.nameservers)
     const testKey = config.production || worker || !wants('api') ? null : await makeDemo(db, urls, config)
-    const hosting = runs('edge') || runs('worker') ? await openHosting(background, closing, !runs('edge')) : null
-    if (hosting && runs('edge')) await openEdge(background, hosting, closing)
+    // Only what runs untrusted code needs a sandbox.
+    const sandboxed = runs('worker') || runs('runner') ? await openSandbox(background, closing) : null
+    const runner = sandboxed && runs('runner') ? await openRunner({ ...background, ...sandboxed }, node, closing) : null
+    if (runs('edge')) await openEdge(background, node, runner, closing)
     if (runs('nameserver')) await openNameserver(background, closing, wanted.length === 1)
-    if (hosting && runs('worker')) await openWorker({ ...background, ...hosting }, closing)
+    if (sandboxed && runs('worker')) await openWorker({ ...background, ...sandboxed }, closing)
     if (runs('api')) await openApi(shared, closing)
-    const cluster = wanted.some(inWorkers) ? await openCluster(shared, wanted, workers, closing) : null
+    const cluster = wanted.some(inWorkers)
+      ? await openCluster(shared, { roles: wanted, node, count: workers }, closing)
+      : null
     shared.started()
     return {
       testKey,

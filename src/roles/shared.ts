@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Config } from '../config.ts'
-import { createArtifacts } from '../platform/artifacts.ts'
 import { isDatabaseLost } from '../platform/database.ts'
 import type { Draining } from '../platform/draining.ts'
 import { createHealth } from '../platform/health.ts'
 import { type Monitored, serveMetrics } from '../platform/metrics.ts'
 import { listen, notificationsReadiness } from '../platform/notifications.ts'
+import { openArtifacts } from '../platform/open-artifacts.ts'
 import { createRepositories } from '../platform/repositories.ts'
 import { createVault } from '../platform/secrets.ts'
 import { createSnapshots, snapshotReadiness } from '../platform/snapshots.ts'
@@ -77,7 +77,10 @@ export async function openShared(
   health.add('notifications', notificationsReadiness(notifications), needDatabase)
   const localRepositories = config.production ? null : join(config.dataDir, 'repos')
   const repositories = createRepositories(config.gitUrlTemplate, localRepositories, config.searchPath)
-  const artifacts = createArtifacts(join(config.dataDir, 'artifacts'), log)
+  const artifacts = openArtifacts(config, log)
+  closing.add(() => artifacts.close())
+  // A worker puts builds back, and an edge serves what it has.
+  if (config.artifacts) health.add('artifacts', artifacts.readiness, [])
   const tickets = createTicketKeys(worker && Buffer.from(worker.ticketKey, 'base64'))
   closing.add(() => tickets.close())
   const urls = createUrls(config)

@@ -3,6 +3,7 @@ import { Counter, type Registry } from 'prom-client'
 import { announceWaits, buildHandlers, openDisk } from '../engines/builder/index.ts'
 import { createIssuer } from '../engines/certificates/index.ts'
 import { startDeliveries } from '../engines/delivery/index.ts'
+import { createProofs } from '../engines/servers/index.ts'
 import { createStatusHandler } from '../engines/statuses/index.ts'
 import { createStorage } from '../engines/storage/index.ts'
 import { createVerification } from '../engines/verification/index.ts'
@@ -11,12 +12,12 @@ import { type Handlers, startWorker } from '../jobs/worker.ts'
 import { pauseWhile } from '../platform/draining.ts'
 import { continueLog } from '../services/events/events.ts'
 import type { Closing } from './closing.ts'
-import type { Hosting } from './hosting.ts'
 import { openHousekeeping } from './housekeeping.ts'
 import { observePlatform } from './metrics.ts'
+import type { Sandboxed } from './sandbox.ts'
 import type { Shared } from './shared.ts'
 
-export async function openWorker(deps: Shared & Hosting, closing: Closing): Promise<void> {
+export async function openWorker(deps: Shared & Sandboxed, closing: Closing): Promise<void> {
   const { config, db, notifications, health, log, registry, draining, load } = deps
   await continueLog(db)
   observePlatform(deps)
@@ -25,7 +26,7 @@ export async function openWorker(deps: Shared & Hosting, closing: Closing): Prom
   const issuer = await createIssuer(deps)
   // Required, so that a kind of job without its handler does not compile.
   const handlers: Required<Handlers> = {
-    ...buildHandlers({ ...deps, disk }),
+    ...buildHandlers({ ...deps, servers: createProofs(deps), disk }),
     ...createVerification(deps),
     issue: issuer.issue,
     status: createStatusHandler(deps),

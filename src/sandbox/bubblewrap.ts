@@ -9,6 +9,7 @@ import { openControlGroups } from './control-groups.ts'
 import { inheritedDescriptors } from './descriptors.ts'
 import { duIn } from './disk.ts'
 import { FORWARDER } from './forwarder.ts'
+import { openLoopback } from './loopback.ts'
 import { ETC, systemMounts } from './mounts.ts'
 import type { SandboxOptions } from './options.ts'
 import { deviceRemedy, remedyOf } from './remedy.ts'
@@ -44,6 +45,7 @@ export async function openBubblewrap(options: SandboxOptions): Promise<Sandbox> 
     resolvers: options.resolvers ?? [],
     tools: await findTools(options.searchPath),
     system,
+    loopback: options.forwardConnections ? null : await openLoopback(),
     du: duIn(bwrap, system, root),
     inherited: inheritedDescriptors(),
     seccomp: await writeFilter(runDirectory),
@@ -65,7 +67,9 @@ export async function openBubblewrap(options: SandboxOptions): Promise<Sandbox> 
   }
   try {
     await makeDirectory(join(runDirectory, 'probe'))
-    const [, networkFault] = await Promise.all([probe(run, runDirectory), probeNetwork(run, host)])
+    const probes = [probe(run, runDirectory), probeNetwork(run, host), probeLoopback(run, host)] as const
+    const [, networkFault, enterable] = await Promise.all(probes)
+    if (!enterable) host.loopback = null
     if (networkFault !== null) host.namespaces = null
     const fault = 'missing' in network ? network.missing : networkFault
     return { driver: 'bubblewrap', warning: warningOf(host, fault), run, makeDirectory, close }
@@ -138,6 +142,29 @@ async function probeNetwork(run: Run, { namespaces, runDirectory, user }: Host):
   if (exit.code === 0) return null
   const device = await deviceRemedy(user !== null)
   return `slirp4netns and nft do not work here (${oneLine(output) || JSON.stringify(exit)}).${device}`
+}
+
+/** Whether connections can be opened in a sandbox's namespace; without the right to see its processes they cannot. */
+async function probeLoopback(run: Run, { loopback, runDirectory }: Host): Promise<boolean> {
+  if (loopback === null) return false
+  const started = run({
+    argv: ['sleep', '20'],
+    workTree: join(runDirectory, 'probe'),
+    environment: {},
+    limits: { memoryMb: 64, processes: 8, timeoutMs: 20_000 },
+    listen: {},
+    onOutput: () => {},
+  })
+  try {
+    const socket = await (await started.connect)?.()
+    socket?.destroy()
+    return false
+  } catch (error) {
+    // Nothing listens there.
+    return (error as NodeJS.ErrnoException).code === 'ECONNREFUSED'
+  } finally {
+    await started.kill()
+  }
 }
 
 async function attempt(run: Run, runDirectory: string, network: Network | null) {

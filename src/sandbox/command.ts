@@ -1,4 +1,5 @@
 // The interface of a sandbox, the same for every driver.
+import type { OnReadOpts, Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 
 export type Sandbox = {
@@ -35,7 +36,7 @@ export type SandboxedCommand = {
   limits: Limits
   /** What is reachable; null or absent: no network at all. */
   network?: Network | null
-  /** For servers: the command gets PORT and listens there; `address` says how the host reaches it. */
+  /** For servers: the command gets PORT and listens there; the host reaches it by `connect`. */
   listen?: { port?: number } | null
   onOutput(stream: 'stdout' | 'stderr', chunk: Buffer): void
   /** Receives standard output instead of `onOutput`, with backpressure. */
@@ -74,7 +75,12 @@ export type Network = {
   private: string[]
 }
 
-export type Address = { socketPath: string } | { host: string; port: number }
+/**
+ * Opens a connection to the port where a command listens. Rejects as Node's own connections do, with ECONNREFUSED if
+ * nothing listens; only behind a forwarder the connection is accepted first and then closed. What comes is read by
+ * `onread`, as Node defines it, or by the event `data`.
+ */
+export type Connect = (options?: { onread?: OnReadOpts }) => Promise<Socket>
 
 export type StopReason = 'timeout' | 'memory' | 'killed' | 'disk'
 
@@ -84,8 +90,8 @@ export type Exit = { code: number | null; signal: NodeJS.Signals | null; reason:
 export type SandboxedProcess = {
   /** Settles when the last process is gone; rejects with SandboxError when the command could not be started. */
   exited: Promise<Exit>
-  /** To spread into http.request or net.connect; null without `listen`. Known before the command listens. */
-  address: Promise<Address | null>
+  /** Null without `listen`, or if the command ended at once. Known before the command listens. */
+  connect: Promise<Connect | null>
   /** SIGTERM to the command, SIGKILL to all of it after a second; resolves when the last process is gone. */
   kill(): Promise<void>
 }

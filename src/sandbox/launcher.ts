@@ -73,6 +73,8 @@ export type Launched = {
   child: ChildProcess & { stdout: Readable; stderr: Readable }
   /** Host pid of the first process in the sandbox; when it dies, all others die. */
   init(): number | undefined
+  /** Resolves with that pid when it is known; with undefined if bubblewrap ends before. It is a child of `child`. */
+  started: Promise<number | undefined>
   /** Exit code of the command; undefined if it was never started or did not end by itself. */
   exitCode(): number | undefined
 }
@@ -86,15 +88,19 @@ export function launch(launch: Launch): Launched {
   // Ctrl-C in the terminal must reach only Berth, which then stops its sandboxes in order.
   const child = spawnClean([...launch.enter, ...argv], stdio, launch.inherited, { detached: true }) as Launched['child']
   let status = ''
+  const { promise: started, resolve: start } = Promise.withResolvers<number | undefined>()
   ;(child.stdio[STATUS_FD] as Readable).setEncoding('utf8').on('data', (text: string) => {
     status += text
+    if (init() !== undefined) start(init())
   })
+  child.once('close', () => start(undefined)).once('error', () => start(undefined))
   if (launch.input !== null) feed(child.stdin!, launch.input)
   feed(child.stdio[OPTIONS_FD] as Writable, Promise.resolve(launch.options.join('\0')))
   if (launch.plan !== null) feed((child.stdio as unknown[])[PLAN_FD] as Writable, launch.plan)
   const read = (name: string) => {
-    const digits = new RegExp(`"${name}": (\\d+)`).exec(status)?.[1]
+    const digits = new RegExp(`"${name}": (\\d+)(?=\\D)`).exec(status)?.[1]
     return digits === undefined ? undefined : Number(digits)
   }
-  return { child, init: () => read('child-pid'), exitCode: () => read('exit-code') }
+  const init = () => read('child-pid')
+  return { child, init, started, exitCode: () => read('exit-code') }
 }

@@ -8,6 +8,8 @@ export type SandboxOptions = {
   runDirectory?: string
   /** False: do not use them, as on machines where none can be made. */
   controlGroups?: boolean
+  /** True: connections to servers always pass a forwarder in the sandbox, as on machines where it cannot be entered. */
+  forwardConnections?: boolean
   /** For tests: how processes are tracked without bubblewrap; default: the best way that works here. */
   containment?: 'pid-namespace' | 'marker'
   /** Addresses of the platform besides those of this machine's interfaces; sandboxes cannot reach them. */

@@ -2,12 +2,14 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { clearTimeout, setTimeout } from 'node:timers'
-import { type Address, type Exit, SandboxError, type SandboxedCommand, type SandboxedProcess } from './command.ts'
+import { type Connect, type Exit, SandboxError, type SandboxedCommand, type SandboxedProcess } from './command.ts'
+import { connectTo } from './connect.ts'
 import type { ControlGroups } from './control-groups.ts'
 import { type Du, watchDisk } from './disk.ts'
 import { type ForwarderPlan, PROXY_PORT } from './forwarder.ts'
-import { launch } from './launcher.ts'
+import { type Launched, launch } from './launcher.ts'
 import { openListener } from './listener.ts'
+import type { Loopback } from './loopback.ts'
 import { etcFiles, HOME, planMounts, UID } from './mounts.ts'
 import { type NetworkHost, startNetwork } from './network.ts'
 import { outcome } from './outcome.ts'
@@ -20,6 +22,8 @@ export type Host = NetworkHost & {
   groups: ControlGroups | undefined
   tools: Tools
   system: string[]
+  /** Null: connections to servers pass the forwarder. */
+  loopback: Loopback | null
   /** Measures directories from inside a sandbox. */
   du: Du
   /** File with the seccomp filter; null if there is none for this architecture. */
@@ -46,14 +50,14 @@ export function runInBubblewrap(host: Host, command: SandboxedCommand): Sandboxe
   const stop = new AbortController()
   const { timeoutMs } = command.limits
   const deadline = timeoutMs > LONGEST_TIMER_MS ? undefined : setTimeout(() => stop.abort('timeout'), timeoutMs)
-  const address = Promise.withResolvers<Address | null>()
-  const exited = execute(host, command, stop, address.resolve).finally(() => clearTimeout(deadline))
-  exited.catch(address.reject)
+  const connect = Promise.withResolvers<Connect | null>()
+  const exited = execute(host, command, stop, connect.resolve).finally(() => clearTimeout(deadline))
+  exited.then(() => connect.resolve(null), connect.reject)
   // Not awaited by all callers: a rejection must not be unhandled.
-  address.promise.catch(() => {})
+  connect.promise.catch(() => {})
   return {
     exited,
-    address: address.promise,
+    connect: connect.promise,
     async kill() {
       stop.abort('killed')
       await exited.catch(() => {})
@@ -65,7 +69,7 @@ async function execute(
   host: Host,
   command: SandboxedCommand,
   stop: AbortController,
-  tellAddress: (address: Address | null) => void,
+  tellConnect: (connect: Connect | null) => void,
 ): Promise<Exit> {
   const name = String(++lastRun)
   const directory = join(host.runDirectory, name)
@@ -74,7 +78,8 @@ async function execute(
     await mkdir(directory, { mode: 0o711 })
     cleanup.push(() => rm(directory, { recursive: true, force: true }))
     const { limits } = command
-    const forwarded = Boolean(command.network || command.listen)
+    const loopback = command.listen ? host.loopback : null
+    const forwarded = Boolean(command.network || (command.listen && !loopback))
     // Group, network and mounts are prepared in parallel.
     const grouping = Promise.resolve(
       host.groups?.create(name, {
@@ -95,7 +100,7 @@ async function execute(
     if (networking) cleanup.push(() => networking.close())
     const mounts = await planMounts(command, host.tools, host.user && join(host.runDirectory, 'stage'))
     const listenPort = command.listen ? (command.listen.port ?? DEFAULT_PORT) : null
-    const listener = listenPort === null ? null : await openListener(directory)
+    const listener = listenPort === null || loopback ? null : await openListener(directory)
     if (listener) cleanup.push(async () => listener.server.close())
     const group = await grouping
     const network = await networking?.opened.catch((error) => {
@@ -119,7 +124,7 @@ async function execute(
           egress: network?.proxySocket ? EGRESS_INSIDE : null,
           proxyPort: PROXY_PORT,
           resolver: network?.resolverSocket ? RESOLVER_INSIDE : null,
-          listenPort,
+          listenPort: listener && listenPort,
         }
       : null
     const options = [...UNSHARE, ...(network?.enter ? ['--share-net'] : []), ...ISOLATION, ...host.system]
@@ -153,19 +158,30 @@ async function execute(
     })
     // Berth accepts no connections from here on: only the sandbox holds the socket.
     listener?.server.close()
-    tellAddress(listener && { socketPath: listener.socketPath })
+    if (listener) tellConnect((options) => connectTo({ path: listener.socketPath, ...options }))
+    const entering = loopback && enter(loopback, launched, listenPort!, tellConnect)
+    entering?.catch(() => stop.abort('killed'))
+    cleanup.push(async () => (await entering?.catch(() => null))?.close())
     const loss = network && watchLoss(network.lost, () => stop.abort('killed'))
     if (loss) cleanup.push(async () => loss.stop())
     const disk = limits.diskMb
       ? watchDisk({ tree: mounts.workTree, caches: mounts.caches }, limits.diskMb, () => stop.abort('disk'), host.du)
       : undefined
     const exit = await outcome(launched, command, stop, { group, disk })
+    await entering
     if (!signal.aborted) await network?.connected
     if (loss?.acted()) throw new SandboxError('The network of the sandbox was lost: slirp4netns ended.')
     return exit
   } finally {
     for (const clean of cleanup.reverse()) await clean()
   }
+}
+
+async function enter(loopback: Loopback, launched: Launched, port: number, tell: (connect: Connect) => void) {
+  const init = await launched.started
+  const inside = init === undefined ? null : loopback.open(init, launched.child.pid!)
+  if (inside) tell((options) => inside.connect(port, options))
+  return inside
 }
 
 /** A server that lost its network must be stopped. The delay lets an out-of-memory kill be reported as such. */

@@ -8,7 +8,6 @@ import { clearTimeout, setTimeout } from 'node:timers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { onAbort } from '../platform/abort.ts'
 import {
-  type Address,
   type Exit,
   GRACE_MS,
   type Sandbox,
@@ -16,6 +15,7 @@ import {
   type SandboxedCommand,
   type SandboxedProcess,
 } from './command.ts'
+import { connectTo } from './connect.ts'
 import type { Containment } from './containment.ts'
 import { feed } from './descriptors.ts'
 import { watchDisk } from './disk.ts'
@@ -67,7 +67,7 @@ function start(options: SandboxOptions, containment: Containment, command: Sandb
   exited.catch(() => {})
   return {
     exited,
-    address,
+    connect: address.then((address) => address && ((options) => connectTo({ ...address, ...options }))),
     async kill() {
       stop.abort('killed')
       await exited.catch(() => {})
@@ -179,7 +179,7 @@ function mapPaths(
 }
 
 /** The requested port is for a private network; on the host it may be in use. */
-async function freeAddress(): Promise<Extract<Address, { host: string }>> {
+async function freeAddress(): Promise<{ host: string; port: number }> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

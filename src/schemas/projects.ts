@@ -46,6 +46,7 @@ const example = {
     hsts: false,
     buildNetwork: 'public',
     serverNetwork: 'public',
+    instances: 1,
   },
   createdAt: '2026-11-14T09:30:00.000Z',
   updatedAt: '2026-11-14T09:30:00.000Z',
@@ -66,6 +67,9 @@ export const ProjectSettings = Type.Object(
     }),
     buildNetwork: Choice(networks, { description: `What builds reach. ${networkMeaning}` }),
     serverNetwork: Choice(networks, { description: `What servers reach, from their next start on. ${networkMeaning}` }),
+    instances: Type.Integer({
+      description: 'How many instances of its server run in production, over as many machines',
+    }),
   },
   { $id: 'ProjectSettings', description: 'How a project is built and served' },
 )
@@ -114,6 +118,7 @@ const settingsFields = {
   hsts: Type.Optional(Type.Boolean()),
   buildNetwork: Type.Optional(Choice(networks)),
   serverNetwork: Type.Optional(Choice(networks)),
+  instances: Type.Optional(Type.Integer({ minimum: 1, maximum: 10 })),
 }
 
 const Repo = Type.String({

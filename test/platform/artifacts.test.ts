@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Artifacts, createArtifacts } from '../../src/platform/artifacts.ts'
+import { createArtifacts, type LocalArtifacts } from '../../src/platform/local-artifacts.ts'
 
 let directory: string
-let artifacts: Artifacts
+let artifacts: LocalArtifacts
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'berth-artifacts-'))
   artifacts = createArtifacts(join(directory, 'store'))

@@ -1,11 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdir } from 'node:fs/promises'
-import { request } from 'node:http'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { afterAll, describe, expect } from 'vitest'
-import type { Address } from '../../src/sandbox/sandbox.ts'
 import { until } from '../helpers/until.ts'
 import {
   bubblewrap,
@@ -23,11 +20,6 @@ import {
 
 afterAll(cleanUp)
 const root = join(import.meta.dirname, '../..')
-
-async function get(address: Address, path: string): Promise<string> {
-  const [response] = await once(request({ ...address, path, agent: false }).end(), 'response')
-  return text(response)
-}
 
 describe('kill', () => {
   test('ends a grandchild in its own session that ignores SIGTERM, and resolves when all is gone', async () => {
@@ -116,31 +108,5 @@ describe('nothing is left behind', () => {
       controlGroups(parent.pid!).all.length === 0 &&
       (await readdir(runDirectory)).length === 0
     await until(empty)
-  })
-})
-
-describe('a server in the sandbox', () => {
-  const program = (host: string) => `
-    require('http').createServer((request, response) => response.end(request.url + ' ' + process.env.PORT))
-      .listen(process.env.PORT, '${host}', () => console.log('up'))`
-
-  for (const host of ['127.0.0.1', '::1', '0.0.0.0']) {
-    test(`answers the host when it listens on ${host}, and nobody else can reach it`, async () => {
-      const asked = await command(['node', '-e', program(host)], { listen: { port: 4321 } })
-      const started = (await bubblewrap()).run(asked)
-      const address = await started.address
-      await until(() => asked.output.stdout === 'up\n')
-      const answers = await Promise.all(['/a', '/b', '/c'].map((path) => get(address!, path)))
-      expect(answers).toEqual(['/a 4321', '/b 4321', '/c 4321'])
-      await expect(get({ host: '127.0.0.1', port: 4321 }, '/')).rejects.toThrow('ECONNREFUSED')
-      await started.kill()
-      await expect(get(address!, '/')).rejects.toThrow(/ENOENT|ECONNREFUSED/)
-    })
-  }
-
-  test('is refused, not awaited, before it listens', async () => {
-    const started = (await bubblewrap()).run(await command('echo ready; sleep 20', { listen: {} }))
-    await expect(get((await started.address)!, '/')).rejects.toThrow()
-    await started.kill()
   })
 })

@@ -4,6 +4,7 @@ import { request } from 'node:http'
 import { networkInterfaces } from 'node:os'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
+import { createConnectionBy } from '../../src/sandbox/connect.ts'
 import { find } from '../../src/sandbox/tools.ts'
 import { until } from '../helpers/until.ts'
 import { required, networkTest as test } from './outside.ts'
@@ -50,9 +51,9 @@ describe('the public internet', () => {
     }).listen(process.env.PORT, () => console.log('up'))`
     const asked = await command(node(program), { network, listen: {} })
     const started = world.sandbox.run(asked)
-    const address = (await started.address)!
+    const createConnection = createConnectionBy((await started.connect)!)
     await until(() => asked.output.stdout === 'up\n')
-    const [response] = await once(request({ ...address, path: '/both', agent: false }).end(), 'response')
+    const [response] = await once(request({ createConnection, path: '/both' }).end(), 'response')
     expect(await text(response)).toBe('server web /both')
     await started.kill()
   })

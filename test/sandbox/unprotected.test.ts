@@ -5,6 +5,7 @@ import { request } from 'node:http'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createConnectionBy } from '../../src/sandbox/connect.ts'
 import { openPidNamespaces } from '../../src/sandbox/pid-namespace.ts'
 import { createSandbox, type Sandbox, SandboxError } from '../../src/sandbox/sandbox.ts'
 import { until } from '../helpers/until.ts'
@@ -198,9 +199,9 @@ describe.concurrent.each(ways)('the driver none with a %s', (containment) => {
       .listen(process.env.PORT, () => console.log('up'))`
     const asked = await command(['node', '-e', program], { listen: { port: 3000 } })
     const started = sandbox.run(asked)
-    const address = (await started.address)!
+    const createConnection = createConnectionBy((await started.connect)!)
     await until(() => asked.output.stdout === 'up\n')
-    const [response] = await once(request({ ...address, path: '/here' }).end(), 'response')
+    const [response] = await once(request({ createConnection, path: '/here' }).end(), 'response')
     expect(await text(response)).toBe('/here')
     await started.kill()
   })

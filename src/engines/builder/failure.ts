@@ -16,6 +16,7 @@ export type FailureCode =
   | 'quota_exceeded'
   | 'server_unhealthy'
   | 'platform_disk_full'
+  | 'platform_storage_unavailable'
   | 'worker_lost'
   | 'internal_error'
 

@@ -1,7 +1,9 @@
 // The build job: finds the deployment, builds it unless it is canceled, and records the result.
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
+import type { JobKinds } from '../../jobs/kinds.ts'
 import { type Handler, LostError, Postponed } from '../../jobs/worker.ts'
+import { StoreUnavailable } from '../../platform/artifacts.ts'
 import { type Database, refusedQuota } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import { removeTree } from '../../platform/remove-tree.ts'
@@ -22,9 +24,28 @@ import { resolveCommit } from './source.ts'
 // A build is retried once, after a crash of its worker or an internal error.
 const retryDelaysMs = [1_000] as const
 
-// A build that finds no room on the disk is put back this often: each time half as long again, within these bounds.
-const diskDelayMs = { least: 5_000, most: 300_000 }
-const longestDiskWaitMs = 30 * 60_000
+// A build that the platform cannot run now is put back this often: each time half as long again, within these bounds.
+const delayMs = { least: 5_000, most: 300_000 }
+const longestWaitMs = 30 * 60_000
+
+/** What the platform may lack; the field of the job says since when. */
+const lacks = {
+  noDiskSince: {
+    waiting: 'Waiting for room on the disk of the platform: the build begins again when there is some.',
+    why: 'there is no room on the disk',
+    code: 'platform_disk_full',
+    message:
+      'The platform has no room on its disk at present. Nothing is wrong with the project: deploy it again later.',
+  },
+  noStoreSince: {
+    waiting: 'Waiting for the artifact store of the platform: the build begins again when it can be used.',
+    why: 'the artifact store cannot be used',
+    code: 'platform_storage_unavailable',
+    message:
+      'The artifact store of the platform cannot be used at present. Nothing is wrong with the project: deploy it again later.',
+  },
+} as const
+type Lack = keyof typeof lacks
 
 export type BuilderDeps = BuildTools & {
   db: Database
@@ -68,24 +89,30 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
     await log.close()
   }
 
-  /** Puts the build back until there is room on the disk, or ends it when that has taken too long. */
-  async function outOfDisk(build: Build, since: string | undefined): Promise<void> {
+  /** Puts the build back until the platform has what it lacks, or ends it when that has taken too long. */
+  async function putBack(lack: Lack, build: Build, payload: JobKinds['build']): Promise<void> {
+    const { waiting, why, code, message } = lacks[lack]
+    const since = payload[lack]
     const waitedMs = since === undefined ? 0 : Date.now() - Date.parse(since)
-    if (waitedMs < longestDiskWaitMs) {
-      if (since === undefined) {
-        await say(build.id, 'Waiting for room on the disk of the platform: the build begins again when there is some.')
-      }
-      const delayMs = Math.round(Math.min(diskDelayMs.most, Math.max(diskDelayMs.least, waitedMs / 2)))
-      const noDiskSince = since ?? new Date().toISOString()
-      throw new Postponed('there is no room on the disk', { payload: { deploymentId: build.id, noDiskSince }, delayMs })
+    if (waitedMs < longestWaitMs) {
+      if (since === undefined) await say(build.id, waiting)
+      const delay = Math.round(Math.min(delayMs.most, Math.max(delayMs.least, waitedMs / 2)))
+      const next = { deploymentId: build.id, [lack]: since ?? new Date().toISOString() }
+      throw new Postponed(why, { payload: next, delayMs: delay })
     }
-    const message =
-      'The platform has no room on its disk at present. Nothing is wrong with the project: deploy it again later.'
     await say(build.id, message)
     // No minute of the attempts counts.
     await startBuild(db, build)
-    await finish(build.id, { to: 'ERROR', code: 'platform_disk_full', message })
+    await finish(build.id, { to: 'ERROR', code, message })
     await clear(build.id)
+  }
+
+  /** What is missing for a build to begin. */
+  async function lackOf({ id }: Build): Promise<Lack | null> {
+    if (!(await disk.hasRoom(caches.makeRoom))) return 'noDiskSince'
+    const reason = await artifacts.readiness()
+    if (reason !== null) deps.log.warn({ deploymentId: id, reason }, 'a build waits for the artifact store')
+    return reason === null ? null : 'noStoreSince'
   }
 
   /** Builds that were queued before the minutes were used up would run on for hours. */
@@ -135,7 +162,8 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   return {
     concurrency: config.build.concurrency,
     retryDelaysMs,
-    async run({ deploymentId, noDiskSince }, { attempt, signal }) {
+    async run(payload, { attempt, signal }) {
+      const { deploymentId } = payload
       const found = await findBuild(db, deploymentId)
       // Canceled, deleted, or finished by a worker that died before it could complete the job.
       if (found?.state !== 'BUILDING') return removeTree(buildDirectory(config, deploymentId))
@@ -155,7 +183,8 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         if (current?.state !== 'BUILDING') return
         // Made while its account was being suspended: the suspension did not see it.
         if (current.suspended) return void (await finish(deploymentId, { to: 'CANCELED', failure: suspended }))
-        if (!(await disk.hasRoom(caches.makeRoom))) return await outOfDisk(found, noDiskSince)
+        const lack = await lackOf(found)
+        if (lack) return await putBack(lack, found, payload)
         if (!(await startBuild(db, found))) return
         const waitedMs = Date.now() - found.createdAt.getTime()
         const waited = attempt === 1 ? describeStart(waitedMs) : null
@@ -169,8 +198,11 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         }
       } catch (error) {
         if (canceled.signal.aborted) return await clear(deploymentId)
-        if (!(error instanceof DiskFull) || signal.aborted) throw error
-        await outOfDisk(found, noDiskSince)
+        if (signal.aborted) throw error
+        if (error instanceof DiskFull) return await putBack('noDiskSince', found, payload)
+        if (!(error instanceof StoreUnavailable)) throw error
+        deps.log.warn({ err: error, deploymentId }, 'a build could not be stored and is put back')
+        await putBack('noStoreSince', found, payload)
       } finally {
         off()
         offBack()

@@ -1,7 +1,6 @@
 // The repair job: a file of the store that is damaged in all its copies is written anew by building its commit again.
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import type { Handler } from '../../jobs/worker.ts'
-import { syncPaths } from '../../platform/durable.ts'
 import { findBuild, openVariables } from '../../services/deployments/builds.ts'
 import { buildDirectory, runBuild } from './build.ts'
 import { BuildFailure } from './failure.ts'
@@ -23,20 +22,24 @@ export function createRepairHandler(deps: BuilderDeps): Handler<'repair'> {
   const { config, db, vault, artifacts, log } = deps
 
   /** Stores what the build makes, which replaces damaged files; the manifest stays as it is if it can be read. */
-  async function rebuild(deploymentId: string, signal: AbortSignal): Promise<void> {
+  async function rebuild(deploymentId: string, hash: string | undefined, signal: AbortSignal): Promise<void> {
     const build = await findBuild(db, deploymentId)
     if (build?.state !== 'READY' || build.suspended) return
-    const known = await artifacts.read(deploymentId)
+    const known = await artifacts.read(deploymentId, { fresh: true })
     // The tree of a server is not made of stored files, and the server may be running from it.
     const serverDirectory = () => join(buildDirectory(config, deploymentId), 'server')
     const blobsOnly = { ...artifacts, async publish() {}, serverDirectory }
     const variables = await openVariables(db, vault, build)
-    const tools = { ...deps, artifacts: known ? blobsOnly : artifacts }
+    // The archive of a tree never comes out the same again: the manifest names the new one.
+    const isTree = known?.tree !== undefined && known.tree.hash === hash
+    const tools = { ...deps, artifacts: known && !isTree ? blobsOnly : artifacts }
     await runBuild(tools, { build, variables, log: silent, signal }, async () => {})
   }
 
   async function isWhole(hash: string | undefined, deploymentId: string): Promise<boolean> {
-    return hash === undefined ? (await artifacts.read(deploymentId)) !== null : artifacts.mend(hash)
+    const manifest = await artifacts.read(deploymentId, { fresh: true })
+    if (hash === undefined) return manifest !== null
+    return (await artifacts.mend(hash)) || (manifest?.kind === 'node' && manifest.tree?.hash !== hash)
   }
 
   return {
@@ -46,13 +49,12 @@ export function createRepairHandler(deps: BuilderDeps): Handler<'repair'> {
       for (const id of deploymentIds) {
         if (await isWhole(hash, id)) return
         try {
-          await rebuild(id, signal)
+          await rebuild(id, hash, signal)
         } catch (err) {
           if (!(err instanceof BuildFailure)) throw err
           log.warn({ err, deploymentId: id }, 'a deployment could not be built again to repair its files')
         }
         if (!(await isWhole(hash, id))) continue
-        if (hash) await syncPaths([artifacts.pathOf(hash), dirname(artifacts.pathOf(hash))], [artifacts.folders.files])
         return void log.info({ file: hash ?? id, deploymentId: id }, 'a damaged file is repaired')
       }
       throw new Error(`building ${deploymentIds.join(', ')} again did not bring ${hash ?? 'the manifest'} back`)

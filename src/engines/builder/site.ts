@@ -10,8 +10,6 @@ export const siteLimits: Limits = { entries: 50_000, bytes: 2 * 1024 ** 3, pathB
 /** Never part of a site, also where a project serves its whole tree. */
 export const neverPublished = ['.git', 'node_modules']
 
-const storesAtOnce = 8
-
 /** Stores all entries; small files in parallel, large ones as streams. */
 export async function storeSite(
   artifacts: Artifacts,
@@ -43,7 +41,7 @@ export async function storeSite(
         })
         .finally(() => running.delete(storing))
       running.add(storing)
-      if (running.size >= storesAtOnce) await Promise.race(running)
+      if (running.size >= artifacts.storesAtOnce) await Promise.race(running)
       if (failure) break
     }
   }

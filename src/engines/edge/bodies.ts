@@ -1,5 +1,5 @@
 // Reads file bodies: small requested files stay in a bounded memory cache, large ones are read from disk.
-import { type FileHandle, open } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
 import { LRUCache } from 'lru-cache'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import type { Variant } from './variants.ts'
@@ -44,7 +44,7 @@ export function createBodies(artifacts: Artifacts): Bodies {
       }
       return body
     },
-    open: (variant) => open(artifacts.pathOf(variant.hash, encodingOf(variant))),
+    open: (variant) => artifacts.open(variant.hash, encodingOf(variant)),
     report: (variant) => artifacts.report(variant.key),
   }
 }

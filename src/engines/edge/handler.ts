@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import type { Logger } from 'pino'
+import { StoreUnavailable } from '../../platform/artifacts.ts'
 import type { DrainSignal } from '../../platform/draining.ts'
 import { type Encryption, isEncrypted, sendChallenge, sendToHttps, strictTransport } from './encryption.ts'
 import { destinationOf, hasOneHost } from './host-header.ts'
@@ -131,7 +132,7 @@ export function createHandler(options: HandlerOptions): Handler {
   function fail(request: IncomingMessage, response: ServerResponse, err: unknown): void {
     log.error({ err, host: request.headers.host, url: request.url }, 'a request could not be answered')
     if (response.headersSent) response.destroy()
-    else respond.page(response, 'failed')
+    else respond.page(response, err instanceof StoreUnavailable ? 'storeAway' : 'failed')
   }
 
   /** From here on the response may last: it is ended if its host is barred. */

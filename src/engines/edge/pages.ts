@@ -27,6 +27,7 @@ const pages = {
   misdirected: page(421, 'Wrong connection', 'This connection was opened for another host. Load the page again.'),
   filesMissing: page(500, 'The site cannot be shown', 'Its files are not to be found on this server.'),
   failed: page(500, 'The site cannot be shown', 'Something went wrong while reading its files.'),
+  storeAway: page(503, 'The site cannot be shown now', 'Its files cannot be reached at present. Try again shortly.'),
   noServer: page(502, 'The server does not answer', 'The server behind this site is not running.'),
 }
 
@@ -42,6 +43,7 @@ const statuses: Record<PageName, number> = {
   misdirected: 421,
   filesMissing: 500,
   failed: 500,
+  storeAway: 503,
   noServer: 502,
 }
 

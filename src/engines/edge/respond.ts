@@ -1,10 +1,11 @@
 // Writes the response to a request for a file: conditions, ranges, encodings, from memory or from disk.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { pipeline } from 'node:stream/promises'
 import type { Logger } from 'pino'
+import { StoreUnavailable } from '../../platform/artifacts.ts'
 import { type Bodies, largestInMemory } from './bodies.ts'
 import { revalidateCaching } from './caching.ts'
 import { preferenceOf } from './encodings.ts'
+import { CopyCut, copyFile } from './file-copy.ts'
 import type { EdgeMetrics } from './metrics.ts'
 import { type PageName, sendPage } from './pages.ts'
 import { matchesTag, type Range, rangeOf } from './ranges.ts'
@@ -19,7 +20,6 @@ export type Responder = {
 
 // A client that stops reading would otherwise hold an open file forever.
 const stallMs = 60_000
-const chunkBytes = 256 << 10
 
 /** A response whose body is streamed from disk; `plain` is sent instead of a compressed copy that is missing or damaged. */
 type Part = { status: number; headers: string[]; variant: Variant; range: Range; plain: Variant }
@@ -43,7 +43,7 @@ export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logge
     log.error({ err, file: variant.key }, 'a file of a deployment could not be read')
     if (response.headersSent) response.destroy()
     else if (plain !== variant) sendWhole(response, status, plain, plain)
-    else page(response, 'failed')
+    else page(response, err instanceof StoreUnavailable ? 'storeAway' : 'failed')
   }
 
   function sendWhole(response: ServerResponse, status: number, variant: Variant, plain: Variant): void {
@@ -69,32 +69,31 @@ export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logge
 
   function stream(response: ServerResponse, part: Part): void {
     copy(response, part).catch((err) => {
-      if (!response.headersSent) void bodies.report(part.variant)
+      // What a store that is away has is not known.
+      if (!response.headersSent && !(err instanceof StoreUnavailable)) void bodies.report(part.variant)
       fail(response, part, err)
     })
   }
 
   async function copy(response: ServerResponse, { status, headers, variant, range }: Part): Promise<void> {
-    const handle = await bodies.open(variant)
-    // The stream closes the handle from here on.
-    const source = handle.createReadStream({ ...range, highWaterMark: chunkBytes })
-    const { size } = await handle.stat()
-    if (size !== variant.size || response.destroyed) {
-      source.destroy()
-      if (size !== variant.size) throw new Error(`${variant.key} has ${size} bytes, not ${variant.size}`)
-      return
-    }
-    response.writeHead(status, headers)
-    response.setTimeout(stallMs)
+    const file = await bodies.open(variant)
+    let sent = 0
     try {
-      await pipeline(source, response)
+      const { size } = await file.stat()
+      if (size !== variant.size) throw new Error(`${variant.key} has ${size} bytes, not ${variant.size}`)
+      if (response.destroyed) return
+      response.writeHead(status, headers)
+      response.setTimeout(stallMs)
+      await copyFile(file, range, response, (bytes) => {
+        sent += bytes
+      })
     } catch (error) {
       // Visitors often disconnect in the middle of a file; only disk errors are reported.
-      if (!response.destroyed) throw error
-      const code = (error as NodeJS.ErrnoException).code ?? ''
-      if (!['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE'].includes(code)) throw error
+      if (!(error instanceof CopyCut)) throw error
+      response.destroy()
     } finally {
-      metrics.count(response, source.bytesRead)
+      if (response.headersSent) metrics.count(response, sent)
+      await file.close()
     }
   }
 

@@ -1,20 +1,18 @@
-// What the edge needs from the engine that runs server projects. The edge knows no processes or sandboxes.
+// What the edge needs from the engine that runs server projects. The edge knows no processes, sandboxes or nodes.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Target } from './targets.ts'
 
 export type ServerProjects = {
-  /** Starts the deployment's server if it does not run; resolves when it is healthy, and it stays up from then on. */
+  /** Resolves when an instance of the deployment that serves production is healthy. Rejects if it does not start. */
   ready(deploymentId: string): Promise<void>
-  /** Marks the server as production's: it is restarted however often it fails. */
-  keep(deploymentId: string): void
-  /** Answers the request. If the server does not run, it is started and the request waits for it. */
+  /** Answers the request. If no instance runs, one is asked for and the request waits for it. */
   proxy(request: IncomingMessage, response: ServerResponse, target: Target): void
   /** For the event `upgrade` of an HTTP server. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, target: Target): void
-  /** The server is no longer kept up: it is stopped when its requests are done. */
+  /** Another deployment has taken over. */
   retire(deploymentId: string): Promise<void>
-  /** The server is stopped now, and its requests and WebSockets with it. */
+  /** The deployment is barred: requests do not wait for it any more. */
   halt(deploymentId: string): Promise<void>
   close(): Promise<void>
 }

@@ -20,13 +20,13 @@ export type Takeovers = {
 
 type Production = { host: Host; wanted: string | null; retry?: NodeJS.Timeout }
 
-// Servers that are started in parallel when the edge starts.
+// Servers that are waited for in parallel when the edge starts.
 const startsAtOnce = 4
 // The server answered when the build proved it, so the failure is most likely temporary; each start costs a core.
 const defaultRetryMs = 5_000
 
 export function createTakeovers(
-  servers: Pick<ServerProjects, 'keep' | 'ready' | 'retire' | 'halt'> | undefined,
+  servers: Pick<ServerProjects, 'ready' | 'retire' | 'halt'> | undefined,
   log: Logger,
   retryMs = defaultRetryMs,
 ): Takeovers {
@@ -56,12 +56,11 @@ export function createTakeovers(
   /** There is no old deployment to keep serving: requests wait for the start instead of getting an error page. */
   function showCold(production: Production, next: Target): void {
     production.host.target = next
-    servers!.keep(next.deploymentId)
     coldStarts.push({ production, deploymentId: next.deploymentId })
     warmUp()
   }
 
-  /** Starts servers before the first request, a few at a time; a request for one starts it at once. */
+  /** Waits for servers that are started, a few at a time, to tell of those that do not. */
   function warmUp(): void {
     while (!closed && starting < startsAtOnce && coldStarts.length > 0) {
       const { production, deploymentId } = coldStarts.shift()!

@@ -23,7 +23,7 @@ export function createCrashCheck(isRunning: (instance: Instance) => boolean): Cr
       const known = last?.instance === instance && nowMs - last.sinceMs < checkEveryMs
       if (!isRunning(instance) || known) return
       last = { instance, sinceMs: nowMs }
-      const gone = isGone(instance.address).then(async (gone) => {
+      const gone = isGone(instance.connect).then(async (gone) => {
         if (gone) await delay(noticeMs, undefined, { ref: false })
       })
       const over = Promise.race([instance.ended, gone]).then(() => {

@@ -36,7 +36,7 @@ export function createEnvironments(
 
   async function load(): Promise<void> {
     for (const { deploymentId, settings, atMs } of (await kept?.read<KeptRow>()) ?? []) {
-      // Nobody tells of a server that was stopped for good while no edge ran.
+      // Nobody tells of a server that was stopped for good while no runner ran.
       if (Date.now() - atMs < highestAgeMs) known.set(deploymentId, { settings, atMs })
     }
   }

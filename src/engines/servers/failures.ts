@@ -12,6 +12,20 @@ export class ServerUnhealthy extends ServerUnavailable {
   override name = 'ServerUnhealthy'
 }
 
+/** No connection to the instance: nothing of the request has reached it. */
+export class NotReached extends ServerUnavailable {
+  override name = 'NotReached'
+  readonly status: FailureStatus
+  /** Whether the request may be sent to another instance, or to this one later. */
+  readonly again: boolean
+
+  constructor(message: string, { status = 503, again }: { status?: FailureStatus; again: boolean }) {
+    super(message)
+    this.status = status
+    this.again = again
+  }
+}
+
 const failures = {
   502: ['The server does not answer', 'The server behind this site failed or cannot be reached.'],
   503: ['The server is not running', 'The server behind this site does not start at the moment. Try again soon.'],

@@ -19,11 +19,6 @@ function namedBy(connection: string | undefined): Set<string> | null {
   return new Set(connection.split(',').map((name) => name.trim().toLowerCase()))
 }
 
-/** Whether a request has a body. */
-export function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
-}
-
 /** Path and host of a request: an absolute URL in the request line overrides the Host header. */
 function destinationOf(request: IncomingMessage): { path: string; host: string } {
   const url = request.url!
@@ -61,9 +56,9 @@ export function headersForServer(
   return { path, headers }
 }
 
-export function headersForVisitor(answer: IncomingMessage): string[] {
-  const { rawHeaders } = answer
-  const named = namedBy(answer.headers.connection)
+/** `connection` is the header of that name. */
+export function headersForVisitor(rawHeaders: readonly string[], connection: string | undefined): string[] {
+  const named = namedBy(connection)
   const headers: string[] = []
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!.toLowerCase()
@@ -71,4 +66,20 @@ export function headersForVisitor(answer: IncomingMessage): string[] {
     headers.push(rawHeaders[i]!, rawHeaders[i + 1]!)
   }
   return headers
+}
+
+// Node has checked what came by HTTP/1.1; HTTP/2 allows more.
+const token = /^[!#$%&'*+\-.^_`|~\dA-Za-z]+$/
+const target = /^[\x21-\x7e\x80-\xff]+$/
+const value = /^[\t\x20-\x7e\x80-\xff]*$/
+
+/** The head of a request as it is sent, as latin1; null if its parts would make more of it than one head. */
+export function requestHead(method: string, { path, headers }: { path: string; headers: string[] }): string | null {
+  if (!token.test(method) || !target.test(path)) return null
+  let head = `${method} ${path} HTTP/1.1\r\n`
+  for (let i = 0; i < headers.length; i += 2) {
+    if (!token.test(headers[i]!) || !value.test(headers[i + 1]!)) return null
+    head += `${headers[i]}: ${headers[i + 1]}\r\n`
+  }
+  return `${head}Connection: keep-alive\r\n\r\n`
 }

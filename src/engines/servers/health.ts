@@ -1,14 +1,15 @@
 // Whether a server is ready for visitors: it accepts connections and answers a request for `/`.
 import { request } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Address } from '../../sandbox/sandbox.ts'
+import { createConnectionBy } from '../../sandbox/connect.ts'
+import type { Connect } from '../../sandbox/sandbox.ts'
 
 const pollMs = 75
 // The first page of a cold server may be slow, but one probe that hangs must not use up all of the time.
 const probeMs = 10_000
 const goneMs = 250
 
-// In a sandbox the forwarder accepts before the server listens, so a broken connection means the same as none.
+// A sandbox's forwarder accepts before the server listens, so a broken connection means the same as none.
 const nothingListens = 'nothing listens at the port of the variable PORT'
 const noAnswer = 'it accepts connections but gives no answer'
 const headOnly = 'it sends the head of an answer and nothing more'
@@ -16,10 +17,10 @@ const untried = 'nothing was tried'
 const silentCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE'])
 
 /** Status of the answer, or what went wrong. */
-function probe(address: Address, host: string, timeoutMs: number): Promise<number | string> {
+function probe(connect: Connect, host: string, timeoutMs: number): Promise<number | string> {
   return new Promise((resolve) => {
     const headers = { host, 'user-agent': 'Berth-Health-Check', 'x-forwarded-proto': 'https', accept: '*/*' }
-    const asked = request({ ...address, agent: false, path: '/', headers }, (answer) => {
+    const asked = request({ createConnection: createConnectionBy(connect), path: '/', headers }, (answer) => {
       // Headers alone are not an answer; the first chunk of a body is, even if the page streams forever.
       const done = () => {
         clearTimeout(timer)
@@ -47,7 +48,7 @@ function probe(address: Address, host: string, timeoutMs: number): Promise<numbe
 
 /** Resolves with null when the server is healthy, with the reason if it is not in time or the signal aborts. */
 export async function becomesHealthy(
-  address: Address,
+  connect: Connect,
   host: string,
   withinMs: number,
   signal: AbortSignal,
@@ -57,7 +58,7 @@ export async function becomesHealthy(
   while (!signal.aborted) {
     const leftMs = endMs - performance.now()
     if (leftMs <= 0) break
-    const found = await probe(address, host, Math.min(probeMs, leftMs))
+    const found = await probe(connect, host, Math.min(probeMs, leftMs))
     if (typeof found === 'number' && found >= 200 && found < 500) return null
     // The last probe may be cut short; then the result of the one before says more.
     const cutShort = found === noAnswer && leftMs < probeMs && last !== untried
@@ -68,6 +69,6 @@ export async function becomesHealthy(
 }
 
 /** Whether a server that was healthy no longer accepts connections; a slow server still does. */
-export async function isGone(address: Address): Promise<boolean> {
-  return (await probe(address, 'localhost', goneMs)) === nothingListens
+export async function isGone(connect: Connect): Promise<boolean> {
+  return (await probe(connect, 'localhost', goneMs)) === nothingListens
 }

@@ -1,2 +1,5 @@
 // The entry of the engine that runs server projects.
-export { openServers } from './open.ts'
+
+export { openBalancer, startRunner } from './open.ts'
+export { createProofs } from './proofs.ts'
+export type { Runner } from './runner.ts'

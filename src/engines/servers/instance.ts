@@ -1,28 +1,31 @@
 // One run of a deployment's server, from its start to the end of its last process, and its open exchanges.
 import { access } from 'node:fs/promises'
-import { Agent } from 'node:http'
 import { onAbort } from '../../platform/abort.ts'
-import type { Address, Exit, Sandbox } from '../../sandbox/sandbox.ts'
+import type { Connect, Exit, Sandbox } from '../../sandbox/sandbox.ts'
 import type { Network } from '../../services/deployments/builds.ts'
 import { ServerUnavailable, ServerUnhealthy } from './failures.ts'
 import { becomesHealthy } from './health.ts'
 import type { ServerLimits } from './limits.ts'
 import type { Output } from './output.ts'
+import { createPool, type Pool } from './pool.ts'
 
 export type ExchangeKind = 'request' | 'tunnel'
 
-export type Instance = {
-  address: Address
+/** What a request needs of an instance, whether it runs here or on another machine. */
+export type Upstream = {
+  /** A connection to the program. Nothing is sent by it; rejects if there is none. */
+  connect: Connect
   /** Its connections belong to this run only: none is reused for the next one. */
-  agent: Agent
-  /** Each request gets a new connection, without `connection: close`. */
-  freshAgent: Agent
+  pool: Pool
+  /** Registers an exchange; `cut` aborts it. Returns a function to call when it is over, which may be called twice. */
+  begin(kind: ExchangeKind, cut: () => void): () => void
+}
+
+export type Instance = Upstream & {
   readonly exchanges: number
   readonly lastUsedMs: number
   /** Restarts the idle time. */
   touch(): void
-  /** Registers an exchange; `cut` aborts it. Returns a function to call when it is over, which may be called twice. */
-  begin(kind: ExchangeKind, cut: () => void): () => void
   /** Aborts exchanges that began before `beforeMs`, a value of `performance.now()`. */
   cut(kinds: readonly ExchangeKind[], beforeMs?: number): void
   /** How it ended, for the log; settles when its last process is gone, and never rejects. */
@@ -92,7 +95,7 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
   try {
     const reason = await Promise.race([
       ended.then((end) => `The server ${end}`),
-      healthOf(run.address, environment, limits, over.signal),
+      healthOf(run.connect, environment, limits, over.signal),
     ])
     signal.throwIfAborted()
     if (reason !== null) {
@@ -101,7 +104,7 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
       await ended
       throw new Unavailable(withOutput(reason, output.latest()))
     }
-    return await instanceOf((await run.address)!, run.kill, ended)
+    return await instanceOf((await run.connect)!, run.kill, ended)
   } catch (error) {
     await run.kill()
     throw error
@@ -112,16 +115,17 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
 }
 
 async function healthOf(
-  found: Promise<Address | null>,
+  found: Promise<Connect | null>,
   environment: Record<string, string>,
   { startMs }: ServerLimits,
   signal: AbortSignal,
 ): Promise<string | null> {
-  // If no address is found, the run ends, and its end says why.
-  const address = await found.catch(() => new Promise<never>(() => {}))
+  const connect = await found.catch(() => null)
+  // The run ends, and its end says why.
+  if (!connect) return new Promise<never>(() => {})
   const url = environment.BERTH_URL ?? ''
   const host = URL.canParse(url) ? new URL(url).host : 'localhost'
-  const reason = await becomesHealthy(address!, host, startMs, signal)
+  const reason = await becomesHealthy(connect, host, startMs, signal)
   return reason && `The server was not healthy within ${startMs / 1000} s: ${reason}`
 }
 
@@ -142,24 +146,14 @@ function endOf({ code, signal, reason }: Exit, { memoryMb, diskMb }: ServerLimit
   return signal ? `was ended by ${signal}` : `exited with ${code}`
 }
 
-// With `agent: false`, Node sends `connection: close`. A server that answers before it has read the whole body (because
-// it is too large) then resets the connection, and the answer is lost.
-class FreshAgent extends Agent {
-  override keepSocketAlive(): boolean {
-    return false
-  }
-}
-
-function instanceOf(address: Address, stop: () => Promise<void>, ended: Promise<string>): Instance {
-  const agent = new Agent({ keepAlive: true, maxFreeSockets: 64, scheduling: 'lifo' })
-  const freshAgent = new FreshAgent({ keepAlive: true })
+function instanceOf(connect: Connect, stop: () => Promise<void>, ended: Promise<string>): Instance {
+  const pool = createPool(connect)
   const exchanges = new Set<{ kind: ExchangeKind; sinceMs: number; cut(): void }>()
   let lastUsedMs = performance.now()
-  void ended.then(() => agent.destroy())
+  void ended.then(() => pool.close())
   return {
-    address,
-    agent,
-    freshAgent,
+    connect,
+    pool,
     ended,
     get exchanges() {
       return exchanges.size
@@ -183,7 +177,7 @@ function instanceOf(address: Address, stop: () => Promise<void>, ended: Promise<
     },
     async kill() {
       // A server that shuts down gracefully would wait for idle connections to close.
-      agent.destroy()
+      pool.close()
       await stop()
       await ended
     },

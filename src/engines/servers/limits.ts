@@ -18,7 +18,7 @@ export type ServerLimits = {
   stallMs: number
   /** How long a replaced server has to finish its requests; WebSockets are closed then. */
   drainMs: number
-  /** How long requests have to finish when the edge itself stops. */
+  /** How long requests have to finish when the runner itself stops. */
   closeMs: number
   /** A server that is not in production is stopped after this long without a request. */
   idleMs: number

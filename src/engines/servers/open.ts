@@ -1,9 +1,11 @@
-// Creates the servers of this process, with their settings from the database: for the edge, and to prove builds.
+// Opens the parts of this engine that roles use: the runner of a process, and the way of an edge to all runners.
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../../config.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import type { Database } from '../../platform/database.ts'
+import type { DrainSignal } from '../../platform/draining.ts'
+import type { Notifications } from '../../platform/notifications.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
 import type { Urls } from '../../platform/urls.ts'
@@ -11,30 +13,77 @@ import { privateHosts } from '../../sandbox/hosts.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import { factsOf, findBuild, openVariables } from '../../services/deployments/builds.ts'
 import { appendLines, trimRunLines } from '../../services/deployments/deployment-logs.ts'
+import { openNodeCredentials } from '../../tls/node-credentials.ts'
+import { type Balancer, createBalancer, type LocalInstances } from './balancer.ts'
+import { createDial } from './dial.ts'
+import { openInstanceTable } from './instance-table.ts'
 import type { ServerLimits } from './limits.ts'
-import { createServers, type Servers } from './servers.ts'
+import { openRunnerPort } from './port.ts'
+import { openRunner, type Runner } from './runner.ts'
+import { createServers, type Servers, type ServersOptions } from './servers.ts'
 
-export type ServersDeps = {
-  config: Pick<Config, 'gitUrlTemplate'>
-  urls: Urls
+type Common = {
   db: Database
+  notifications: Notifications
   vault: Vault
-  artifacts: Artifacts
-  sandbox: Sandbox
-  packageRegistry: Promise<string>
   log: Logger
-  proofsOnly: boolean
-  /** Where the settings of servers are kept for a start without the database. */
+  /** What is kept for a start without the database. */
   snapshots?: Snapshots | undefined
-  registry?: Registry
   limits?: Partial<ServerLimits>
 }
 
-export function openServers({ config, urls, db, vault, packageRegistry, ...options }: ServersDeps): Servers {
+export type RunnerOptions = Common & {
+  config: Pick<Config, 'gitUrlTemplate' | 'runner' | 'databaseUrl'>
+  urls: Urls
+  artifacts: Artifacts
+  sandbox: Sandbox
+  packageRegistry: Promise<string>
+  registry?: Registry
+  draining: DrainSignal
+  leaseMs?: number
+  handoverMs?: number
+}
+
+/** `node.address` is where edges on other machines reach this one; null: where it listens. */
+export async function startRunner(
+  options: RunnerOptions,
+  node: { id: string; address: string | null },
+): Promise<Runner> {
+  const { config, log } = options
+  let runner: Runner | null = null
+  const credentials = await openNodeCredentials({ ...options, snapshots: undefined }, 'runner', node.id)
+  const { host } = config.runner
+  const connect = async (key: string) => runner?.connect(key) ?? null
+  const port = await openRunnerPort({ ...config.runner, credentials, connect, log }).catch(async (error) => {
+    await credentials.close()
+    throw error
+  })
+  const named = node.address ?? (host.includes(':') ? `[${host}]` : host)
+  const address = /:\d+$/.test(named) ? named : `${named}:${port.port}`
+  // An embedded database belongs to this process.
+  const alone = config.databaseUrl === null
+  const opened = await openRunner({ ...options, node: { id: node.id, address }, alone }, (onState) =>
+    openServers({ ...options, onState }),
+  )
+  runner = opened
+  return {
+    ...opened,
+    async close() {
+      await opened.close()
+      await port.close()
+      await credentials.close()
+    },
+  }
+}
+
+type ServersDeps = Omit<RunnerOptions, 'draining' | 'config' | 'notifications'> & {
+  config: Pick<Config, 'gitUrlTemplate'>
+  onState: NonNullable<ServersOptions['onState']>
+}
+
+function openServers({ config, urls, db, vault, packageRegistry, ...options }: ServersDeps): Servers {
   return createServers({
     ...options,
-    // The file is that of the edge, which runs the servers.
-    snapshots: options.proofsOnly ? undefined : options.snapshots,
     async settingsOf(deploymentId) {
       const build = await findBuild(db, deploymentId)
       if (!build) throw new Error('The deployment is deleted.')
@@ -47,4 +96,21 @@ export function openServers({ config, urls, db, vault, packageRegistry, ...optio
     writeLog: (deploymentId, lines) => appendLines(db, deploymentId, lines),
     trimLog: (deploymentId, keepBytes) => trimRunLines(db, deploymentId, keepBytes),
   })
+}
+
+/** `node` is the id of this process, `local` the runner in it. */
+export async function openBalancer(options: Common, node: string, local: LocalInstances | null): Promise<Balancer> {
+  const credentials = await openNodeCredentials(options, 'edge', node)
+  const table = await openInstanceTable(options).catch(async (error) => {
+    await credentials.close()
+    throw error
+  })
+  const balancer = createBalancer({ ...options, table, local, dial: (onLost) => createDial(credentials, onLost) })
+  return {
+    ...balancer,
+    async close() {
+      await balancer.close()
+      await credentials.close()
+    },
+  }
 }

@@ -1,104 +1,120 @@
 // Proxies one request to a server and streams its response back.
-import { type ClientRequest, type IncomingMessage, type ServerResponse, request as send } from 'node:http'
-import { pipeline } from 'node:stream'
-import { type FailureStatus, sendFailure } from './failures.ts'
-import { hasBody, headersForServer, headersForVisitor } from './headers.ts'
-import type { Instance } from './instance.ts'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AnswerHead } from './answer-head.ts'
+import { type Connection, Stalled } from './connection.ts'
+import { NotReached, sendFailure } from './failures.ts'
+import { headersForServer, headersForVisitor, requestHead } from './headers.ts'
+import type { Upstream } from './instance.ts'
+import { endWith, writePart } from './parts.ts'
+import { bodyLengthOf, sendBody } from './request-body.ts'
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 export type ForwardOptions = {
   stallMs: number
-  isRunning(instance: Instance): boolean
-  checkForCrash(instance: Instance): void
-  /** Queues the request again for the next run; null if it was already queued again. */
-  again: (() => void) | null
+  isRunning(instance: Upstream): boolean
+  checkForCrash(instance: Upstream): void
+  /** Nothing of the request was sent: queues it again, or returns false. */
+  again(error: Error): boolean
 }
 
 export function forward(
   request: IncomingMessage,
   response: ServerResponse,
-  instance: Instance,
+  instance: Upstream,
   { stallMs, isRunning, checkForCrash, again }: ForwardOptions,
 ): void {
   // The visitor disconnected while the server was starting.
   if (response.destroyed || response.closed) return
-  const body = hasBody(request)
-  const { path, headers } = headersForServer(request)
-  const { method } = request
-  // A server may close an idle connection just when it is reused. A safe request is then repeated on a new connection;
-  // any other request gets a new connection from the start.
-  const repeatable = !body && safeMethods.has(method!)
-  let upstream: ClientRequest
-  let status: FailureStatus = 502
-
-  function attempt(fresh: boolean, repeated = false): void {
-    upstream = send({
-      ...instance.address,
-      agent: fresh ? instance.freshAgent : instance.agent,
-      method,
-      path,
-      headers,
-      timeout: stallMs,
-    })
-    upstream.on('response', answer)
-    upstream.on('timeout', () => {
-      status = 504
-      upstream.destroy(new Error('the server took too long'))
-    })
-    upstream.on('error', ({ code }: NodeJS.ErrnoException) => {
-      if (response.destroyed || response.writableEnded) return
-      if (status === 502 && !(repeatable && upstream.reusedSocket)) checkForCrash(instance)
-      // After the headers, errors are handled by the pipeline of the response.
-      if (response.headersSent) return
-      const stale = repeatable && !fresh && upstream.reusedSocket && status === 502
-      // Not repeated after a crash: the request may have caused it.
-      if (stale && isRunning(instance)) return attempt(true, true)
-      // The server crashed and its end is not known yet; nothing of the request was sent.
-      const unsent = !body && !repeated && (code === 'ECONNREFUSED' || code === 'ENOENT')
-      if (unsent && again) {
-        response.off('close', leave)
-        done()
-        return again()
-      }
-      sendFailure(response, status)
-    })
-    if (body) request.pipe(upstream)
-    else upstream.end()
-  }
-
-  function answer(answered: IncomingMessage): void {
-    try {
-      response.writeHead(answered.statusCode!, headersForVisitor(answered))
-    } catch {
-      answered.destroy()
-      return void sendFailure(response, 502)
-    }
-    let begun = false
-    answered.once('data', () => {
-      begun = true
-    })
-    // The first event of an event stream may come much later; otherwise headers and body go out in one packet.
-    setImmediate(() => {
-      if (!begun && !response.writableEnded && !response.destroyed) response.flushHeaders()
-    })
-    pipeline(answered, response, () => {
-      // Answered before the whole request body was read: the rest is discarded.
-      if (request.complete) return
-      request.unpipe()
-      request.resume()
-      upstream.destroy()
-    })
-  }
+  const method = request.method!
+  const length = bodyLengthOf(request)
+  const body = length !== 0
+  const head = requestHead(method, headersForServer(request))
+  if (head === null) return void sendFailure(response, 502)
+  // A server may close an idle connection just when it is reused. A safe request is then repeated on a new connection.
+  const repeatable = !body && safeMethods.has(method)
+  let connection: Connection | null = null
+  let stopBody: (() => void) | null = null
+  let left = false
 
   const done = instance.begin('request', () => {
-    upstream.destroy()
+    connection?.destroy()
     response.destroy()
   })
   const leave = () => {
-    if (!response.writableFinished) upstream.destroy()
+    left = true
+    connection?.destroy()
+    stopBody?.()
     done()
   }
   response.once('close', leave)
-  attempt(!repeatable)
+  attempt(false)
+
+  function attempt(repeated: boolean): void {
+    const idle = repeated ? null : instance.pool.take(repeatable)
+    if (idle) return void exchange(idle)
+    instance.pool.open().then(exchange, (error: NodeJS.ErrnoException) => refused(error, repeated))
+  }
+
+  function exchange(taken: Connection): void {
+    if (left) return void taken.destroy()
+    connection = taken
+    taken.send(head!, { head: answer, part, failed: (error) => broken(error, taken) }, { method, body, stallMs })
+    if (body) stopBody = sendBody(request, taken, length, () => broken(new Error('the body is too short'), taken))
+  }
+
+  /** Nothing of the request was sent. */
+  function refused(error: NodeJS.ErrnoException, repeated: boolean): void {
+    if (left) return
+    const isAway = error instanceof NotReached
+    if (!isAway) checkForCrash(instance)
+    // The server crashed and its end is not known yet.
+    const isGone = !repeated && (error.code === 'ECONNREFUSED' || error.code === 'ENOENT')
+    if ((isAway || isGone) && again(error)) {
+      response.off('close', leave)
+      return void done()
+    }
+    sendFailure(response, isAway ? error.status : 502)
+  }
+
+  function broken(error: Error, taken: Connection): void {
+    connection = null
+    stopBody?.()
+    taken.destroy()
+    const stalled = error instanceof Stalled
+    const stale = repeatable && taken.reused && !taken.answering && !stalled
+    if (!stalled && !stale) checkForCrash(instance)
+    // Not repeated after a crash: the request may have caused it.
+    if (stale && isRunning(instance)) return void attempt(true)
+    sendFailure(response, stalled ? 504 : 502)
+  }
+
+  function answer({ status, headers, connection }: AnswerHead, alone: boolean): void {
+    response.writeHead(status, headersForVisitor(headers, connection))
+    // The first event of an event stream may come much later; otherwise headers and body go out in one packet.
+    if (alone) setImmediate(flush)
+  }
+
+  function flush(): void {
+    if (connection && !response.destroyed) response.flushHeaders()
+  }
+
+  function part(part: Buffer | null, last: boolean): void {
+    // Its `close` is about to come.
+    if (response.destroyed || response.closed) return void connection?.destroy()
+    if (!last) {
+      if (writePart(response, part!) || !connection || connection.socket.isPaused()) return
+      const { socket } = connection
+      socket.pause()
+      response.once('drain', () => connection && socket.resume())
+      return
+    }
+    connection = null
+    if (body && !request.readableEnded) {
+      // Answered before the whole request body was read: the rest is discarded.
+      stopBody?.()
+      request.resume()
+    }
+    endWith(response, part)
+  }
 }

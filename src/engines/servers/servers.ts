@@ -1,8 +1,6 @@
-// The server projects of an edge: which servers run, which one gets a request, and which one is stopped to make room.
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Duplex } from 'node:stream'
+// The servers that this process runs: each is started, watched and restarted, and one is stopped to make room.
+import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import { onAbort } from '../../platform/abort.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
@@ -10,41 +8,43 @@ import type { Snapshots } from '../../platform/snapshots.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { NewLogLine } from '../../services/deployments/deployment-logs.ts'
 import { createEnvironments, type ServerSettings } from './environments.ts'
-import { ServerUnavailable, ServerUnhealthy, sendFailure, sendFailureTo } from './failures.ts'
+import { ServerUnavailable, ServerUnhealthy } from './failures.ts'
 import { isGone } from './health.ts'
 import { launch, withOutput } from './instance.ts'
 import { defaultLimits, type ServerLimits } from './limits.ts'
 import { createServerMetrics } from './metrics.ts'
 import { createOutput } from './output.ts'
-import { forward } from './proxy.ts'
-import { createSupervisor, type Supervisor } from './supervisor.ts'
-import { tunnel } from './tunnel.ts'
+import { createSupervisor, type RunState, type Supervisor } from './supervisor.ts'
+import type { Lane } from './visits.ts'
 
+/** A key is the id of a deployment or, if it has several instances, `<id>/<term>`. */
 export type Servers = {
   /**
-   * Starts the deployment's server if it does not run; resolves when it is healthy, and it stays up from then on.
-   * Rejects with ServerUnavailable, whose message is for the deployment's owner; it may be called again.
+   * Starts a server if it does not run; resolves when it is healthy, and it stays up from then on. Rejects with
+   * ServerUnavailable, whose message is for the deployment's owner; it may be called again.
    */
-  ready(deploymentId: string): Promise<void>
+  ready(key: string): Promise<void>
   /** Marks the server as production's: restarted however often it fails, and not counted as on demand. */
-  keep(deploymentId: string): void
+  keep(key: string): void
+  /** Starts it as for a visitor: it is stopped when it is idle. */
+  wake(key: string): void
   /**
    * Starts a deployment that has no visitors yet, to check that it answers. A healthy server keeps running until it is
-   * released or stopped, unless `proofsOnly` is set; an unhealthy one is stopped. Rejects if the failure is not the
-   * server's own fault.
+   * released or stopped; an unhealthy one is stopped. Rejects if the failure is not the server's own fault.
    */
-  prove(deploymentId: string, signal: AbortSignal): Promise<Proof>
-  /** If the server does not run, as with previews, it is started and the request waits for it. */
-  proxy(request: IncomingMessage, response: ServerResponse, target: { deploymentId: string }): void
-  /** For the event `upgrade` of an HTTP server. */
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, target: { deploymentId: string }): void
+  prove(key: string, signal: AbortSignal): Promise<Proof>
+  /** The way to a server for requests of this process. */
+  lane(key: string): Lane
+  /** A connection to the server for requests of another process; it counts as an exchange until it is closed. */
+  connect(key: string): Promise<Socket>
+  isUp(key: string): boolean
   /**
    * The server is no longer kept up: it is stopped when its requests are done, or after `drainMs`. If it still gets
-   * requests at its own address, it runs until it is idle.
+   * requests at its own address, it runs until it is idle. `why` is for its log.
    */
-  retire(deploymentId: string): Promise<void>
+  retire(key: string, why?: string): Promise<void>
   /** Stops the server now, with its requests and WebSockets; the next use or `ready` starts it again. */
-  halt(deploymentId: string): Promise<void>
+  halt(key: string): Promise<void>
   close(): Promise<void>
 }
 
@@ -60,7 +60,7 @@ export type Proof =
 
 export type ServersOptions = {
   sandbox: Sandbox
-  artifacts: Pick<Artifacts, 'serverDirectory' | 'read'>
+  artifacts: Pick<Artifacts, 'openTree'>
   /** Default `npm start`; run by a shell in the deployment's tree. */
   start?: { command: string }
   settingsOf(deploymentId: string): Promise<ServerSettings>
@@ -69,20 +69,21 @@ export type ServersOptions = {
   trimLog?(deploymentId: string, keepBytes: number): Promise<void>
   /** `host:port` of services that servers may reach at a private address, unless they have no network. */
   privateHosts?(): Promise<string[]>
-  log: Logger
   /** Default: a registry of its own. */
   registry?: Registry
   limits?: Partial<ServerLimits>
-  /** This process only proves servers; visitors come to another one. */
-  proofsOnly?: boolean
   /** Where settings are kept for a start without the database. */
   snapshots?: Snapshots | undefined
+  /** Told of each change of a server; `stopped` also when it is forgotten. */
+  onState?(key: string, state: RunState, error?: Error): void
 }
 
 const sweepMs = 10_000
 
+const deploymentOf = (key: string) => key.split('/', 1)[0]!
+
 export function createServers(options: ServersOptions): Servers {
-  const { sandbox, artifacts, log } = options
+  const { sandbox, artifacts, onState } = options
   const command = options.start?.command ?? 'npm start'
   const limits = { ...defaultLimits, ...options.limits }
   const environments = createEnvironments(options.settingsOf, options.snapshots)
@@ -93,10 +94,11 @@ export function createServers(options: ServersOptions): Servers {
   )
   let closed = false
 
-  function supervisorOf(deploymentId: string): Supervisor {
-    const known = supervisors.get(deploymentId)
+  function supervisorOf(key: string): Supervisor {
+    const known = supervisors.get(key)
     if (known) return known
     const { writeLog, trimLog } = options
+    const deploymentId = deploymentOf(key)
     const output = createOutput(
       {
         write: (lines) => writeLog(deploymentId, lines),
@@ -109,18 +111,25 @@ export function createServers(options: ServersOptions): Servers {
       output,
       metrics,
       admit: () => makeRoom(supervisor),
+      onState: (state, error) => onState?.(key, state, error),
       async launch(signal) {
         const { environment, network, secrets } = await environments.read(deploymentId)
         const privateHosts = (await options.privateHosts?.()) ?? []
         output.beginRun(secrets)
         output.system(`$ ${command}`)
-        const workTree = artifacts.serverDirectory(deploymentId)
-        const root = (await artifacts.read(deploymentId))?.root ?? ''
+        const { directory: workTree, root, release } = await artifacts.openTree(deploymentId)
         const rights = { environment, network, privateHosts, limits }
-        return launch({ sandbox, workTree, root, command, ...rights, output, signal })
+        try {
+          const instance = await launch({ sandbox, workTree, root, command, ...rights, output, signal })
+          void instance.ended.then(release)
+          return instance
+        } catch (error) {
+          release()
+          throw error
+        }
       },
     })
-    supervisors.set(deploymentId, supervisor)
+    supervisors.set(key, supervisor)
     return supervisor
   }
 
@@ -136,26 +145,25 @@ export function createServers(options: ServersOptions): Servers {
   }
 
   function sweep(): void {
-    for (const [deploymentId, supervisor] of supervisors) {
+    for (const [key, supervisor] of supervisors) {
       void supervisor.stopIfIdle(limits.idleMs)
       if (!supervisor.forgettable) continue
       // A last attempt: the log of a deleted deployment accepts nothing more, and retries would never end.
       void supervisor.output.flush()
-      supervisors.delete(deploymentId)
-      environments.forget(deploymentId)
+      supervisors.delete(key)
+      const deploymentId = deploymentOf(key)
+      const others = [...supervisors.keys()].some((other) => deploymentOf(other) === deploymentId)
+      if (!others) environments.forget(deploymentId)
+      onState?.(key, 'stopped')
     }
   }
   const sweeping = setInterval(sweep, Math.min(sweepMs, limits.idleMs))
   sweeping.unref()
 
-  function note(deploymentId: string, err: Error): void {
-    log.warn({ deploymentId, reason: err.message }, 'a request found no server')
-  }
-
-  async function prove(deploymentId: string, signal: AbortSignal): Promise<Proof> {
+  async function prove(key: string, signal: AbortSignal): Promise<Proof> {
     signal.throwIfAborted()
-    if (closed) throw new ServerUnavailable('The edge is stopping.')
-    const supervisor = supervisorOf(deploymentId)
+    if (closed) throw new ServerUnavailable('The runner is stopping.')
+    const supervisor = supervisorOf(key)
     const stop = () => supervisor.abandon('The build was ended')
     // A server of an earlier attempt runs with the files of that attempt.
     await stop()
@@ -165,7 +173,7 @@ export function createServers(options: ServersOptions): Servers {
       const instance = await supervisor.hold()
       await Promise.race([instance.ended, delay(limits.settleMs)])
       // On a busy machine the exit of a process is reported late; a probe finds at once that nothing listens any more.
-      if (supervisor.isRunning(instance) && (await isGone(instance.address))) {
+      if (supervisor.isRunning(instance) && (await isGone(instance.connect))) {
         await Promise.race([instance.ended, delay(limits.startMs)])
       }
       signal.throwIfAborted()
@@ -173,8 +181,6 @@ export function createServers(options: ServersOptions): Servers {
         const end = `The server ${await instance.ended} just after its first answer`
         throw new ServerUnhealthy(withOutput(end, supervisor.output.latest()))
       }
-      // Stopped before the deployment is READY: the edge then starts its own, and two would take twice the memory.
-      if (options.proofsOnly) await supervisor.abandon('It answers and is started where visitors come')
     } catch (error) {
       await stop()
       if (error instanceof ServerUnhealthy && !signal.aborted) return { healthy: false, reason: error.message }
@@ -192,47 +198,67 @@ export function createServers(options: ServersOptions): Servers {
     await makeRoom(supervisor).catch(() => {})
   }
 
-  return {
-    prove,
-    async ready(deploymentId) {
-      if (closed) throw new ServerUnavailable('The edge is stopping.')
-      await supervisorOf(deploymentId).ready()
-    },
-    keep(deploymentId) {
-      if (!closed) supervisorOf(deploymentId).keep()
-    },
-    proxy(request, response, { deploymentId }) {
-      if (closed) return sendFailure(response, 503)
-      const supervisor = supervisorOf(deploymentId)
-      const { isRunning, checkForCrash } = supervisor
-      const pass = (again: (() => void) | null) =>
-        supervisor.use(
-          (instance) =>
-            forward(request, response, instance, { stallMs: limits.stallMs, isRunning, checkForCrash, again }),
+  function connect(key: string): Promise<Socket> {
+    return new Promise((resolve, reject) => {
+      if (closed) return reject(new ServerUnavailable('The runner is stopping.'))
+      const supervisor = supervisorOf(key)
+      supervisor.use((instance) => {
+        let socket: Socket | undefined
+        const done = instance.begin('request', () => socket?.destroy())
+        instance.connect().then(
+          (opened) => {
+            socket = opened
+            opened.once('close', done)
+            resolve(opened)
+          },
           (error) => {
-            note(deploymentId, error)
-            sendFailure(response, 503)
+            done()
+            supervisor.checkForCrash(instance)
+            reject(error)
           },
         )
-      pass(() => pass(null))
+      }, reject)
+    })
+  }
+
+  return {
+    prove,
+    connect,
+    async ready(key) {
+      if (closed) throw new ServerUnavailable('The runner is stopping.')
+      await supervisorOf(key).ready()
     },
-    upgrade(request, socket, head, { deploymentId }) {
-      // A visitor who disconnects early must not cause an unhandled error.
-      socket.on('error', () => socket.destroy())
-      if (closed) return sendFailureTo(socket, 503)
-      supervisorOf(deploymentId).use(
-        (instance) => tunnel({ request, socket, head }, instance, limits),
-        (error) => {
-          note(deploymentId, error)
-          sendFailureTo(socket, 503)
+    keep(key) {
+      if (!closed) supervisorOf(key).keep()
+    },
+    wake(key) {
+      // A failure is told by `onState`.
+      if (!closed)
+        supervisorOf(key).use(
+          () => {},
+          () => {},
+        )
+    },
+    lane(key) {
+      const supervisor = () => supervisorOf(key)
+      return {
+        use(act, fail) {
+          if (closed) return fail(new ServerUnavailable('The runner is stopping.'))
+          supervisor().use(act, fail)
         },
-      )
+        isRunning: (instance) => supervisors.get(key)?.isRunning(instance) ?? false,
+        checkForCrash: (instance) => supervisors.get(key)?.checkForCrash(instance),
+        get load() {
+          return supervisors.get(key)?.load ?? 0
+        },
+      }
     },
-    async retire(deploymentId) {
-      await supervisors.get(deploymentId)?.retire()
+    isUp: (key) => supervisors.get(key)?.isUp ?? false,
+    async retire(key, why) {
+      await supervisors.get(key)?.retire(why)
     },
-    async halt(deploymentId) {
-      await supervisors.get(deploymentId)?.halt()
+    async halt(key) {
+      await supervisors.get(key)?.halt()
     },
     async close() {
       closed = true

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createCrashCheck } from './crash-check.ts'
 import { ServerUnavailable } from './failures.ts'
-import type { Instance } from './instance.ts'
+import type { Instance, Upstream } from './instance.ts'
 import type { ServerLimits } from './limits.ts'
 import type { ServerMetrics } from './metrics.ts'
 import type { Output } from './output.ts'
@@ -21,11 +21,13 @@ export type Supervisor = {
   abandon(why: string): Promise<void>
   /** Calls `act` with a healthy run as soon as there is one; the run is not stopped before `act` has returned. */
   use(act: (instance: Instance) => void, fail: (error: Error) => void): void
-  isRunning(instance: Instance): boolean
+  isRunning(instance: Upstream): boolean
   /** A healthy run is there. */
   readonly isUp: boolean
+  /** Exchanges that are under way. */
+  readonly load: number
   /** A connection broke. A crash is reported a moment later: until then no request is sent to the run. */
-  checkForCrash(instance: Instance): void
+  checkForCrash(instance: Upstream): void
   /** Stops it when its requests are done; `why` is for its log. */
   retire(why?: string): Promise<void>
   /** Stops it now, whatever it is doing, until somebody wants it again. */
@@ -48,10 +50,15 @@ export type SupervisorOptions = {
   /** Makes room for one more server on demand, or rejects. */
   admit(): Promise<void>
   metrics: ServerMetrics
+  /** Told of each change; `stopped` means that it is not started again by itself. */
+  onState?(state: RunState, error?: Error): void
 }
 
+export type RunState = 'starting' | 'healthy' | 'failed' | 'stopped'
+
 const drainPollMs = 25
-export function createSupervisor({ limits, output, launch, admit, metrics }: SupervisorOptions): Supervisor {
+export function createSupervisor(options: SupervisorOptions): Supervisor {
+  const { limits, output, launch, admit, metrics, onState = () => {} } = options
   let running: Instance | null = null
   let attempt: { promise: Promise<Instance>; cancel: AbortController } | null = null
   // A deployment has one process at a time, with the memory of one server, so a start waits until the last run ended.
@@ -69,7 +76,7 @@ export function createSupervisor({ limits, output, launch, admit, metrics }: Sup
   const crashCheck = createCrashCheck((instance) => running === instance)
 
   function acquire(): Promise<Instance> {
-    if (closed) return Promise.reject(new ServerUnavailable('The edge is stopping.'))
+    if (closed) return Promise.reject(new ServerUnavailable('The runner is stopping.'))
     if (halted) return Promise.reject(new ServerUnavailable('The server was stopped by the platform.'))
     if (running) return Promise.resolve(running)
     if (!attempt) {
@@ -104,11 +111,13 @@ export function createSupervisor({ limits, output, launch, admit, metrics }: Sup
       running = instance
       metrics.started()
       void instance.ended.then((end) => crashed(instance, end))
+      onState('healthy')
       return instance
     } catch (error) {
       if (signal.aborted) throw new ServerUnavailable('The server was stopped before it was healthy.')
       const [reason] = (error as Error).message.split('\n', 1)
       output.system(`${reason} (next start not before ${backOff() / 1000} s from now)`)
+      onState('failed', error as Error)
       throw error
     }
   }
@@ -128,7 +137,9 @@ export function createSupervisor({ limits, output, launch, admit, metrics }: Sup
     if (performance.now() - healthySinceMs >= limits.soundMs) failures = 0
     const recentlyUsed = performance.now() - instance.lastUsedMs < limits.idleMs
     output.system(`The server ${end}; it is started again in ${backOff() / 1000} s`)
-    if (kept || holds > 0 || recentlyUsed) restart()
+    const restarts = kept || holds > 0 || recentlyUsed
+    onState(restarts ? 'starting' : 'stopped')
+    if (restarts) restart()
   }
 
   const busy = (instance: Instance) => instance.exchanges > 0 || waiting > 0
@@ -139,6 +150,7 @@ export function createSupervisor({ limits, output, launch, admit, metrics }: Sup
     })
     running = null
     ending = killed ?? ending
+    if (killed) onState('stopped')
     return ending ?? Promise.resolve()
   }
 
@@ -221,10 +233,15 @@ export function createSupervisor({ limits, output, launch, admit, metrics }: Sup
     output,
     use,
     halt,
-    checkForCrash: crashCheck.check,
+    checkForCrash(instance) {
+      if (running === instance) crashCheck.check(running)
+    },
     isRunning: (instance) => running === instance,
     get isUp() {
       return running !== null
+    },
+    get load() {
+      return running?.exchanges ?? 0
     },
     async ready() {
       await readied()

@@ -2,22 +2,22 @@
 import { type IncomingMessage, request as send } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { sendFailureTo } from './failures.ts'
+import { createConnectionBy } from '../../sandbox/connect.ts'
+import { NotReached, sendFailureTo } from './failures.ts'
 import { headersForServer, headersForVisitor } from './headers.ts'
-import type { Instance } from './instance.ts'
+import type { Upstream } from './instance.ts'
 
 // TCP keep-alive finds visitors whose network is gone.
 const keepAliveMs = 60_000
 
 export function tunnel(
   { request, socket, head }: { request: IncomingMessage; socket: Duplex; head: Buffer },
-  instance: Instance,
-  { stallMs }: { stallMs: number },
+  instance: Upstream,
+  { stallMs, again }: { stallMs: number; again(error: Error): boolean },
 ): void {
   if (socket.destroyed) return
   const upstream = send({
-    ...instance.address,
-    agent: false,
+    createConnection: createConnectionBy(instance.connect),
     method: request.method,
     ...headersForServer(request, 'upgrade'),
     timeout: stallMs,
@@ -27,10 +27,11 @@ export function tunnel(
     upstream.destroy()
     socket.destroy()
   })
-  socket.once('close', () => {
+  const leave = () => {
     upstream.destroy()
     done()
-  })
+  }
+  socket.once('close', leave)
   socket.on('error', () => socket.destroy())
   upstream.on('timeout', () => {
     if (answered) return
@@ -38,10 +39,15 @@ export function tunnel(
     upstream.destroy()
     sendFailureTo(socket, 504)
   })
-  upstream.on('error', () => {
+  upstream.on('error', (error) => {
     if (answered) return
     answered = true
-    sendFailureTo(socket, 502)
+    const unsent = error instanceof NotReached
+    if (unsent && !socket.destroyed && again(error)) {
+      socket.off('close', leave)
+      return done()
+    }
+    sendFailureTo(socket, unsent ? error.status : 502)
   })
   upstream.on('upgrade', (answer: IncomingMessage, server: Socket, first: Buffer) => {
     answered = true
@@ -53,7 +59,12 @@ export function tunnel(
   // The server answers with plain HTTP, for example to refuse the visitor.
   upstream.on('response', (answer) => {
     answered = true
-    socket.write(headOf(answer, [...pairsOf(headersForVisitor(answer)), ['connection', 'close']]))
+    socket.write(
+      headOf(answer, [
+        ...pairsOf(headersForVisitor(answer.rawHeaders, answer.headers.connection)),
+        ['connection', 'close'],
+      ]),
+    )
     answer.on('error', () => socket.destroy())
     answer.pipe(socket)
   })

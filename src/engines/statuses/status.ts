@@ -13,7 +13,13 @@ export type CommitStatus = {
 const maxDescription = 140
 
 // Failures not caused by the commit: hosts show them as errors, not as failures.
-const notTheCommits = new Set(['platform_disk_full', 'worker_lost', 'internal_error', 'repository_unreachable'])
+const notTheCommits = new Set([
+  'platform_disk_full',
+  'platform_storage_unavailable',
+  'worker_lost',
+  'internal_error',
+  'repository_unreachable',
+])
 
 export function statusOf(urls: Urls, due: DueStatus): CommitStatus {
   const kind = due.production ? 'production' : 'preview'

@@ -10,7 +10,7 @@ import { whileNoBackup } from '../../services/deployments/stored-files.ts'
 import { mend } from './mend.ts'
 import { scrub } from './scrub.ts'
 import { sweepBlobs } from './sweep-blobs.ts'
-import { sweepTrees } from './sweep-trees.ts'
+import { sweepShared, sweepTrees } from './sweep-trees.ts'
 
 export type StorageOptions = {
   config: Pick<Config, 'dataDir' | 'build'>
@@ -40,7 +40,9 @@ export function createStorage({ config, db, artifacts, log, registry = new Regis
     help: 'Stored files that are known to be missing or damaged and are not repaired yet.',
     registers: [registry],
     async collect() {
-      this.set((await artifacts.damaged()).length)
+      // A store that is away keeps the last figure.
+      const damaged = await artifacts.damaged().catch(() => null)
+      if (damaged) this.set(damaged.length)
     },
   })
   const removedBytes = new Counter({
@@ -60,22 +62,35 @@ export function createStorage({ config, db, artifacts, log, registry = new Regis
     return sweepTrees({ ...optionsOf(signal), db, dataDir: config.dataDir, log })
   }
 
-  async function sweep(signal: AbortSignal): Promise<void> {
-    await sweepOld(signal)
+  async function sweepStore(signal: AbortSignal): Promise<void> {
+    await sweepShared({ ...optionsOf(signal), db, dataDir: config.dataDir, log })
     const removed = await sweepBlobs(optionsOf(signal))
     removedBytes.inc(removed.bytes)
     if (removed.files > 0) log.info(removed, 'stored files that no deployment needs were removed')
   }
 
+  async function sweep(signal: AbortSignal): Promise<void> {
+    await sweepOld(signal)
+    await sweepStore(signal)
+  }
+
   const mendAll = (signal: AbortSignal) => mend({ db, artifacts, log }, signal)
   const here = `the disk of ${hostname()}`
+  // What all machines share is looked after by one of them.
+  const stored = artifacts.shared ? 'the artifact store' : here
+  const sweeps: Task[] = artifacts.shared
+    ? [
+        { name: `sweep ${here}`, everyMs: 24 * hourMs, run: sweepOld },
+        { name: `sweep ${stored}`, everyMs: 24 * hourMs, run: sweepStore },
+      ]
+    : [{ name: `sweep ${here}`, everyMs: 24 * hourMs, run: sweep }]
   return {
     sweep,
     mend: mendAll,
     tasks: [
-      { name: `sweep ${here}`, everyMs: 24 * hourMs, run: sweep },
-      { name: `scrub ${here}`, everyMs: hourMs, run: async (signal) => void (await scrub(artifacts, signal)) },
-      { name: `mend ${here}`, everyMs: 60_000, run: mendAll },
+      ...sweeps,
+      { name: `scrub ${stored}`, everyMs: hourMs, run: async (signal) => void (await scrub(artifacts, signal)) },
+      { name: `mend ${stored}`, everyMs: 60_000, run: mendAll },
     ],
     start() {
       const stopping = new AbortController()

@@ -1,6 +1,4 @@
 // Repairs what is known to be damaged: from another copy, or else by a job that builds a deployment again that has it.
-import { readFile, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { enqueue } from '../../jobs/queue.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
@@ -23,7 +21,7 @@ export async function mend({ db, artifacts, log }: MendOptions, signal: AbortSig
     const [, hash, encoding] = blobName.exec(name) ?? []
     const isWhole = hash
       ? await artifacts.mend(hash, encoding as Encoding | undefined)
-      : (await artifacts.read(name)) !== null
+      : (await artifacts.read(name, { fresh: true })) !== null
     if (isWhole) await settled(name, 'a damaged file is repaired')
     else if (!(await isDue(name))) continue
     else if (hash) blobs.set(hash, [...(blobs.get(hash) ?? []), name])
@@ -40,13 +38,13 @@ export async function mend({ db, artifacts, log }: MendOptions, signal: AbortSig
   for (const [hash, names] of blobs) for (const name of names) await repair(name, hash, owners.get(hash) ?? [])
 
   async function settled(name: string, how: string): Promise<void> {
-    await rm(join(artifacts.folders.damaged, name), { force: true })
+    await artifacts.settle(name)
     log.info({ file: name }, how)
   }
 
   /** The entry has the time of the last job; it is empty before the first one. */
   async function isDue(name: string): Promise<boolean> {
-    const asked = Date.parse(await readFile(join(artifacts.folders.damaged, name), 'utf8').catch(() => ''))
+    const asked = Date.parse(await artifacts.noteOf(name))
     return Number.isNaN(asked) || Date.now() - asked >= askAgainMs
   }
 
@@ -60,6 +58,6 @@ export async function mend({ db, artifacts, log }: MendOptions, signal: AbortSig
       'a file of these deployments is damaged; one of them is built again',
     )
     await enqueue(db, { kind: 'repair', key: hash ?? name, payload: { hash, deploymentIds: ready } })
-    await writeFile(join(artifacts.folders.damaged, name), new Date().toISOString())
+    await artifacts.note(name, new Date().toISOString())
   }
 }

@@ -1,8 +1,5 @@
 // Which blobs the manifests name, in a fixed amount of memory for any number of them.
 import { randomBytes } from 'node:crypto'
-import { createReadStream } from 'node:fs'
-import { opendir } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Artifacts } from '../../platform/artifacts.ts'
 
 export type References = {
@@ -40,7 +37,6 @@ export function createReferences(): References {
   }
 }
 
-export const manifestName = /^(dpl_\w+)\.json$/
 // Within a name of a file, JSON has no bare quote, so only the fields match.
 const hashField = /"hash":"([0-9a-f]{64})"/g
 const fieldLength = '"hash":""'.length + 64
@@ -50,25 +46,23 @@ const fieldLength = '"hash":""'.length + 64
  * one cannot be read, because what it names is not known then.
  */
 export async function readManifests(
-  { folders, report }: Pick<Artifacts, 'folders' | 'report'>,
+  { inventory, report }: Pick<Artifacts, 'inventory' | 'report'>,
   signal: AbortSignal,
   onHash: (hash: string, deploymentId: string) => void,
 ): Promise<void> {
-  for await (const { name } of await openFolder(folders.manifests)) {
+  for await (const { id, text } of inventory.manifests()) {
     signal.throwIfAborted()
-    const id = manifestName.exec(name)?.[1]
-    if (id === undefined) continue
-    const whole = await readHashes(join(folders.manifests, name), (hash) => onHash(hash, id))
+    const whole = await readHashes(text(), (hash) => onHash(hash, id))
     if (!whole) await report(id)
   }
 }
 
 /** False if the manifest has no end. */
-async function readHashes(path: string, onHash: (hash: string) => void): Promise<boolean> {
+async function readHashes(pieces: AsyncIterable<string>, onHash: (hash: string) => void): Promise<boolean> {
   let rest = ''
   try {
-    for await (const chunk of createReadStream(path, { encoding: 'latin1' })) {
-      const text = rest + chunk
+    for await (const piece of pieces) {
+      const text = rest + piece
       let end = 0
       for (const match of text.matchAll(hashField)) {
         onHash(match[1]!)
@@ -83,13 +77,3 @@ async function readHashes(path: string, onHash: (hash: string) => void): Promise
   }
   return rest.endsWith('}')
 }
-
-/** The entries of a folder, some at a time; none if it is not there. */
-export async function openFolder(path: string): Promise<AsyncIterable<{ name: string }>> {
-  return opendir(path, { bufferSize: 256 }).catch((error) => {
-    if (error.code !== 'ENOENT') throw error
-    return none()
-  })
-}
-
-async function* none() {}

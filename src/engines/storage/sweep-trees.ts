@@ -1,12 +1,11 @@
 // Removes what belongs to deployments and projects that are gone: manifests, server trees, work trees and caches.
-import { rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
-import type { Artifacts } from '../../platform/artifacts.ts'
+import type { Artifacts, Remnant, RemnantFolder } from '../../platform/artifacts.ts'
 import type { Database } from '../../platform/database.ts'
+import { remnantsIn } from '../../platform/local-inventory.ts'
 import { removeTree } from '../../platform/remove-tree.ts'
 import { findProjects, findServed, findToBuild } from '../../services/deployments/stored-files.ts'
-import { openFolder } from './references.ts'
 
 export type TreeSweep = {
   db: Database
@@ -26,89 +25,89 @@ const removedAtOnce = 20
 // the one that these files belong to.
 const fewUnknown = 50
 
+/** What this machine has. */
 export async function sweepTrees(sweep: TreeSweep): Promise<void> {
-  await sweepDeployments(sweep)
+  for (const folder of sweep.artifacts.inventory.remnants) if (!folder.shared) await sweepRemnants(sweep, folder)
   await sweepBuilds(sweep)
   await sweepCaches(sweep)
 }
 
-type Found = { name: string; id: string }
+/** What a store has for all machines. */
+export async function sweepShared(sweep: TreeSweep): Promise<void> {
+  for (const folder of sweep.artifacts.inventory.remnants) if (folder.shared) await sweepRemnants(sweep, folder)
+}
 
 /** Manifests and server trees. Those of builds under way and of READY deployments stay. */
-async function sweepDeployments(sweep: TreeSweep): Promise<void> {
-  const { db, artifacts, usedBefore } = sweep
-  const { manifests, servers } = artifacts.folders
-  for (const folder of [manifests, servers]) {
-    const unneeded = async (found: Found[]) => {
-      const served = await findServed(
-        db,
-        found.map(({ id }) => id),
-      )
-      const gone: Found[] = []
-      for (const one of found) {
-        const state = served.get(one.id)
-        // Half-written by a worker that died; a build under way may write it now.
-        if (state === 'READY' && /\.new$/.test(one.name) && (await isOld(join(folder, one.name), usedBefore))) {
-          await removeTree(join(folder, one.name))
-        } else if (state === undefined && (await isOld(join(folder, one.name), usedBefore))) gone.push(one)
-      }
-      return gone
+async function sweepRemnants(sweep: TreeSweep, folder: RemnantFolder): Promise<void> {
+  const isOld = async ({ usedAt }: Remnant) => ((await usedAt()) ?? sweep.usedBefore) < sweep.usedBefore
+  const gone = await listGone(sweep, folder, async (found) => {
+    const served = await findServed(
+      sweep.db,
+      found.map(({ id }) => id),
+    )
+    const unneeded: Remnant[] = []
+    for (const one of found) {
+      const state = served.get(one.id)
+      // Half-written by a worker that died; a build under way may write it now.
+      if (state === 'READY' && /\.new$/.test(one.name) && (await isOld(one)))
+        await removeTree(join(folder.name, one.name))
+      else if (state === undefined && (await isOld(one))) unneeded.push(one)
     }
-    const gone = await listGone(sweep, folder, /^(dpl_\w+)(?:\.json)?(?:\.[\w.]*new)?$/, unneeded)
-    await removeAll(sweep, gone, async ({ id, name }) => {
-      await artifacts.remove(id)
-      // The temporary file of a manifest.
-      await rm(join(folder, name), { force: true })
-    })
-  }
+    return unneeded
+  })
+  await removeAll(sweep, gone, folder.remove)
 }
 
 /** Work trees of builds whose worker died. While a build runs, its job is there. */
 async function sweepBuilds(sweep: TreeSweep): Promise<void> {
-  const folder = join(sweep.dataDir, 'builds')
-  for await (const found of inBatches(folder, /^(dpl_\w+)$/)) {
+  const folder = remnantsIn(join(sweep.dataDir, 'builds'), /^(dpl_\w+)$/, ({ name }) =>
+    removeTree(join(folder.name, name)),
+  )
+  for await (const found of inBatches(folder)) {
     sweep.signal.throwIfAborted()
     const toBuild = await findToBuild(
       sweep.db,
       found.map(({ id }) => id),
     )
-    for (const { id, name } of found) if (!toBuild.has(id)) await removeTree(join(folder, name))
+    for (const one of found) if (!toBuild.has(one.id)) await folder.remove(one)
   }
 }
 
 async function sweepCaches(sweep: TreeSweep): Promise<void> {
-  const folder = join(sweep.dataDir, 'cache')
-  const gone = await listGone(sweep, folder, /^(prj_\w+)$/, async (found) => {
+  const folder = remnantsIn(join(sweep.dataDir, 'cache'), /^(prj_\w+)$/, ({ name }) =>
+    removeTree(join(folder.name, name)),
+  )
+  const gone = await listGone(sweep, folder, async (found) => {
     const projects = await findProjects(
       sweep.db,
       found.map(({ id }) => id),
     )
     return found.filter(({ id }) => !projects.has(id))
   })
-  await removeAll(sweep, gone, ({ name }) => removeTree(join(folder, name)))
+  await removeAll(sweep, gone, folder.remove)
 }
 
 /** What `unneeded` picks from a folder, unless it is most of it. */
 async function listGone(
   { log, signal }: TreeSweep,
-  folder: string,
-  pattern: RegExp,
-  unneeded: (found: Found[]) => Promise<Found[]>,
-): Promise<Found[]> {
-  const gone: Found[] = []
+  folder: RemnantFolder,
+  unneeded: (found: Remnant[]) => Promise<Remnant[]>,
+): Promise<Remnant[]> {
+  const gone: Remnant[] = []
   let all = 0
   let unknown = 0
-  for await (const found of inBatches(folder, pattern)) {
+  for await (const found of inBatches(folder)) {
     signal.throwIfAborted()
     all += found.length
     for (const one of await unneeded(found)) if (++unknown <= mostRemoved) gone.push(one)
   }
   if (unknown <= fewUnknown || unknown <= all / 2) return gone
-  log.error({ folder, unknown, of: all }, 'the database does not know most of what is stored: nothing is removed')
+  const figures = { folder: folder.name, unknown, of: all }
+  log.error(figures, 'the database does not know most of what is stored: nothing is removed')
   return []
 }
 
-async function removeAll(sweep: TreeSweep, gone: Found[], remove: (one: Found) => Promise<void>): Promise<void> {
+async function removeAll(sweep: TreeSweep, gone: Remnant[], remove: RemnantFolder['remove']): Promise<void> {
   for (let at = 0; at < gone.length; at += removedAtOnce) {
     sweep.signal.throwIfAborted()
     const done = await sweep.exclusively(async () => {
@@ -118,20 +117,13 @@ async function removeAll(sweep: TreeSweep, gone: Found[], remove: (one: Found) =
   }
 }
 
-/** The entries of a folder whose names match, with what the pattern finds in them. */
-async function* inBatches(folder: string, pattern: RegExp): AsyncGenerator<Found[]> {
-  let batch: Found[] = []
-  for await (const { name } of await openFolder(folder)) {
-    const id = pattern.exec(name)?.[1]
-    if (id !== undefined) batch.push({ name, id })
+async function* inBatches(folder: RemnantFolder): AsyncGenerator<Remnant[]> {
+  let batch: Remnant[] = []
+  for await (const one of folder.list()) {
+    batch.push(one)
     if (batch.length < askedAtOnce) continue
     yield batch
     batch = []
   }
   if (batch.length > 0) yield batch
-}
-
-async function isOld(path: string, usedBefore: number): Promise<boolean> {
-  const found = await stat(path).catch(() => null)
-  return found !== null && found.mtimeMs < usedBefore
 }

@@ -13,6 +13,8 @@ export type Start = {
   kind: 'start'
   /** Of the whole server. */
   roles: readonly string[]
+  /** The id of the server among the nodes. */
+  node: string
   /** Worker processes of the server, which share what is configured for it. */
   count: number
   /** Also where the primary runs the database itself. */

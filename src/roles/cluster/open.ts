@@ -2,16 +2,13 @@
 import { forgetMember, newMemberId } from '../../services/limits/limits.ts'
 import type { Closing } from '../closing.ts'
 import type { Shared } from '../shared.ts'
-import type { ToWorker } from './messages.ts'
+import type { Start, ToWorker } from './messages.ts'
 import { createMonitoring } from './monitoring.ts'
 import { startWorkers, type Workers } from './primary.ts'
 
-export async function openCluster(
-  shared: Shared,
-  roles: readonly string[],
-  count: number,
-  closing: Closing,
-): Promise<Workers> {
+export type ClusterOptions = Pick<Start, 'roles' | 'node' | 'count'>
+
+export async function openCluster(shared: Shared, options: ClusterOptions, closing: Closing): Promise<Workers> {
   const { config, db, databaseUrl, tickets, registry, health, draining, load, monitored, log } = shared
   const monitoring = createMonitoring(registry, health)
   let ticketKey = ''
@@ -25,13 +22,12 @@ export async function openCluster(
   })
   closing.add(unfollow)
   workers = await startWorkers({
-    count,
+    count: options.count,
     drainSeconds: config.drainSeconds,
     log,
     startOf: (place) => ({
       kind: 'start',
-      roles,
-      count,
+      ...options,
       databaseUrl,
       member: newMemberId(),
       ticketKey,

@@ -5,7 +5,8 @@ import { createGunzip } from 'node:zlib'
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { ByteReader, CutShort } from '../../platform/byte-reader.ts'
-import { BadArchive, readTar, type TarEntry, tarEnd, tarHeader, tarPadding } from '../../platform/tar.ts'
+import { BadArchive, readTar, type TarEntry, tarEnd, tarPadding } from '../../platform/tar.ts'
+import { entryBytes, type TreeEntry } from '../../platform/trees.ts'
 
 const headPath = 'head.json'
 const endPath = 'end.json'
@@ -40,11 +41,6 @@ const End = Type.Object({
 })
 export type End = Static<typeof End>
 
-/** What is packed: a file with its content, a directory or a link. */
-export type Packed =
-  | (Extract<TarEntry, { kind: 'file' }> & { content: Iterable<Buffer> | AsyncIterable<Buffer> })
-  | Exclude<TarEntry, { kind: 'file' }>
-
 export type Unpacked =
   | (Extract<TarEntry, { kind: 'file' }> & { content: AsyncGenerator<Buffer> })
   | Exclude<TarEntry, { kind: 'file' }>
@@ -60,15 +56,15 @@ export type Summary = Pick<End, 'deployments' | 'incomplete'>
 export async function* pack(
   head: Omit<Head, 'format'>,
   key: Buffer,
-  entries: AsyncIterable<Packed>,
+  entries: AsyncIterable<TreeEntry>,
   summary: () => Summary,
 ): AsyncGenerator<Buffer> {
   const mac = macOf(key)
   let count = 0
   let bytes = 0
 
-  async function* counted(entry: Packed): AsyncGenerator<Buffer> {
-    for await (const chunk of bytesOf(entry)) {
+  async function* counted(entry: TreeEntry): AsyncGenerator<Buffer> {
+    for await (const chunk of entryBytes(entry)) {
       mac.update(chunk)
       yield chunk
     }
@@ -81,40 +77,14 @@ export async function* pack(
   yield* counted(json(headPath, { format, ...head }))
   for await (const entry of entries) yield* counted(entry)
   const end = json(endPath, { entries: count, bytes, ...summary(), mac: mac.digest('hex') } satisfies End)
-  yield* bytesOf(end)
+  yield* entryBytes(end)
   yield tarPadding(end.size)
   yield tarEnd
 }
 
-async function* bytesOf(entry: Packed): AsyncGenerator<Buffer> {
-  yield tarHeader(entry)
-  if (entry.kind !== 'file') return
-  let written = 0
-  for await (const chunk of entry.content) {
-    written += chunk.length
-    yield chunk
-  }
-  if (written !== entry.size) throw new Error(`${entry.path} changed while it was read.`)
-}
-
-function json(path: string, value: object): Extract<Packed, { kind: 'file' }> {
+function json(path: string, value: object): Extract<TreeEntry, { kind: 'file' }> {
   const content = Buffer.from(JSON.stringify(value))
   return { kind: 'file', path, mode: 0o600, size: content.length, content: [content] }
-}
-
-/** The same bytes in fewer pieces: each piece costs the compressor the same, however small it is. */
-export async function* inBlocks(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let held: Buffer[] = []
-  let length = 0
-  for await (const piece of pieces) {
-    held.push(piece)
-    length += piece.length
-    if (length < blockBytes) continue
-    yield Buffer.concat(held, length)
-    held = []
-    length = 0
-  }
-  yield Buffer.concat(held, length)
 }
 
 export type OpenArchive = {

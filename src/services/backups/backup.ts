@@ -4,11 +4,12 @@ import { rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import type { Artifacts } from '../../platform/artifacts.ts'
+import { type Artifacts, StoreUnavailable } from '../../platform/artifacts.ts'
 import { type Connection, connectAlone, isDatabaseLost } from '../../platform/database.ts'
 import { syncPath } from '../../platform/durable.ts'
 import { keyIdOf } from '../../platform/secrets.ts'
-import { inBlocks, type Packed, pack, type Summary } from './archive.ts'
+import { inBlocks, type TreeEntry } from '../../platform/trees.ts'
+import { pack, type Summary } from './archive.ts'
 import { readArtifacts, readPlainFiles } from './files.ts'
 import { readRepositories } from './repositories.ts'
 import { beOnlyBackup, holdArtifacts, readMigrations, readReady } from './statements.ts'
@@ -87,7 +88,7 @@ async function begin(
   const summary: Summary = { deployments: ready.length, incomplete: [] }
   const note = (what: string, why: string) => void summary.incomplete.push({ what, why })
 
-  async function* entries(): AsyncGenerator<Packed> {
+  async function* entries(): AsyncGenerator<TreeEntry> {
     yield* readRows(connection, layout.tables)
     // A transaction that stays open keeps the database from tidying up.
     await client.query('COMMIT')
@@ -108,6 +109,7 @@ async function begin(
 
 function explain(error: unknown, file: string, lost: boolean): unknown {
   const { code } = error as { code?: string }
+  if (error instanceof StoreUnavailable) return new BackupError(`${error.message} Nothing was written.`)
   if (code === 'ENOSPC' || code === 'EDQUOT')
     return new BackupError(`There is no room for ${file}; nothing was written.`)
   if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'EACCES' || code === 'EROFS' || code === 'EISDIR') {

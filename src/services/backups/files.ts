@@ -1,15 +1,13 @@
 // The files of a backup: what the deployments of the snapshot are served from, and the small files of the data directory.
 import { createHash } from 'node:crypto'
-import { constants } from 'node:fs'
-import { type FileHandle, open, readdir, readlink } from 'node:fs/promises'
+import { type FileHandle, open } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import type { Artifacts, Encoding, Manifest } from '../../platform/artifacts.ts'
-import type { Packed } from './archive.ts'
+import { type Artifacts, type Encoding, type Manifest, StoreUnavailable } from '../../platform/artifacts.ts'
+import { chunksOf, fileEntry, readTree, type TreeEntry } from '../../platform/trees.ts'
 
 /** Notes what is missing or damaged; the backup goes on without it. */
 export type Note = (what: string, why: string) => void
 
-const chunkBytes = 256 << 10
 const encodings = [undefined, 'br', 'gzip'] as const
 
 /** Of the data directory itself; the second is the mode it is restored with. */
@@ -24,31 +22,35 @@ export const blobEntry = (hash: string, encoding?: Encoding) =>
   `artifacts/files/${hash.slice(0, 2)}/${hash}${encoding ? `.${encoding}` : ''}`
 export const serverEntry = (deploymentId: string) => `artifacts/servers/${deploymentId}`
 
-export async function* readPlainFiles(dataDir: string): AsyncGenerator<Packed> {
+export async function* readPlainFiles(dataDir: string): AsyncGenerator<TreeEntry> {
   for (const [path, mode] of plainFiles) {
     const file = await open(join(dataDir, path)).catch(absent)
-    if (file) yield* entryOf(file, path, mode)
+    if (file) yield* fileEntry(file, path, mode)
   }
 }
 
 /** The blobs, the manifest and the tree of each deployment; a blob that several need is packed once. */
-export async function* readArtifacts(artifacts: Artifacts, ids: readonly string[], note: Note): AsyncGenerator<Packed> {
+export async function* readArtifacts(
+  artifacts: Artifacts,
+  ids: readonly string[],
+  note: Note,
+): AsyncGenerator<TreeEntry> {
   // The hash as 32 characters instead of 64: this set is the only thing in memory that grows with what is stored.
   const packed = new Set<string>()
   const damaged = new Map<string, string>()
 
-  async function* readBlob(hash: string, size: number, encoding?: Encoding): AsyncGenerator<Packed> {
+  async function* readBlob(hash: string, size: number, encoding?: Encoding): AsyncGenerator<TreeEntry> {
     const path = blobEntry(hash, encoding)
-    const file = await open(artifacts.pathOf(hash, encoding)).catch(absent)
+    const file = await artifacts.open(hash, encoding).catch(absent)
     const why = file ? await faultOf(file, size, encoding ? undefined : hash) : 'is missing'
-    if (file && !why) return yield* entryOf(file, path, 0o644)
+    if (file && !why) return yield* fileEntry(file, path, 0o644)
     await file?.close()
     damaged.set(path, `${path} ${why}`)
     await artifacts.report(basename(path))
   }
 
   for (const id of ids) {
-    const manifest = await artifacts.read(id)
+    const manifest = await artifacts.read(id, { fresh: true })
     if (!manifest) {
       note(id, 'its manifest is missing or damaged')
       await artifacts.report(id)
@@ -68,8 +70,14 @@ export async function* readArtifacts(artifacts: Artifacts, ids: readonly string[
     }
     if (manifest.kind === 'node') {
       try {
-        yield* readTree(artifacts.serverDirectory(id), serverEntry(id))
+        const tree = await artifacts.openTree(id)
+        try {
+          yield* readTree(tree.directory, serverEntry(id))
+        } finally {
+          tree.release()
+        }
       } catch (error) {
+        if (error instanceof StoreUnavailable) throw error
         // What a process of ours does to the tree is excluded by the lock; this is somebody else, or the disk.
         faults.add(`its tree cannot be read (${(error as Error).message})`)
       }
@@ -79,7 +87,8 @@ export async function* readArtifacts(artifacts: Artifacts, ids: readonly string[
   }
 }
 
-function manifestOf(id: string, manifest: Manifest): Packed {
+/** Without the archive of its tree, which only some stores have: the tree itself is packed. */
+function manifestOf(id: string, { tree: _, ...manifest }: Manifest): TreeEntry {
   const content = Buffer.from(JSON.stringify(manifest))
   return { kind: 'file', path: manifestEntry(id), mode: 0o644, size: content.length, content: [content] }
 }
@@ -91,43 +100,6 @@ async function faultOf(file: FileHandle, size: number, hash: string | undefined)
   const digest = createHash('sha256')
   for await (const chunk of chunksOf(file, size)) digest.update(chunk)
   return digest.digest('hex') === hash ? null : 'is damaged'
-}
-
-/** A directory before what is in it. */
-async function* readTree(directory: string, path: string): AsyncGenerator<Packed> {
-  const children = await readdir(directory, { withFileTypes: true })
-  yield { kind: 'directory', path, mode: 0o755 }
-  for (const child of children) {
-    const [from, to] = [join(directory, child.name), `${path}/${child.name}`]
-    if (child.isDirectory()) yield* readTree(from, to)
-    else if (child.isSymbolicLink()) yield { kind: 'link', path: to, target: await readlink(from) }
-    else if (child.isFile()) {
-      const file = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW)
-      yield* entryOf(file, to, (await file.stat()).mode & 0o100 ? 0o755 : 0o644)
-    }
-  }
-}
-
-/** Closes the file when its content was packed. */
-async function* entryOf(file: FileHandle, path: string, mode: number): AsyncGenerator<Packed> {
-  try {
-    const { size } = await file.stat()
-    yield { kind: 'file', path, mode, size, content: chunksOf(file, size) }
-  } finally {
-    await file.close()
-  }
-}
-
-/** From its beginning, and no more than it had when its size was asked for. */
-async function* chunksOf(file: FileHandle, size: number): AsyncGenerator<Buffer> {
-  for (let at = 0; at < size; ) {
-    // Not reused: what was yielded may still wait to be written.
-    const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, size - at))
-    const { bytesRead } = await file.read(buffer, 0, buffer.length, at)
-    if (bytesRead === 0) return
-    yield buffer.subarray(0, bytesRead)
-    at += bytesRead
-  }
 }
 
 function absent(error: NodeJS.ErrnoException): null {

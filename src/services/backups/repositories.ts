@@ -3,7 +3,7 @@ import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { spawnGit } from '../../platform/git-process.ts'
 import { BadArchive } from '../../platform/tar.ts'
-import type { Packed } from './archive.ts'
+import type { TreeEntry } from '../../platform/trees.ts'
 import type { Note } from './files.ts'
 import { inPieces } from './tables.ts'
 
@@ -17,7 +17,7 @@ export function repositoryOf(path: string): string | undefined {
 }
 
 /** `HEAD` and the pieces of the bundle; an empty repository has only the first. Settings and hooks are left behind. */
-export async function* readRepositories(root: string, searchPath: string, note: Note): AsyncGenerator<Packed> {
+export async function* readRepositories(root: string, searchPath: string, note: Note): AsyncGenerator<TreeEntry> {
   for (const repository of await findRepositories(root)) {
     const git = runGit(searchPath, join(root, repository))
     const path = `repos/${repository}`

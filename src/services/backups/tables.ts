@@ -3,7 +3,8 @@ import { pipeline } from 'node:stream/promises'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import type { Connection, Db } from '../../platform/database.ts'
 import { BadArchive } from '../../platform/tar.ts'
-import type { Head, Packed } from './archive.ts'
+import type { TreeEntry } from '../../platform/trees.ts'
+import type { Head } from './archive.ts'
 import {
   copyIn,
   copyOut,
@@ -54,7 +55,7 @@ export function tableOf(path: string): string | undefined {
   return ofTable.exec(path)?.[1]
 }
 
-export async function* readRows({ client }: Connection, tables: readonly Table[]): AsyncGenerator<Packed> {
+export async function* readRows({ client }: Connection, tables: readonly Table[]): AsyncGenerator<TreeEntry> {
   for (const table of tables) {
     let piece = 0
     for await (const content of inPieces(client.query(copyTo(copyOut(table))))) {

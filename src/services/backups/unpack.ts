@@ -1,10 +1,9 @@
 // Writes the files of an archive into an empty data directory. The archive may be hostile: every path is one that is known.
-import { createHash } from 'node:crypto'
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
-import type { Artifacts, Encoding } from '../../platform/artifacts.ts'
+import type { Artifacts, Encoding, Manifest } from '../../platform/artifacts.ts'
 import { BadArchive } from '../../platform/tar.ts'
 import { parseJson, type Unpacked } from './archive.ts'
 import { blobEntry, manifestEntry, plainFiles } from './files.ts'
@@ -37,22 +36,16 @@ export function createUnpacker(dataDir: string, artifacts: Artifacts): (entry: U
   let made = new Set<string>()
 
   async function writeBlob(entry: FileEntry, hash: string, encoding: Encoding | undefined): Promise<void> {
-    const path = artifacts.pathOf(hash, encoding)
-    await mkdir(dirname(path), { recursive: true })
-    const digest = createHash('sha256')
-    await writeFile(path, hashed(entry.content, digest), { flag: 'wx', mode: 0o644 })
-    if (!encoding && digest.digest('hex') !== hash) throw new BadArchive(`${entry.path} is damaged.`)
+    if (!(await artifacts.putBlob(hash, encoding, entry.content))) throw new BadArchive(`${entry.path} is damaged.`)
   }
 
   async function writeManifest(entry: FileEntry, deploymentId: string): Promise<void> {
     if (entry.size > mostManifestBytes) throw unknown(entry)
     const chunks: Buffer[] = []
     for await (const chunk of entry.content) chunks.push(chunk)
-    const text = Buffer.concat(chunks)
-    if (!Value.Check(SafeManifest, parseJson(text))) throw new BadArchive(`${entry.path} is no manifest.`)
-    // Not published, which would refuse a deployment that was incomplete already, and wait for the disk each time.
-    await mkdir(artifacts.folders.manifests, { recursive: true })
-    await writeFile(join(artifacts.folders.manifests, `${deploymentId}.json`), text, { flag: 'wx' })
+    const manifest = parseJson(Buffer.concat(chunks))
+    if (!Value.Check(SafeManifest, manifest)) throw new BadArchive(`${entry.path} is no manifest.`)
+    await artifacts.putManifest(deploymentId, manifest as Manifest)
   }
 
   async function writeTree(entry: Unpacked, deploymentId: string, below: string): Promise<void> {
@@ -95,10 +88,3 @@ export function createUnpacker(dataDir: string, artifacts: Artifacts): (entry: U
 
 const unknown = ({ path }: { path: string }) =>
   new BadArchive(`The archive has ${path.slice(0, 200)}, which no backup has.`)
-
-async function* hashed(content: AsyncIterable<Buffer>, digest: { update(chunk: Buffer): unknown }) {
-  for await (const chunk of content) {
-    digest.update(chunk)
-    yield chunk
-  }
-}

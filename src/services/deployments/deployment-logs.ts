@@ -1,6 +1,6 @@
 // Log lines of deployments: written in bulk by the builder, read in pages and by live streams.
 import type { Static } from '@sinclair/typebox'
-import type { Db } from '../../platform/database.ts'
+import { type Db, violation } from '../../platform/database.ts'
 import type { LogLine as LogLineSchema } from '../../schemas/deployments.ts'
 import { appendLogLines, trimServerLines } from './statements.ts'
 
@@ -24,10 +24,21 @@ export async function linesAfter(db: Db, deploymentId: string, seq: number, limi
 
 export type NewLogLine = Pick<LogLineView, 'stream' | 'step' | 'text'> & { at: Date }
 
-/** Appends lines behind those that are there. One writer at a time: the worker that holds the build's job. */
+// Of several instances that print at once, one wins each time.
+const highestTries = 10
+
+/** Appends lines behind those that are there: of a build by its worker, later by every instance of the server. */
 export async function appendLines(db: Db, deploymentId: string, lines: NewLogLine[]): Promise<void> {
   if (lines.length === 0) return
-  await appendLogLines(db, { deploymentId, lines: lines.map((line, index) => ({ ...line, index: index + 1 })) })
+  const numbered = lines.map((line, index) => ({ ...line, index: index + 1 }))
+  for (let tries = 1; ; tries++) {
+    try {
+      await appendLogLines(db, { deploymentId, lines: numbered })
+      return
+    } catch (error) {
+      if (violation(error)?.kind !== 'unique' || tries === highestTries) throw error
+    }
+  }
 }
 
 /** Forgets the oldest lines that a server printed, so that the newest `keepBytes` stay; those of its build stay too. */

@@ -62,6 +62,7 @@ export type SealedColumn = ReturnType<typeof sealedColumn>
 /** Certificates first: without their keys, sites are not served. */
 export const sealedColumns: readonly SealedColumn[] = [
   sealedColumn({ table: 'certificate', column: 'key', keys: ['id'], place: placeOf.certificate }),
+  sealedColumn({ table: 'internal_ca', column: 'key', keys: ['id'], place: placeOf.internalCa }),
   sealedColumn({ table: 'acme_account', column: 'key', keys: ['directory'], place: placeOf.acmeAccount }),
   sealedColumn({ table: 'acme_order', column: 'key', keys: ['subject'], place: placeOf.acmeOrder }),
   sealedColumn({ table: 'development_ca', column: 'key', keys: ['id'], place: placeOf.developmentCa }),

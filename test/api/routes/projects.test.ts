@@ -32,6 +32,7 @@ describe('creating a project', () => {
       hsts: false,
       buildNetwork: 'public',
       serverNetwork: 'public',
+      instances: 1,
     })
   })
 
@@ -78,6 +79,8 @@ describe('creating a project', () => {
     ['a directory outside the repository', { name: 'a', repo: 'a/b', settings: { rootDirectory: '../x' } }],
     ['a network of builds that there is not', { name: 'a', repo: 'a/b', settings: { buildNetwork: 'host' } }],
     ['a network of servers that there is not', { name: 'a', repo: 'a/b', settings: { serverNetwork: null } }],
+    ['no instance of a server', { name: 'a', repo: 'a/b', settings: { instances: 0 } }],
+    ['more than ten instances', { name: 'a', repo: 'a/b', settings: { instances: 11 } }],
     ['a branch that git forbids', { name: 'a', repo: 'a/b', settings: { productionBranch: 'a..b' } }],
   ])('refuses %s', async (_what, body) => {
     expect((await api.call('POST', '/projects', { body })).status).toBe(422)
@@ -112,9 +115,9 @@ describe('reading and changing a project', () => {
       body: { name: 'closed', repo: 'acme/site', settings },
     })
     expect(made.settings).toMatchObject(settings)
-    const change = { settings: { serverNetwork: 'registry' } }
+    const change = { settings: { serverNetwork: 'registry', instances: 3 } }
     const { body: changed } = await api.call('PATCH', '/projects/closed', { body: change })
-    expect(changed.settings).toEqual({ ...made.settings, serverNetwork: 'registry' })
+    expect(changed.settings).toEqual({ ...made.settings, ...change.settings })
     expect((await api.call('GET', '/projects/closed')).body.settings).toEqual(changed.settings)
     for (const value of ['host', '', null, true]) {
       const refused = await api.call('PATCH', '/projects/closed', { body: { settings: { buildNetwork: value } } })

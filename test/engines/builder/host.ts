@@ -3,9 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildHandlers, openDisk } from '../../../src/engines/builder/index.ts'
-import { openServers } from '../../../src/engines/servers/index.ts'
+import { createProofs, startRunner } from '../../../src/engines/servers/index.ts'
 import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
-import { type Artifacts, createArtifacts } from '../../../src/platform/artifacts.ts'
+import type { LocalArtifacts } from '../../../src/platform/local-artifacts.ts'
+import { openArtifacts } from '../../../src/platform/open-artifacts.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { type GitHost, startGitHost } from '../../helpers/git-host.ts'
 import { createRepository, type Link } from '../../helpers/repository.ts'
@@ -13,7 +14,7 @@ import { sharedPackageRegistry, sharedSandbox } from '../../helpers/sandbox.ts'
 
 export type Platform = {
   api: TestApi
-  artifacts: Artifacts
+  artifacts: LocalArtifacts
   host: GitHost
   /** A project with a repository of these files. */
   project(name: string, files: Record<string, string | Link>, body?: object): Promise<void>
@@ -33,11 +34,15 @@ export async function startPlatform(environment: Record<string, string> = {}, wi
   const root = await mkdtemp(join(tmpdir(), 'berth-git-'))
   const host = await startGitHost(root)
   const api = await startApi({ GIT_URL_TEMPLATE: host.template, BUILD_TIMEOUT_MS: '60000', ...environment })
-  const artifacts = createArtifacts(join(api.config.dataDir, 'artifacts'))
+  // Tests that look into its folders use the directory.
+  const artifacts = openArtifacts(api.config) as LocalArtifacts
   const sandbox = await sharedSandbox()
   const { db, notifications, log } = api.deps
   const packageRegistry = sharedPackageRegistry()
-  const servers = openServers({ ...api.deps, artifacts, sandbox, packageRegistry, proofsOnly: true })
+  const servers = createProofs(api.deps)
+  const draining = new AbortController().signal
+  const runnerDeps = { ...api.deps, artifacts, sandbox, packageRegistry, draining }
+  const runner = withWorker ? await startRunner(runnerDeps, { id: 'builder', address: null }) : null
   const disk = openDisk({ directory: api.config.dataDir, reserveMb: api.config.diskReserveMb, log })
   const handlers = buildHandlers({ ...api.deps, artifacts, sandbox, packageRegistry, servers, disk })
   const worker: Worker | null = withWorker ? startWorker(db, notifications, log, handlers) : null
@@ -68,13 +73,12 @@ export async function startPlatform(environment: Record<string, string> = {}, wi
     },
     async file(id, path) {
       const stored = (await artifacts.read(id))?.files[path]
-      if (!stored) return null
-      const { readFile } = await import('node:fs/promises')
-      return readFile(artifacts.pathOf(stored.hash), 'utf8')
+      return stored ? (await artifacts.load(stored.hash)).toString() : null
     },
     async stop() {
       await worker?.stop()
-      await servers.close()
+      await runner?.close()
+      artifacts.close()
       await api.stop()
       host.close()
       await rm(root, { recursive: true, force: true })

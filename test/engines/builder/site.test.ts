@@ -6,11 +6,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Entry } from '../../../src/engines/builder/entries.ts'
 import { entriesOfSource, outputInSource, siteLimits, storeSite } from '../../../src/engines/builder/site.ts'
 import type { Source, TreeEntry } from '../../../src/engines/builder/source-tree.ts'
-import { type Artifacts, createArtifacts } from '../../../src/platform/artifacts.ts'
+import { createArtifacts, type LocalArtifacts } from '../../../src/platform/local-artifacts.ts'
 import { entriesOf, file, folder, link, see } from './packed.ts'
 
 let directory: string
-let artifacts: Artifacts
+let artifacts: LocalArtifacts
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'berth-site-'))
   artifacts = createArtifacts(directory)

@@ -11,7 +11,6 @@ import { ask, type HttpsWorld, startHttpsWorld } from './https-world.ts'
 const calls: string[] = []
 const servers: ServerProjects = {
   ready: async (id) => void calls.push(`ready ${id}`),
-  keep: () => {},
   retire: async () => {},
   halt: async (id) => void calls.push(`halt ${id}`),
   close: async () => {},

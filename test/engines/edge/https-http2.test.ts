@@ -7,11 +7,12 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createServers, type Servers } from '../../../src/engines/servers/servers.ts'
-import { createArtifacts } from '../../../src/platform/artifacts.ts'
+import { createArtifacts } from '../../../src/platform/local-artifacts.ts'
 import { createSandbox, type Sandbox } from '../../../src/sandbox/sandbox.ts'
 import { changeProject } from '../../../src/services/projects/projects.ts'
 import { closed } from '../../helpers/closed.ts'
 import { until } from '../../helpers/until.ts'
+import { directly } from '../servers/direct.ts'
 import { ask, type HttpsWorld, startHttpsWorld } from './https-world.ts'
 
 const large = randomBytes(3_000_000)
@@ -31,13 +32,12 @@ beforeAll(async () => {
   servers = createServers({
     sandbox,
     artifacts,
-    log: pino({ level: 'silent' }),
     start: { command: 'exec node server.mjs' },
     settingsOf: async () => ({ environment: { VERSION: 'http2' }, network: 'none' }),
     writeLog: async () => {},
   })
   // The edge reads what is deployed from where the servers have it.
-  world = await startHttpsWorld({ servers, artifacts, log })
+  world = await startHttpsWorld({ servers: directly(servers), artifacts, log })
   await world.site('files', {
     'index.html': `<h1>hello</h1>${'<p>text</p>'.repeat(500)}`,
     'large.bin': large,

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createSecondLook } from '../../../src/engines/edge/second-look.ts'
-import type { Servers } from '../../../src/engines/servers/servers.ts'
+import type { ServerProjects } from '../../../src/engines/edge/server-projects.ts'
 import { startWorld, type World } from './world.ts'
 
 describe('a second look', () => {
@@ -34,7 +34,6 @@ describe('a second look', () => {
 describe('whoever hears of a deployment', () => {
   let world: World
   const servers = {
-    keep() {},
     ready: async () => {},
     retire: async () => {},
     halt: async () => {},
@@ -42,7 +41,7 @@ describe('whoever hears of a deployment', () => {
     upgrade: (_request: unknown, socket: Duplex) => void socket.end('HTTP/1.1 200 OK\r\n\r\nthe server'),
   }
   beforeAll(async () => {
-    world = await startWorld({ servers: servers as unknown as Servers })
+    world = await startWorld({ servers: servers as unknown as ServerProjects })
   })
   afterAll(() => world.stop())
 

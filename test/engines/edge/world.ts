@@ -8,8 +8,9 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { type Config, loadConfig } from '../../../src/config.ts'
 import { createEdge, type Edge, type EdgeOptions } from '../../../src/engines/edge/server.ts'
-import { type Artifacts, createArtifacts, type Manifest } from '../../../src/platform/artifacts.ts'
+import type { Manifest } from '../../../src/platform/artifacts.ts'
 import { closeDatabase, type Database, openDatabase } from '../../../src/platform/database.ts'
+import { createArtifacts, type LocalArtifacts } from '../../../src/platform/local-artifacts.ts'
 import { listen, type Notifications } from '../../../src/platform/notifications.ts'
 import { createUrls, type Urls } from '../../../src/platform/urls.ts'
 import { createAccount } from '../../../src/services/accounts/accounts.ts'
@@ -35,7 +36,7 @@ export type World = {
   config: Config
   urls: Urls
   actor: Actor
-  artifacts: Artifacts
+  artifacts: LocalArtifacts
   notifications: Notifications
   databaseUrl: string
   newProject(name: string): Promise<string>
@@ -68,7 +69,7 @@ export async function startWorld(options: Partial<EdgeOptions> = {}): Promise<Wo
   const log = pino({ level: 'silent' })
   const db = openDatabase(database.url, 10)
   const notifications = await listen(database.url, log)
-  const artifacts = options.artifacts ?? createArtifacts(join(directory, 'artifacts'))
+  const artifacts = (options.artifacts as LocalArtifacts) ?? createArtifacts(join(directory, 'artifacts'))
   const edge = createEdge({ config, db, notifications, artifacts, log, ...options })
   const { account } = await createAccount(db, `edge-${randomBytes(4).toString('hex')}`)
   const actor: Actor = { accountId: account.id, tokenId: 'system', scopes: ['*'], projectIds: null }

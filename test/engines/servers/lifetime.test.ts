@@ -188,7 +188,7 @@ test('a sandbox that does not work is no fault of the server', async () => {
     warning: null,
     run: () => ({
       exited: Promise.reject(new SandboxError('no namespaces')),
-      address: Promise.reject(new SandboxError('no namespaces')),
+      connect: Promise.reject(new SandboxError('no namespaces')),
       kill: async () => {},
     }),
     makeDirectory: async () => {},

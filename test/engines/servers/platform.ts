@@ -1,8 +1,8 @@
-// An API, a worker and an edge with small limits, on one repository whose folders are the versions of a server.
+// An API, a worker, a runner and an edge with small limits, on one repository whose folders are the versions of a server.
 import { Agent, get } from 'node:http'
 import { buildHandlers, openDisk } from '../../../src/engines/builder/index.ts'
 import { createEdge, type Edge } from '../../../src/engines/edge/server.ts'
-import { openServers } from '../../../src/engines/servers/index.ts'
+import { createProofs, openBalancer, startRunner } from '../../../src/engines/servers/index.ts'
 import type { ServerLimits } from '../../../src/engines/servers/limits.ts'
 import { startWorker } from '../../../src/jobs/worker.ts'
 import { listen } from '../../../src/platform/notifications.ts'
@@ -64,7 +64,7 @@ export type ServedPlatform = Platform & {
   restartEdge(): Promise<void>
 }
 
-/** `apart` gives the edge its own servers and its own notifications, as in a process of its own. */
+/** `apart`: the edge has no runner in its process, and its own notifications, as on another machine. */
 export async function startServedPlatform(
   limits: Partial<ServerLimits>,
   { apart = false, options }: { apart?: boolean; options?: Partial<SandboxOptions> } = {},
@@ -77,17 +77,28 @@ export async function startServedPlatform(
     ? await createSandbox('auto', { searchPath: process.env.PATH!, ...options })
     : await sharedSandbox()
   const packageRegistry = sharedPackageRegistry()
-  const shared = { ...api.deps, artifacts, sandbox, packageRegistry, limits }
+  const config = { ...api.config, databaseUrl: api.databaseUrl }
+  const draining = new AbortController().signal
+  const shared = { ...api.deps, config, artifacts, sandbox, packageRegistry, limits, draining }
   const agent = new Agent({ keepAlive: true })
   const heard = apart ? await listen(api.databaseUrl, log) : api.deps.notifications
+  let started = 0
+  const openRunner = () => startRunner(shared, { id: `runner-${++started}`, address: null })
+  // In a process of its own the runner stays when the edge is restarted.
+  const apartRunner = apart ? await openRunner() : null
   const openEdge = async () => {
-    const servers = openServers({ ...shared, proofsOnly: false })
+    const runner = apart ? null : await openRunner()
+    const servers = await openBalancer({ ...shared, notifications: heard }, 'edge', runner)
     const edge = createEdge({ ...api.deps, vault: undefined, notifications: heard, artifacts, servers })
-    return { servers, edge, port: (await edge.listen()).port }
+    const { port } = await edge.listen()
+    const close = async () => {
+      await edge.close()
+      await runner?.close()
+    }
+    return { edge, port, close }
   }
   let current = await openEdge()
-  const proofs = apart ? openServers({ ...shared, proofsOnly: true }) : null
-  const servers = { prove: (id: string, signal: AbortSignal) => (proofs ?? current.servers).prove(id, signal) }
+  const servers = createProofs(api.deps)
   const disk = openDisk({ directory: api.config.dataDir, reserveMb: api.config.diskReserveMb, log: api.deps.log })
   const handlers = buildHandlers({ ...api.deps, artifacts, sandbox, packageRegistry, servers, disk })
   const worker = startWorker(api.db, api.deps.notifications, log, handlers)
@@ -126,14 +137,14 @@ export async function startServedPlatform(
         sent.on('error', reject)
       }),
     async restartEdge() {
-      await current.edge.close()
+      await current.close()
       current = await openEdge()
     },
     async stop() {
       agent.destroy()
       await worker.stop()
-      await proofs?.close()
-      await current.edge.close()
+      await current.close()
+      await apartRunner?.close()
       if (apart) await heard.close()
       await sandbox.close()
       await platform.stop()

@@ -6,13 +6,13 @@ import { Agent, createServer, type IncomingHttpHeaders, type RequestOptions, req
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pino } from 'pino'
 import { describe, test } from 'vitest'
 import { defaultLimits, type ServerLimits } from '../../../src/engines/servers/limits.ts'
-import { createServers, type Servers, type ServersOptions } from '../../../src/engines/servers/servers.ts'
-import { createArtifacts } from '../../../src/platform/artifacts.ts'
+import { createServers, type ServersOptions } from '../../../src/engines/servers/servers.ts'
+import { createArtifacts } from '../../../src/platform/local-artifacts.ts'
 import type { NewLogLine } from '../../../src/services/deployments/deployment-logs.ts'
 import { sharedSandbox } from '../../helpers/sandbox.ts'
+import { directly } from './direct.ts'
 
 export type Driver = 'none' | 'bubblewrap'
 export type Answer = { status: number; headers: IncomingHttpHeaders; raw: string[]; text: string }
@@ -47,7 +47,7 @@ const testIn = (driver: Driver) =>
   })
 
 export type World = {
-  servers: Servers
+  servers: ReturnType<typeof directly>
   port: number
   agent: Agent
   /** Lines of the deployment's log, as text. */
@@ -75,7 +75,8 @@ export async function startWorld(
   const mark = randomBytes(8).toString('hex')
   const keyOf = (id: string) => `key-of-${id}-${mark}`
   const logged = new Map<string, NewLogLine[]>()
-  const servers = createServers({
+  const limited = { ...defaultLimits, startMs: 10_000, ...limits }
+  const made = createServers({
     sandbox,
     artifacts,
     start: { command: 'exec node server.mjs' },
@@ -84,10 +85,10 @@ export async function startWorld(
       network: 'none',
     }),
     writeLog: async (id, lines) => void logged.set(id, [...(logged.get(id) ?? []), ...lines]),
-    log: pino({ level: 'silent' }),
-    limits: { ...defaultLimits, startMs: 10_000, ...limits },
+    limits: limited,
     ...options,
   })
+  const servers = directly(made, limited)
   let target = { deploymentId: 'none', projectId: 'project' }
   const front = createServer((request, response) => servers.proxy(request, response, target))
   front.on('upgrade', (request, socket, head) => servers.upgrade(request, socket, head, target))

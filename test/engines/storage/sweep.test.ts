@@ -6,8 +6,9 @@ import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createStorage } from '../../../src/engines/storage/index.ts'
 import { sweepBlobs } from '../../../src/engines/storage/sweep-blobs.ts'
-import { type Artifacts, createArtifacts, type Manifest, type StoredFile } from '../../../src/platform/artifacts.ts'
+import type { Manifest, StoredFile } from '../../../src/platform/artifacts.ts'
 import { newId } from '../../../src/platform/ids.ts'
+import { createArtifacts, type LocalArtifacts } from '../../../src/platform/local-artifacts.ts'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
 import { whileNoBackup } from '../../../src/services/deployments/stored-files.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
@@ -15,7 +16,7 @@ import { newTenant, type Tenant } from '../../helpers/builds.ts'
 
 let api: TestApi
 let tenant: Tenant
-let artifacts: Artifacts
+let artifacts: LocalArtifacts
 const never = new AbortController().signal
 beforeAll(async () => {
   api = await startApi()

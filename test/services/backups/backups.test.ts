@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { lstat, open, readdir, readFile, readlink, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test, vi } from 'vitest'
@@ -29,6 +29,7 @@ import {
   newPlace,
   query,
   restoreTo,
+  treeOf,
 } from './place.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -46,20 +47,6 @@ async function contentOf(url: string): Promise<Record<string, unknown[]>> {
   for (const { name } of tables) content[name] = await query(url, `SELECT t::text FROM "${name}" t ORDER BY 1`)
   content.sequences = await query(url, 'SELECT sequencename, last_value FROM pg_sequences ORDER BY 1')
   return content
-}
-
-/** Every path with its mode and its content. */
-async function treeOf(root: string): Promise<string[]> {
-  const found = await readdir(root, { recursive: true })
-  return Promise.all(
-    found.sort().map(async (path) => {
-      const { mode } = await lstat(join(root, path))
-      const kind = (mode & 0o170000) === 0o120000 ? 'link' : (mode & 0o170000) === 0o040000 ? 'directory' : 'file'
-      if (kind === 'link') return `${path} → ${await readlink(join(root, path))}`
-      if (kind === 'directory') return `${path}/`
-      return `${path} ${(mode & 0o777).toString(8)} ${await readFile(join(root, path), 'hex')}`
-    }),
-  )
 }
 
 describe('what was restored', () => {

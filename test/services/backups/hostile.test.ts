@@ -6,12 +6,13 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { afterEach, describe, expect, test } from 'vitest'
-import { createArtifacts } from '../../../src/platform/artifacts.ts'
 import { ByteReader } from '../../../src/platform/byte-reader.ts'
+import { createArtifacts } from '../../../src/platform/local-artifacts.ts'
 import { keyIdOf } from '../../../src/platform/secrets.ts'
 import { readTar, type TarEntry, tarEnd, tarHeader } from '../../../src/platform/tar.ts'
+import { inBlocks, type TreeEntry } from '../../../src/platform/trees.ts'
 import { makeDataDirectory } from '../../../src/roles/first-start.ts'
-import { type Head, inBlocks, type Packed, pack } from '../../../src/services/backups/archive.ts'
+import { type Head, pack } from '../../../src/services/backups/archive.ts'
 import { restoreArchive } from '../../../src/services/backups/restore.ts'
 import { cleanUp, emptyDatabase, migrationsOf, newDirectory, query, searchPath } from './place.ts'
 
@@ -23,19 +24,19 @@ const id = `dpl_${'0'.repeat(24)}`
 const tree = `artifacts/servers/${id}`
 const note = { name: '1_note', checksum: 'x', sql: 'CREATE TABLE note (id INT PRIMARY KEY, text TEXT)' }
 
-const file = (path: string, text = 'hostile'): Packed => {
+const file = (path: string, text = 'hostile'): TreeEntry => {
   const content = Buffer.from(text)
   return { kind: 'file', path, mode: 0o7777, size: content.length, content: [content] }
 }
-const directory = (path: string): Packed => ({ kind: 'directory', path, mode: 0o777 })
-const link = (path: string, target: string): Packed => ({ kind: 'link', path, target })
+const directory = (path: string): TreeEntry => ({ kind: 'directory', path, mode: 0o777 })
+const link = (path: string, target: string): TreeEntry => ({ kind: 'link', path, target })
 
-const manifest = (more: object): Packed => {
+const manifest = (more: object): TreeEntry => {
   const plain = { version: 1, kind: 'static', files: {}, spaFallback: false, cleanUrls: true }
   return file(`artifacts/manifests/${id}.json`, JSON.stringify({ ...plain, ...more }))
 }
 
-async function attack(entries: Packed[], head: Partial<Head> = {}, database?: string) {
+async function attack(entries: TreeEntry[], head: Partial<Head> = {}, database?: string) {
   const around = await newDirectory()
   const [archive, dataDir] = [join(around, 'archive'), join(around, 'data')]
   await writeFile(join(around, 'canary'), 'untouched')
@@ -62,7 +63,7 @@ async function attack(entries: Packed[], head: Partial<Head> = {}, database?: st
 
 describe('a hostile archive cannot', () => {
   const blob = (name: string) => `artifacts/files/${name.slice(0, 2)}/${name}`
-  const attacks: [string, Packed[], RegExp][] = [
+  const attacks: [string, TreeEntry[], RegExp][] = [
     ['leave the directory upwards', [file('artifacts/../../canary')], /which no backup has/],
     ['name an absolute path', [file('/tmp/berth-canary')], /which no backup has/],
     ['name a path with empty parts', [file('ca//root.key')], /which no backup has/],

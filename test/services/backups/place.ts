@@ -1,6 +1,18 @@
 // A place to back up, filled with a little of everything, and an empty one to restore into.
 import { randomBytes } from 'node:crypto'
-import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  rmdir,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import pg from 'pg'
@@ -11,9 +23,10 @@ import {
   type Migration,
   readMigrationFiles,
 } from '../../../prisma/migrate.ts'
-import { type Artifacts, createArtifacts, type StoredFile } from '../../../src/platform/artifacts.ts'
+import type { Artifacts, StoredFile } from '../../../src/platform/artifacts.ts'
 import { closeDatabase, type Database, openDatabase } from '../../../src/platform/database.ts'
 import { newId } from '../../../src/platform/ids.ts'
+import { createArtifacts, type LocalArtifacts } from '../../../src/platform/local-artifacts.ts'
 import { createVault } from '../../../src/platform/secrets.ts'
 import { makeDataDirectory } from '../../../src/roles/first-start.ts'
 import { createAccount } from '../../../src/services/accounts/accounts.ts'
@@ -71,7 +84,13 @@ export async function emptyDatabase(): Promise<string> {
   return url.href
 }
 
-export type FilledPlace = Place & { db: Database; projectId: string; accountId: string; ready(): Promise<string> }
+export type FilledPlace = Place & {
+  artifacts: LocalArtifacts
+  db: Database
+  projectId: string
+  accountId: string
+  ready(): Promise<string>
+}
 
 /** An account with a project; `ready` adds a deployment that serves a page of its own and one that all share. */
 export async function newPlace(): Promise<FilledPlace> {
@@ -132,7 +151,9 @@ export async function addServer({ artifacts, db, ready }: FilledPlace): Promise<
   const id = await ready()
   // The page that it has of its own is no longer needed, and would not be backed up.
   const { hash } = (await artifacts.read(id))!.files['index.html']!
-  await rm(dirname(artifacts.pathOf(hash)), { recursive: true })
+  await rm(artifacts.pathOf(hash))
+  // Unless another page is in the same folder.
+  await rmdir(dirname(artifacts.pathOf(hash))).catch(() => {})
   const tree = artifacts.serverDirectory(id)
   const deep = join(tree, 'node_modules', ...Array(20).fill('a-rather-long-name-of-a-package'))
   await mkdir(deep, { recursive: true })
@@ -182,4 +203,18 @@ export async function restoreTo(file: string, keys: readonly Buffer[] | null, mi
   const artifacts = createArtifacts(join(dataDir, 'artifacts'))
   const end = await restoreArchive(file, key, { databaseUrl, dataDir, artifacts, searchPath, migrations: own })
   return { databaseUrl, dataDir, artifacts, end }
+}
+
+/** Every path with its mode and its content. */
+export async function treeOf(root: string): Promise<string[]> {
+  const found = await readdir(root, { recursive: true })
+  return Promise.all(
+    found.sort().map(async (path) => {
+      const { mode } = await lstat(join(root, path))
+      const kind = (mode & 0o170000) === 0o120000 ? 'link' : (mode & 0o170000) === 0o040000 ? 'directory' : 'file'
+      if (kind === 'link') return `${path} → ${await readlink(join(root, path))}`
+      if (kind === 'directory') return `${path}/`
+      return `${path} ${(mode & 0o777).toString(8)} ${await readFile(join(root, path), 'hex')}`
+    }),
+  )
 }

@@ -3,14 +3,8 @@ import { isIPv6 } from 'node:net'
 import { getSystemErrorName } from 'node:util'
 import { ipv4Octets, ipv4Text, ipv6Octets, ipv6Text } from '../../../dns/addresses.ts'
 import type { ListenAddress } from '../../../dns/listen-address.ts'
+import { type Koffi, loadKoffi } from '../../../platform/koffi.ts'
 import type { Peer } from '../without-zones.ts'
-
-/** The part of koffi's API that is used here; koffi is optional, so its own types may be missing. */
-type Koffi = {
-  load(library: null): { func(declaration: string): (...args: unknown[]) => number }
-  address(memory: Uint8Array): bigint
-  errno(): number
-}
 
 /** Returns the answer to a packet, if any. Both arguments are valid only until it returns. */
 export type Answer = (message: Buffer, sender: Buffer) => Buffer | null
@@ -184,12 +178,6 @@ function createSockets(koffi: Koffi): PacketSockets {
 
 /** Null if not supported: another system, another processor, or no koffi. */
 export async function loadPacketSockets(): Promise<PacketSockets | null> {
-  if (process.platform !== 'linux' || !['x64', 'arm64'].includes(process.arch)) return null
-  const name = 'koffi'
-  try {
-    const { default: koffi } = (await import(name)) as { default: Koffi }
-    return createSockets(koffi)
-  } catch {
-    return null
-  }
+  const koffi = await loadKoffi()
+  return koffi && createSockets(koffi)
 }

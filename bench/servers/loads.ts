@@ -1,0 +1,37 @@
+// The kinds of load that a server project is measured by.
+import { join } from 'node:path'
+import type { Child } from '../children.ts'
+import { loadWith } from '../edge/visits.ts'
+import type { Question } from './messages.ts'
+
+export type Load = {
+  name: string
+  /** What is counted, and how many of them a request makes. */
+  unit: string
+  perRequest: number
+  /** Requests in a second. */
+  run(port: number, host: string, seconds: number): Promise<number>
+}
+
+const upload = join(import.meta.dirname, 'upload.lua')
+
+export function loadsBy(wrk: string, messages: Child): Load[] {
+  const byWrk = (path: string, connections: number, more: string[] = []): Load['run'] => {
+    return (port, host, seconds) => {
+      const options = ['-c', String(connections), '-d', `${seconds}s`, '-H', `Host: ${host}`, ...more]
+      return loadWith(wrk, `http://127.0.0.1:${port}${path}`, options)
+    }
+  }
+  return [
+    { name: 'GET, 2 KB', unit: 'requests', perRequest: 1, run: byWrk('/', 32) },
+    { name: 'POST, 64 KB', unit: 'requests', perRequest: 1, run: byWrk('/upload', 32, ['-s', upload]) },
+    { name: 'GET, 1 MB', unit: 'MB', perRequest: 1, run: byWrk('/large', 8) },
+    { name: 'events of 100 bytes', unit: 'events', perRequest: 100, run: byWrk('/events', 32) },
+    {
+      name: 'WebSocket echoes',
+      unit: 'messages',
+      perRequest: 1,
+      run: (port, host, seconds) => messages.ask<number>({ port, host, connections: 32, seconds } satisfies Question),
+    },
+  ]
+}

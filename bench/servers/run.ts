@@ -1,0 +1,170 @@
+// `npm run bench -- servers`: a server project through the edge, and the same program through Caddy and directly, in turns.
+
+import { spawn } from 'node:child_process'
+import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { request } from 'node:http'
+import { availableParallelism, loadavg, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
+import type { Manifest } from '../../src/platform/artifacts.ts'
+import { createArtifacts } from '../../src/platform/local-artifacts.ts'
+import { freePort, startChild } from '../children.ts'
+import { findProgram, type Peer, startCaddyWith } from '../edge/peers.ts'
+import { compile, startEdge } from '../edge/processes.ts'
+import { deploymentHost, seed } from '../edge/seed.ts'
+import { median, table, verdict } from '../figures.ts'
+import { type Load, loadsBy } from './loads.ts'
+
+const wanted = 1
+const host = deploymentHost(1)
+const program = join(import.meta.dirname, 'program.mjs')
+
+/** Of each load and server, one for each round: requests in a second, and processor time of the server for each. */
+type Slice = { perSecond: number; cpuMicros: number }
+type Figures = Map<Load, Map<Peer, Slice[]>>
+
+export async function run(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      only: { type: 'string', default: '' },
+      rounds: { type: 'string', default: '5' },
+      seconds: { type: 'string', default: '3' },
+    },
+  })
+  const wrk = findProgram('wrk')
+  if (wrk === null) return void console.log('skipped servers: wrk is not installed (Debian: apt install wrk)')
+  const [loadBefore] = loadavg()
+  const directory = await mkdtemp(join(tmpdir(), 'berth-bench-'))
+  // PostgreSQL and sandboxes run as other users under root and must get through.
+  await chmod(directory, 0o711)
+  const closers: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })]
+  try {
+    const postgres = await startEmbeddedPostgres({ directory: join(directory, 'postgres') })
+    closers.push(() => postgres.stop())
+    const dataDir = join(directory, 'edge')
+    await mkdir(dataDir)
+    const databaseUrl = await seed(postgres, 'servers', dataDir, 1)
+    await deploy(dataDir)
+    const compiled = await compile(join(directory, 'compiled'))
+    const environment = { DATABASE_URL: databaseUrl, DATA_DIR: dataDir }
+    const edge = await startEdge(compiled, environment, join(directory, 'edge.log'))
+    closers.push(() => edge.stop())
+    const direct = await startProgram()
+    closers.push(() => direct.stop())
+    const caddy = await startCaddyWith(directory, [`reverse_proxy 127.0.0.1:${direct.port}`])
+    if (caddy) closers.push(() => caddy.stop())
+    else console.log('skipped Caddy: it is not installed (Debian: apt install caddy)')
+    const servers = [{ name: 'edge', ...edge }, ...(caddy ? [caddy] : []), direct]
+    for (const server of servers) await expectAnswers(server)
+    const messages = await startChild(join(import.meta.dirname, 'messages.ts'), {})
+    closers.push(() => messages.stop())
+    const loads = loadsBy(wrk, messages).filter(({ name }) => name.includes(values.only))
+    report(await measure(servers, loads, Number(values.rounds), Number(values.seconds)))
+    console.log(`load average before the start ${loadBefore!.toFixed(1)} on ${availableParallelism()} processors`)
+  } finally {
+    for (const close of closers.reverse()) await close()
+  }
+}
+
+/** Makes the only deployment a server project. */
+async function deploy(dataDir: string): Promise<void> {
+  const artifacts = createArtifacts(join(dataDir, 'artifacts'))
+  const tree = artifacts.serverDirectory('dpl_1')
+  await mkdir(tree, { recursive: true })
+  await copyFile(program, join(tree, 'program.mjs'))
+  await writeFile(join(tree, 'package.json'), JSON.stringify({ scripts: { start: 'exec node program.mjs' } }))
+  const manifest: Manifest = { version: 1, kind: 'node', root: '', files: {}, spaFallback: false, cleanUrls: true }
+  await writeFile(join(dataDir, 'artifacts/manifests/dpl_1.json'), JSON.stringify(manifest))
+}
+
+/** The same program without a sandbox, for Caddy. */
+async function startProgram(): Promise<Peer> {
+  const port = await freePort()
+  const env = { PATH: process.env.PATH, PORT: String(port), NODE_ENV: 'production' }
+  const child = spawn(process.execPath, [program], { env, stdio: 'inherit' })
+  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const stop = async () => {
+    child.kill('SIGTERM')
+    await gone
+  }
+  return { name: 'direct', port, pid: child.pid!, stop }
+}
+
+/** All give the same answers, or the comparison would mean nothing. */
+async function expectAnswers({ name, port }: Peer): Promise<void> {
+  const ask = (method: string, path: string, body = '') =>
+    new Promise<string>((resolve) => {
+      const sent = request({ port, host: '127.0.0.1', method, path, headers: { host } }, (response) => {
+        let bytes = 0
+        response.on('data', (part: Buffer) => {
+          bytes += part.length
+        })
+        response.on('end', () => resolve(`${response.statusCode} ${bytes}`))
+      })
+      sent.on('error', (error) => resolve(error.message)).end(body)
+    })
+  const right = { '/': '200 2048', '/large': '200 1048576', '/events': '200 10000' }
+  for (const [path, wanted] of Object.entries(right)) {
+    let answer = ''
+    // The program may still be starting.
+    for (let tries = 0; tries < 100 && answer !== wanted; tries++) {
+      answer = await ask('GET', path)
+      if (answer !== wanted) await sleep(50)
+    }
+    if (answer !== wanted) throw new Error(`${name} answers ${path} with ${answer}`)
+  }
+  const upload = await ask('POST', '/upload', 'x'.repeat(64 << 10))
+  if (upload !== '200 5') throw new Error(`${name} answers an upload with ${upload}`)
+}
+
+async function measure(servers: Peer[], loads: Load[], rounds: number, seconds: number): Promise<Figures> {
+  const figures: Figures = new Map()
+  for (const load of loads) {
+    const of = new Map(servers.map((server) => [server, [] as Slice[]]))
+    figures.set(load, of)
+    for (const { port } of servers) await load.run(port, host, 2)
+    for (let round = 0; round < rounds; round++) {
+      console.error(`${load.name}, round ${round + 1} of ${rounds} …`)
+      // There and back again, so that a machine that gets slower or faster favours nobody.
+      for (const server of round % 2 === 0 ? servers : servers.toReversed()) {
+        const beforeMs = await cpuMs(server.pid)
+        const startedMs = performance.now()
+        const perSecond = await load.run(server.port, host, seconds)
+        const requests = (perSecond * (performance.now() - startedMs)) / 1000
+        of.get(server)!.push({ perSecond, cpuMicros: (((await cpuMs(server.pid)) - beforeMs) * 1000) / requests })
+      }
+    }
+  }
+  return figures
+}
+
+const ticksPerSecond = 100
+
+/** Processor time of a process and its threads since its start. */
+async function cpuMs(pid: number): Promise<number> {
+  const fields = (await readFile(`/proc/${pid}/stat`, 'utf8')).replace(/^.*\) /s, '').split(' ')
+  return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond
+}
+
+function report(figures: Figures): void {
+  const rows = [['', 'unit', 'edge /s', 'Caddy /s', 'direct /s', 'edge / Caddy', 'edge µs', 'Caddy µs']]
+  const verdicts: string[] = []
+  for (const [load, of] of figures) {
+    const slicesOf = (name: string) => [...of].find(([server]) => server.name === name)?.[1] ?? []
+    const [edge, caddy, direct] = ['edge', 'Caddy', 'direct'].map(slicesOf) as [Slice[], Slice[], Slice[]]
+    const rate = (slices: Slice[]) => {
+      return slices.length === 0 ? '–' : (median(slices.map((one) => one.perSecond)) * load.perRequest).toFixed(0)
+    }
+    const cpu = (slices: Slice[]) => {
+      return slices.length === 0 ? '–' : (median(slices.map((one) => one.cpuMicros)) / load.perRequest).toFixed(1)
+    }
+    const ratio = median(caddy.map(({ perSecond }, round) => edge[round]!.perSecond / perSecond))
+    const relation = caddy.length === 0 ? '–' : ratio.toFixed(2)
+    rows.push([load.name, load.unit, rate(edge), rate(caddy), rate(direct), relation, cpu(edge), cpu(caddy)])
+    if (caddy.length > 0) verdicts.push(verdict(ratio >= wanted, `${load.name} at least ${wanted} of Caddy`, relation))
+  }
+  console.log(`${table(rows)}\n\nµs: processor time of the proxy alone for each\n\n${verdicts.join('\n')}\n`)
+}

@@ -1,0 +1,3 @@
+-- For wrk: a body of 64 KB.
+wrk.method = 'POST'
+wrk.body = string.rep('x', 64 * 1024)

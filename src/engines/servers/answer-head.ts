@@ -1,0 +1,87 @@
+// Parses the head of a server's answer. Strict: what two parsers could read in two ways is refused.
+
+export type AnswerHead = {
+  status: number
+  /** Names and values in turn, as they came. */
+  headers: string[]
+  /** The header `connection`, joined if there are several. */
+  connection: string | undefined
+  /** The body's length; null if it is chunked, or ends with the connection. */
+  length: number | null
+  chunked: boolean
+  keepAlive: boolean
+  /** How long the server promises to keep an idle connection (`Keep-Alive: timeout=5`); 0 if it says nothing. */
+  promisedMs: number
+}
+
+export class MalformedAnswer extends Error {
+  override name = 'MalformedAnswer'
+}
+
+// RFC 9112, 4 and 5: no folded lines, no space before a colon, no control characters.
+const grammar =
+  /^HTTP\/1\.[01] [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?\r\n(?:[!#$%&'*+\-.^_`|~\dA-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r\n)*$/
+
+const [tab, space] = [9, 32]
+
+/** The text is latin1, from the status line to the line break before the empty line. */
+export function parseHead(text: string): AnswerHead {
+  if (!grammar.test(text)) throw new MalformedAnswer('the head of the answer is not HTTP/1.1')
+  const headers: string[] = []
+  let connection: string | undefined
+  let transferEncoding: string | undefined
+  let contentLength: string | undefined
+  let promisedMs = 0
+  let at = text.indexOf('\r\n') + 2
+  while (at < text.length) {
+    const colon = text.indexOf(':', at)
+    const end = text.indexOf('\r\n', colon)
+    const name = text.slice(at, colon)
+    const value = trimmed(text, colon + 1, end)
+    at = end + 2
+    headers.push(name, value)
+    // The length tells most other headers apart without making a string.
+    if (name.length === 10) {
+      const lower = name.toLowerCase()
+      if (lower === 'connection') connection = connection === undefined ? value : `${connection}, ${value}`
+      else if (lower === 'keep-alive') promisedMs = Number(/\btimeout=(\d{1,6})\b/i.exec(value)?.[1] ?? 0) * 1000
+    } else if (name.length === 14 && name.toLowerCase() === 'content-length') {
+      if (contentLength !== undefined) throw new MalformedAnswer('the answer has two lengths')
+      contentLength = value
+    } else if (name.length === 17 && name.toLowerCase() === 'transfer-encoding') {
+      if (transferEncoding !== undefined) throw new MalformedAnswer('the answer has two transfer encodings')
+      transferEncoding = value
+    }
+  }
+  const current = text.charCodeAt(7) === 0x31
+  if (transferEncoding !== undefined) {
+    if (contentLength !== undefined) throw new MalformedAnswer('the answer has a length and a transfer encoding')
+    if (!current || transferEncoding.toLowerCase() !== 'chunked') {
+      throw new MalformedAnswer('the answer has a transfer encoding that is not chunked')
+    }
+  }
+  if (contentLength !== undefined && !/^\d{1,15}$/.test(contentLength)) {
+    throw new MalformedAnswer('the length of the answer is not a number')
+  }
+  return {
+    status: Number(text.slice(9, 12)),
+    headers,
+    connection,
+    length: contentLength === undefined ? null : Number(contentLength),
+    chunked: transferEncoding !== undefined,
+    keepAlive: current ? !names(connection, 'close') : names(connection, 'keep-alive'),
+    promisedMs,
+  }
+}
+
+/** Without the white space around it. String.trim would also take a byte 0xa0, which may be part of a letter. */
+function trimmed(text: string, start: number, end: number): string {
+  while (start < end && (text.charCodeAt(start) === space || text.charCodeAt(start) === tab)) start++
+  while (end > start && (text.charCodeAt(end - 1) === space || text.charCodeAt(end - 1) === tab)) end--
+  return text.slice(start, end)
+}
+
+function names(connection: string | undefined, option: string): boolean {
+  if (connection === undefined) return false
+  return connection.split(',').some((one) => one.trim().toLowerCase() === option)
+}

@@ -1,0 +1,178 @@
+// One HTTP/1.1 connection to a server, for one request at a time. A server may say anything at any time.
+import type { Socket } from 'node:net'
+import { type AnswerHead, MalformedAnswer, parseHead } from './answer-head.ts'
+import { type Chunked, createChunked } from './chunked.ts'
+
+/** Gets the answer to a request. A part is valid only until `part` returns: the next one is read into the same memory. After its last part, or `failed`, it gets nothing more. */
+export type Receiver = {
+  /** Answers before the final one (1xx) are dropped. `alone`: nothing of the body came with the head. */
+  head(head: AnswerHead, alone: boolean): void
+  /** A part of the body; null if only its end is to be told. */
+  part(part: Buffer | null, last: boolean): void
+  failed(error: Error): void
+}
+
+/** Neither side has sent anything for too long. */
+export class Stalled extends Error {
+  override name = 'Stalled'
+}
+
+// The same limit as Node's.
+const longestHead = 16 << 10
+
+export class Connection {
+  readonly socket: Socket
+  /** `performance.now()` of the end of its last answer. */
+  idleSinceMs = 0
+  /** How long the server promised then to keep it. */
+  promisedMs = 0
+  /** Whether anything of the answer to the current request has come. */
+  answering = false
+  #requests = 0
+  #receiver: Receiver | null = null
+  /** A body is being sent. */
+  #sending = false
+  #reading: 'head' | 'length' | 'chunks' | 'rest' = 'head'
+  #head: AnswerHead | null = null
+  #held: Buffer | null = null
+  #left = 0
+  #chunked: Chunked | null = null
+  #bodiless = false
+  readonly #onIdle: (connection: Connection) => void
+
+  constructor(socket: Socket, onIdle: (connection: Connection) => void) {
+    this.socket = socket
+    this.#onIdle = onIdle
+    socket.on('data', (octets: Buffer) => this.heard(octets))
+    socket.on('end', () => this.#ended())
+    socket.on('timeout', () => this.#fail(new Stalled('the server took too long')))
+    socket.on('error', (error) => this.#fail(error))
+    socket.on('close', () => this.#fail(new Error('the server closed the connection')))
+  }
+
+  /** Whether it had a request before the current one. */
+  get reused(): boolean {
+    return this.#requests > 1
+  }
+
+  /** `body`: `write` and `sent` follow. */
+  send(
+    head: string,
+    receiver: Receiver,
+    { method, body, stallMs }: { method: string; body: boolean; stallMs: number },
+  ) {
+    const { socket } = this
+    this.#requests++
+    this.#receiver = receiver
+    this.#reading = 'head'
+    this.#bodiless = method === 'HEAD'
+    this.#sending = body
+    this.answering = false
+    if (socket.timeout !== stallMs) socket.setTimeout(stallMs)
+    if (body) {
+      // What of the body is there already goes into the same packet.
+      socket.cork()
+      process.nextTick(() => socket.uncork())
+    }
+    socket.write(head, 'latin1')
+  }
+
+  /** False: wait for `drain` of the socket. */
+  write(part: Buffer | string): boolean {
+    return this.socket.destroyed || this.socket.write(part, 'latin1')
+  }
+
+  /** The whole body is sent. */
+  sent(): void {
+    this.#sending = false
+  }
+
+  /** Ends it without a word to the receiver. */
+  destroy(): void {
+    this.#receiver = null
+    this.socket.destroy()
+  }
+
+  /** For what was read without the event `data`. */
+  heard(octets: Buffer): void {
+    // An answer to nothing: it must not be taken for that to the next request.
+    if (this.#receiver === null) return void this.socket.destroy()
+    this.answering = true
+    try {
+      if (this.#reading === 'head') this.#readHead(octets)
+      else this.#readBody(octets)
+    } catch (error) {
+      this.#fail(error as Error)
+    }
+  }
+
+  #readHead(octets: Buffer): void {
+    if (this.#held) octets = Buffer.concat([this.#held, octets])
+    this.#held = null
+    const end = octets.indexOf('\r\n\r\n')
+    if ((end < 0 ? octets.length : end) > longestHead) throw new MalformedAnswer('the head of the answer is too long')
+    if (end < 0) {
+      this.#held = Buffer.from(octets)
+      return
+    }
+    const head = parseHead(octets.toString('latin1', 0, end + 2))
+    const rest = octets.subarray(end + 4)
+    if (head.status === 101) throw new MalformedAnswer('the server changes a protocol that nobody asked it to')
+    if (head.status < 200) return void (rest.length > 0 && this.#readHead(rest))
+    this.#head = head
+    if (this.#bodiless || head.status === 204 || head.status === 304) {
+      this.#reading = 'length'
+      this.#left = 0
+    } else if (head.chunked) {
+      this.#reading = 'chunks'
+      this.#chunked = createChunked()
+    } else if (head.length !== null) {
+      this.#reading = 'length'
+      this.#left = head.length
+    } else this.#reading = 'rest'
+    const empty = this.#reading === 'length' && this.#left === 0
+    this.#receiver!.head(head, rest.length === 0 && !empty)
+    if (empty) this.#finish(null, rest.length > 0)
+    else if (rest.length > 0 && this.#receiver) this.#readBody(rest)
+  }
+
+  #readBody(octets: Buffer): void {
+    if (this.#reading === 'length') {
+      const part = octets.length > this.#left ? octets.subarray(0, this.#left) : octets
+      this.#left -= part.length
+      if (this.#left === 0) this.#finish(part, part.length < octets.length)
+      else this.#receiver!.part(part, false)
+    } else if (this.#reading === 'chunks') {
+      const end = this.#chunked!.read(octets, (part) => this.#receiver?.part(part, false))
+      if (end >= 0 && this.#receiver) this.#finish(null, end < octets.length)
+    } else this.#receiver!.part(octets, false)
+  }
+
+  /** `more`: something came after the end of the answer. */
+  #finish(part: Buffer | null, more: boolean): void {
+    const receiver = this.#receiver!
+    const { socket } = this
+    const { keepAlive, promisedMs } = this.#head!
+    this.#receiver = null
+    this.#chunked = null
+    const reusable = keepAlive && this.#reading !== 'rest' && !more && !this.#sending && !socket.destroyed
+    if (!reusable) socket.destroy()
+    receiver.part(part, true)
+    if (!reusable || socket.destroyed) return
+    if (socket.isPaused()) socket.resume()
+    this.idleSinceMs = performance.now()
+    this.promisedMs = promisedMs
+    this.#onIdle(this)
+  }
+
+  #ended(): void {
+    if (this.#receiver && this.#reading === 'rest') this.#finish(null, false)
+    else this.#fail(new Error('the server closed the connection'))
+  }
+
+  #fail(error: Error): void {
+    const receiver = this.#receiver
+    this.destroy()
+    receiver?.failed(error)
+  }
+}

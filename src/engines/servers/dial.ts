@@ -1,0 +1,99 @@
+// Connections from an edge to an instance on another node: mutual TLS, one line that names the instance, then its bytes.
+import { connect, type TLSSocket } from 'node:tls'
+import type { ServedInstance } from '../../services/instances/instances.ts'
+import { nodeUri } from '../../tls/internal-ca.ts'
+import type { NodeCredentials } from '../../tls/node-credentials.ts'
+import { NotReached } from './failures.ts'
+
+/** The one protocol of the port: what begins here must also know how it goes on. */
+export const protocol = 'berth-instance/1'
+
+/** The answer to the line that names an instance: `ok`, or why there is no connection. */
+export type Reply = 'ok' | 'gone' | 'unreachable' | `unavailable ${string}`
+export const longestReply = 4_096
+
+export type Dial = (instance: ServedInstance, waitMs: number) => Promise<TLSSocket>
+
+export const keyOf = ({ deploymentId, term }: Pick<ServedInstance, 'deploymentId' | 'term'>) =>
+  `${deploymentId}/${term}`
+
+// A node that is gone or hangs is found within this time. It is near: a handshake takes milliseconds.
+const handshakeMs = 3_000
+
+/** `host:port`; an IPv6 address in brackets. */
+export function splitAddress(address: string): { host: string; port: number } {
+  const at = address.lastIndexOf(':')
+  return { host: address.slice(0, at).replace(/^\[|\]$/g, ''), port: Number(address.slice(at + 1)) }
+}
+
+function refusalOf(reply: Reply): NotReached | null {
+  if (reply === 'ok') return null
+  if (reply === 'gone') return new NotReached('The instance is on another node by now.', { again: true })
+  if (reply === 'unreachable') return new NotReached('Nothing listens.', { status: 502, again: false })
+  return new NotReached(reply.slice('unavailable '.length), { again: false })
+}
+
+/** `onLost` is told of nodes that could not be reached. `waitMs`: how long the instance may take to be started. */
+export function createDial(credentials: Pick<NodeCredentials, 'current'>, onLost: (node: string) => void): Dial {
+  return (instance, waitMs) =>
+    new Promise((resolve, reject) => {
+      const { node, address } = instance
+      const own = credentials.current
+      if (!own) return reject(new NotReached('This edge has no certificate for runners yet.', { again: true }))
+      const { cert, key, ca } = own
+      const expected = `URI:${nodeUri('runner', node)}`
+      const socket = connect({
+        ...splitAddress(address),
+        cert,
+        key,
+        ca,
+        minVersion: 'TLSv1.3',
+        ALPNProtocols: [protocol],
+        // Who it is, is in the certificate and not a name of the DNS.
+        servername: 'runner.internal',
+        checkServerIdentity: (_host, { subjectaltname }) =>
+          subjectaltname === expected ? undefined : new Error(`it is not the runner ${node}`),
+      })
+      let timer = setTimeout(() => lose(new Error('it does not answer')), handshakeMs)
+      let met = false
+      let answer = Buffer.alloc(0)
+
+      function fail(error: NotReached): void {
+        clearTimeout(timer)
+        socket.destroy()
+        reject(error)
+      }
+
+      function lose({ message }: Error): void {
+        // From here on it may be the instance that takes its time.
+        if (!met) onLost(node)
+        fail(new NotReached(`The runner ${node} could not be reached: ${message}`, { again: true }))
+      }
+
+      // Not by `data`: who gets the socket reads on as from a new one.
+      function read(): void {
+        for (let chunk = socket.read(); chunk !== null; chunk = socket.read()) answer = Buffer.concat([answer, chunk])
+        const end = answer.indexOf(10)
+        if (end < 0) {
+          if (answer.length > longestReply) lose(new Error('it says too much'))
+          return
+        }
+        const refusal = refusalOf(answer.toString('utf8', 0, end) as Reply)
+        if (refusal) return void fail(refusal)
+        clearTimeout(timer)
+        socket.off('readable', read).off('error', lose).off('close', closed)
+        if (answer.length > end + 1) socket.unshift(answer.subarray(end + 1))
+        resolve(socket)
+      }
+
+      const closed = () => lose(new Error('it closed the connection'))
+      socket.on('error', lose).on('close', closed).on('readable', read)
+      socket.once('secureConnect', () => {
+        met = true
+        clearTimeout(timer)
+        timer = setTimeout(() => lose(new Error('it does not answer')), waitMs)
+        socket.setNoDelay(true)
+        socket.write(`${keyOf(instance)}\n`)
+      })
+    })
+}

@@ -1,0 +1,63 @@
+// The manifests of a bucket, and copies of them on this machine: each with its digest, for a disk forgets too.
+import { hash as hashOf } from 'node:crypto'
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Manifest } from '../artifacts.ts'
+import type { Folders } from '../local-inventory.ts'
+import { type Bucket, readAll } from './client.ts'
+import type { DiskCache } from './disk-cache.ts'
+import { contentOf } from './objects.ts'
+
+export type Manifests = ReturnType<typeof createManifests>
+
+const mostBytes = 64 << 20
+
+export function createManifests({ bucket, cache, folders }: { bucket: Bucket; cache: DiskCache; folders: Folders }) {
+  const keyOf = (deploymentId: string) => `manifests/${deploymentId}.json`
+  const pathOf = (deploymentId: string) => join(folders.manifests, `${deploymentId}.json`)
+  const drop = (deploymentId: string) => rm(pathOf(deploymentId), { force: true })
+
+  async function readCopy(deploymentId: string): Promise<Manifest | null> {
+    const copy = await readFile(pathOf(deploymentId), 'utf8').catch(() => '')
+    const text = copy.slice(65)
+    if (copy.slice(0, 64) !== hashOf('sha256', text)) return null
+    cache.used(pathOf(deploymentId))
+    return parse(text)
+  }
+
+  /** Null if the bucket has none, or one that is damaged. */
+  async function ask(deploymentId: string): Promise<Manifest | null> {
+    const found = await bucket.get(keyOf(deploymentId))
+    const text = found && (await readAll(found.body, mostBytes))
+    if (text === null || (found!.sha256 ?? hashOf('sha256', text)) !== hashOf('sha256', text)) return null
+    const manifest = parse(text)
+    if (!manifest) return null
+    const copy = `${hashOf('sha256', text)}\n${text}`
+    // Without the copy it is asked for again.
+    await cache.put(pathOf(deploymentId), copy.length, (aside) => writeFile(aside, copy)).catch(() => {})
+    return manifest
+  }
+
+  return {
+    keyOf,
+    drop,
+    readCopy,
+    async read(deploymentId: string, fresh: boolean): Promise<Manifest | null> {
+      const copy = fresh ? null : await readCopy(deploymentId)
+      return copy ?? ask(deploymentId)
+    },
+    async write(deploymentId: string, manifest: Manifest): Promise<void> {
+      await bucket.put(keyOf(deploymentId), contentOf(Buffer.from(JSON.stringify(manifest))))
+      await drop(deploymentId)
+    },
+  }
+}
+
+function parse(text: string): Manifest | null {
+  try {
+    const found = JSON.parse(text)
+    return typeof found?.files === 'object' && found.files !== null ? found : null
+  } catch {
+    return null
+  }
+}

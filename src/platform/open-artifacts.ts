@@ -1,0 +1,20 @@
+// Opens the artifact store of the configuration: the directory of this machine, or a bucket that all machines share.
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import type { Artifacts } from './artifacts.ts'
+import { createBucketArtifacts } from './bucket/artifacts.ts'
+import { type BucketOptions, createBucket } from './bucket/client.ts'
+import { createArtifacts } from './local-artifacts.ts'
+
+export type ArtifactsConfig = {
+  dataDir: string
+  /** Null: the directory. */
+  artifacts: (BucketOptions & { cacheMb: number }) | null
+}
+
+export function openArtifacts({ dataDir, artifacts }: ArtifactsConfig, log?: Logger): Artifacts {
+  const root = join(dataDir, 'artifacts')
+  if (!artifacts) return createArtifacts(root, log)
+  const { cacheMb, ...options } = artifacts
+  return createBucketArtifacts({ bucket: createBucket(options), root, cacheBytes: cacheMb * 1024 ** 2, log })
+}

@@ -1,0 +1,169 @@
+// Instances of server projects and the runners that hold them, in SQL.
+import { isFree, leaseEnd } from '../../platform/lease.ts'
+import { boolean, int4, int8, optional, statement, text, textArray } from '../../platform/statement.ts'
+
+/** From this slot on an instance is one that leaves its node: it serves until another one is healthy in its place. */
+export const firstLeavingSlot = 100
+
+const barred = `(a.suspended_at IS NOT NULL OR EXISTS (
+  SELECT 1 FROM takedown t WHERE t.project_id = p.id AND t.host IS NULL AND t.ended_at IS NULL))`
+const isRegular = (slot: string) => `${slot} < ${firstLeavingSlot}`
+/** Whether the runner of an instance is gone. */
+const orphaned = (node: string) =>
+  `NOT EXISTS (SELECT 1 FROM runner r WHERE r.node = ${node} AND NOT ${isFree('r.leased_until')})`
+
+/** Renews the lease of a runner, or begins it; tells whether an instance waits for a node, or has lost its own. */
+export const renewRunner = statement('instances.renewRunner', {
+  reason: 'lease',
+  in: { node: text(), address: text(), draining: boolean(), leaseMs: int4() },
+  out: { unplaced: boolean(), orphaned: boolean() },
+  sql: (p) => `
+    WITH renewed AS (
+      INSERT INTO runner (node, address, draining, leased_until)
+      VALUES (${p.node}, ${p.address}, ${p.draining}, ${leaseEnd(p.leaseMs)})
+      ON CONFLICT (node) DO UPDATE
+      SET address = EXCLUDED.address, draining = EXCLUDED.draining, leased_until = EXCLUDED.leased_until)
+    SELECT EXISTS (SELECT 1 FROM instance WHERE node IS NULL) AS unplaced,
+      EXISTS (SELECT 1 FROM instance i WHERE i.node <> ${p.node} AND ${orphaned('i.node')}) AS orphaned`,
+})
+
+/**
+ * Adds what is missing of the instances that serve production: of all projects, or of those that the subjects of events
+ * (ids of projects, deployments, accounts and takedowns) belong to.
+ */
+export const wantProduction = statement('instances.wantProduction', {
+  reason: 'lease',
+  in: { subjects: optional(textArray()) },
+  out: { deploymentId: text() },
+  sql: (p) => `
+    INSERT INTO instance (deployment_id, slot)
+    SELECT d.id, slot.n FROM project p
+    JOIN account a ON a.id = p.account_id
+    JOIN deployment d ON d.id = p.current_deployment_id
+    CROSS JOIN LATERAL generate_series(0, p.instances - 1) AS slot(n)
+    WHERE p.framework = 'node' AND d.state = 'READY' AND NOT ${barred} AND (${p.subjects} IS NULL OR p.id IN (
+      SELECT unnest(${p.subjects})
+      UNION SELECT x.project_id FROM deployment x WHERE x.id = ANY(${p.subjects})
+      UNION SELECT x.id FROM project x WHERE x.account_id = ANY(${p.subjects})
+      UNION SELECT x.project_id FROM takedown x WHERE x.id = ANY(${p.subjects})))
+    ON CONFLICT DO NOTHING RETURNING deployment_id AS "deploymentId"`,
+})
+
+/** Asks for an instance of a deployment that a visitor wants to see; nothing happens if there is one, or it is barred. */
+export const wantOnDemand = statement('instances.wantOnDemand', {
+  reason: 'lease',
+  in: { deploymentId: text() },
+  out: { deploymentId: text() },
+  sql: (p) => `
+    INSERT INTO instance (deployment_id, slot)
+    SELECT d.id, 0 FROM deployment d JOIN project p ON p.id = d.project_id JOIN account a ON a.id = p.account_id
+    WHERE d.id = ${p.deploymentId} AND d.state = 'READY' AND NOT ${barred}
+    ON CONFLICT DO NOTHING RETURNING deployment_id AS "deploymentId"`,
+})
+
+/** One process at a time gives instances to nodes, so that each sees what the one before it has given. */
+export const lockPlacement = statement('instances.lockPlacement', {
+  reason: 'lease',
+  in: {},
+  out: { locked: text() },
+  sql: () => `SELECT pg_advisory_xact_lock(hashtextextended('berth instance placement', 0))::text AS locked`,
+})
+
+/**
+ * Gives the oldest instance without a node (with `takeOver`, also one whose node is gone) to the runner that has the
+ * fewest of its deployment, and of those the one that has the fewest at all.
+ */
+export const placeInstance = statement('instances.place', {
+  reason: 'lease',
+  in: { takeOver: boolean() },
+  out: { deploymentId: text() },
+  sql: (p) => `
+    WITH free AS (
+      SELECT i.deployment_id, i.slot FROM instance i
+      WHERE ${isRegular('i.slot')} AND (i.node IS NULL OR (${p.takeOver} AND ${orphaned('i.node')}))
+      ORDER BY i.created_at, i.deployment_id, i.slot LIMIT 1 FOR UPDATE OF i),
+    best AS (
+      SELECT free.deployment_id, free.slot, r.node, r.address FROM free CROSS JOIN runner r
+      WHERE NOT r.draining AND NOT ${isFree('r.leased_until')}
+      ORDER BY (SELECT count(*) FROM instance o WHERE o.node = r.node AND o.deployment_id = free.deployment_id),
+        (SELECT count(*) FROM instance o WHERE o.node = r.node), random() LIMIT 1)
+    UPDATE instance i
+    SET node = best.node, address = best.address, state = 'starting', reason = NULL, term = nextval('instance_term_seq')
+    FROM best WHERE i.deployment_id = best.deployment_id AND i.slot = best.slot
+    RETURNING i.deployment_id AS "deploymentId"`,
+})
+
+/** Forgets runners that are gone, and what was leaving them; the rest of their instances must be placed before. */
+export const forgetLost = statement('instances.forgetLost', {
+  reason: 'lease',
+  in: {},
+  out: { deploymentId: text() },
+  sql: () => `
+    WITH lost AS (
+      DELETE FROM runner r WHERE ${isFree('r.leased_until')}
+        AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.node = r.node AND ${isRegular('i.slot')}))
+    DELETE FROM instance i WHERE NOT ${isRegular('i.slot')} AND ${orphaned('i.node')}
+    RETURNING i.deployment_id AS "deploymentId"`,
+})
+
+export type Duty = 'prove' | 'keep' | 'serve' | 'replaced' | 'surplus' | 'halt' | 'drop'
+
+/**
+ * The instances of a node, each with what is to be done with it. `prove`: its build waits for its first answer. `keep`:
+ * it serves production. `serve`: it runs on demand. `replaced`: what serves production now is healthy. `surplus`: it
+ * leaves, or there are more than wanted. `halt`: barred. `drop`: its deployment failed.
+ */
+export const readHeldInstances = statement('instances.held', {
+  reason: 'lease',
+  in: { node: text() },
+  out: { deploymentId: text(), slot: int4(), term: int8(), state: text(), duty: text<Duty>() },
+  sql: (p) => `
+    SELECT i.deployment_id AS "deploymentId", i.slot, i.term, i.state, CASE
+      WHEN d.state = 'BUILDING' THEN 'prove'
+      WHEN d.state <> 'READY' THEN 'drop'
+      WHEN ${barred} THEN 'halt'
+      WHEN NOT ${isRegular('i.slot')} THEN CASE WHEN production.here AND NOT EXISTS (
+        SELECT 1 FROM instance o WHERE o.deployment_id = d.id AND ${isRegular('o.slot')} AND o.state = 'healthy')
+        THEN 'keep' ELSE 'surplus' END
+      WHEN production.here THEN CASE WHEN i.slot < p.instances THEN 'keep' ELSE 'surplus' END
+      WHEN i.slot > 0 THEN 'surplus'
+      WHEN p.framework <> 'node' OR EXISTS (
+        SELECT 1 FROM instance o WHERE o.deployment_id = p.current_deployment_id AND o.state = 'healthy') THEN 'replaced'
+      ELSE 'serve' END AS duty
+    FROM instance i
+    JOIN deployment d ON d.id = i.deployment_id JOIN project p ON p.id = d.project_id JOIN account a ON a.id = p.account_id
+    CROSS JOIN LATERAL (SELECT p.framework = 'node' AND p.current_deployment_id IS NOT DISTINCT FROM d.id) AS production(here)
+    WHERE i.node = ${p.node}`,
+})
+
+/** All instances of the node leave it; proofs stay, because their build waits for them. */
+export const leaveNode = statement('instances.leaveNode', {
+  reason: 'lease',
+  in: { node: text() },
+  out: { deploymentId: text() },
+  sql: (p) => `
+    UPDATE instance i SET slot = slot + ${firstLeavingSlot} FROM deployment d
+    WHERE i.node = ${p.node} AND ${isRegular('i.slot')} AND d.id = i.deployment_id AND d.state = 'READY'
+      AND NOT EXISTS (SELECT 1 FROM instance o
+        WHERE o.deployment_id = i.deployment_id AND o.slot = i.slot + ${firstLeavingSlot})
+    RETURNING i.deployment_id AS "deploymentId"`,
+})
+
+export const servedInstance = {
+  deploymentId: text(),
+  slot: int4(),
+  term: int8(),
+  node: text(),
+  address: text(),
+  state: text<'starting' | 'healthy' | 'unhealthy' | 'unavailable'>(),
+}
+
+/** The instances that have a node: all of them, or those of these deployments. */
+export const readServedInstances = statement('instances.served', {
+  reason: 'snapshot for an engine',
+  in: { deploymentIds: optional(textArray()) },
+  out: servedInstance,
+  sql: (p) => `
+    SELECT deployment_id AS "deploymentId", slot, term, node, address, state FROM instance
+    WHERE node IS NOT NULL AND (${p.deploymentIds} IS NULL OR deployment_id = ANY(${p.deploymentIds}))`,
+})

@@ -1,0 +1,9 @@
+// The lock under which the internal authority is made.
+import { statement, text } from '../../platform/statement.ts'
+
+export const lockInternalCa = statement('internalCa.lock', {
+  reason: 'not in Prisma',
+  in: {},
+  out: { locked: text() },
+  sql: () => `SELECT pg_advisory_xact_lock(hashtextextended('internal_ca', 0))::text AS locked`,
+})

@@ -1,0 +1,94 @@
+// A program that answers whatever bytes a test wants, behind the proxy; no sandbox and no supervisor.
+import { createServer as createHttpServer } from 'node:http'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import type { Instance } from '../../../src/engines/servers/instance.ts'
+import { createPool } from '../../../src/engines/servers/pool.ts'
+import { forward } from '../../../src/engines/servers/proxy.ts'
+import { connectTo } from '../../../src/sandbox/connect.ts'
+
+export type Liar = {
+  port: number
+  /** What the program got, by connection. */
+  received: string[]
+  sockets: Socket[]
+  /** How often it was suspected to have crashed. */
+  readonly suspected: number
+  /** The program's reaction to each piece of data that comes; `count` is that of the connection's pieces. */
+  answer(react: (socket: Socket, text: string, count: number) => void): void
+  /** Sends bytes to the edge; resolves with all that comes back until `end` matches, or the connection closes. */
+  raw(bytes: string | string[], end?: RegExp): Promise<string>
+  get(path?: string): Promise<string>
+  stop(): Promise<void>
+}
+
+export async function startLiar(stallMs = 10_000): Promise<Liar> {
+  let react: (socket: Socket, text: string, count: number) => void = () => {}
+  let suspected = 0
+  const received: string[] = []
+  const sockets: Socket[] = []
+  const program = createServer((socket) => {
+    const index = received.push('') - 1
+    let count = 0
+    sockets.push(socket)
+    socket.setNoDelay(true).on('error', () => {})
+    socket.on('data', (octets) => {
+      const text = octets.toString('latin1')
+      received[index] += text
+      react(socket, text, ++count)
+    })
+  })
+  await new Promise<void>((resolve) => program.listen(0, '127.0.0.1', resolve))
+  const { port: programPort } = program.address() as AddressInfo
+  const connectProgram = () => connectTo({ host: '127.0.0.1', port: programPort })
+  const instance: Instance = {
+    connect: connectProgram,
+    pool: createPool(connectProgram),
+    exchanges: 0,
+    lastUsedMs: 0,
+    touch: () => {},
+    begin: () => () => {},
+    cut: () => {},
+    ended: new Promise(() => {}),
+    kill: async () => {},
+  }
+  const options = { stallMs, isRunning: () => true, checkForCrash: () => void suspected++, again: () => false }
+  const front = createHttpServer((request, response) => forward(request, response, instance, options))
+  await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve))
+  const { port } = front.address() as AddressInfo
+  const raw = (bytes: string | string[], end?: RegExp) =>
+    new Promise<string>((resolve, reject) => {
+      const socket = connect(port, '127.0.0.1')
+      let text = ''
+      for (const part of [bytes].flat()) socket.write(part, 'latin1')
+      socket.on('error', (error: NodeJS.ErrnoException) =>
+        error.code === 'ECONNRESET' ? resolve(text) : reject(error),
+      )
+      socket.on('close', () => resolve(text))
+      socket.on('data', (octets) => {
+        text += octets.toString('latin1')
+        if (end?.test(text)) socket.destroy()
+      })
+    })
+  return {
+    port,
+    received,
+    sockets,
+    get suspected() {
+      return suspected
+    },
+    answer(next) {
+      react = next
+      received.length = 0
+      instance.pool.close()
+      instance.pool = createPool(connectProgram)
+    },
+    raw,
+    get: (path = '/') => raw(`GET ${path} HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n`),
+    async stop() {
+      instance.pool.close()
+      front.closeAllConnections()
+      for (const socket of sockets) socket.destroy()
+      await Promise.all([front, program].map((server) => new Promise((resolve) => server.close(resolve))))
+    },
+  }
+}
