@@ -45,6 +45,24 @@ describe('configuration', () => {
     )
   })
 
+  const keys = { ARTIFACTS_ACCESS_KEY: 'a', ARTIFACTS_SECRET_KEY: 'b' }
+  test('takes a bucket for artifacts, with a prefix or without one', () => {
+    expect(loadConfig({}).artifacts).toBeNull()
+    expect(loadConfig({ ARTIFACTS_URL: 's3://one/a/b', ARTIFACTS_REGION: 'eu-1', ...keys }).artifacts).toEqual({
+      ...{ bucket: 'one', prefix: 'a/b/', endpoint: 'https://s3.eu-1.amazonaws.com', region: 'eu-1' },
+      ...{ accessKey: 'a', secretKey: 'b', cacheMb: 10_240 },
+    })
+    const own = { ARTIFACTS_URL: 's3://one/', ARTIFACTS_ENDPOINT: 'http://127.0.0.1:9000', ...keys }
+    expect(loadConfig(own).artifacts).toMatchObject({ prefix: '', endpoint: 'http://127.0.0.1:9000' })
+  })
+
+  test.each(['one', 's3://', 's3://UP', 's3://one/../two', 's3://one//two', 's3://one/a?b', 'http://one'])(
+    'refuses %s as a bucket',
+    (url) => {
+      expect(() => loadConfig({ ARTIFACTS_URL: url, ...keys })).toThrow('ARTIFACTS_URL must be')
+    },
+  )
+
   test('takes an empty variable as unset', () => {
     expect(loadConfig({ PORT: '', DATABASE_URL: '' })).toMatchObject({ port: 3000, databaseUrl: null })
   })
@@ -67,6 +85,9 @@ describe('configuration', () => {
     ['NAMESERVERS', Array.from({ length: 27 }, (_, index) => `ns${index}.berth.test`).join()],
     ['GIT_URL_TEMPLATE', 'https://host/'],
     ['TLS_CERT_FILE', 'cert.pem'],
+    ['ARTIFACTS_URL', 's3://one'],
+    ['ARTIFACTS_ENDPOINT', 's3.example.com'],
+    ['ARTIFACTS_CACHE_MB', '1'],
   ])('refuses %s=%s, naming it', (name, value) => {
     expect(() => loadConfig({ [name]: value })).toThrow(ConfigError)
     expect(() => loadConfig({ [name]: value })).toThrow(name)

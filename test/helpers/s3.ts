@@ -2,7 +2,7 @@
 // `If-None-Match: *`, cuts lists into pages, and fails on demand.
 import { createHash, createHmac } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { BucketOptions } from '../../src/platform/bucket/client.ts'
 
 export type StoredObject = { body: Buffer; sha256: string | undefined; modifiedMs: number }
@@ -19,6 +19,9 @@ export type S3Server = {
   requests: string[]
   /** What shall go wrong; the key has no prefix, and is empty for lists. */
   trouble: ((method: string, key: string) => Trouble | null | Promise<Trouble | null>) | null
+  /** Open connections, and which of them shall be reset by their next request. */
+  sockets: Set<Socket>
+  reset: ((socket: Socket) => boolean) | null
   /** How many requests there were with that method whose key begins so. */
   count(method: string, key: string): number
   close(): Promise<void>
@@ -36,11 +39,16 @@ export async function startS3(): Promise<S3Server> {
   const objects = new Map<string, StoredObject>()
   const requests: string[] = []
   const hanging = new Set<ServerResponse>()
+  const sockets = new Set<Socket>()
   const server = createServer((request, response) => {
     answer(request, response).catch((error) => {
       if (!response.headersSent) response.writeHead(500)
       response.end(String(error))
     })
+  })
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -56,6 +64,8 @@ export async function startS3(): Promise<S3Server> {
     objects,
     requests,
     trouble: null,
+    sockets,
+    reset: null,
     count: (method, key) => requests.filter((one) => one.startsWith(`${method} ${key}`)).length,
     async close() {
       for (const response of hanging) response.destroy()
@@ -65,6 +75,7 @@ export async function startS3(): Promise<S3Server> {
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (self.reset?.(request.socket)) return void request.socket.resetAndDestroy()
     const url = new URL(request.url!, endpoint)
     const { method = '' } = request
     const chunks: Buffer[] = []

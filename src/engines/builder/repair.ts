@@ -55,6 +55,8 @@ export function createRepairHandler(deps: BuilderDeps): Handler<'repair'> {
           log.warn({ err, deploymentId: id }, 'a deployment could not be built again to repair its files')
         }
         if (!(await isWhole(hash, id))) continue
+        // Also where the file is not needed any more, because its manifest names another one.
+        if (hash) await artifacts.settle(hash)
         return void log.info({ file: hash ?? id, deploymentId: id }, 'a damaged file is repaired')
       }
       throw new Error(`building ${deploymentIds.join(', ')} again did not bring ${hash ?? 'the manifest'} back`)

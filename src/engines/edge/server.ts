@@ -12,6 +12,7 @@ import type { Notifications } from '../../platform/notifications.ts'
 import { ownNames } from '../../platform/own-names.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
+import type { TicketKeys } from '../../tls/tickets.ts'
 import { createBodies } from './bodies.ts'
 import { type Encryption, openEncryption, strictTransportLine } from './encryption.ts'
 import { createHandler } from './handler.ts'
@@ -39,6 +40,8 @@ export type EdgeOptions = {
   servers?: ServerProjects
   /** Decrypts the private keys of certificates; without it the edge serves no HTTPS. */
   vault?: Vault
+  /** Of TLS sessions, shared with other servers; default: keys of its own. */
+  tickets?: TicketKeys
   /** Where hosts and certificates are kept for a start without the database. */
   snapshots?: Snapshots | undefined
   /** Aborted while the process drains: connections are not kept for further requests. */

@@ -201,7 +201,15 @@ export function createServers(options: ServersOptions): Servers {
     await makeRoom(supervisor).catch(() => {})
   }
 
+  /** If the server has just crashed, that may not be known yet: the second attempt waits until it is. */
   function connect(key: string): Promise<Socket> {
+    return connectOnce(key).catch((error) => {
+      if (error instanceof ServerUnavailable) throw error
+      return connectOnce(key)
+    })
+  }
+
+  function connectOnce(key: string): Promise<Socket> {
     return new Promise((resolve, reject) => {
       if (closed) return reject(new ServerUnavailable('The runner is stopping.'))
       const supervisor = supervisorOf(key)
@@ -214,6 +222,7 @@ export function createServers(options: ServersOptions): Servers {
             (opened) => {
               socket = opened
               opened.once('close', done)
+              opened.once('error', () => supervisor.checkForCrash(instance))
               resolve(opened)
             },
             (error: NodeJS.ErrnoException) => {

@@ -57,6 +57,7 @@ const retryDelaysMs = [200, 1_000]
 const connections = 64
 // Slower than that is as good as not at all.
 const slowest = { ms: 30_000, bytesPerMs: 256 }
+const quickest = 50_000
 const mostXmlBytes = 4 << 20
 const readinessMs = 5_000
 const nothing: Content = { sha256: createHash('sha256').digest('hex'), size: 0, body: Buffer.alloc(0) }
@@ -98,15 +99,20 @@ export function createBucket(options: BucketOptions): Bucket {
   async function attempt(method: string, asked: Asked): Promise<IncomingMessage> {
     const { url, headers } = await sign(method, asked)
     const { body, size } = asked.content ?? nothing
+    // A service may be silent for long while it keeps something large.
+    const timeout = idleMs + size / quickest
     return new Promise((resolve, reject) => {
-      const sent = (isPlain ? plainRequest : request)(url, { method, headers, agent, timeout: idleMs })
+      const sent = (isPlain ? plainRequest : request)(url, { method, headers, agent, timeout })
       const limit = setTimeout(tooSlow, slowest.ms + size / slowest.bytesPerMs)
       function tooSlow() {
         sent.destroy(new Error('it takes too long'))
       }
       sent.on('timeout', () => sent.destroy(new Error(`nothing was heard for ${idleMs / 1000} s`)))
       sent.on('close', () => clearTimeout(limit))
-      sent.on('error', reject)
+      sent.on('error', (error: NodeJS.ErrnoException) => {
+        const isStale = sent.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
+        reject(isStale ? new StaleConnection(error.message, { cause: error }) : error)
+      })
       sent.on('response', (response) => {
         clearTimeout(limit)
         // An error of the body is its reader's; without one it must not end the process.
@@ -126,10 +132,16 @@ export function createBucket(options: BucketOptions): Bucket {
   /** An answer that is no failure of the service: 2xx, or 404 for a key. */
   async function send(method: string, asked: Asked): Promise<IncomingMessage> {
     const pass = gate.enter()
+    let stale = 0
     try {
       for (let tries = 0; ; tries++) {
         const found = await attempt(method, asked).catch((error: Error) => error)
         if (isLocal(found)) throw found
+        // The service had closed it since its last use: all that is known is that another connection is needed.
+        if (found instanceof StaleConnection && ++stale <= connections) {
+          tries--
+          continue
+        }
         const isAnswer = !(found instanceof Error)
         const failure = isAnswer
           ? await faultOf(found, method, asked)
@@ -234,6 +246,9 @@ export function createBucket(options: BucketOptions): Bucket {
     close: () => agent.destroy(),
   }
 }
+
+/** A connection that was kept broke before there was an answer. */
+class StaleConnection extends Error {}
 
 /** A file of this machine that cannot be read is not there at the next try either. */
 const isLocal = (error: unknown) => ['open', 'read'].includes((error as NodeJS.ErrnoException).syscall ?? '')

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -7,7 +7,7 @@ import type { Artifacts } from '../../../src/platform/artifacts.ts'
 import { openArtifacts } from '../../../src/platform/open-artifacts.ts'
 import { type S3Server, startS3 } from '../../helpers/s3.ts'
 import { until } from '../../helpers/until.ts'
-import { type Platform, startPlatform } from './host.ts'
+import { type Platform, scripts, startPlatform } from './host.ts'
 
 let server: S3Server
 let platform: Platform
@@ -62,6 +62,29 @@ test('a deleted deployment is gone from the store, whichever worker takes the jo
   expect((await platform.api.call('DELETE', `/deployments/${id}`)).status).toBe(204)
   await until(() => !server.objects.has(`manifests/${id}.json`))
   expect(await elsewhere.read(id, { fresh: true })).toBeNull()
+})
+
+test('a server is proved from what is in the store, runs elsewhere, and is repaired as a whole', async () => {
+  const program = `require('node:http').createServer((_, response) => response.end('x')).listen(process.env.PORT)`
+  const files = { 'package.json': scripts({ start: 'node server.js' }), 'server.js': program }
+  await platform.project('server', files, { framework: 'node' })
+  const id = await platform.deploy('server')
+  expect(await platform.settled(id)).toMatchObject({ state: 'READY' })
+  const programIn = async (store: Artifacts) => {
+    const tree = await store.openTree(id)
+    tree.release()
+    return readFile(join(tree.directory, 'server.js'), 'utf8')
+  }
+  expect(await programIn(elsewhere)).toBe(program)
+  const { hash } = (await elsewhere.read(id, { fresh: true }))!.tree!
+  server.objects.get(`files/${hash.slice(0, 2)}/${hash}`)!.body = Buffer.from('damaged')
+  await platform.artifacts.report(hash)
+  await createStorage({ ...platform.api.deps, artifacts: platform.artifacts }).mend(never)
+  await until(async () => (await elsewhere.read(id, { fresh: true }))?.tree?.hash !== hash)
+  await until(async () => (await platform.api.db.job.count({ where: { kind: 'repair' } })) === 0)
+  const fresh = openArtifacts({ ...platform.api.config, dataDir: join(directory, 'fresh') })
+  expect(await programIn(fresh)).toBe(program)
+  fresh.close()
 })
 
 describe('a store that cannot be used', () => {

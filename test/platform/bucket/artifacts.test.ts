@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -165,6 +166,30 @@ describe('a machine that serves', () => {
     expect(kept).toContain(7)
     expect(kept).not.toContain(1)
   })
+})
+
+test('a machine whose disk is full serves what fits into memory, and makes room for the rest', async ({ skip }) => {
+  const root = join(directory, 'full')
+  await mkdir(root)
+  if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'berth', root]).status !== 0) return skip()
+  try {
+    const full = machine('full')
+    const stored: StoredFile[] = []
+    for (let i = 0; i < 12; i++) stored.push(await store(one, 'a.png', Buffer.alloc(400 << 10, i)))
+    for (const [index, { hash }] of stored.entries()) {
+      expect((await full.load(hash)).equals(Buffer.alloc(400 << 10, index))).toBe(true)
+    }
+    // Files that are opened need the disk.
+    for (const { hash } of stored) {
+      const file = await until(() => full.open(hash).catch(() => null))
+      expect((await file.stat()).size).toBe(400 << 10)
+      await file.close()
+    }
+    const names = await readdir(root, { recursive: true })
+    expect(names.filter((name) => name.endsWith('.new'))).toEqual([])
+  } finally {
+    spawnSync('umount', ['-l', root])
+  }
 })
 
 async function bytesIn(root: string): Promise<number> {

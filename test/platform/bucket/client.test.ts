@@ -134,3 +134,14 @@ test('a request that was signed long ago has no effect', async () => {
   await bucket.delete('a', new Date(Date.now() - signatureMs + 60_000))
   expect(await text('a')).toBeNull()
 })
+
+test('connections that the service has closed meanwhile are replaced without an error', async () => {
+  for (let round = 0; round < 3; round++) {
+    await Promise.all(Array.from({ length: 20 }, (_, index) => put(`files/${index}`, 'x')))
+    // The next request on each of them is reset.
+    const known = new Set(server.sockets)
+    server.reset = (socket) => known.has(socket)
+    expect(await text('files/1')).toBe('x')
+    await put('files/1', 'y')
+  }
+})
