@@ -14,7 +14,7 @@ RUN npm run build
 
 FROM build AS packages
 # Of the optional packages koffi stays: with it the nameserver answers in batches, on every core.
-RUN --mount=type=secret,id=npmrc,target=/root/.npmrc npm prune --omit=dev --ignore-scripts --no-audit --no-fund
+RUN --mount=type=secret,id=npmrc,target=/root/.npmrc npm prune --omit=dev --omit=peer --ignore-scripts --no-audit --no-fund
 
 FROM node:24-bookworm-slim
 RUN apt-get update \

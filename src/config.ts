@@ -1,6 +1,6 @@
 // The only reader of the environment: names, defaults, and the refusal to start when they are unsafe.
 import { existsSync } from 'node:fs'
-import { hostname } from 'node:os'
+import { availableParallelism, hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
@@ -87,6 +87,7 @@ const Environment = Type.Object({
   WEBHOOK_ALLOW_PRIVATE: Type.Boolean({ default: false }),
   PATH: Text('/usr/local/bin:/usr/bin:/bin'),
   METRICS_PORT: Port(9090),
+  WORKERS: Type.String({ pattern: '^(auto|\\d{1,3})$', default: '0' }),
   MIGRATE: Type.Optional(Type.Boolean()),
   NODE_NAME: Text(),
   NODE_ADDRESS: Text(),
@@ -112,6 +113,11 @@ function list(text: string): string[] {
     .split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '')
+}
+
+/** `auto`: one for each processor that this process may use. */
+export function workerCount(text: string): number {
+  return text === 'auto' ? availableParallelism() : Number(text)
 }
 
 /** Null for ever. */
@@ -313,6 +319,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
     maxStreams: env.MAX_STREAMS,
     webhookAllowPrivate: env.WEBHOOK_ALLOW_PRIVATE,
     metricsPort: env.METRICS_PORT,
+    /** Worker processes for api and edge; 0: none. */
+    workers: workerCount(env.WORKERS),
     /** Whether a start applies migrations; null: outside production, and where all roles run in one process. */
     migrate: env.MIGRATE ?? null,
     /** What this process is called among the nodes; its processes share the name of a machine. */

@@ -1,4 +1,4 @@
-// How the tests are run: one PostgreSQL for all, a database of its own for every test file.
+// How the tests are run: a PostgreSQL for each process, a database of its own for every test file.
 import { defineConfig } from 'vitest/config'
 import { LongestFirst } from './helpers/sequencer.ts'
 
@@ -13,8 +13,8 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 30_000 } },
-    // Files run side by side on their own databases; two cores carry no more.
-    maxWorkers: 2,
+    // Two cores carry three, since many files wait for processes, deadlines and leases half of their time.
+    maxWorkers: 3,
     pool: 'forks',
     // One process for many files: loading the program anew for each was a third of the whole time.
     isolate: false,

@@ -12,6 +12,7 @@ import { endpoints } from './endpoints.ts'
 import { type Measurements, type Round, report, type Side } from './report.ts'
 import { expectSame } from './sameness.ts'
 import { makeRepository, seed, sweep } from './seed.ts'
+import { measureWorkers } from './workers.ts'
 
 const sizes = [1_000, 100_000]
 const connections = 32
@@ -35,6 +36,7 @@ export async function run(args: string[]): Promise<void> {
     args,
     options: { only: { type: 'string', default: '' }, rounds: { type: 'string', default: '5' } },
   })
+  if (values.only === 'workers') return measureWorkers(Number(values.rounds))
   const [loadBefore] = loadavg()
   const directory = await mkdtemp(join(tmpdir(), 'berth-bench-'))
   // PostgreSQL runs as another user under root and must get through.
@@ -98,6 +100,7 @@ export async function run(args: string[]): Promise<void> {
   } finally {
     for (const close of closers.reverse()) await close()
   }
+  if (values.only === '') await measureWorkers(Number(values.rounds))
 }
 
 function startServer(side: Side, directory: string, database: string, port: number): Promise<Child> {

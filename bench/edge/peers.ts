@@ -48,7 +48,7 @@ http://:${port} {
   return start('Caddy', program, ['run', '--config', 'Caddyfile', '--adapter', 'caddyfile'], home, env, port, 'SIGTERM')
 }
 
-export async function startNginx(directory: string, served: string): Promise<Peer | null> {
+export async function startNginx(directory: string, served: string, workers = 2): Promise<Peer | null> {
   const program = findProgram('nginx')
   if (program === null) return null
   const home = join(directory, 'nginx')
@@ -58,7 +58,7 @@ export async function startNginx(directory: string, served: string): Promise<Pee
     (name) => `  ${name}_temp_path ${home}/${name};`,
   )
   const config = `daemon off;
-worker_processes auto;
+worker_processes ${workers};
 pid ${home}/nginx.pid;
 error_log stderr warn;
 events { worker_connections 1024; }

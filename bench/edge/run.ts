@@ -15,12 +15,14 @@ import { measureScale, reportScale } from './scale.ts'
 import { deploymentHost, fileContent, filePath, seed } from './seed.ts'
 import { load } from './visits.ts'
 
-const wanted = { caddy: 1, nginx: 0.5 }
+const wanted = { caddy: 1, nginx: 0.5, workers: 0.6 }
+// Of the edge and of nginx.
+const workers = 2
 const connections = 64
 const sizes = { few: 10, many: 10_000 }
 
-/** An edge on a database of that many deployments. */
-export type Start = (size: number) => Promise<EdgeProcess>
+/** An edge on a database of that many deployments, as one process or with worker processes. */
+export type Start = (size: number, workers?: number) => Promise<EdgeProcess>
 
 export async function run(args: string[]): Promise<void> {
   const { values } = parseArgs({
@@ -64,9 +66,9 @@ async function prepare(postgres: EmbeddedPostgres, directory: string): Promise<S
     urls.set(size, await seed(postgres, `edge_${size}`, dataDirOf(size), size))
   }
   const program = await compile(join(directory, 'compiled'))
-  return (size) => {
-    const environment = { DATABASE_URL: urls.get(size)!, DATA_DIR: dataDirOf(size) }
-    return startEdge(program, environment, join(directory, `edge-${size}.log`))
+  return (size, workers = 0) => {
+    const environment = { DATABASE_URL: urls.get(size)!, DATA_DIR: dataDirOf(size), WORKERS: String(workers) }
+    return startEdge(program, environment, join(directory, `edge-${size}-${workers}.log`))
   }
 }
 
@@ -82,13 +84,14 @@ async function measureThroughput(start: Start, directory: string, rounds: number
   const servers: Peer[] = []
   try {
     servers.push({ name: 'edge', ...(await start(sizes.few)) })
+    servers.push({ name: `edge, ${workers} workers`, ...(await start(sizes.few, workers)) })
     for (const [name, startPeer] of Object.entries({ caddy: startCaddy, nginx: startNginx })) {
-      const peer = await startPeer(directory, served)
+      const peer = await startPeer(directory, served, workers)
       if (peer) servers.push(peer)
       else console.log(`skipped ${name}: it is not installed (Debian: apt install ${name})`)
     }
     const slice = (server: Peer, seconds: number) =>
-      load(wrk, `http://127.0.0.1:${server.port}${filePath}`, deploymentHost(1), connections, seconds)
+      load(wrk, `http://127.0.0.1:${server.port}${filePath}`, `Host: ${deploymentHost(1)}`, { connections, seconds })
     const figures: Figures = servers.map(({ name }) => ({ name, perSecond: [] }))
     for (const server of servers) {
       await expectFile(server)
@@ -123,22 +126,24 @@ async function expectFile({ name, port }: Peer): Promise<void> {
 }
 
 function reportThroughput(figures: Figures): void {
-  const edge = figures[0]!.perSecond
-  const ratioTo = (other: number[]) => median(edge.map((value, round) => value / other[round]!))
-  const rows = [['10 KB file', 'requests/s', 'least', 'most', 'edge / it']]
+  const [edge, spread] = figures.map(({ perSecond }) => perSecond)
+  const ratio = (one: number[], other: number[]) => median(one.map((value, round) => value / other[round]!))
+  const rows = [['10 KB file', 'requests/s', 'least', 'most', 'edge / it', `${workers} workers / it`]]
   for (const { name, perSecond } of figures) {
     const values = [median(perSecond), Math.min(...perSecond), Math.max(...perSecond)].map((value) => value.toFixed(0))
-    rows.push([name, ...values, ratioTo(perSecond).toFixed(2)])
+    rows.push([name, ...values, ratio(edge!, perSecond).toFixed(2), ratio(spread!, perSecond).toFixed(2)])
   }
   console.log(`${table(rows)}\n`)
-  for (const [name, bound, phrase] of [
-    ['Caddy', wanted.caddy, 'at least'],
-    ['nginx', wanted.nginx, 'toward'],
-  ] as const) {
+  const bounds = [
+    ['Caddy', 'requests/s at least', edge!, wanted.caddy],
+    ['nginx', 'requests/s toward', edge!, wanted.nginx],
+    ['nginx', `requests/s of ${workers} workers at least`, spread!, wanted.workers],
+  ] as const
+  for (const [name, phrase, measured, bound] of bounds) {
     const peer = figures.find((one) => one.name === name)
     if (!peer) continue
-    const ratio = ratioTo(peer.perSecond)
-    console.log(verdict(ratio >= bound, `requests/s ${phrase} ${bound} of ${name}`, ratio.toFixed(2)))
+    const found = ratio(measured, peer.perSecond)
+    console.log(verdict(found >= bound, `${phrase} ${bound} of ${name}`, found.toFixed(2)))
   }
   console.log('')
 }

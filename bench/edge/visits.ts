@@ -6,8 +6,13 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 
 /** Requests a second of one slice of load. Throws if an answer was anything but 2xx. */
-export function load(program: string, url: string, host: string, connections: number, seconds: number) {
-  return loadWith(program, url, ['-c', String(connections), '-d', `${seconds}s`, '-H', `Host: ${host}`])
+export function load(
+  program: string,
+  url: string,
+  header: string,
+  { connections, seconds }: { connections: number; seconds: number },
+) {
+  return loadWith(program, url, ['-c', String(connections), '-d', `${seconds}s`, '-H', header])
 }
 
 /** The same with any options of wrk. */

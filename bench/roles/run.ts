@@ -34,7 +34,7 @@ export async function run(args: string[]): Promise<void> {
     const rows = [['role, and what it does', 'a processor-second', 'least', 'most', 'ms of PostgreSQL for 1,000']]
     for (const kind of kinds) {
       const slices: Slice[] = []
-      await measure(installation, kind, 2 * Number(values.seconds))
+      await drive(kind, (done) => done < kind.warmUp)
       for (let round = 0; round < Number(values.rounds); round++) {
         console.error(`${kind.role}: ${kind.name}, round ${round + 1} of ${values.rounds} …`)
         slices.push(await measure(installation, kind, Number(values.seconds)))
@@ -55,15 +55,21 @@ export async function run(args: string[]): Promise<void> {
 async function measure({ pids }: Installation, kind: Kind, seconds: number): Promise<Slice> {
   const before = { role: processMs(pids[kind.role]), database: postgresMs() }
   const endMs = performance.now() + seconds * 1000
-  let done = 0
-  const work = async () => {
-    while (performance.now() < endMs) {
-      await kind.once()
-      done++
-    }
-  }
-  await Promise.all(Array.from({ length: kind.atOnce }, work))
+  const done = await drive(kind, () => performance.now() < endMs)
   // What a request leaves to be done afterwards, such as the time a token was used, belongs to it.
   await sleep(100)
   return { done, roleMs: processMs(pids[kind.role]) - before.role, databaseMs: postgresMs() - before.database }
+}
+
+/** Does it again and again, and tells how often. */
+async function drive({ once, atOnce }: Kind, goesOn: (done: number) => boolean): Promise<number> {
+  let done = 0
+  const work = async () => {
+    while (goesOn(done)) {
+      await once()
+      done++
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, work))
+  return done
 }

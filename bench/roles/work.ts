@@ -4,7 +4,14 @@ import { Agent as SecureAgent, request as secureRequest } from 'node:https'
 import { createAsker } from '../dns/asker.ts'
 import type { Installation, Role } from './installation.ts'
 
-export type Kind = { role: Role; name: string; atOnce: number; once(): Promise<unknown> }
+export type Kind = {
+  role: Role
+  name: string
+  atOnce: number
+  /** How often it is done before it is measured: the program is compiled while it runs. */
+  warmUp: number
+  once(): Promise<unknown>
+}
 
 // 8 KB of the site that `makeSite` makes.
 const page = '/page-99'
@@ -61,19 +68,32 @@ export async function kindsOf(installation: Installation): Promise<{ kinds: Kind
   const ticket = { subject: 'Bench', message: 'How much is a second?' }
   return {
     kinds: [
-      { role: 'api', name: 'GET /projects/{project}', atOnce: 16, once: () => api('GET', `/projects/${project}`) },
-      { role: 'api', name: 'GET /deployments', atOnce: 16, once: () => api('GET', '/deployments') },
-      { role: 'api', name: 'POST /tickets', atOnce: 16, once: () => api('POST', '/tickets', ticket) },
+      {
+        role: 'api',
+        name: 'GET /projects/{project}',
+        atOnce: 16,
+        warmUp: 4000,
+        once: () => api('GET', `/projects/${project}`),
+      },
+      { role: 'api', name: 'GET /deployments', atOnce: 16, warmUp: 4000, once: () => api('GET', '/deployments') },
+      { role: 'api', name: 'POST /tickets', atOnce: 16, warmUp: 4000, once: () => api('POST', '/tickets', ticket) },
       {
         role: 'edge',
         name: '8 KB page, HTTP',
         atOnce: 64,
+        warmUp: 20000,
         once: () => sent(request({ ...local, port: ports.http, path: page, headers: { host }, agent })),
       },
-      { role: 'edge', name: '8 KB page, HTTPS', atOnce: 64, once: () => visit({ agent: secure }) },
-      { role: 'edge', name: 'the same, each on a new connection', atOnce: 16, once: () => visit({ agent: false }) },
-      { role: 'nameserver', name: 'answer over UDP', atOnce: 128, once: ask },
-      { role: 'worker', name: 'deployment of a static site of 220 files', atOnce: 2, once: deploy },
+      { role: 'edge', name: '8 KB page, HTTPS', atOnce: 64, warmUp: 20000, once: () => visit({ agent: secure }) },
+      {
+        role: 'edge',
+        name: 'the same, each on a new connection',
+        atOnce: 16,
+        warmUp: 2000,
+        once: () => visit({ agent: false }),
+      },
+      { role: 'nameserver', name: 'answer over UDP', atOnce: 128, warmUp: 50000, once: ask },
+      { role: 'worker', name: 'deployment of a static site of 220 files', atOnce: 2, warmUp: 4, once: deploy },
     ],
     close() {
       asker.leave()

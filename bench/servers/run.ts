@@ -50,7 +50,7 @@ export async function run(args: string[]): Promise<void> {
     await deploy(dataDir)
     const compiled = await compile(join(directory, 'compiled'))
     const environment = { DATABASE_URL: databaseUrl, DATA_DIR: dataDir }
-    const edge = await startEdge(compiled, environment, join(directory, 'edge.log'))
+    const edge = await startEdge(compiled, environment, join(directory, 'edge.log'), 'edge,runner')
     closers.push(() => edge.stop())
     const direct = await startProgram()
     closers.push(() => direct.stop())

@@ -89,7 +89,7 @@ async function measure(servers: Server[], client: Child, rounds: number, seconds
   if (wrk === null) console.log('skipped requests/s: wrk is not installed (Debian: apt install wrk)')
   const slice = async ({ port, perSecond, handshakes }: Server, seconds: number) => {
     const url = `https://${visitedHost}:${port}${filePath}`
-    if (wrk !== null) perSecond.push(await load(wrk, url, visitedHost, connections, seconds))
+    if (wrk !== null) perSecond.push(await load(wrk, url, `Host: ${visitedHost}`, { connections, seconds }))
     const { handshakes: count, elapsedMs } = await ask(client, { port, names: [visitedHost], seconds })
     handshakes.push(count / (elapsedMs / 1000))
   }

@@ -121,7 +121,9 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
       streams: config.maxStreams,
     },
     createAllowance(deps.db),
+    deps.sharedLimits,
   )
+  const sharing = (kind: string, told: boolean) => deps.sharedLimits && { limits: deps.sharedLimits, kind, told }
   const metrics = createMetrics(shares, deps.registry)
   deps.load?.add('requests', () => shares.open.requests)
   const streams = createStreams(shares)
@@ -175,9 +177,9 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
     async (api) => {
       const guard = createGuard({
         directory: deps.tokenDirectory,
-        perToken: createRateLimit(config.rateLimitPerMinute),
-        perAccount: createRateLimit(config.rateLimitPerAccountPerMinute),
-        failuresPerAddress: createRateLimit(failuresPerMinute),
+        perToken: createRateLimit(config.rateLimitPerMinute, sharing('token', true)),
+        perAccount: createRateLimit(config.rateLimitPerAccountPerMinute, sharing('account', true)),
+        failuresPerAddress: createRateLimit(failuresPerMinute, sharing('address', false)),
         shares,
       })
       shedLoad(api, config.maxInFlight)

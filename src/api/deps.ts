@@ -10,6 +10,7 @@ import type { Repositories } from '../platform/repositories.ts'
 import type { Vault } from '../platform/secrets.ts'
 import type { Urls } from '../platform/urls.ts'
 import type { ZoneWork } from '../services/dns/zone-work.ts'
+import type { SharedLimits } from '../services/limits/limits.ts'
 import type { LoadMeter } from '../services/nodes/load.ts'
 import type { TokenDirectory } from '../services/tokens/directory.ts'
 
@@ -23,6 +24,8 @@ export type Deps = {
   repositories: Repositories
   tokenDirectory: TokenDirectory
   zoneWork: ZoneWork
+  /** Limits that are shared with other API processes; default: this one counts alone. */
+  sharedLimits?: SharedLimits
   log: Logger
   /** Aborted while the process drains: it still serves, but keeps no connection. */
   draining?: DrainSignal

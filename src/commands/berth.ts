@@ -6,6 +6,7 @@ import { renderOpenApi } from '../api/http/openapi-file.ts'
 import { type Config, ConfigError, loadConfig, readEnvironment } from '../config.ts'
 import { Fault } from '../platform/errors.ts'
 import { BadArchive } from '../platform/tar.ts'
+import { WorkerFailed } from '../roles/cluster/process.ts'
 import { openStorage } from '../roles/storage.ts'
 import { tokenScopes } from '../schemas/tokens.ts'
 import { createAccount } from '../services/accounts/accounts.ts'
@@ -22,7 +23,7 @@ import { serve } from './serve.ts'
 import { UsageError } from './usage-error.ts'
 
 const usage = `Usage:
-  berth serve [--roles api,worker,runner,edge,nameserver]
+  berth serve [--roles api,worker,runner,edge,nameserver] [--workers <number>|auto]
   berth migrate                                   apply migrations to DATABASE_URL
   berth nodes [--json]                            the processes of the installation
   berth drain|undrain <node>                      a node, by id or name, serves on but takes no new work; or again
@@ -43,6 +44,7 @@ function parse(args: string[]) {
       allowPositionals: true,
       options: {
         roles: { type: 'string' },
+        workers: { type: 'string' },
         account: { type: 'string' },
         scopes: { type: 'string' },
         name: { type: 'string' },
@@ -73,7 +75,7 @@ async function main(args: string[]): Promise<void> {
   // Needs no other setting, so that the step may run without the secrets of the servers.
   if (command === 'migrate') return migrateDatabase(readEnvironment().DATABASE_URL)
   const config = loadConfig(readEnvironment())
-  if (command === 'serve') return serve(config, values.roles)
+  if (command === 'serve') return serve(config, values)
   if (command === 'nodes' && positionals.length === 1) return nodes(config, values.json ?? false)
   if ((command === 'drain' || command === 'undrain') && verb && positionals.length === 2) {
     return drain(config, verb, command === 'drain')
@@ -131,7 +133,7 @@ function portName(port: number | undefined): string {
 
 /** One line for an error that the user can fix; a stack trace only for internal errors. */
 function explain(error: unknown): string {
-  const plain = [UsageError, ConfigError, Fault, BackupError, BadArchive, WrongKey]
+  const plain = [UsageError, ConfigError, Fault, BackupError, BadArchive, WrongKey, WorkerFailed]
   if (plain.some((kind) => error instanceof kind)) return (error as Error).message
   const { code, message, port } = error as { code?: string; message?: string; port?: number }
   if (code === 'EADDRINUSE')

@@ -1,14 +1,21 @@
 // `berth serve`: runs roles until it is stopped, and prints their addresses.
+import cluster from 'node:cluster'
 import { constants } from 'node:os'
 import { join, relative } from 'node:path'
-import type { Config } from '../config.ts'
+import { type Config, workerCount } from '../config.ts'
+import { rolesOfWorkers } from '../roles/cluster/messages.ts'
+import { serveWorker } from '../roles/cluster/worker.ts'
 import { type Role, type Running, roles, run } from '../roles/run.ts'
 import { UsageError } from './usage-error.ts'
 
-export async function serve(config: Config, rolesText: string | undefined): Promise<void> {
-  const wanted = (rolesText?.split(',') ?? [...roles]) as Role[]
+export type ServeOptions = { roles?: string | undefined; workers?: string | undefined }
+
+export async function serve(config: Config, options: ServeOptions): Promise<void> {
+  if (cluster.isWorker) return serveWorker(config)
+  const wanted = (options.roles?.split(',') ?? [...roles]) as Role[]
   const unknown = wanted.find((role) => !roles.includes(role))
   if (unknown !== undefined) throw new UsageError(`There is no role ${unknown}; known are ${roles.join(', ')}.`)
+  const workers = workersOf(config, options.workers, wanted)
   const stopped = Promise.withResolvers<void>()
   let running: Running | null = null
   let stopping = false
@@ -19,8 +26,9 @@ export async function serve(config: Config, rolesText: string | undefined): Prom
     running.stop(drain).then(stopped.resolve, stopped.reject)
   }
   onSignals(stop)
-  const berth = await run(config, wanted)
+  const berth = await run(config, wanted, { workers })
   running = berth
+  if (berth.replaceWorkers) process.on('SIGHUP', () => void berth.replaceWorkers?.())
   berth.broken.then((reason) => {
     if (stopping) return
     console.error(`berth: ${reason}`)
@@ -29,6 +37,15 @@ export async function serve(config: Config, rolesText: string | undefined): Prom
   })
   printBanner(config, wanted, berth.testKey)
   await stopped.promise
+}
+
+function workersOf(config: Config, text: string | undefined, wanted: readonly Role[]): number {
+  if (text === undefined) return config.workers
+  if (!/^(auto|\d{1,3})$/.test(text)) throw new UsageError('--workers is a number, or auto: one for each processor.')
+  if (!wanted.some((role) => rolesOfWorkers.includes(role))) {
+    throw new UsageError(`--workers is for the roles ${rolesOfWorkers.join(' and ')}.`)
+  }
+  return workerCount(text)
 }
 
 // npm passes on what its whole group was sent, so that one Ctrl-C arrives twice.

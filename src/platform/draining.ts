@@ -20,7 +20,8 @@ const sentences = {
   drained: 'The node is drained: it serves on, but takes no new work until `berth undrain`.',
 }
 
-export type DrainReason = keyof typeof sentences
+/** `replaced`: of a worker process whose place another one has, so that no balancer needs to know. */
+export type DrainReason = keyof typeof sentences | 'replaced'
 
 /** Emits `abort` when it begins and `resume` when it ends, by whichever reason. */
 export class Draining extends EventTarget implements DrainSignal {

@@ -3,14 +3,18 @@ import { createServer, type Server } from 'node:http'
 import type { Registry } from 'prom-client'
 import type { Health } from './health.ts'
 
-export type Monitored = { registry: Registry; health: Health }
+export type Monitored = { registry: Pick<Registry, 'contentType' | 'metrics'>; health: Pick<Health, 'look'> }
 
-export async function serveMetrics({ registry, health }: Monitored, host: string, port: number): Promise<Server> {
+/** What is monitored may be replaced meanwhile. */
+export async function serveMetrics(monitored: Monitored, host: string, port: number): Promise<Server> {
   const answers: Record<string, (query: URLSearchParams) => Promise<{ status: number; type: string; text: string }>> = {
-    '/metrics': async () => ({ status: 200, type: registry.contentType, text: await registry.metrics() }),
+    '/metrics': async () => {
+      const { registry } = monitored
+      return { status: 200, type: registry.contentType, text: await registry.metrics() }
+    },
     '/healthz': async () => asJson(200, { status: 'ok' }),
     '/readyz': async (query) => {
-      const report = await health.look(query.get('role') ?? undefined)
+      const report = await monitored.health.look(query.get('role') ?? undefined)
       return asJson(report.status === 'unavailable' ? 503 : 200, report)
     },
   }

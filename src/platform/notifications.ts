@@ -17,6 +17,8 @@ type Topics = {
   certificate: [name: string]
   /** The http-01 challenge of this token was added or removed. */
   challenge: [token: string]
+  /** Another API process shares the limits from now on, or took of them; `src/services/limits/limits.ts` has the text. */
+  limit: [text: string]
   /** An instance of this deployment's server was added, moved, changed its state, or is gone. */
   instance: [deploymentId: string]
   /** The node of this id is asked to drain, or no longer. */
@@ -39,13 +41,15 @@ export function notificationsReadiness(notifications: Notifications): () => stri
   return () => (notifications.connected ? null : 'The connection that tells of changes is lost.')
 }
 
-// The channels whose payload is only a name.
-const channels: Record<string, 'job' | 'log' | 'zone' | 'certificate' | 'challenge' | 'instance' | 'node'> = {
+// The channels whose payload is passed on as it is, mostly a name.
+type Channel = 'job' | 'log' | 'zone' | 'certificate' | 'challenge' | 'limit' | 'instance' | 'node'
+const channels: Record<string, Channel> = {
   berth_job: 'job',
   berth_log: 'log',
   berth_zone: 'zone',
   berth_certificate: 'certificate',
   berth_challenge: 'challenge',
+  berth_limit: 'limit',
   berth_instance: 'instance',
   berth_node: 'node',
 }

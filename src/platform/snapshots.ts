@@ -32,6 +32,8 @@ export type SnapshotsOptions = {
   log: Logger
   registry?: Registry
   largestBytes?: number
+  /** Another process writes what this one would. */
+  readOnly?: boolean
   /** How long changes are gathered before they are written, and the least pause between two writings. */
   gatherMs?: number
   pauseMs?: number
@@ -71,6 +73,7 @@ export function createSnapshots(options: SnapshotsOptions): Snapshots {
     name: 'berth_snapshot_in_use',
     help: 'Whether this is served from the last-good snapshot, because the database was away at the start.',
     labelNames,
+    aggregator: 'max',
     registers,
     collect() {
       for (const what of writtenAtMs.keys()) this.set({ what }, inUse.has(what) ? 1 : 0)
@@ -80,6 +83,7 @@ export function createSnapshots(options: SnapshotsOptions): Snapshots {
     name: 'berth_snapshot_age_seconds',
     help: 'Age of the last-good snapshot on disk.',
     labelNames,
+    aggregator: 'min',
     registers,
     collect() {
       for (const [what, atMs] of writtenAtMs) this.set({ what }, (Date.now() - atMs) / 1000)
@@ -89,6 +93,7 @@ export function createSnapshots(options: SnapshotsOptions): Snapshots {
     name: 'berth_snapshot_bytes',
     help: 'Size of the last-good snapshot on disk.',
     labelNames,
+    aggregator: 'max',
     registers,
   })
   const failures = new Counter({
@@ -119,7 +124,7 @@ function openSnapshot(
   rows: () => Iterable<unknown>,
   { inUse, onWritten, onFailed }: Hooks,
 ): KeptSnapshot {
-  const { directory, vault, log, largestBytes = defaultLargestBytes } = options
+  const { directory, vault, log, largestBytes = defaultLargestBytes, readOnly = false } = options
   const { gatherMs = defaultGatherMs, pauseMs = defaultPauseMs } = options
   const file = { path: join(directory, what), vault, largestBytes }
   // False at first: a part of the table, or an old one, must not replace a good file.
@@ -169,7 +174,7 @@ function openSnapshot(
   }
 
   function schedule(): void {
-    if (!whole || dirtySinceMs === null || closed || writing) return
+    if (!whole || dirtySinceMs === null || closed || writing || readOnly) return
     clearTimeout(timer)
     const pause = urgent && !failing ? tookMs : Math.max(pauseMs, pausePerWriting * tookMs)
     const delayMs = Math.max(dirtySinceMs + (urgent ? 0 : gatherMs), endedMs + pause) - performance.now()
@@ -213,7 +218,7 @@ function openSnapshot(
       closed = true
       clearTimeout(timer)
       await writing
-      if (whole && dirtySinceMs !== null) await write()
+      if (whole && dirtySinceMs !== null && !readOnly) await write()
     },
   }
 }

@@ -5,6 +5,7 @@ import { buildApp } from '../api/app.ts'
 import { writeQuotaDefaults } from '../services/accounts/quotas.ts'
 import { createZoneWork } from '../services/dns/zone-work.ts'
 import { continueLog } from '../services/events/events.ts'
+import { openLimits } from '../services/limits/limits.ts'
 import { createTokenDirectory } from '../services/tokens/directory.ts'
 import { keepOwnCertificate } from '../tls/own-certificate.ts'
 import { handshakeTimeoutMs, tlsPolicy } from '../tls/policy.ts'
@@ -16,22 +17,26 @@ import type { Shared } from './shared.ts'
 const drainMs = 10_000
 
 export async function openApi(shared: Shared, closing: Closing): Promise<void> {
-  const { config, db, notifications, log } = shared
+  const { config, db, notifications, tickets, worker, log } = shared
   await Promise.all([writeQuotaDefaults(db, config.quotas), continueLog(db)])
   const tokenDirectory = createTokenDirectory(db, notifications)
   closing.add(() => tokenDirectory.close())
+  // On connections that no request holds.
+  const sharedLimits = await openLimits({ db: shared.workerDb, notifications, log }, { id: worker?.member })
+  closing.add(() => sharedLimits.close())
   const zoneWork = createZoneWork(shared)
   closing.add(() => zoneWork.close())
   const files = config.tls && { cert: await readFile(config.tls.certFile), key: await readFile(config.tls.keyFile) }
   const tls =
     files || config.managedTlsHost ? { ...tlsPolicy, handshakeTimeout: handshakeTimeoutMs, ...files } : undefined
-  const app = await buildApp({ ...shared, tokenDirectory, zoneWork }, tls)
+  const app = await buildApp({ ...shared, tokenDirectory, zoneWork, sharedLimits }, tls)
   if (config.managedTlsHost) {
     const certificates = await createCertificateStore({ ...shared, platformOnly: true })
     closing.add(() => certificates.close())
     keepOwnCertificate(app.server as unknown as Server, certificates, config.managedTlsHost, log)
   }
   await app.listen({ host: config.host, port: config.port })
+  if (tls) closing.add(tickets.follow((key) => (app.server as unknown as Server).setTicketKeys(key)))
   closing.add(() => drained(app.close(), () => app.server.closeAllConnections()))
 }
 

@@ -1,10 +1,11 @@
-// The container's health check, for any role: asks /healthz on the metrics port of this configuration.
+// The container's health check, for any role: whether the process runs and all its roles are open.
 import { loadConfig, readEnvironment } from '../config.ts'
 
 const { host, metricsPort } = loadConfig(readEnvironment())
 // A process that listens on all addresses is asked on loopback.
 const address = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
-const answer = await fetch(`http://${address.includes(':') ? `[${address}]` : address}:${metricsPort}/healthz`).catch(
-  () => null,
-)
-process.exit(answer?.ok ? 0 : 1)
+// Not whether it is ready: a process that drains, or whose database is away, is not to be restarted for that.
+const report = await fetch(`http://${address.includes(':') ? `[${address}]` : address}:${metricsPort}/readyz`)
+  .then((answer) => answer.json() as Promise<{ checks: object }>)
+  .catch(() => null)
+process.exit(report && !('start' in report.checks) ? 0 : 1)

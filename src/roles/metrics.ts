@@ -24,6 +24,7 @@ export function observeProcess(parts: ProcessParts, roles: readonly string[]): v
     name: 'berth_build_info',
     help: 'Always 1; the labels tell the version, that of Node, and the roles of this process.',
     labelNames: ['version', 'node', 'roles'],
+    aggregator: 'max',
     registers,
   }).set({ version, node: process.versions.node, roles: [...roles].sort().join(',') }, 1)
   new Gauge({
@@ -51,6 +52,7 @@ export function observeProcess(parts: ProcessParts, roles: readonly string[]): v
   new Gauge({
     name: 'berth_notifications_connected',
     help: 'Whether the connection is there by which the database tells of changes.',
+    aggregator: 'min',
     registers,
     collect() {
       this.set(notifications.connected ? 1 : 0)

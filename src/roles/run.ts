@@ -1,13 +1,19 @@
 // Runs the wanted roles in this process: opens what they share, then each of them, and closes all in reverse.
 import { setTimeout as delay } from 'node:timers/promises'
 import { destination, pino } from 'pino'
+import type { Registry } from 'prom-client'
 import type { Config } from '../config.ts'
-import { Draining } from '../platform/draining.ts'
+import { Draining, type DrainReason } from '../platform/draining.ts'
+import type { Health } from '../platform/health.ts'
 import { startTracing } from '../platform/tracing.ts'
 import { adoptNameservers } from '../services/domains/nameservers.ts'
+import type { LoadMeter } from '../services/nodes/load.ts'
 import { startNode } from '../services/nodes/node.ts'
+import type { TicketKeys } from '../tls/tickets.ts'
 import { openApi } from './api.ts'
-import { createClosing } from './closing.ts'
+import { type Closing, createClosing } from './closing.ts'
+import { rolesOfWorkers, type Start } from './cluster/messages.ts'
+import { openCluster } from './cluster/open.ts'
 import { openEdge } from './edge.ts'
 import { makeDemo } from './first-start.ts'
 import { observeProcess } from './metrics.ts'
@@ -15,7 +21,7 @@ import { openNameserver } from './nameserver.ts'
 import { openRunner } from './runner.ts'
 import { openSandbox } from './sandbox.ts'
 import { openSecrets } from './secrets.ts'
-import { openShared } from './shared.ts'
+import { openShared, type Shared } from './shared.ts'
 import { openWorker } from './worker.ts'
 
 export const roles = ['api', 'worker', 'runner', 'edge', 'nameserver'] as const
@@ -26,51 +32,89 @@ export type Running = {
   testKey: string | null
   /** Resolves with a sentence if something essential, such as the embedded database, ends unexpectedly. */
   broken: Promise<string>
-  /** With `drain`, serves for `DRAIN_SECONDS` more, while readiness says that it stops. */
-  stop(drain?: boolean): Promise<void>
+  registry: Registry
+  health: Health
+  tickets: TicketKeys
+  draining: Draining
+  load: LoadMeter
+  /** Replaces worker processes one by one; null without any. */
+  replaceWorkers: (() => Promise<void>) | null
+  /** With `drain`, serves for `DRAIN_SECONDS` more, while readiness says that it stops, unless it was replaced. */
+  stop(drain?: boolean, reason?: DrainReason): Promise<void>
 }
 
-export async function run(config: Config, wanted: readonly Role[]): Promise<Running> {
-  const log = pino(
-    { level: config.logLevel, redact: ['req.headers.authorization'] },
-    destination({ sync: false, minLength: 8_192, periodicFlush: 100 }),
-  )
+export type RunOptions = {
+  /** Worker processes for api and edge; 0: this process runs every role itself. */
+  workers?: number
+  /** Set in a worker process: what exists once for a server is in the primary. */
+  worker?: Start
+}
+
+// Lines are written in larger pieces, but those of several processes into one pipe so that none is torn apart.
+const buffered = { sync: false, minLength: 8_192, periodicFlush: 100 }
+const unbroken = { ...buffered, minLength: 2_048, maxWrite: 4_096 }
+
+/** The row of this process among the nodes; worker processes have none of their own. */
+async function openNode(shared: Shared, wanted: readonly Role[], closing: Closing): Promise<string> {
+  const node = await startNode(shared, wanted)
+  closing.add(() => node.close())
+  return node.id
+}
+
+export async function run(
+  config: Config,
+  wanted: readonly Role[],
+  { workers = 0, worker }: RunOptions = {},
+): Promise<Running> {
+  const inWorkers = (role: Role) => workers > 0 && rolesOfWorkers.includes(role)
+  const output = destination(worker || workers > 0 ? unbroken : buffered)
+  const log = pino({ level: config.logLevel, redact: ['req.headers.authorization'] }, output)
   const closing = createClosing()
   const draining = new Draining()
+  /** Of this server, and of this process. */
   const wants = (role: Role) => wanted.includes(role)
+  const runs = (role: Role) => wants(role) && !inWorkers(role)
   try {
     // First, and so closed last: what closes may still have spans.
     if (config.tracesEndpoint) {
       closing.add(await startTracing({ endpoint: config.tracesEndpoint, roles: wanted, log }))
     }
-    const migrates = config.databaseUrl === null || (config.migrate ?? (!config.production || roles.every(wants)))
-    const shared = await openShared(config, wanted, { log, closing, draining, migrates })
-    const { db, workerDb, urls, broken } = shared
+    const usual = config.migrate ?? (!config.production || roles.every(wants))
+    const migrates = !worker && (config.databaseUrl === null || usual)
+    const shared = await openShared(config, wanted, { log, closing, draining, migrates, worker })
+    const { db, workerDb, urls, broken, registry, health, tickets, load } = shared
     const background = { ...shared, db: workerDb }
-    observeProcess(shared, wanted)
-    const node = await startNode(shared, wanted)
-    closing.add(() => node.close())
+    observeProcess(shared, worker?.roles ?? wanted)
+    const node = worker?.node ?? (await openNode(shared, wanted, closing))
     // Nameservers open no secrets, and may run without the key.
     const sealing = wanted.filter((role) => role !== 'nameserver')
     if (sealing.length > 0) await openSecrets(shared, sealing)
     // Only by the role that gives nameservers out: others may run without this setting.
-    if (wants('api')) await adoptNameservers(db, config.nameservers)
-    const testKey = config.production || !wants('api') ? null : await makeDemo(db, urls, config)
+    if (wants('api') && !worker) await adoptNameservers(db, config.nameservers)
+    const testKey = config.production || worker || !wants('api') ? null : await makeDemo(db, urls, config)
     // Only what runs untrusted code needs a sandbox.
-    const sandboxed = wants('worker') || wants('runner') ? await openSandbox(background, closing) : null
-    const runner =
-      sandboxed && wants('runner') ? await openRunner({ ...background, ...sandboxed }, node.id, closing) : null
-    if (wants('edge')) await openEdge(background, node.id, runner, closing)
-    if (wants('nameserver')) await openNameserver(background, closing, wanted.length === 1)
-    if (sandboxed && wants('worker')) await openWorker({ ...background, ...sandboxed }, closing)
-    if (wants('api')) await openApi(shared, closing)
+    const sandboxed = runs('worker') || runs('runner') ? await openSandbox(background, closing) : null
+    const runner = sandboxed && runs('runner') ? await openRunner({ ...background, ...sandboxed }, node, closing) : null
+    if (runs('edge')) await openEdge(background, node, runner, closing)
+    if (runs('nameserver')) await openNameserver(background, closing, wanted.length === 1)
+    if (sandboxed && runs('worker')) await openWorker({ ...background, ...sandboxed }, closing)
+    if (runs('api')) await openApi(shared, closing)
+    const cluster = wanted.some(inWorkers)
+      ? await openCluster(shared, { roles: wanted, node, count: workers }, closing)
+      : null
     shared.started()
     return {
       testKey,
       broken,
-      async stop(drain = false) {
-        draining.set('stopping', true)
-        if (drain) await delay(config.drainSeconds * 1000)
+      registry,
+      health,
+      tickets,
+      draining,
+      load,
+      replaceWorkers: cluster && (() => cluster.replaceAll()),
+      async stop(drain = false, reason = 'stopping') {
+        draining.set(reason, true)
+        await Promise.all([drain && delay(config.drainSeconds * 1000), cluster?.stop(drain)])
         await closing.closeAll()
       },
     }

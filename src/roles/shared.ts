@@ -6,7 +6,7 @@ import type { Config } from '../config.ts'
 import { isDatabaseLost } from '../platform/database.ts'
 import type { Draining } from '../platform/draining.ts'
 import { createHealth } from '../platform/health.ts'
-import { serveMetrics } from '../platform/metrics.ts'
+import { type Monitored, serveMetrics } from '../platform/metrics.ts'
 import { listen, notificationsReadiness } from '../platform/notifications.ts'
 import { openArtifacts } from '../platform/open-artifacts.ts'
 import { createRepositories } from '../platform/repositories.ts'
@@ -14,7 +14,9 @@ import { createVault } from '../platform/secrets.ts'
 import { createSnapshots, snapshotReadiness } from '../platform/snapshots.ts'
 import { createUrls } from '../platform/urls.ts'
 import { createLoadMeter } from '../services/nodes/load.ts'
+import { createTicketKeys } from '../tls/tickets.ts'
 import type { Closing } from './closing.ts'
+import type { Start } from './cluster/messages.ts'
 import { readSecretsKey } from './first-start.ts'
 import { createSchema } from './schema.ts'
 import { openPlace, openPools } from './storage.ts'
@@ -31,23 +33,29 @@ export type Process = {
   draining: Draining
   /** Whether this process applies migrations; another waits until they are applied. */
   migrates: boolean
+  /** Set in a worker process. */
+  worker?: Start | undefined
 }
 
 export async function openShared(
   config: Config,
   roles: readonly string[],
-  { log, closing, draining, migrates }: Process,
+  { log, closing, draining, migrates, worker }: Process,
 ) {
   const postgres = await openPlace(config, { beside: false })
   closing.add(() => postgres.close())
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
+  boundAggregates(registry)
   const health = createHealth(roles)
   health.add('draining', draining.readiness)
   const started = health.add('start', () => 'The process is starting.')
   // Before everything that takes time: a migration, or waiting for one, is no reason to restart the process.
-  const metrics = await serveMetrics({ registry, health }, config.host, config.metricsPort)
-  closing.add(() => metrics.close())
+  const monitored: Monitored = { registry, health }
+  if (!worker) {
+    const metrics = await serveMetrics(monitored, config.host, config.metricsPort)
+    closing.add(() => metrics.close())
+  }
   const closed = new AbortController()
   closing.add(() => closed.abort())
   const schema = createSchema(postgres.url, { migrates, log, signal: closed.signal })
@@ -73,10 +81,13 @@ export async function openShared(
   closing.add(() => artifacts.close())
   // A worker puts builds back, and an edge serves what it has.
   if (config.artifacts) health.add('artifacts', artifacts.readiness, [])
+  const tickets = createTicketKeys(worker && Buffer.from(worker.ticketKey, 'base64'))
+  closing.add(() => tickets.close())
   const urls = createUrls(config)
   // An embedded database is there whenever this process is.
   const directory = join(config.dataDir, 'snapshots')
-  const snapshots = config.databaseUrl ? createSnapshots({ directory, vault, log, registry }) : undefined
+  const readOnly = worker?.keepsSnapshots === false
+  const snapshots = config.databaseUrl ? createSnapshots({ directory, vault, log, registry, readOnly }) : undefined
   if (snapshots) health.add('snapshot', snapshotReadiness(snapshots), [])
   return {
     config,
@@ -92,12 +103,24 @@ export async function openShared(
     snapshots,
     log,
     registry,
+    tickets,
     draining,
+    worker,
+    /** What the metrics port tells of. */
+    monitored,
     load: createLoadMeter(),
     /** To be called when all roles are open: the process is not ready before. */
     started,
     broken: postgres.broken,
     away,
     migrated,
+  }
+}
+
+/** Of several processes, the slowest tells how slow they are, and the first one when they were started. */
+function boundAggregates(registry: Registry): void {
+  for (const metric of registry.getMetricsAsArray()) {
+    if (metric.aggregator === 'average') metric.aggregator = 'max'
+    if (metric.aggregator === 'omit') metric.aggregator = 'min'
   }
 }

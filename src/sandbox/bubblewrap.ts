@@ -27,7 +27,11 @@ export async function openBubblewrap(options: SandboxOptions): Promise<Sandbox> 
   const bwrap = await find('bwrap', options.searchPath)
   if (bwrap === undefined) throw new SandboxError('bubblewrap is not installed (Debian: apt install bubblewrap).')
   const root = process.getuid?.() === 0
-  const runDirectory = await makeRunDirectory(options.runDirectory ?? (root ? '/run' : tmpdir()))
+  const runDirectory = await makeRunDirectory(options.runDirectory ?? (root ? '/run' : tmpdir())).catch(
+    async ({ message }: Error) => {
+      throw await cannotBeMade(message)
+    },
+  )
   const name = `berth-${process.pid}-${randomBytes(4).toString('hex')}`
   const groups = options.controlGroups === false ? undefined : await openControlGroups(name)
   const cleanup = startCleanup(runDirectory, groups?.directories ?? [])
@@ -123,25 +127,21 @@ async function probe(run: Run, runDirectory: string): Promise<void> {
   await access('/usr/bin/setpriv').catch(() => {
     throw new SandboxError('setpriv is not installed (Debian: apt install util-linux).')
   })
-  const { exit, output } = await attempt(run, runDirectory, null)
-  if (exit.code === 0) return
-  const fault = `Sandboxes cannot be made here (${oneLine(output) || JSON.stringify(exit)})`
-  const remedy = await remedyOf()
-  throw new SandboxError(remedy === '' ? `${fault}.` : `${fault}: ${remedy}.`)
+  const fault = await faultOf(run, runDirectory, null)
+  if (fault !== null) throw await cannotBeMade(fault)
 }
 
-const oneLine = (text: string) => text.trim().replace(/\s+/g, ' ')
+/** In one sentence, which says what to add where that is known. */
+async function cannotBeMade(fault: string): Promise<SandboxError> {
+  const remedy = await remedyOf()
+  return new SandboxError(`Sandboxes cannot be made here (${fault})${remedy === '' ? '' : `: ${remedy}`}.`)
+}
 
 /** Why sandboxes cannot have their own network, or null; it never fails the sandbox. */
 async function probeNetwork(run: Run, { namespaces, runDirectory, user }: Host): Promise<string | null> {
   if (namespaces === null) return null
-  const { exit, output } = await attempt(run, runDirectory, { reach: 'public', private: [] }).catch((error: Error) => ({
-    exit: { code: null },
-    output: error.message,
-  }))
-  if (exit.code === 0) return null
-  const device = await deviceRemedy(user !== null)
-  return `slirp4netns and nft do not work here (${oneLine(output) || JSON.stringify(exit)}).${device}`
+  const fault = await faultOf(run, runDirectory, { reach: 'public', private: [] })
+  return fault && `slirp4netns and nft do not work here (${fault}).${await deviceRemedy(user !== null)}`
 }
 
 /** Whether connections can be opened in a sandbox's namespace; without the right to see its processes they cannot. */
@@ -167,7 +167,8 @@ async function probeLoopback(run: Run, { loopback, runDirectory }: Host): Promis
   }
 }
 
-async function attempt(run: Run, runDirectory: string, network: Network | null) {
+/** Null if a command runs; otherwise what was said instead, in one line. */
+async function faultOf(run: Run, runDirectory: string, network: Network | null): Promise<string | null> {
   let output = ''
   const exit = await run({
     argv: ['node', '--version'],
@@ -178,6 +179,9 @@ async function attempt(run: Run, runDirectory: string, network: Network | null) 
     onOutput: (_stream, chunk) => {
       output += chunk
     },
-  }).exited
-  return { exit, output }
+  }).exited.catch((error: Error) => {
+    output = error.message.replace(/^The sandbox could not be started: /, '')
+    return { code: null }
+  })
+  return exit.code === 0 ? null : output.trim().replace(/\s+/g, ' ').replace(/\.$/, '') || JSON.stringify(exit)
 }

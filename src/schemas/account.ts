@@ -39,8 +39,8 @@ const VisibleUsage = Type.Object({
   buildsAtOnce: ofAccount(),
   buildsQueued: ofAccount(),
   buildMinutesPerMonth: ofAccount(),
-  waits: Type.Integer({ description: 'At the server that answers' }),
-  streams: Type.Integer({ description: 'At the server that answers' }),
+  waits: Type.Integer({ description: 'At all servers' }),
+  streams: Type.Integer({ description: 'At all servers' }),
 })
 
 const usageExample = {

@@ -20,7 +20,7 @@ export const Node = Type.Object(
       cpu: Type.Number({ description: 'Processors used on average since the heartbeat before' }),
       memoryBytes: Type.Integer(),
       work: Type.Record(Type.String(), Type.Integer(), {
-        description: 'What is under way: `jobs` of a worker, `requests` of an API',
+        description: 'What is under way: `jobs` of a worker, `servers` of a runner, `requests` of an API',
       }),
     }),
     startedAt: Timestamp,

@@ -20,7 +20,10 @@ export function keepOwnCertificate(
       const pem = certificates.pemOf(host)
       // A certificate removed from the database is used until there is a new one.
       if (!pem || pem.id === current) return
+      // A new context has keys of its own, with which no other process resumes sessions.
+      const ticketKeys = server.getTicketKeys()
       server.setSecureContext({ cert: pem.cert, key: pem.key, ...tlsPolicy })
+      server.setTicketKeys(ticketKeys)
       current = pem.id
       log.info({ host, certificateId: pem.id }, 'the server has a new certificate')
     } catch (err) {

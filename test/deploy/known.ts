@@ -5,19 +5,11 @@ import { variableNames } from '../../src/config.ts'
 import { roles as existing } from '../../src/roles/run.ts'
 import { root } from '../image/compose.ts'
 
-// Until they are merged.
-const coming = {
-  roles: ['runner'],
-  names: ['RUNNER_LISTEN', 'RUNNER_ADDRESS'].concat(
-    ['URL', 'ENDPOINT', 'REGION', 'ACCESS_KEY', 'SECRET_KEY'].map((name) => `ARTIFACTS_${name}`),
-  ),
-}
-
-export const roles = [...new Set<string>([...existing, ...coming.roles])].sort()
+export const roles: string[] = [...existing].sort()
 /** The roles that run commands of customers. */
 export const sandboxed = ['runner', 'worker']
 
-const known = new Set([...variableNames, ...coming.names])
+const known = new Set(variableNames)
 
 export const unknownOf = (names: Iterable<string>, more: readonly string[] = []) =>
   [...names].filter((name) => !known.has(name) && !more.includes(name))

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const hangsMs = 30_000
-const pauseMs = 5
+const pauseMs = { least: 5, most: 100 }
 
 type There<T> = Exclude<NonNullable<T>, false>
 
@@ -10,9 +10,12 @@ type There<T> = Exclude<NonNullable<T>, false>
 export async function until<T>(look: () => T | Promise<T>, withinMs = hangsMs): Promise<There<T>> {
   const endMs = performance.now() + withinMs
   for (;;) {
+    const startMs = performance.now()
     const found = await look()
     if (found) return found as There<T>
-    if (performance.now() > endMs) throw new Error(`waited in vain for ${look}`)
-    await sleep(pauseMs)
+    const nowMs = performance.now()
+    if (nowMs > endMs) throw new Error(`waited in vain for ${look}`)
+    // A look at all processes of a machine takes long, and what is waited for often runs in this process.
+    await sleep(Math.min(Math.max(pauseMs.least, 2 * (nowMs - startMs)), pauseMs.most))
   }
 }

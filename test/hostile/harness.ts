@@ -8,7 +8,7 @@ import { createWorld, type Target } from '../access/world.ts'
 import { type Answer, startApi, type TestApi } from '../helpers/api.ts'
 
 /** How many requests each operation gets of a kind; a longer hunt asks for more. */
-export const runs = Number(process.env.BERTH_FUZZ_RUNS ?? 0) || 8
+export const runs = Number(process.env.BERTH_FUZZ_RUNS ?? 0) || 5
 const seed = Number(process.env.BERTH_FUZZ_SEED ?? 0) || (process.env.BERTH_FUZZ_RUNS ? Date.now() % 2 ** 31 : 20261114)
 export const timeout = 30_000 + runs * 500
 

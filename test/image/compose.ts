@@ -29,7 +29,7 @@ export type Service = {
   networks?: string[] | Record<string, { ipv4_address?: string }>
   depends_on?: Record<string, { condition: string }>
   healthcheck?: { test?: string[]; disable?: boolean; interval?: string; timeout?: string; retries?: number }
-  restart?: string
+  restart?: string | undefined
   stop_grace_period?: string
 }
 

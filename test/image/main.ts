@@ -3,10 +3,11 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { roles } from '../../src/roles/run.ts'
 import { until } from '../helpers/until.ts'
 import { buildImage, makeBase, sizeOf } from './build.ts'
-import { containerOf, type Machine, podman, runToEnd, start, tryPodman } from './podman.ts'
+import { containerOf, isHealthy, logsOf, type Machine, podman, runToEnd, start, tryPodman } from './podman.ts'
 import { ask, visit } from './visitor.ts'
 import { openWorld } from './world.ts'
 import { tryWrongSetups } from './wrong.ts'
@@ -31,7 +32,7 @@ const world = await openWorld(`berth-image-${process.pid}`)
 const { machine } = world
 const { address, values } = machine
 const inside = (role: string, ...command: string[]) => podman('exec', containerOf(machine, role), ...command)
-const logs = (role: string) => tryPodman('logs', containerOf(machine, role)).then(({ output }) => output)
+const logs = (role: string) => logsOf(machine, role)
 const started: string[] = []
 let failed = false
 try {
@@ -41,7 +42,7 @@ try {
   for (const role of started) console.error(`--- ${role}\n${(await logs(role)).split('\n').slice(-40).join('\n')}`)
   throw error
 } finally {
-  for (const role of started) await tryPodman('rm', '--force', '--time', '0', containerOf(machine, role))
+  for (const role of started) await tryPodman('rm', '--force', '--volumes', '--time', '0', containerOf(machine, role))
   await world.close()
   if (!failed) say('everything is gone again')
 }
@@ -50,16 +51,11 @@ async function runEverything(): Promise<void> {
   const migrated = await runToEnd(machine, 'migrate')
   assert.equal(migrated.code, 0, migrated.output)
   say(`migrate ended with 0: ${migrated.output.slice(0, 60)}…`)
+  // One after another, as a machine that is busy with other work needs its time for each.
   for (const role of roles) {
     started.push(role)
     await start(machine, role)
-  }
-  for (const role of roles) {
-    await until(async () => {
-      const state = await podman('inspect', '--format', '{{.State.Status}}', containerOf(machine, role))
-      assert.equal(state, 'running', `${role} ended`)
-      return (await tryPodman('healthcheck', 'run', containerOf(machine, role))).code === 0
-    }, startMs)
+    await until(async () => (await isHealthy(machine, role)) || sleep(500, false), startMs)
     say(`${role} is healthy`)
   }
   await checkRights()
@@ -77,7 +73,7 @@ async function checkRights(): Promise<void> {
     assert.match(status, /^CapEff:\s+0+$/m)
     assert.match(status, /^CapBnd:\s+0+$/m)
     assert.match(status, /^NoNewPrivs:\s+1$/m)
-    const masked = /\/proc\/kcore/.test(await inside(role, 'cat', '/proc/self/mountinfo'))
+    const masked = / \/proc\/\S+ /.test(await inside(role, 'cat', '/proc/self/mountinfo'))
     assert.equal(masked, !['worker', 'runner'].includes(role), role)
     const touched = await tryPodman('exec', containerOf(machine, role), 'touch', '/berth/written')
     assert.notEqual(touched.code, 0, 'the image is writable')
@@ -97,7 +93,7 @@ async function checkFindings(): Promise<void> {
     const asked = ['--env', 'METRICS_PORT=1', containerOf(machine, role), 'node', 'dist/src/roles/health.js']
     assert.notEqual((await tryPodman('exec', ...asked)).code, 0, 'health does not ask the metrics port')
   }
-  for (const role of ['worker', 'runner'].filter((one) => (roles as readonly string[]).includes(one))) {
+  for (const role of ['worker', 'runner']) {
     const warnings = (await logs(role)).split('\n').filter((line) => line.includes('"driver":"bubblewrap"'))
     for (const line of warnings) say(`${role} warns: ${JSON.parse(line).msg}`)
     assert.doesNotMatch(warnings.join(), /slirp4netns/, 'sandboxes have no network of their own')
@@ -142,13 +138,13 @@ async function deploy(): Promise<void> {
     }
     say(`${host} is ${values.EDGE_ADDRESSES} over UDP and TCP at port 53`)
   }
-  await api('POST', '/domains', { name: 'shop.example', project: 'site' })
-  await api('POST', '/dns/shop.example/records', { type: 'A', name: 'a', value: '192.0.2.7', ttl: 300 })
+  await api('POST', '/domains', { name: 'berth-image-shop.com', project: 'site' })
+  await api('POST', '/dns/berth-image-shop.com/records', { type: 'A', name: 'a', value: '192.0.2.7', ttl: 300 })
   assert.equal(
-    await until(async () => (await ask(address, 'udp', 'a.shop.example')) === '192.0.2.7' && '192.0.2.7'),
+    await until(async () => (await ask(address, 'udp', 'a.berth-image-shop.com')) === '192.0.2.7' && '192.0.2.7'),
     '192.0.2.7',
   )
-  const { nameservers } = await api('GET', '/dns/shop.example/zone/status')
+  const { nameservers } = await api('GET', '/dns/berth-image-shop.com/zone/status')
   assert.deepEqual(
     nameservers.map(({ current }: { current: boolean }) => current),
     [true],
@@ -161,8 +157,6 @@ async function stopAll(): Promise<void> {
   for (const role of [...roles].reverse()) {
     await podman('stop', containerOf(machine, role))
     assert.equal(await exitCode(machine, role), '0', `${role}: ${(await logs(role)).slice(-500)}`)
-    const wrong = (await logs(role)).split('\n').filter((line) => /"level":[56]0/.test(line))
-    assert.deepEqual(wrong, [], `${role} logged errors`)
     say(`${role} stopped with 0`)
   }
 }

@@ -26,6 +26,12 @@ export async function tryPodman(...args: string[]): Promise<Result> {
   )
 }
 
+/** What a container wrote, to both streams. */
+export async function logsOf(machine: Machine, name: string): Promise<string> {
+  const { stdout, stderr } = await run('podman', ['logs', containerOf(machine, name)], { maxBuffer: 64 << 20 })
+  return `${stdout}${stderr}`.trim()
+}
+
 export type Machine = {
   /** Prefix of every container, volume and network, so that nothing else is touched. */
   name: string
@@ -73,8 +79,7 @@ const understood: Record<keyof Service, Translate> = {
   build: nothing,
   command: nothing,
   depends_on: nothing,
-  // Nothing here is meant to end by itself.
-  restart: nothing,
+  restart: ({ restart }) => ['--restart', restart!],
   env_file: nothing,
   environment: (service, { values }) =>
     each(
@@ -120,13 +125,8 @@ const understood: Record<keyof Service, Translate> = {
     const hosts = Object.entries(machine.hosts).map((pair) => pair.join(':'))
     return ['--network', `${machine.name}-${network}:${options.join(',')}`, ...each('--add-host', hosts)]
   },
-  healthcheck: ({ healthcheck }) =>
-    healthcheck!.disable
-      ? ['--no-healthcheck']
-      : [
-          ...['--health-cmd', JSON.stringify(healthcheck!.test), '--health-interval', 'disable'],
-          ...['--health-timeout', healthcheck!.timeout!, '--health-retries', String(healthcheck!.retries)],
-        ],
+  // Podman leaves the asking to systemd; `isHealthy` asks instead.
+  healthcheck: () => ['--no-healthcheck'],
   stop_grace_period: ({ stop_grace_period }) => ['--stop-timeout', String(Number.parseInt(stop_grace_period!, 10))],
 }
 
@@ -145,6 +145,13 @@ export async function start(machine: Machine, name: string, service = machine.co
 
 /** Runs a service to its end. */
 export async function runToEnd(machine: Machine, name: string, service = machine.compose.services[name]!) {
-  const flags = [...flagsOf(machine, name, service), ...limits]
+  const flags = [...flagsOf(machine, name, { ...service, restart: undefined }), ...limits]
   return tryPodman('run', '--rm', '--name', containerOf(machine, name), ...flags, service.image, ...service.command!)
+}
+
+/** Whether the service's own check says so, run as the runtime runs it. */
+export async function isHealthy(machine: Machine, name: string): Promise<boolean> {
+  const [kind, ...command] = machine.compose.services[name]!.healthcheck!.test!
+  if (kind !== 'CMD') throw new Error(`The health check of ${name} is not a command.`)
+  return (await tryPodman('exec', containerOf(machine, name), ...command)).code === 0
 }

@@ -52,6 +52,8 @@ export async function openWorld(name: string): Promise<World> {
       EDGE_ADDRESSES: '192.0.2.1',
       NAMESERVERS: 'ns1.sites.berth-image.test,ns2.sites.berth-image.test',
       GIT_URL_TEMPLATE: `http://${gateway}:${gitPort}/{repo}.git`,
+      // Nothing is asked of the world: domains here are verified by nobody.
+      DNS_RESOLVERS: `${subnet}.53`,
       ALLOW_DEVELOPMENT_CA: 'true',
       ALLOW_TEST_NAMESERVERS: 'true',
       ACME_EMAIL: 'operator@example.com',
@@ -76,7 +78,7 @@ export async function openWorld(name: string): Promise<World> {
       tryPodman('volume', 'rm', '--force', ...Object.keys(compose.volumes).map((one) => `${name}-${one}`)),
     )
     // The gateway has its address while there is a container.
-    closers.push(() => tryPodman('rm', '--force', '--time', '0', `${name}-holder`))
+    closers.push(() => tryPodman('rm', '--force', '--volumes', '--time', '0', `${name}-holder`))
     const holder = ['--name', `${name}-holder`, '--network', network, '--entrypoint', 'sleep', ...limits]
     await podman('run', '--detach', ...holder, compose.services.api!.image, 'infinity')
     for (const [from, to] of [

@@ -61,9 +61,11 @@ async function start(roles: string): Promise<Program> {
 /** Resolves with its report when the process says that it waits. */
 const waits = (program: Program) =>
   until(async () => {
+    if (program.child.exitCode !== null) throw new Error(`it ended before it waited: ${program.output()}`)
     const report = await program.readiness()
     return report?.checks.schema?.includes('berth migrate') && report
-  })
+    // On a busy machine a start has taken 20 s.
+  }, 90_000)
 
 test('roles wait for the schema, alive and unready, until `berth migrate` has applied it', async () => {
   const [api, nameserver] = await Promise.all([start('api'), start('nameserver')])

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vit
 import { freePort } from '../helpers/ports.ts'
 import { until } from '../helpers/until.ts'
 
-vi.setConfig({ testTimeout: 120_000 })
+vi.setConfig({ testTimeout: 300_000 })
 
 let dataDir: string
 let ports: Record<string, string>
@@ -143,7 +143,7 @@ describe('starting', () => {
   test('a second start on the same data directory, and one on a taken port, say so in one clear line', async () => {
     install()
     install('other')
-    const first = berth()
+    const first = berth(['serve', '--roles', 'api'])
     await first.ready()
     const same = berth()
     expect(await same.exited).toBe(1)
@@ -206,7 +206,7 @@ describe('the data directory', () => {
 describe('stopping', () => {
   test('lets a request that is under way finish', async () => {
     install()
-    const server = berth()
+    const server = berth(['serve', '--roles', 'api'])
     await server.ready()
     const made = await call('/deployments', { method: 'POST', body: JSON.stringify({ project: 'hello' }) })
     const { id } = (await made.json()) as { id: string }
@@ -222,14 +222,14 @@ describe('stopping', () => {
 
   test('by kill -9 leaves no PostgreSQL, and the next start finds every write that was answered', async () => {
     install()
-    const server = berth()
+    const server = berth(['serve', '--roles', 'api'])
     await server.ready()
     const made = await call('/deployments', { method: 'POST', body: JSON.stringify({ project: 'hello' }) })
     const { id } = (await made.json()) as { id: string }
     server.child.kill('SIGKILL')
     await server.exited
     await until(async () => (await postgresProcesses()) === 0)
-    const next = berth()
+    const next = berth(['serve', '--roles', 'api'])
     await next.ready()
     expect((await call(`/deployments/${id}`)).status).toBe(200)
     next.child.kill('SIGTERM')

@@ -46,18 +46,22 @@ export function createGuard({ directory, perToken, perAccount, failuresPerAddres
     return directory.findKnown(token) ?? directory.find(token, failuresPerAddress.isUsedUp(clientOf(request.ip)))
   }
 
-  function admit(request: FastifyRequest, reply: FastifyReply, found: KnownToken | null): void {
+  function admit(request: FastifyRequest, reply: FastifyReply, found: KnownToken | null): undefined | Promise<void> {
     request.actor = actorOf(found)
-    limitCaller(request.actor, reply)
+    const asked = limitCaller(request.actor, reply)
+    return asked ? asked.then(() => enter(request)) : enter(request)
+  }
+
+  function enter(request: FastifyRequest): undefined {
     directory.noteUse(request.actor.tokenId)
     authorize(request)
     shares.enter(request, request.actor.accountId)
   }
 
   /** Counts a request that failed for its token; above the limit it is told to wait, and that is all it learns. */
-  function refusal(request: FastifyRequest, error: unknown): Error {
+  async function refusal(request: FastifyRequest, error: unknown): Promise<Error> {
     if (!(error instanceof Fault) || !failures.has(error.code)) return error as Error
-    const { exceeded, resetSeconds } = failuresPerAddress.take(clientOf(request.ip))
+    const { exceeded, resetSeconds } = await failuresPerAddress.take(clientOf(request.ip))
     return exceeded ? tooMany('Too many requests without a valid token from this address.', resetSeconds) : error
   }
 
@@ -65,18 +69,17 @@ export function createGuard({ directory, perToken, perAccount, failuresPerAddres
   return function guard(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     try {
       const found = findToken(request)
-      if (found instanceof Promise) {
-        found
-          .then((token) => admit(request, reply, token))
-          .then(
-            () => done(),
-            (error) => done(refusal(request, error)),
-          )
+      const asked =
+        found instanceof Promise ? found.then((token) => admit(request, reply, token)) : admit(request, reply, found)
+      if (asked) {
+        asked.then(
+          () => done(),
+          (error) => refusal(request, error).then(done),
+        )
         return
       }
-      admit(request, reply, found)
     } catch (error) {
-      return void done(refusal(request, error))
+      return void refusal(request, error).then(done)
     }
     done()
   }

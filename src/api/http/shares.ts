@@ -1,10 +1,13 @@
-// What each account has open at this server: requests, waits and streams, bounded per account and for all together.
+// What each account has open at this server: requests, waits and streams, bounded per account and for all together; waits
+// and streams of an account over all servers.
 import { randomInt } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
+import type { SharedLimits } from '../../services/limits/limits.ts'
 import { clientOf } from './address.ts'
 import type { Allowance } from './allowance.ts'
+import { createHolds } from './holds.ts'
 import { tooMany } from './rate-limit.ts'
 import { closedByClient } from './transport.ts'
 
@@ -14,8 +17,8 @@ type Held = 'waits' | 'streams'
 
 type Share = Record<Kind, number> & { owner: string; full: Partial<Record<Held, Full>> }
 
-/** A limit that was met, as it was read then. */
-type Full = { max: number; untilMs: number }
+/** A limit that was met, as it was read then: what the account may have here, has elsewhere, and may have in all. */
+type Full = { mayHave: number; elsewhere: number; max: number; untilMs: number }
 
 // Whoever asks again in spite of a refusal costs nothing more for so long.
 const fullMs = 1_000
@@ -40,7 +43,7 @@ export type Shares = {
   /** The request counts as a wait or a stream from now on; `whenGone` is called if its connection closes. */
   move(request: FastifyRequest, kind: Held, whenGone: () => void): Promise<void>
   leave(request: FastifyRequest): void
-  /** What the account has open at this server. */
+  /** What the account has open at this server, beside what it has at others. */
   usage(accountId: string): { waits: number; streams: number }
   /** What all have open at this server. */
   readonly open: Readonly<Record<Kind, number>>
@@ -73,8 +76,9 @@ export function giveBack(app: FastifyInstance, shares: Shares): void {
   })
 }
 
-export function createShares(limits: ShareLimits, allowance: Allowance): Shares {
+export function createShares(limits: ShareLimits, allowance: Allowance, shared?: SharedLimits): Shares {
   const shares = new Map<string, Share>()
+  const holds = shared && createHolds(shared, (owner, kind) => shares.get(owner)?.[kind] ?? 0)
   const open: Record<Kind, number> = { requests: 0, waits: 0, streams: 0 }
   // A response tells nothing when its connection closes while it is queued behind another one (pipelining) or after
   // its request was read, so each connection knows its own requests.
@@ -102,6 +106,7 @@ export function createShares(limits: ShareLimits, allowance: Allowance): Shares 
     requestsOf.get(request.raw.socket)?.delete(request)
     open[shareKind]--
     share[shareKind]--
+    if (shareKind !== 'requests') holds?.lower(share.owner, shareKind)
     if (share.requests === 0 && share.waits === 0 && share.streams === 0) shares.delete(share.owner)
   }
 
@@ -128,24 +133,27 @@ export function createShares(limits: ShareLimits, allowance: Allowance): Shares 
     expect({ share }, kind) {
       const full = share?.full[kind]
       if (!share || !full || full.untilMs < Date.now()) return
-      if (share[kind] >= full.max) throw overQuota(kind, share[kind], full.max)
+      if (share[kind] >= full.mayHave) throw overQuota(kind, share[kind] + full.elsewhere, full.max)
     },
     async move(request, kind, whenGone) {
       const max = await allowance(request.actor, kind)
-      const { share } = request
-      if (share === null || request.raw.socket.destroyed) throw closedByClient()
-      const used = share[kind]
-      if (used >= max) {
-        share.full[kind] = { max, untilMs: Date.now() + fullMs }
-        throw overQuota(kind, used, max)
+      const enter = (elsewhere: number, mayHave: number) => {
+        const { share } = request
+        if (share === null || request.raw.socket.destroyed) throw closedByClient()
+        if (share[kind] >= mayHave) {
+          share.full[kind] = { mayHave, elsewhere, max, untilMs: Date.now() + fullMs }
+          throw overQuota(kind, share[kind] + elsewhere, max)
+        }
+        if (open[kind] >= limits[kind]) throw new Fault('overloaded', undefined, { retryAfterSeconds: 10 })
+        open[request.shareKind]--
+        share[request.shareKind]--
+        request.shareKind = kind
+        open[kind]++
+        share[kind]++
+        request.whenGone = whenGone
       }
-      if (open[kind] >= limits[kind]) throw new Fault('overloaded', undefined, { retryAfterSeconds: 10 })
-      open[request.shareKind]--
-      share[request.shareKind]--
-      request.shareKind = kind
-      open[kind]++
-      share[kind]++
-      request.whenGone = whenGone
+      if (holds) await holds.raise({ owner: request.actor.accountId, kind, max }, enter)
+      else enter(0, max)
     },
     usage(accountId) {
       const { waits = 0, streams = 0 } = shares.get(accountId) ?? {}
@@ -167,7 +175,7 @@ const advice = {
 }
 
 function overQuota(kind: Held, used: number, max: number): Fault {
-  const detail = `The account has ${used} ${kind} open at once at this server and may have ${max}. ${advice[kind]}`
+  const detail = `The account has ${used} ${kind} open at once and may have ${max}. ${advice[kind]}`
   // Not the same for all: many who were refused together do not come back together.
   const retryAfterSeconds = randomInt(5, 15)
   return new Fault('quota_exceeded', detail, { limit: kind, used, max, retryAfterSeconds })

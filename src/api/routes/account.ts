@@ -9,7 +9,7 @@ import { bodyLimitBytes } from '../http/validation.ts'
 import type { RoutePlugin } from './route.ts'
 
 export const accountRoutes: RoutePlugin = async (app, { deps }) => {
-  const { db, config } = deps
+  const { db, config, sharedLimits } = deps
 
   app.get(
     '/account',
@@ -34,7 +34,10 @@ export const accountRoutes: RoutePlugin = async (app, { deps }) => {
         zoneImportBytes: zoneImportLimitBytes,
         ...account.limits,
       }
-      const usage = { ...account.usage, ...app.shares.usage(account.id) }
+      const here = app.shares.usage(account.id)
+      const elsewhere = (await sharedLimits?.elsewhere(account.id)) ?? { waits: 0, streams: 0 }
+      const open = { waits: here.waits + elsewhere.waits, streams: here.streams + elsewhere.streams }
+      const usage = { ...account.usage, ...open }
       return sendSingle(request, reply, { ...account, limits, usage })
     },
   )

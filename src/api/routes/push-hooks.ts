@@ -163,9 +163,9 @@ function payloadOf(request: FastifyRequest, raw: Buffer): Buffer {
 
 /** The only route without a token: a push is verified by its signature before it is parsed. */
 export const gitHookRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (app, { deps }) => {
-  const { db, urls, config, vault } = deps
+  const { db, urls, config, vault, sharedLimits: limits } = deps
   const admit = createPushGate(db, vault)
-  const pushesPerProject = createRateLimit(pushesPerMinute)
+  const pushesPerProject = createRateLimit(pushesPerMinute, limits && { limits, kind: 'push' })
   shedLoad(app, Math.min(config.maxInFlight, maxInFlight))
   boundOpenPerAddress(app, maxOpenPerAddress, maxInFlight)
   app.addHook('onRequest', async (request, reply) => {
@@ -229,7 +229,7 @@ export const gitHookRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (a
           const detail = `Only pushes are deployed, not the event ${event.other}.`
           return reply.code(202).send({ deployment: null, reason: 'other_event', detail })
         }
-        const { exceeded, resetSeconds } = pushesPerProject.take(project)
+        const { exceeded, resetSeconds } = await pushesPerProject.take(project)
         if (exceeded) throw tooMany(`More than ${pushesPerMinute} pushes in a minute.`, resetSeconds)
         request.rawBody = text
         request.body = readJson(text) as never

@@ -1,7 +1,7 @@
 // The CA for development: one root for the whole installation, which `curl --cacert` and browsers can trust.
 import { createPublicKey, generateKeyPairSync, hash, randomBytes } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import * as x509 from '@peculiar/x509'
 import type { Database } from '../../platform/database.ts'
 import type { Vault } from '../../platform/secrets.ts'
@@ -59,6 +59,13 @@ async function readOwnRoot(directory: string): Promise<Root | null> {
   return { certificate, key }
 }
 
+/** Only where it is not there yet: a full disk is no reason for a worker not to start. */
+async function writeRoot(file: string, text: string): Promise<void> {
+  if ((await readFile(file, 'utf8').catch(() => null)) === text) return
+  await mkdir(dirname(file), { recursive: true })
+  await writeFile(file, text, { mode: 0o644 })
+}
+
 export type DevelopmentCaOptions = {
   db: Database
   vault: Vault
@@ -71,8 +78,7 @@ export async function createDevelopmentCa(options: DevelopmentCaOptions): Promis
   const root = await keepRoot(db, vault, async () => (await readOwnRoot(directory)) ?? makeRoot())
   const certificate = new x509.X509Certificate(root.certificate)
   const rootPem = certificate.toString('pem')
-  await mkdir(directory, { recursive: true })
-  await writeFile(join(directory, 'root.pem'), `${rootPem}\n`, { mode: 0o644 })
+  await writeRoot(join(directory, 'root.pem'), `${rootPem}\n`)
 
   async function sign(names: string[]): Promise<{ chain: string; key: string }> {
     const key = newKey()

@@ -1,5 +1,4 @@
 // The edge's HTTPS server: one port for HTTP/2 and HTTP/1.1, with the certificate chosen by SNI.
-import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerOptions, ServerResponse } from 'node:http'
 import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from 'node:http2'
 import { type AddressInfo, Socket } from 'node:net'
@@ -9,6 +8,7 @@ import type { Logger } from 'pino'
 import type { DrainSignal } from '../../platform/draining.ts'
 import { handshakeTimeoutMs, tlsPolicy } from '../../tls/policy.ts'
 import type { CertificateStore } from '../../tls/store.ts'
+import { createTicketKeys, type TicketKeys } from '../../tls/tickets.ts'
 import { Http2Request, Http2Response } from './http2-messages.ts'
 import { answerPlainRequests, type PlainOptions } from './plain-connections.ts'
 
@@ -19,6 +19,8 @@ export type HttpsOptions = {
   /** Options for HTTP/1.1, the same as at the plain HTTP port. */
   http1: Pick<ServerOptions, 'headersTimeout' | 'keepAliveTimeout' | 'shouldUpgradeCallback'>
   plain: PlainOptions
+  /** Default: keys of its own. */
+  tickets?: TicketKeys | undefined
   /** Aborted while the process drains. */
   draining?: DrainSignal
   log: Logger
@@ -34,11 +36,9 @@ const sessionIdleMs = 60_000
 // Browsers use at most a hundred; each stream costs memory that any client can claim.
 const mostStreams = 128
 const mostHeaderBytes = 16 << 10
-// A ticket key decrypts every TLS 1.2 session that was resumed with it, so keys are rotated.
-const ticketKeysMs = 12 * 60 * 60_000
 
 export function createHttpsServer(options: HttpsOptions): HttpsServer {
-  const { certificates, handle, upgrade, http1, plain, draining, log } = options
+  const { certificates, handle, upgrade, http1, plain, tickets = createTicketKeys(), draining, log } = options
   // Node uses its own classes for HTTP/1.1 and these for HTTP/2. There is no default certificate: a client without SNI
   // gets an alert.
   const server = createSecureServer(
@@ -64,8 +64,7 @@ export function createHttpsServer(options: HttpsOptions): HttpsServer {
   server.on('tlsClientError', (err) => log.debug({ err }, 'a TLS handshake failed'))
   server.on('sessionError', (err) => log.debug({ err }, 'an HTTP/2 session failed'))
   closeIdleSessions(server, draining)
-  const rotating = setInterval(() => server.setTicketKeys(randomBytes(48)), ticketKeysMs)
-  rotating.unref()
+  let unfollow = () => {}
   const connections = connectionsOf(server)
   const waiting = answerPlainRequests(server as never, 'secureConnection', plain)
 
@@ -75,10 +74,12 @@ export function createHttpsServer(options: HttpsOptions): HttpsServer {
         server.once('error', reject)
         server.listen(port, host, resolve)
       })
+      // Only now: in a worker process, listening sets keys of the moment in which the first one listened.
+      unfollow = tickets.follow((key) => server.setTicketKeys(key))
       return (server.address() as AddressInfo).port
     },
     async close(drainMs) {
-      clearInterval(rotating)
+      unfollow()
       if (!server.listening) return
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       waiting.close()

@@ -38,6 +38,7 @@ export function createEdgeMetrics(registry: Registry = new Registry(), sizes: Si
   new Gauge({
     name: 'berth_edge_hosts',
     help: 'Host names the edge knows.',
+    aggregator: 'max',
     registers: [registry],
     collect() {
       this.set(sizes.hosts())
@@ -46,6 +47,7 @@ export function createEdgeMetrics(registry: Registry = new Registry(), sizes: Si
   new Gauge({
     name: 'berth_edge_certificates',
     help: 'Certificates the edge has in service.',
+    aggregator: 'max',
     registers: [registry],
     collect() {
       this.set(sizes.certificates())

@@ -1,5 +1,5 @@
 // The edge: its tables and caches, and its ports for HTTP and HTTPS.
-import { createServer, type IncomingMessage } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Logger } from 'pino'
@@ -12,6 +12,7 @@ import type { Notifications } from '../../platform/notifications.ts'
 import { ownNames } from '../../platform/own-names.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
+import type { TicketKeys } from '../../tls/tickets.ts'
 import { createBodies } from './bodies.ts'
 import { type Encryption, openEncryption, strictTransportLine } from './encryption.ts'
 import { createHandler } from './handler.ts'
@@ -26,6 +27,7 @@ import { createSites } from './sites.ts'
 import { createSnapshot, type Snapshot } from './snapshot.ts'
 import { createTakeovers } from './takeovers.ts'
 import type { Host } from './targets.ts'
+import { isUpgrade } from './upgrades.ts'
 
 export type EdgeOptions = {
   config: Pick<Config, 'host' | 'edge' | 'production' | 'baseUrl' | 'nameservers'>
@@ -38,6 +40,8 @@ export type EdgeOptions = {
   servers?: ServerProjects
   /** Decrypts the private keys of certificates; without it the edge serves no HTTPS. */
   vault?: Vault
+  /** Of TLS sessions, shared with other servers; default: keys of its own. */
+  tickets?: TicketKeys
   /** Where hosts and certificates are kept for a start without the database. */
   snapshots?: Snapshots | undefined
   /** Aborted while the process drains: connections are not kept for further requests. */
@@ -87,8 +91,7 @@ export function createEdge(options: EdgeOptions): Edge {
   const http1 = {
     headersTimeout: headersTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,
-    // Other upgrades (curl offers h2c) are ignored and answered as plain HTTP.
-    shouldUpgradeCallback: (request: IncomingMessage) => /^websocket$/i.test(request.headers.upgrade ?? ''),
+    shouldUpgradeCallback: isUpgrade,
   }
   const server = createServer(http1, handle)
   server.on('upgrade', upgrade)

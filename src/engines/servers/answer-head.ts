@@ -2,6 +2,7 @@
 
 export type AnswerHead = {
   status: number
+  reason: string
   /** Names and values in turn, as they came. */
   headers: string[]
   /** The header `connection`, joined if there are several. */
@@ -65,6 +66,7 @@ export function parseHead(text: string): AnswerHead {
   }
   return {
     status: Number(text.slice(9, 12)),
+    reason: text.slice(13, text.indexOf('\r\n')),
     headers,
     connection,
     length: contentLength === undefined ? null : Number(contentLength),

@@ -94,7 +94,7 @@ export function createBalancer(options: BalancerOptions): Balancer {
       const { state } = table.of(instance.deploymentId).find(({ term }) => term === instance.term) ?? instance
       return dial(instance, state === 'healthy' ? acceptMs : limits.waitMs)
     }
-    const pool = createPool(connect, { idleMs: idleConnectionMs, readsByItself: true })
+    const pool = createPool(connect, { idleMs: idleConnectionMs })
     const upstream: Upstream = {
       connect,
       pool,
@@ -175,9 +175,10 @@ export function createBalancer(options: BalancerOptions): Balancer {
     for (const check of readiness.get(deploymentId) ?? []) check()
     const known = remotes.get(deploymentId)
     for (const [term, remote] of known ?? []) {
-      if (table.of(deploymentId).some((instance) => instance.term === term)) continue
-      // What is under way there may still end; nothing new is sent.
-      known!.delete(term)
+      const instance = table.of(deploymentId).find((one) => one.term === term)
+      if (instance && instance.slot < firstLeavingSlot) continue
+      // What is under way there may still end; nothing new is sent if there is another one.
+      if (!instance) known!.delete(term)
       remote.idle()
     }
     if (known?.size === 0) remotes.delete(deploymentId)

@@ -12,6 +12,8 @@ export type Receiver = {
   failed(error: Error): void
 }
 
+type SendOptions = { method: string; body?: boolean; upgrade?: boolean; stallMs: number }
+
 /** Neither side has sent anything for too long. */
 export class Stalled extends Error {
   override name = 'Stalled'
@@ -38,6 +40,7 @@ export class Connection {
   #left = 0
   #chunked: Chunked | null = null
   #bodiless = false
+  #upgrade = false
   readonly #onIdle: (connection: Connection) => void
 
   constructor(socket: Socket, onIdle: (connection: Connection) => void) {
@@ -55,18 +58,17 @@ export class Connection {
     return this.#requests > 1
   }
 
-  /** `body`: `write` and `sent` follow. */
-  send(
-    head: string,
-    receiver: Receiver,
-    { method, body, stallMs }: { method: string; body: boolean; stallMs: number },
-  ) {
+  /** `body`: `write` and `sent` follow. `upgrade`: after a 101, the body is whatever the server sends. */
+  send(head: string, receiver: Receiver, options: SendOptions) {
     const { socket } = this
     this.#requests++
     this.#receiver = receiver
     this.#reading = 'head'
+    const { method, body = false, upgrade = false, stallMs } = options
     this.#bodiless = method === 'HEAD'
-    this.#sending = body
+    // Such a connection gets no other request, even if the server refuses: what comes may belong to the upgrade.
+    this.#sending = body || upgrade
+    this.#upgrade = upgrade
     this.answering = false
     if (socket.timeout !== stallMs) socket.setTimeout(stallMs)
     if (body) {
@@ -93,7 +95,7 @@ export class Connection {
     this.socket.destroy()
   }
 
-  /** For what was read without the event `data`. */
+  /** For what was read without the event `data`; it must not be told of anything twice. */
   heard(octets: Buffer): void {
     // An answer to nothing: it must not be taken for that to the next request.
     if (this.#receiver === null) return void this.socket.destroy()
@@ -117,10 +119,12 @@ export class Connection {
     }
     const head = parseHead(octets.toString('latin1', 0, end + 2))
     const rest = octets.subarray(end + 4)
-    if (head.status === 101) throw new MalformedAnswer('the server changes a protocol that nobody asked it to')
-    if (head.status < 200) return void (rest.length > 0 && this.#readHead(rest))
+    const switches = head.status === 101
+    if (switches && !this.#upgrade) throw new MalformedAnswer('the server changes a protocol that nobody asked it to')
+    if (head.status < 200 && !switches) return void (rest.length > 0 && this.#readHead(rest))
     this.#head = head
-    if (this.#bodiless || head.status === 204 || head.status === 304) {
+    if (switches) this.#reading = 'rest'
+    else if (this.#bodiless || head.status === 204 || head.status === 304) {
       this.#reading = 'length'
       this.#left = 0
     } else if (head.chunked) {
@@ -143,8 +147,12 @@ export class Connection {
       if (this.#left === 0) this.#finish(part, part.length < octets.length)
       else this.#receiver!.part(part, false)
     } else if (this.#reading === 'chunks') {
-      const end = this.#chunked!.read(octets, (part) => this.#receiver?.part(part, false))
-      if (end >= 0 && this.#receiver) this.#finish(null, end < octets.length)
+      const parts: Buffer[] = []
+      const end = this.#chunked!.read(octets, (part) => parts.push(part))
+      // Chunks that came together are passed on together.
+      const part = parts.length > 1 ? Buffer.concat(parts) : (parts[0] ?? null)
+      if (end >= 0) this.#finish(part, end < octets.length)
+      else if (part) this.#receiver!.part(part, false)
     } else this.#receiver!.part(octets, false)
   }
 

@@ -85,4 +85,6 @@ export function sendFailureTo(socket: Duplex, status: FailureStatus): void {
   const lines = headersOf(status, body).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.write(`HTTP/1.1 ${status} ${reasons[status]}\r\n${lines.join('')}connection: close\r\n\r\n`)
   socket.end(body)
+  // Its end is found only by reading.
+  socket.resume()
 }

@@ -49,8 +49,10 @@ export function headersForServer(
   headers.push('X-Forwarded-For', address, 'X-Forwarded-Host', host)
   headers.push('X-Forwarded-Proto', (socket as TLSSocket).encrypted ? 'https' : 'http')
   if (kind === 'upgrade') headers.push('Connection', 'Upgrade', 'Upgrade', request.headers.upgrade ?? 'websocket')
-  else if (request.headers['transfer-encoding'] !== undefined) headers.push('Transfer-Encoding', 'chunked')
-  // Node would send `Transfer-Encoding: chunked`, which some servers refuse for a request without a body.
+  else headers.push('Connection', 'keep-alive')
+  if (kind === 'upgrade') return { path, headers }
+  if (request.headers['transfer-encoding'] !== undefined) headers.push('Transfer-Encoding', 'chunked')
+  // Some servers refuse such a request without a length.
   else if (request.headers['content-length'] === undefined && /^P(OST|UT|ATCH)$/.test(request.method!))
     headers.push('Content-Length', '0')
   return { path, headers }
@@ -81,5 +83,5 @@ export function requestHead(method: string, { path, headers }: { path: string; h
     if (!token.test(headers[i]!) || !value.test(headers[i + 1]!)) return null
     head += `${headers[i]}: ${headers[i + 1]}\r\n`
   }
-  return `${head}Connection: keep-alive\r\n\r\n`
+  return `${head}\r\n`
 }

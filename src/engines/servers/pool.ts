@@ -18,22 +18,20 @@ export type Pool = {
 export type PoolOptions = {
   /** How long a connection is kept without a request; without it, until the server closes it. */
   idleMs?: number
-  /** The connections come with a reader of their own, such as TLS, and cannot read into the buffer of all. */
-  readsByItself?: boolean
 }
 
 const mostIdle = 64
 // All connections read into it: memory for each read would cost more than the reading, above all its collection.
 const readBuffer = Buffer.allocUnsafeSlow(partBytes)
 
-export function createPool(connect: Connect, { idleMs, readsByItself = false }: PoolOptions = {}): Pool {
+export function createPool(connect: Connect, { idleMs }: PoolOptions = {}): Pool {
   // The last one used is at the end and taken first, so that those that are not needed get old and are closed.
   const idle: Connection[] = []
   let closed = false
   let closing: NodeJS.Timeout | undefined
 
   function keep(connection: Connection): void {
-    if (closed || idle.length >= mostIdle) return connection.destroy()
+    if (closed || idle.length >= mostIdle) return void connection.destroy()
     idle.push(connection)
     if (idleMs !== undefined) closing ??= setTimeout(closeOld, idleMs, idleMs).unref()
   }
@@ -67,9 +65,9 @@ export function createPool(connect: Connect, { idleMs, readsByItself = false }: 
           return true
         },
       }
-      const socket = await connect(readsByItself ? {} : { onread })
+      // Connections of TLS cannot read by it and have the event `data`.
+      const socket = await connect({ onread })
       connection = new Connection(socket, keep)
-      if (readsByItself) socket.on('data', connection.heard.bind(connection))
       socket.once('close', () => {
         const index = idle.indexOf(connection)
         if (index >= 0) idle.splice(index, 1)

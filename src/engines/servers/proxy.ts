@@ -1,5 +1,6 @@
 // Proxies one request to a server and streams its response back.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { AnswerHead } from './answer-head.ts'
 import { type Connection, Stalled } from './connection.ts'
 import { NotReached, sendFailure } from './failures.ts'
@@ -99,14 +100,24 @@ export function forward(
     if (connection && !response.destroyed) response.flushHeaders()
   }
 
+  /** The server waits as long as the visitor takes anything at all. */
+  function awaitVisitor(server: Socket): void {
+    server.pause()
+    server.setTimeout(0)
+    response.setTimeout(stallMs)
+    response.once('drain', () => {
+      response.setTimeout(0)
+      if (!connection) return
+      server.setTimeout(stallMs)
+      server.resume()
+    })
+  }
+
   function part(part: Buffer | null, last: boolean): void {
     // Its `close` is about to come.
     if (response.destroyed || response.closed) return void connection?.destroy()
     if (!last) {
-      if (writePart(response, part!) || !connection || connection.socket.isPaused()) return
-      const { socket } = connection
-      socket.pause()
-      response.once('drain', () => connection && socket.resume())
+      if (!writePart(response, part!) && connection && !connection.socket.isPaused()) awaitVisitor(connection.socket)
       return
     }
     connection = null

@@ -198,26 +198,40 @@ export function createServers(options: ServersOptions): Servers {
     await makeRoom(supervisor).catch(() => {})
   }
 
+  /** If the server has just crashed, that may not be known yet: the second attempt waits until it is. */
   function connect(key: string): Promise<Socket> {
+    return connectOnce(key).catch((error) => {
+      if (error instanceof ServerUnavailable) throw error
+      return connectOnce(key)
+    })
+  }
+
+  function connectOnce(key: string): Promise<Socket> {
     return new Promise((resolve, reject) => {
       if (closed) return reject(new ServerUnavailable('The runner is stopping.'))
       const supervisor = supervisorOf(key)
-      supervisor.use((instance) => {
-        let socket: Socket | undefined
-        const done = instance.begin('request', () => socket?.destroy())
-        instance.connect().then(
-          (opened) => {
-            socket = opened
-            opened.once('close', done)
-            resolve(opened)
-          },
-          (error) => {
-            done()
-            supervisor.checkForCrash(instance)
-            reject(error)
-          },
-        )
-      }, reject)
+      const attempt = (again: boolean) =>
+        supervisor.use((instance) => {
+          let socket: Socket | undefined
+          const done = instance.begin('request', () => socket?.destroy())
+          instance.connect().then(
+            (opened) => {
+              socket = opened
+              opened.once('close', done)
+              opened.once('error', () => supervisor.checkForCrash(instance))
+              resolve(opened)
+            },
+            (error: NodeJS.ErrnoException) => {
+              done()
+              supervisor.checkForCrash(instance)
+              // The server crashed and its end is not known yet.
+              const isGone = error.code === 'ECONNREFUSED' || error.code === 'ENOENT'
+              if (again && isGone) attempt(false)
+              else reject(error)
+            },
+          )
+        }, reject)
+      attempt(true)
     })
   }
 

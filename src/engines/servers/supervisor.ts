@@ -135,9 +135,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     running = null
     metrics.crashed()
     if (performance.now() - healthySinceMs >= limits.soundMs) failures = 0
-    const recentlyUsed = performance.now() - instance.lastUsedMs < limits.idleMs
+    const restarts = kept || holds > 0 || performance.now() - instance.lastUsedMs < limits.idleMs
     output.system(`The server ${end}; it is started again in ${backOff() / 1000} s`)
-    const restarts = kept || holds > 0 || recentlyUsed
     onState(restarts ? 'starting' : 'stopped')
     if (restarts) restart()
   }

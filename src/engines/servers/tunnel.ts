@@ -1,98 +1,110 @@
 // Proxies an upgrade request to a server; after its 101 the bytes of both sides are passed on unchanged.
-import { type IncomingMessage, request as send } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { createConnectionBy } from '../../sandbox/connect.ts'
+import type { AnswerHead } from './answer-head.ts'
+import { type Connection, Stalled } from './connection.ts'
 import { NotReached, sendFailureTo } from './failures.ts'
-import { headersForServer, headersForVisitor } from './headers.ts'
+import { headersForServer, headersForVisitor, requestHead } from './headers.ts'
 import type { Upstream } from './instance.ts'
+import { writePart } from './parts.ts'
 
 // TCP keep-alive finds visitors whose network is gone.
 const keepAliveMs = 60_000
 
 export function tunnel(
-  { request, socket, head }: { request: IncomingMessage; socket: Duplex; head: Buffer },
+  { request, socket, head: first }: { request: IncomingMessage; socket: Duplex; head: Buffer },
   instance: Upstream,
   { stallMs, again }: { stallMs: number; again(error: Error): boolean },
 ): void {
   if (socket.destroyed) return
-  const upstream = send({
-    createConnection: createConnectionBy(instance.connect),
-    method: request.method,
-    ...headersForServer(request, 'upgrade'),
-    timeout: stallMs,
-  })
+  const head = requestHead(request.method!, headersForServer(request, 'upgrade'))
+  if (head === null) return void sendFailureTo(socket, 502)
+  let connection: Connection | null = null
   let answered = false
   const done = instance.begin('tunnel', () => {
-    upstream.destroy()
+    connection?.destroy()
     socket.destroy()
   })
   const leave = () => {
-    upstream.destroy()
+    // What was sent before the close is still delivered.
+    if (answered) connection?.socket.destroySoon()
+    else connection?.destroy()
     done()
   }
   socket.once('close', leave)
   socket.on('error', () => socket.destroy())
-  upstream.on('timeout', () => {
-    if (answered) return
-    answered = true
-    upstream.destroy()
-    sendFailureTo(socket, 504)
-  })
-  upstream.on('error', (error) => {
-    if (answered) return
-    answered = true
-    const unsent = error instanceof NotReached
-    if (unsent && !socket.destroyed && again(error)) {
+  instance.pool.open().then(exchange, refused)
+
+  function exchange(opened: Connection): void {
+    if (socket.destroyed) return void opened.destroy()
+    connection = opened
+    opened.send(head!, { head: answer, part, failed }, { method: request.method!, stallMs, upgrade: true })
+  }
+
+  /** Nothing of the request was sent. */
+  function refused(error: Error): void {
+    if (socket.destroyed) return
+    const isAway = error instanceof NotReached
+    if (isAway && again(error)) {
       socket.off('close', leave)
-      return done()
+      return void done()
     }
-    sendFailureTo(socket, unsent ? error.status : 502)
-  })
-  upstream.on('upgrade', (answer: IncomingMessage, server: Socket, first: Buffer) => {
+    sendFailureTo(socket, isAway ? error.status : 502)
+  }
+
+  function answer(answer: AnswerHead): void {
     answered = true
-    socket.write(headOf(answer, pairsOf(answer.rawHeaders)))
-    if (first.length > 0) socket.write(first)
-    if (head.length > 0) server.write(head)
-    join(socket, server)
-  })
-  // The server answers with plain HTTP, for example to refuse the visitor.
-  upstream.on('response', (answer) => {
-    answered = true
-    socket.write(
-      headOf(answer, [
-        ...pairsOf(headersForVisitor(answer.rawHeaders, answer.headers.connection)),
-        ['connection', 'close'],
-      ]),
-    )
-    answer.on('error', () => socket.destroy())
-    answer.pipe(socket)
-  })
-  upstream.end()
-}
+    if (answer.status === 101) return void join(answer)
+    // The server answers with plain HTTP, for example to refuse the visitor.
+    const headers = headersForVisitor(answer.headers, answer.connection)
+    socket.write(headOf(answer, [...headers, 'connection', 'close']), 'latin1')
+  }
 
-function pairsOf(raw: string[]): [string, string][] {
-  return raw.flatMap((name, index) => (index % 2 === 0 ? [[name, raw[index + 1]!] satisfies [string, string]] : []))
-}
-
-function headOf({ statusCode, statusMessage }: IncomingMessage, headers: [string, string][]): Buffer {
-  const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`)
-  return Buffer.from(`HTTP/1.1 ${statusCode} ${statusMessage}\r\n${lines.join('')}\r\n`, 'latin1')
-}
-
-function join(visitor: Duplex, server: Socket): void {
-  for (const [one, other] of [
-    [visitor, server],
-    [server, visitor],
-  ] as const) {
-    if (one instanceof Socket) {
+  function join(answer: AnswerHead): void {
+    const server = connection!.socket
+    for (const one of [socket, server]) {
+      if (!(one instanceof Socket)) continue
       one.setTimeout(0)
       one.setNoDelay(true)
       one.setKeepAlive(true, keepAliveMs)
     }
-    one.on('error', () => other.destroy())
-    // Data that was sent before the close is still delivered.
-    one.on('close', () => (other instanceof Socket ? other.destroySoon() : other.end()))
-    one.pipe(other)
+    socket.write(headOf(answer, answer.headers), 'latin1')
+    if (first.length > 0) server.write(first)
+    socket.on('data', (octets: Buffer) => {
+      if (server.destroyed || server.write(octets)) return
+      socket.pause()
+      server.once('drain', () => socket.resume())
+    })
+    // It may have ended while the server took its time.
+    if (socket.readableEnded) server.end()
+    else socket.on('end', () => server.end())
   }
+
+  function part(part: Buffer | null, last: boolean): void {
+    if (part && !socket.destroyed && !writePart(socket, part) && !last) {
+      const server = connection!.socket
+      server.pause()
+      socket.once('drain', () => server.resume())
+    }
+    if (last) close()
+  }
+
+  function failed(error: Error): void {
+    if (answered) return void close()
+    answered = true
+    sendFailureTo(socket, error instanceof Stalled ? 504 : 502)
+  }
+
+  /** After what was written. */
+  function close(): void {
+    if (socket instanceof Socket) socket.destroySoon()
+    else socket.end()
+  }
+}
+
+function headOf({ status, reason }: AnswerHead, headers: readonly string[]): string {
+  let head = `HTTP/1.1 ${status} ${reason}\r\n`
+  for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`
+  return `${head}\r\n`
 }

@@ -31,7 +31,10 @@ export const isEmpty = statement('backups.isEmpty', {
   sql: () => `SELECT NOT EXISTS (SELECT 1 FROM pg_class c WHERE ${ofThisSchema}) AS empty`,
 })
 
-/** Every table but that of migrations, with the columns that are written and the tables that its rows refer to. */
+/**
+ * Every table with the columns that are written and the tables that its rows refer to; but not that of migrations, nor
+ * what is unlogged, which is of the moment.
+ */
 export const readTables = statement('backups.tables', {
   reason: 'not in Prisma',
   in: {},
@@ -42,7 +45,8 @@ export const readTables = statement('backups.tables', {
         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum) AS columns,
       ARRAY(SELECT DISTINCT r.relname::text FROM pg_constraint f JOIN pg_class r ON r.oid = f.confrelid
         WHERE f.conrelid = c.oid AND f.contype = 'f' AND f.confrelid <> c.oid) AS needs
-    FROM pg_class c WHERE ${ofThisSchema} AND NOT c.relispartition AND c.relname <> '_prisma_migrations' ORDER BY 1`,
+    FROM pg_class c WHERE ${ofThisSchema} AND NOT c.relispartition AND c.relname <> '_prisma_migrations'
+      AND c.relpersistence = 'p' ORDER BY 1`,
 })
 
 export const readPartitions = statement('backups.partitions', {

@@ -46,16 +46,16 @@ describe('rate limits', () => {
     await api.stop()
   })
 
-  test('begin anew with the next minute', () => {
+  test('begin anew with the next minute', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
       const limit = createRateLimit(2)
-      const take = () => limit.take('key').exceeded
-      expect([take(), limit.isUsedUp('key'), take(), limit.isUsedUp('key'), take()]).toEqual([
+      const take = async () => (await limit.take('key')).exceeded
+      expect([await take(), limit.isUsedUp('key'), await take(), limit.isUsedUp('key'), await take()]).toEqual([
         ...[false, false, false, true, true],
       ])
       vi.setSystemTime(Date.now() + 60_000)
-      expect([limit.isUsedUp('key'), take(), take(), take()]).toEqual([false, false, false, true])
+      expect([limit.isUsedUp('key'), await take(), await take(), await take()]).toEqual([false, false, false, true])
     } finally {
       vi.useRealTimers()
     }

@@ -7,9 +7,9 @@ import { openBalancer, startRunner } from '../../../src/engines/servers/index.ts
 import { closeDatabase, openDatabase } from '../../../src/platform/database.ts'
 import { listen } from '../../../src/platform/notifications.ts'
 import { createVault } from '../../../src/platform/secrets.ts'
-import { createSandbox, type Sandbox } from '../../../src/sandbox/sandbox.ts'
 import { changeProject, findProject } from '../../../src/services/projects/projects.ts'
 import { type Link, openLink } from '../../helpers/link.ts'
+import { sharedSandbox } from '../../helpers/sandbox.ts'
 import { until } from '../../helpers/until.ts'
 import { startWorld, type World } from '../edge/world.ts'
 import { processesWith } from './world.ts'
@@ -26,6 +26,12 @@ const program = `
     socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n\\r\\n' + process.env.MARK)
   })
   server.listen(process.env.PORT)`
+
+/** The files of the project. */
+export const serverFiles = {
+  'server.js': program,
+  'package.json': JSON.stringify({ name: 'marked', scripts: { start } }),
+}
 
 export const log = pino({ level: 'silent' })
 export const vault = createVault(Buffer.alloc(32, 7))
@@ -59,7 +65,7 @@ export async function startCluster(): Promise<Cluster> {
   const world = await startWorld({ servers })
   const { db, notifications, config, urls, artifacts, actor } = world
   balancer = await openBalancer({ db, notifications, vault, log }, 'edge', null)
-  const sandbox: Sandbox = await createSandbox('none', { searchPath: process.env.PATH ?? '' })
+  const sandbox = await sharedSandbox('none')
   const runners = new Set<TestRunner>()
 
   const cluster: Cluster = {
@@ -95,8 +101,7 @@ export async function startCluster(): Promise<Cluster> {
       await db.project.updateMany({ where: { name }, data: { framework: 'node', instances } })
       const { id, host } = await world.deploy(name, {}, { kind: 'node', production: true, ready: false })
       const tree = artifacts.serverDirectory(id)
-      await writeFile(join(tree, 'server.js'), program)
-      await writeFile(join(tree, 'package.json'), JSON.stringify({ name, scripts: { start } }))
+      for (const [file, text] of Object.entries(serverFiles)) await writeFile(join(tree, file), text)
       await world.ready(id)
       return { id, host }
     },
@@ -118,7 +123,6 @@ export async function startCluster(): Promise<Cluster> {
     async stop() {
       for (const { close } of [...runners]) await close()
       await world.stop()
-      await sandbox.close()
     },
   }
   return cluster

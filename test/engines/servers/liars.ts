@@ -1,16 +1,21 @@
 // A program that answers whatever bytes a test wants, behind the proxy; no sandbox and no supervisor.
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { isUpgrade } from '../../../src/engines/edge/upgrades.ts'
 import type { Instance } from '../../../src/engines/servers/instance.ts'
 import { createPool } from '../../../src/engines/servers/pool.ts'
 import { forward } from '../../../src/engines/servers/proxy.ts'
+import { tunnel } from '../../../src/engines/servers/tunnel.ts'
 import { connectTo } from '../../../src/sandbox/connect.ts'
+import type { Connect } from '../../../src/sandbox/sandbox.ts'
 
 export type Liar = {
   port: number
   /** What the program got, by connection. */
   received: string[]
   sockets: Socket[]
+  /** Requests and tunnels that are not over. */
+  readonly open: number
   /** How often it was suspected to have crashed. */
   readonly suspected: number
   /** The program's reaction to each piece of data that comes; `count` is that of the connection's pieces. */
@@ -26,6 +31,7 @@ export async function startLiar(stallMs = 10_000): Promise<Liar> {
   let suspected = 0
   const received: string[] = []
   const sockets: Socket[] = []
+  const exchanges = new Set<object>()
   const program = createServer((socket) => {
     const index = received.push('') - 1
     let count = 0
@@ -39,20 +45,27 @@ export async function startLiar(stallMs = 10_000): Promise<Liar> {
   })
   await new Promise<void>((resolve) => program.listen(0, '127.0.0.1', resolve))
   const { port: programPort } = program.address() as AddressInfo
-  const connectProgram = () => connectTo({ host: '127.0.0.1', port: programPort })
+  const connectProgram: Connect = (options) => connectTo({ host: '127.0.0.1', port: programPort, ...options })
   const instance: Instance = {
     connect: connectProgram,
     pool: createPool(connectProgram),
     exchanges: 0,
     lastUsedMs: 0,
     touch: () => {},
-    begin: () => () => {},
+    begin() {
+      const exchange = {}
+      exchanges.add(exchange)
+      return () => void exchanges.delete(exchange)
+    },
     cut: () => {},
     ended: new Promise(() => {}),
     kill: async () => {},
   }
   const options = { stallMs, isRunning: () => true, checkForCrash: () => void suspected++, again: () => false }
-  const front = createHttpServer((request, response) => forward(request, response, instance, options))
+  const front = createHttpServer({ shouldUpgradeCallback: isUpgrade }, (request, response) =>
+    forward(request, response, instance, options),
+  )
+  front.on('upgrade', (request, socket, head) => tunnel({ request, socket, head }, instance, options))
   await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve))
   const { port } = front.address() as AddressInfo
   const raw = (bytes: string | string[], end?: RegExp) =>
@@ -73,6 +86,9 @@ export async function startLiar(stallMs = 10_000): Promise<Liar> {
     port,
     received,
     sockets,
+    get open() {
+      return exchanges.size
+    },
     get suspected() {
       return suspected
     },

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { until } from '../../helpers/until.ts'
-import { type ServedPlatform, startServedPlatform } from './platform.ts'
+import { type ServedPlatform, startServedPlatform, type Version } from './platform.ts'
 import { processesWith } from './world.ts'
 
 vi.setConfig({ testTimeout: 180_000 })
@@ -32,11 +32,22 @@ function visitors(
   }
 }
 
+const nameOf = (version: Version) => `app-${version.toLowerCase()}`
+
 describe('a server deployment that does not answer', () => {
   let platform: ServedPlatform
+  const projects = new Map<Version, { productionUrl: string; first: { id: string } }>()
   beforeAll(async () => {
-    platform = await startServedPlatform({ startMs: 10_000 })
-  })
+    platform = await startServedPlatform({ startMs: 20_000 })
+    // One after the other, so that each of them has started in that time, on a busy machine too.
+    for (const version of ['deaf', 'ending', 'brief', 'headOnly', 'sick'] as const) {
+      const name = nameOf(version)
+      const { productionUrl } = await platform.newProject(name)
+      const first = await platform.deployed(name, 'v1')
+      expect(first).toMatchObject({ state: 'READY', current: true })
+      projects.set(version, { productionUrl, first })
+    }
+  }, 300_000)
   afterAll(() => platform.stop())
 
   // Side by side: three of them take the whole time that a server has to start.
@@ -47,11 +58,9 @@ describe('a server deployment that does not answer', () => {
     { version: 'headOnly', reason: 'it sends the head of an answer and nothing more', printed: 'only a head' },
     { version: 'sick', reason: 'it answers GET / with 500', printed: 'exec node server.js' },
   ] as const)('because it is $version ends in ERROR, and production goes on', async ({ version, reason, printed }) => {
-    const { productionUrl } = await platform.newProject(`app-${version.toLowerCase()}`)
-    const first = await platform.deployed(`app-${version.toLowerCase()}`, 'v1')
-    expect(first).toMatchObject({ state: 'READY', current: true })
+    const { productionUrl, first } = projects.get(version)!
     const load = visitors(platform, productionUrl, 1)
-    const { id, label } = await platform.begin(`app-${version.toLowerCase()}`, version)
+    const { id, label } = await platform.begin(nameOf(version), version)
     const failed = await platform.settled(id)
     expect(failed).toMatchObject({ state: 'ERROR', current: false, error: { code: 'server_unhealthy' } })
     expect(failed.error.message).toContain(reason)
@@ -86,20 +95,6 @@ describe('a server deployment', () => {
     expect((await platform.log(id)).match(/The server answers after/g)).toHaveLength(1)
   })
 
-  test.concurrent('takes production over under load without a failed or a mixed answer', async () => {
-    const { productionUrl } = await platform.newProject('busy')
-    const first = await platform.deployed('busy', 'v1')
-    const load = visitors(platform, productionUrl)
-    await until(() => load.count() > 20)
-    const second = await platform.deployed('busy', 'v2')
-    expect(second).toMatchObject({ state: 'READY', current: true })
-    await until(async () => (await platform.visit(productionUrl)) === '200 v2 v2')
-    const seen = load.count()
-    await until(() => load.count() > seen + 20)
-    expect(await load.stop()).toEqual(['200 v1 v1', '200 v2 v2'])
-    expect(await current(platform, first.id)).toBe(false)
-  })
-
   test.concurrent('that is a preview is stopped when nobody visits it, and started by the next who does', async () => {
     await platform.newProject('preview')
     const { id, url, label } = await platform.begin('preview', 'v1', false)
@@ -114,6 +109,20 @@ describe('a server deployment', () => {
     expect((await platform.settled(id)).state).toBe('READY')
     expect((await platform.api.call('DELETE', `/deployments/${id}`)).status).toBe(204)
     await until(() => processesWith(label).length === 0)
+  })
+
+  test('takes production over under load without a failed or a mixed answer', async () => {
+    const { productionUrl } = await platform.newProject('busy')
+    const first = await platform.deployed('busy', 'v1')
+    const load = visitors(platform, productionUrl)
+    await until(() => load.count() > 20)
+    const second = await platform.deployed('busy', 'v2')
+    expect(second).toMatchObject({ state: 'READY', current: true })
+    await until(async () => (await platform.visit(productionUrl)) === '200 v2 v2')
+    const seen = load.count()
+    await until(() => load.count() > seen + 20)
+    expect(await load.stop()).toEqual(['200 v1 v1', '200 v2 v2'])
+    expect(await current(platform, first.id)).toBe(false)
   })
 
   test('is waited for after a restart of the edge', async () => {
@@ -132,7 +141,7 @@ describe('an edge without a runner in its process', () => {
   })
   afterAll(() => platform.stop())
 
-  test.concurrent('serves what was proved, by the process that was', async () => {
+  test('serves what was proved, by the process that was', async () => {
     const { productionUrl } = await platform.newProject('apart')
     const { id, url } = await platform.begin('apart', 'v1')
     expect(await platform.settled(id)).toMatchObject({ state: 'READY', current: true })

@@ -2,7 +2,7 @@
 import { connect } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { until } from '../../helpers/until.ts'
-import { type Cluster, isAlive, startCluster, type TestRunner } from './cluster.ts'
+import { type Cluster, isAlive, leaseMs, startCluster, type TestRunner } from './cluster.ts'
 
 let cluster: Cluster
 const runners: TestRunner[] = []
@@ -97,7 +97,7 @@ test('an outage of the database moves nothing: what runs is served, and stays wh
   const renewed = await cluster.db.runner.findMany()
   await until(async () =>
     (await cluster.db.runner.findMany()).every(
-      ({ leasedUntil }, n) => leasedUntil.getTime() > renewed[n]!.leasedUntil.getTime() + 3_000,
+      ({ leasedUntil }, n) => leasedUntil.getTime() > renewed[n]!.leasedUntil.getTime() + 1.3 * leaseMs,
     ),
   )
   expect(await cluster.instances(id)).toEqual(before)

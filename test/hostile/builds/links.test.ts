@@ -5,13 +5,14 @@ vi.setConfig({ testTimeout: 120_000 })
 
 let attack: Attack
 beforeAll(async () => {
-  attack = await startAttack()
+  attack = await startAttack({ BUILD_CONCURRENCY: '5' })
 })
 afterAll(() => attack.stop())
 
 const page = 'mkdir -p dist && echo page > dist/index.html'
 
-describe.runIf(isProtected)('links that a build leaves', () => {
+// Side by side: each has a project of its own.
+describe.runIf(isProtected)('links that a build leaves', { concurrent: true }, () => {
   test('in place of its own source directory lead nowhere', async () => {
     const swap =
       'mv /build /old; ln -s $CANARY /build; cd /; rm -rf /build; mv /build/* /tmp; ln -s $CANARY /build/dist'

@@ -1,0 +1,91 @@
+// What the metrics port of a server with worker processes answers: sums of all processes, and the readiness of all.
+import { AggregatorRegistry, Counter, Gauge, type Registry } from 'prom-client'
+import type { Health, HealthReport } from '../../platform/health.ts'
+import type { Monitored } from '../../platform/metrics.ts'
+import { type Metrics, rolesOfWorkers } from './messages.ts'
+import type { Workers } from './primary.ts'
+import type { WorkerProcess } from './process.ts'
+
+export type Monitoring = {
+  monitored: Monitored
+  /** What an ended process has counted stays in the sums: a counter that falls would be taken for a restart. */
+  noteEnd(process: WorkerProcess, unasked: boolean): void
+  watch(workers: Workers): void
+}
+
+export function createMonitoring(registry: Registry, health: Health): Monitoring {
+  let workers: Workers | null = null
+  let ended: Metrics = []
+  const registers = [registry]
+  const deaths = new Counter({
+    name: 'berth_worker_deaths_total',
+    help: 'Worker processes that ended unasked and were started again.',
+    registers,
+  })
+  new Gauge({
+    name: 'berth_workers',
+    help: 'Worker processes of this server, by whether they serve.',
+    labelNames: ['state'],
+    registers,
+    collect() {
+      const ready = workers?.processes.filter(({ isReady }) => isReady).length ?? 0
+      this.set({ state: 'ready' }, ready)
+      this.set({ state: 'missing' }, (workers?.count ?? 0) - ready)
+    },
+  })
+
+  async function metrics(): Promise<string> {
+    const processes = [...(workers?.living ?? [])]
+    const told = processes.map(async (process) => (await process.ask('metrics')) ?? process.metrics)
+    const all = await Promise.all([registry.getMetricsAsJSON(), ...told])
+    return AggregatorRegistry.aggregate([...all, ended]).metrics()
+  }
+
+  async function look(role?: string): Promise<HealthReport> {
+    const asked = role === undefined || rolesOfWorkers.includes(role) ? (workers?.processes ?? []) : []
+    const [own, ...answers] = await Promise.all([health.look(role), ...asked.map((one) => one.ask('health', role))])
+    const reports = answers.filter((report) => report !== null)
+    if (asked.length === 0) return own
+    return merge([own, ...reports, missing(asked.length, reports.length)])
+  }
+
+  return {
+    monitored: { registry: { contentType: registry.contentType, metrics }, health: { look } },
+    noteEnd(process, unasked) {
+      if (unasked) deaths.inc()
+      const counted = process.metrics.filter(({ type }) => isCounted(String(type)))
+      ended = jsonOf([ended, counted])
+    },
+    watch(started) {
+      workers = started
+    },
+  }
+}
+
+// prom-client's JSON has the names of its types, its declaration their numbers.
+const isCounted = (type: string) => type === 'counter' || type === 'histogram'
+
+function jsonOf(lists: Metrics[]): Metrics {
+  return AggregatorRegistry.aggregate(lists).getMetricsAsArray() as unknown as Metrics
+}
+
+/** Other workers serve while one is missing. */
+function missing(count: number, ready: number): HealthReport {
+  if (ready === count) return { status: 'ok', checks: { workers: 'ok' } }
+  const workers = `${ready} of ${count} worker processes are ready.`
+  return { status: ready === 0 ? 'unavailable' : 'degraded', checks: { workers } }
+}
+
+const statuses = ['ok', 'degraded', 'unavailable'] as const
+
+/** The worst status, and of each check the first answer that is not ok. */
+function merge(reports: HealthReport[]): HealthReport {
+  const checks: Record<string, string> = {}
+  for (const report of reports) {
+    for (const [name, found] of Object.entries(report.checks)) {
+      if ((checks[name] ?? 'ok') === 'ok') checks[name] = found
+    }
+  }
+  const worst = Math.max(...reports.map(({ status }) => statuses.indexOf(status)))
+  return { status: statuses[worst]!, checks }
+}

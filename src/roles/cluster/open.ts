@@ -1,0 +1,52 @@
+// Runs api and edge in worker processes, for the primary, which has everything that exists once for a server.
+import { forgetMember, newMemberId } from '../../services/limits/limits.ts'
+import type { Closing } from '../closing.ts'
+import type { Shared } from '../shared.ts'
+import type { Start, ToWorker } from './messages.ts'
+import { createMonitoring } from './monitoring.ts'
+import { startWorkers, type Workers } from './primary.ts'
+
+export type ClusterOptions = Pick<Start, 'roles' | 'node' | 'count'>
+
+export async function openCluster(shared: Shared, options: ClusterOptions, closing: Closing): Promise<Workers> {
+  const { config, db, databaseUrl, tickets, registry, health, draining, load, monitored, log } = shared
+  const monitoring = createMonitoring(registry, health)
+  let ticketKey = ''
+  let workers: Workers | null = null
+  function tellAll(message: ToWorker): void {
+    for (const process of workers?.living ?? []) process.tell(message)
+  }
+  const unfollow = tickets.follow((key) => {
+    ticketKey = key.toString('base64')
+    tellAll({ kind: 'ticketKey', key: ticketKey })
+  })
+  closing.add(unfollow)
+  workers = await startWorkers({
+    count: options.count,
+    drainSeconds: config.drainSeconds,
+    log,
+    startOf: (place) => ({
+      kind: 'start',
+      ...options,
+      databaseUrl,
+      member: newMemberId(),
+      ticketKey,
+      keepsSnapshots: place === 0,
+      drained: draining.has('drained'),
+    }),
+    onEnd(process, unasked) {
+      monitoring.noteEnd(process, unasked)
+      // What a dead one held open counts no longer; one that left in order has said so itself.
+      if (unasked) void forgetMember(db, process.start.member).catch(() => {})
+    },
+  })
+  const started = workers
+  closing.add(() => started.stop(false))
+  for (const change of ['abort', 'resume']) {
+    draining.addEventListener(change, () => tellAll({ kind: 'drained', drained: draining.has('drained') }))
+  }
+  load.include(() => started.processes.map((process) => process.load))
+  monitoring.watch(started)
+  Object.assign(monitored, monitoring.monitored)
+  return started
+}

@@ -1,0 +1,33 @@
+// Keys of TLS session tickets: one for all servers and worker processes of this machine, so that each resumes what any
+// of them began.
+import { randomBytes } from 'node:crypto'
+
+export type TicketKeys = {
+  /** Calls `use` with the key of now, and with each one that replaces it; returns what ends that. */
+  follow(use: (key: Buffer) => void): () => void
+  replace(key: Buffer): void
+  close(): void
+}
+
+// A key decrypts every TLS 1.2 session that was resumed with it, so keys are rotated.
+const rotationMs = 12 * 60 * 60_000
+
+/** Rotates by itself, unless the key is given: whoever gives it replaces it. */
+export function createTicketKeys(given?: Buffer): TicketKeys {
+  const users = new Set<(key: Buffer) => void>()
+  let current = given ?? randomBytes(48)
+  function replace(key: Buffer): void {
+    current = key
+    for (const use of users) use(key)
+  }
+  const timer = given ? undefined : setInterval(() => replace(randomBytes(48)), rotationMs).unref()
+  return {
+    follow(use) {
+      users.add(use)
+      use(current)
+      return () => void users.delete(use)
+    },
+    replace,
+    close: () => clearInterval(timer),
+  }
+}
