@@ -37,6 +37,8 @@ const putBack = async (id: string) =>
     const job = await jobOf(id)
     return job?.lockedBy === null && job.attempts === 0 && (job.payload as { noStoreSince?: string }).noStoreSince
   })) as string
+/** A build tidies up after its deployment is READY; one that repairs it works in the same directory. */
+const jobEnded = (id: string) => until(async () => (await jobOf(id)) === null)
 const runAgain = (id: string) => platform.api.db.job.updateMany({ where: { key: id }, data: { runAt: new Date() } })
 const stateOf = async (id: string) => (await platform.api.call('GET', `/deployments/${id}`)).body.state
 
@@ -70,6 +72,7 @@ test('a server is proved from what is in the store, runs elsewhere, and is repai
   await platform.project('server', files, { framework: 'node' })
   const id = await platform.deploy('server')
   expect(await platform.settled(id)).toMatchObject({ state: 'READY' })
+  await jobEnded(id)
   const programIn = async (store: Artifacts) => {
     const tree = await store.openTree(id)
     tree.release()
@@ -148,6 +151,7 @@ describe('the storage engine', () => {
 
   test('repairs an object that is damaged in the store', async () => {
     const id = await deployed('damaged', 'as it was')
+    await jobEnded(id)
     const { hash } = (await platform.artifacts.read(id))!.files['index.html']!
     const key = `files/${hash.slice(0, 2)}/${hash}`
     server.objects.get(key)!.body = Buffer.from('as it wat')
