@@ -15,6 +15,16 @@ export function pauseWhile(draining: DrainSignal, parts: readonly Pausable[]): v
   pause()
 }
 
+/**
+ * A server of a worker process whose place another one has gets no more connections. One that came a moment before the
+ * server closes would be closed with it, before its first request; node:cluster gives what is refused to the others.
+ */
+export function refuseOnceReplaced(server: { maxConnections: number }, draining: DrainSignal | undefined): void {
+  draining?.addEventListener('replaced', () => {
+    server.maxConnections = 0
+  })
+}
+
 const sentences = {
   stopping: 'The process is stopping; it still serves for a moment.',
   drained: 'The node is drained: it serves on, but takes no new work until `berth undrain`.',
@@ -39,6 +49,7 @@ export class Draining extends EventTarget implements DrainSignal {
     const before = this.aborted
     if (holds) this.#reasons.add(reason)
     else this.#reasons.delete(reason)
+    if (holds && reason === 'replaced') this.dispatchEvent(new Event('replaced'))
     if (this.aborted !== before) this.dispatchEvent(new Event(this.aborted ? 'abort' : 'resume'))
   }
 

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Server } from 'node:tls'
 import { buildApp } from '../api/app.ts'
+import { refuseOnceReplaced } from '../platform/draining.ts'
 import { writeQuotaDefaults } from '../services/accounts/quotas.ts'
 import { createZoneWork } from '../services/dns/zone-work.ts'
 import { continueLog } from '../services/events/events.ts'
@@ -35,6 +36,7 @@ export async function openApi(shared: Shared, closing: Closing): Promise<void> {
     closing.add(() => certificates.close())
     keepOwnCertificate(app.server as unknown as Server, certificates, config.managedTlsHost, log)
   }
+  refuseOnceReplaced(app.server, shared.draining)
   await app.listen({ host: config.host, port: config.port })
   if (tls) closing.add(tickets.follow((key) => (app.server as unknown as Server).setTicketKeys(key)))
   closing.add(() => drained(app.close(), () => app.server.closeAllConnections()))

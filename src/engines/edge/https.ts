@@ -5,7 +5,7 @@ import { type AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { SecureContext } from 'node:tls'
 import type { Logger } from 'pino'
-import type { DrainSignal } from '../../platform/draining.ts'
+import { type DrainSignal, refuseOnceReplaced } from '../../platform/draining.ts'
 import { handshakeTimeoutMs, tlsPolicy } from '../../tls/policy.ts'
 import type { CertificateStore } from '../../tls/store.ts'
 import { createTicketKeys, type TicketKeys } from '../../tls/tickets.ts'
@@ -59,6 +59,7 @@ export function createHttpsServer(options: HttpsOptions): HttpsServer {
     handle as never,
   )
   server.on('upgrade', upgrade)
+  refuseOnceReplaced(server, draining)
   if (http1.shouldUpgradeCallback) Object.assign(server, { shouldUpgradeCallback: http1.shouldUpgradeCallback })
   // Clients abort handshakes and sessions all the time; only their connection ends.
   server.on('tlsClientError', (err) => log.debug({ err }, 'a TLS handshake failed'))

@@ -7,7 +7,7 @@ import type { Registry } from 'prom-client'
 import type { Config } from '../../config.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import type { Database } from '../../platform/database.ts'
-import type { DrainSignal } from '../../platform/draining.ts'
+import { type DrainSignal, refuseOnceReplaced } from '../../platform/draining.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import { ownNames } from '../../platform/own-names.ts'
 import type { Vault } from '../../platform/secrets.ts'
@@ -95,6 +95,7 @@ export function createEdge(options: EdgeOptions): Edge {
   }
   const server = createServer(http1, handle)
   server.on('upgrade', upgrade)
+  refuseOnceReplaced(server, draining)
 
   // Plain requests are answered on the socket, as `handle` would. All others go to `handle`.
   const waiting = { firstTimeoutMs: headersTimeoutMs, nextTimeoutMs: keepAliveTimeoutMs }
