@@ -201,15 +201,8 @@ export function createServers(options: ServersOptions): Servers {
     await makeRoom(supervisor).catch(() => {})
   }
 
-  /** If the server has just crashed, that may not be known yet: the second attempt waits until it is. */
+  /** If the server has just crashed, that may not be known yet: another attempt waits until it is. */
   function connect(key: string): Promise<Socket> {
-    return connectOnce(key).catch((error) => {
-      if (error instanceof ServerUnavailable) throw error
-      return connectOnce(key)
-    })
-  }
-
-  function connectOnce(key: string): Promise<Socket> {
     return new Promise((resolve, reject) => {
       if (closed) return reject(new ServerUnavailable('The runner is stopping.'))
       const supervisor = supervisorOf(key)
