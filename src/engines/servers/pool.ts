@@ -33,7 +33,7 @@ export function createPool(connect: Connect, { idleMs, readsByItself = false }: 
   let closing: NodeJS.Timeout | undefined
 
   function keep(connection: Connection): void {
-    if (closed || idle.length >= mostIdle) return connection.destroy()
+    if (closed || idle.length >= mostIdle) return void connection.destroy()
     idle.push(connection)
     if (idleMs !== undefined) closing ??= setTimeout(closeOld, idleMs, idleMs).unref()
   }
