@@ -59,7 +59,12 @@ export async function openInstanceTable(deps: InstanceTableDeps): Promise<Instan
       tell(deploymentIds)
       kept?.changed()
     },
-    ...(kept && { restore: () => kept.restore(replace), onCurrent: () => kept.current() }),
+    /** Without a file the edge starts all the same: sites of files need none of this. */
+    async restore() {
+      await kept?.restore(replace)
+      return true
+    },
+    onCurrent: () => kept?.current(),
   }
   const { close } = await follow(source, notifications, log)
 
