@@ -1,4 +1,4 @@
-// From POST to the page: an API, a worker and an edge as one program runs them, on a repository served over HTTP.
+// From POST to the page: an API, a worker, a runner and an edge as one program runs them, on a repository served over HTTP.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -31,7 +31,7 @@ beforeAll(async () => {
   edgePort = (listener.address() as { port: number }).port
   listener.close()
   api = await startApi({ GIT_URL_TEMPLATE: host.template, EDGE_HTTP_PORT: String(edgePort) })
-  berth = spawn(process.execPath, ['dist/src/cli.js', 'serve', '--roles', 'worker,edge'], {
+  berth = spawn(process.execPath, ['dist/src/cli.js', 'serve', '--roles', 'worker,runner,edge'], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: {
       PATH: process.env.PATH,
