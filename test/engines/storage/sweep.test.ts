@@ -126,6 +126,8 @@ describe('blobs', () => {
     await deploy(Object.fromEntries(kept.map((file, index) => [`${index}.html`, file])))
     for (const file of unused) await ageBlob(file)
     await Promise.all([sweep(), sweep()])
+    // One may take what the other is about to remove for the remains of a dead sweep, and give it back.
+    await sweep()
     for (const { hash } of kept) expect(await artifacts.isWhole(hash, 'gzip')).toBe(true)
     expect(unused.filter(({ hash }) => existsSync(artifacts.pathOf(hash)))).toEqual([])
   })
