@@ -1,14 +1,12 @@
 // Two worker processes of the API against one process, each on a database of its own. wrk asks, because it takes a
 // tenth of the processor time of a generator in JavaScript: on two cores that leaves the rest to what is measured.
 import { randomBytes } from 'node:crypto'
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 import { freePort, startChild, withoutLimits } from '../children.ts'
 import { findProgram } from '../edge/peers.ts'
 import { load } from '../edge/visits.ts'
 import { median, table, verdict } from '../figures.ts'
+import { inScratch } from '../scratch.ts'
 import { seededId } from './endpoints.ts'
 import { makeRepository, seed } from './seed.ts'
 
@@ -23,12 +21,7 @@ const paths = ['/api/regions', `/api/deployments/${seededId('dpl', 1)}`]
 export async function measureWorkers(rounds: number): Promise<void> {
   const wrk = findProgram('wrk')
   if (wrk === null) return void console.log('skipped workers: wrk is not installed (Debian: apt install wrk)')
-  const directory = await mkdtemp(join(tmpdir(), 'berth-bench-'))
-  await chmod(directory, 0o711)
-  const closers: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })]
-  try {
-    const postgres = await startEmbeddedPostgres({ directory: join(directory, 'postgres') })
-    closers.push(() => postgres.stop())
+  await inScratch(async ({ directory, postgres, atEnd }) => {
     await makeRepository(join(directory, 'repos'))
     const token = await seed(
       postgres,
@@ -48,7 +41,7 @@ export async function measureWorkers(rounds: number): Promise<void> {
         SECRETS_KEY: randomBytes(32).toString('base64'),
       }
       const child = await startChild(join(import.meta.dirname, 'server.ts'), environment, join(directory, 'ours.log'))
-      closers.push(() => child.stop())
+      atEnd(() => child.stop())
       urls.push(`http://127.0.0.1:${port}`)
     }
     const ask = (url: string) => load(wrk, url, `Authorization: Bearer ${token}`, slice)
@@ -68,7 +61,5 @@ export async function measureWorkers(rounds: number): Promise<void> {
     console.log(`\n${table(rows)}\n`)
     const bound = `requests/s of 2 workers at least ${wanted} of one process, without the database`
     console.log(verdict(ratios[0]! >= wanted, bound, ratios[0]!.toFixed(2)))
-  } finally {
-    for (const close of closers.reverse()) await close()
-  }
+  })
 }

@@ -1,13 +1,13 @@
 // `npm run bench -- edge`: a large and a small file from the edge, from Caddy and from nginx in turns; then the edge with many
 // deployments. `--only large|throughput|scale`.
 
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
-import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
+import type { EmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 import { median, table, verdict } from '../figures.ts'
+import { inScratch } from '../scratch.ts'
 import { measureLarge } from './large.ts'
 import { findProgram, type Peer, startCaddy, startNginx } from './peers.ts'
 import { compile, type EdgeProcess, startEdge } from './processes.ts'
@@ -33,14 +33,7 @@ export async function run(args: string[]): Promise<void> {
       seconds: { type: 'string', default: '3' },
     },
   })
-  const [loadBefore] = loadavg()
-  const directory = await mkdtemp(join(tmpdir(), 'berth-bench-'))
-  // PostgreSQL and nginx run as other users under root and must get through.
-  await chmod(directory, 0o711)
-  const closers: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })]
-  try {
-    const postgres = await startEmbeddedPostgres({ directory: join(directory, 'postgres') })
-    closers.push(() => postgres.stop())
+  await inScratch(async ({ directory, postgres }) => {
     const start = await prepare(postgres, directory)
     if (values.only === '' || values.only === 'large') {
       const places = { dataDir: join(directory, `edge-${sizes.few}`), directory }
@@ -51,10 +44,7 @@ export async function run(args: string[]): Promise<void> {
       if (figures) reportThroughput(figures)
     }
     if (values.only === '' || values.only === 'scale') reportScale(await measureScale(start, sizes), sizes)
-    console.log(`\nload average before the start ${loadBefore!.toFixed(1)} on ${availableParallelism()} processors`)
-  } finally {
-    for (const close of closers.reverse()) await close()
-  }
+  })
 }
 
 /** Fills a database and a data directory for each size; the edges themselves are started when they are wanted. */

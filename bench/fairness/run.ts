@@ -1,13 +1,11 @@
 // `npm run bench -- fairness`: an honest tenant's API, edge and DNS, quiet and while a hostile one does its worst.
 // Quiet slices take turns with hostile ones. Platform, PostgreSQL and both tenants are processes of their own on one machine.
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
-import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 import { type Child, startChild } from '../children.ts'
 import { quantile, table, verdict } from '../figures.ts'
+import { inScratch } from '../scratch.ts'
 import { acts, type Tally } from './acts.ts'
 import type { Honest, Latencies } from './honest.ts'
 import { startWorld, type World } from './world.ts'
@@ -30,21 +28,14 @@ export async function run(args: string[]): Promise<void> {
       records: { type: 'string', default: '20000' },
     },
   })
-  const [loadBefore] = loadavg()
-  const directory = await mkdtemp(join(tmpdir(), 'berth-bench-'))
-  // PostgreSQL and builds run as other users under root and must get through.
-  await chmod(directory, 0o711)
-  const closers: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })]
-  try {
-    const postgres = await startEmbeddedPostgres({ directory: join(directory, 'postgres') })
-    closers.push(() => postgres.stop())
+  await inScratch(async ({ directory, postgres, atEnd }) => {
     const world = await startWorld(postgres, directory, Number(values.records))
-    closers.push(() => world.server.stop())
+    atEnd(() => world.server.stop())
     const tenants = {
       honest: await startChild(file('honest.ts'), {}),
       hostile: await startChild(file('hostile.ts'), {}),
     }
-    closers.push(() => Promise.all([tenants.honest.stop(), tenants.hostile.stop()]))
+    atEnd(() => Promise.all([tenants.honest.stop(), tenants.hostile.stop()]))
     const pace = { seconds: Number(values.seconds), perSecond: Number(values.rate) }
     const ask = { ...world.honest, ...pace }
     await tenants.honest.ask<Latencies>({ ...ask, seconds: 3 })
@@ -53,10 +44,7 @@ export async function run(args: string[]): Promise<void> {
       measured.push(await measure(tenants, world, ask, { act: name, rounds: Number(values.rounds) }))
     }
     report(measured)
-    console.log(`\nload average before the start ${loadBefore!.toFixed(1)} on ${availableParallelism()} processors`)
-  } finally {
-    for (const close of closers.reverse()) await close()
-  }
+  })
 }
 
 type Tenants = { honest: Child; hostile: Child }

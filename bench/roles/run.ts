@@ -1,12 +1,10 @@
 // `npm run bench -- roles`: what each role does with one second of processor time, and what PostgreSQL adds to it.
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
-import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 import { compile } from '../edge/processes.ts'
 import { median, table } from '../figures.ts'
+import { inScratch } from '../scratch.ts'
 import { type Installation, startInstallation } from './installation.ts'
 import { postgresMs, processMs } from './processor.ts'
 import { type Kind, kindsOf } from './work.ts'
@@ -18,19 +16,12 @@ export async function run(args: string[]): Promise<void> {
     args,
     options: { rounds: { type: 'string', default: '3' }, seconds: { type: 'string', default: '3' } },
   })
-  const [loadBefore] = loadavg()
-  const directory = await mkdtemp(join(tmpdir(), 'berth-bench-'))
-  // PostgreSQL and builds run as other users under root and must get through.
-  await chmod(directory, 0o711)
-  const closers: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })]
-  try {
-    const postgres = await startEmbeddedPostgres({ directory: join(directory, 'postgres') })
-    closers.push(() => postgres.stop())
+  await inScratch(async ({ directory, postgres, atEnd }) => {
     const program = await compile(join(directory, 'compiled'))
     const installation = await startInstallation(program, postgres.url('postgres'), directory)
-    closers.push(() => installation.stop())
+    atEnd(() => installation.stop())
     const { kinds, close } = await kindsOf(installation)
-    closers.push(async () => close())
+    atEnd(async () => close())
     const rows = [['role, and what it does', 'a processor-second', 'least', 'most', 'ms of PostgreSQL for 1,000']]
     for (const kind of kinds) {
       const slices: Slice[] = []
@@ -45,10 +36,7 @@ export async function run(args: string[]): Promise<void> {
       rows.push([`${kind.role}: ${kind.name}`, ...figures.map((figure) => figure.toFixed(figure < 10 ? 1 : 0))])
     }
     console.log(table(rows))
-    console.log(`\nload average before the start ${loadBefore!.toFixed(1)} on ${availableParallelism()} processors`)
-  } finally {
-    for (const close of closers.reverse()) await close()
-  }
+  })
 }
 
 /** Processor time and not time: others may use the machine meanwhile. */

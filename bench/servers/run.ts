@@ -1,13 +1,11 @@
 // `npm run bench -- servers`: a server project through the edge, and the same program through Caddy and directly, in turns.
 
 import { spawn } from 'node:child_process'
-import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
-import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 import type { Manifest } from '../../src/platform/artifacts.ts'
 import { createArtifacts } from '../../src/platform/local-artifacts.ts'
 import { freePort, startChild } from '../children.ts'
@@ -15,6 +13,7 @@ import { findProgram, type Peer, startCaddyWith } from '../edge/peers.ts'
 import { compile, startEdge } from '../edge/processes.ts'
 import { deploymentHost, seed } from '../edge/seed.ts'
 import { median, table, verdict } from '../figures.ts'
+import { inScratch } from '../scratch.ts'
 import { type Load, loadsBy } from './loads.ts'
 
 const wanted = 1
@@ -36,14 +35,7 @@ export async function run(args: string[]): Promise<void> {
   })
   const wrk = findProgram('wrk')
   if (wrk === null) return void console.log('skipped servers: wrk is not installed (Debian: apt install wrk)')
-  const [loadBefore] = loadavg()
-  const directory = await mkdtemp(join(tmpdir(), 'berth-bench-'))
-  // PostgreSQL and sandboxes run as other users under root and must get through.
-  await chmod(directory, 0o711)
-  const closers: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })]
-  try {
-    const postgres = await startEmbeddedPostgres({ directory: join(directory, 'postgres') })
-    closers.push(() => postgres.stop())
+  await inScratch(async ({ directory, postgres, atEnd }) => {
     const dataDir = join(directory, 'edge')
     await mkdir(dataDir)
     const databaseUrl = await seed(postgres, 'servers', dataDir, 1)
@@ -51,22 +43,19 @@ export async function run(args: string[]): Promise<void> {
     const compiled = await compile(join(directory, 'compiled'))
     const environment = { DATABASE_URL: databaseUrl, DATA_DIR: dataDir }
     const edge = await startEdge(compiled, environment, join(directory, 'edge.log'), 'edge,runner')
-    closers.push(() => edge.stop())
+    atEnd(() => edge.stop())
     const direct = await startProgram()
-    closers.push(() => direct.stop())
+    atEnd(() => direct.stop())
     const caddy = await startCaddyWith(directory, [`reverse_proxy 127.0.0.1:${direct.port}`])
-    if (caddy) closers.push(() => caddy.stop())
+    if (caddy) atEnd(() => caddy.stop())
     else console.log('skipped Caddy: it is not installed (Debian: apt install caddy)')
     const servers = [{ name: 'edge', ...edge }, ...(caddy ? [caddy] : []), direct]
     for (const server of servers) await expectAnswers(server)
     const messages = await startChild(join(import.meta.dirname, 'messages.ts'), {})
-    closers.push(() => messages.stop())
+    atEnd(() => messages.stop())
     const loads = loadsBy(wrk, messages).filter(({ name }) => name.includes(values.only))
     report(await measure(servers, loads, Number(values.rounds), Number(values.seconds)))
-    console.log(`load average before the start ${loadBefore!.toFixed(1)} on ${availableParallelism()} processors`)
-  } finally {
-    for (const close of closers.reverse()) await close()
-  }
+  })
 }
 
 /** Makes the only deployment a server project. */

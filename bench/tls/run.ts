@@ -1,17 +1,16 @@
 // `npm run bench -- tls`: a file over HTTPS and handshakes from the edge and from Caddy in turns; memory of many certificates.
 import { randomBytes } from 'node:crypto'
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { request } from 'node:https'
-import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 import { type Child, freePort, startChild } from '../children.ts'
 import { findProgram } from '../edge/peers.ts'
 import { compile, type EdgeProcess, startEdge } from '../edge/processes.ts'
 import { domainHost, fileContent, filePath, seed } from '../edge/seed.ts'
 import { load } from '../edge/visits.ts'
 import { median, table, verdict } from '../figures.ts'
+import { inScratch } from '../scratch.ts'
 import { answers, type HttpsPeer, startCaddy } from './caddy.ts'
 import type { Done, Question } from './handshakes.ts'
 import { seedCertificates, visitedHost } from './seed.ts'
@@ -35,14 +34,7 @@ export async function run(args: string[]): Promise<void> {
     number,
     number,
   ]
-  const [loadBefore] = loadavg()
-  const directory = await mkdtemp(join(tmpdir(), 'berth-bench-'))
-  // PostgreSQL runs as another user under root and must get through.
-  await chmod(directory, 0o711)
-  const closers: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })]
-  try {
-    const postgres = await startEmbeddedPostgres({ directory: join(directory, 'postgres') })
-    closers.push(() => postgres.stop())
+  await inScratch(async ({ directory, postgres, atEnd }) => {
     const dataDir = join(directory, 'edge')
     await mkdir(dataDir)
     console.error(`${certificates.toLocaleString('en')} domains with a certificate each …`)
@@ -60,7 +52,7 @@ export async function run(args: string[]): Promise<void> {
     }
     const program = await compile(join(directory, 'compiled'))
     const edge = await startEdge(program, environment, join(directory, 'edge.log'))
-    closers.push(() => edge.stop())
+    atEnd(() => edge.stop())
     if (!(await answers(httpsPort, visitedHost))) throw new Error('the edge does not answer over HTTPS')
     const startedBytes = await edge.residentBytes()
 
@@ -68,20 +60,17 @@ export async function run(args: string[]): Promise<void> {
     await mkdir(served)
     await writeFile(join(served, filePath), fileContent(1))
     const caddy = await startCaddy(directory, served, visitedHost, issued)
-    if (caddy) closers.push(() => caddy.stop())
+    if (caddy) atEnd(() => caddy.stop())
     else console.log('skipped Caddy: it is not installed (Debian: apt install caddy)')
     const client = await startChild(join(import.meta.dirname, 'handshakes.ts'), {})
-    closers.push(() => client.stop())
+    atEnd(() => client.stop())
 
     const servers: Server[] = [{ name: 'edge', port: httpsPort, stop: async () => {}, perSecond: [], handshakes: [] }]
     if (caddy) servers.push({ ...caddy, perSecond: [], handshakes: [] })
     await measure(servers, client, rounds, seconds)
     report(servers)
     await reportMemory(edge, client, httpsPort, certificates, startedBytes)
-    console.log(`\nload average before the start ${loadBefore!.toFixed(1)} on ${availableParallelism()} processors`)
-  } finally {
-    for (const close of closers.reverse()) await close()
-  }
+  })
 }
 
 async function measure(servers: Server[], client: Child, rounds: number, seconds: number): Promise<void> {
