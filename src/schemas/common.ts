@@ -3,8 +3,9 @@ import { type Static, type TObject, type TProperties, type TSchema, Type } from 
 
 /** The schema, or null, in the form that serialises without trying alternatives. */
 export function Nullable<T extends TSchema>(schema: T) {
+  const { $id: _named, ...rest } = schema
   const values = schema.enum ? { enum: [...schema.enum, null] } : {}
-  return Type.Unsafe<Static<T> | null>({ ...schema, ...values, type: [schema.type, 'null'] })
+  return Type.Unsafe<Static<T> | null>({ ...rest, ...values, type: [schema.type, 'null'] })
 }
 
 /** A field of a response that refers to a named component of openapi.yaml. */
@@ -27,7 +28,7 @@ export function Choice<T extends string>(
 /** A request object: an unknown field is refused, never dropped in silence. */
 export function Body<T extends TProperties>(
   properties: T,
-  options: { description?: string; examples?: unknown[]; minProperties?: number } = {},
+  options: { $id?: string; description?: string; examples?: unknown[]; minProperties?: number } = {},
 ): TObject<T> {
   return Type.Object(properties, { additionalProperties: false, ...options })
 }
@@ -68,7 +69,7 @@ export function ListOf<K extends string, T extends TSchema>(key: K, item: T) {
       [key]: Type.Array(Named(item)),
       nextCursor: Nullable(Type.String({ description: 'Pass it on as cursor; null on the last page' })),
     } as { [P in K]: ReturnType<typeof Type.Array<TSchema & { static: Static<T> }>> } & { nextCursor: TSchema },
-    { description: `A page of ${key}` },
+    { $id: `${item.$id}List`, description: `A page of ${key}` },
   )
 }
 

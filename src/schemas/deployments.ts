@@ -85,7 +85,7 @@ export const CreateDeployment = Body(
     ),
     production: Type.Optional(Type.Boolean({ default: false })),
   },
-  { examples: [{ project: 'hello', ref: 'main', production: true }] },
+  { $id: 'CreateDeployment', examples: [{ project: 'hello', ref: 'main', production: true }] },
 )
 
 export const DeploymentParams = Type.Object({ id: Type.String({ description: 'dpl_…' }) })
@@ -139,7 +139,7 @@ export const LogLine = Type.Object(
 
 export const LogLines = Type.Object(
   { lines: Type.Array(Named(LogLine)), nextCursor: Nullable(Type.String()) },
-  { description: 'A page of log lines, oldest first' },
+  { $id: 'LogLineList', description: 'A page of log lines, oldest first' },
 )
 
 export const LogQuery = Body({

@@ -92,7 +92,7 @@ export const CreateToken = Body(
       }),
     ),
   },
-  { examples: [{ name: 'ci', scopes: ['deployments:write'], projects: ['hello'] }] },
+  { $id: 'CreateToken', examples: [{ name: 'ci', scopes: ['deployments:write'], projects: ['hello'] }] },
 )
 
 export const RotateToken = OptionalBody(
@@ -105,7 +105,7 @@ export const RotateToken = OptionalBody(
         Type.Boolean({ default: false, description: 'Revokes the tokens that the old one made, and those they made' }),
       ),
     },
-    { examples: [{ overlapSeconds: 3600 }] },
+    { $id: 'RotateToken', examples: [{ overlapSeconds: 3600 }] },
   ),
 )
 

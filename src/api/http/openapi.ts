@@ -3,6 +3,7 @@ import swagger from '@fastify/swagger'
 import type { TSchema } from '@sinclair/typebox'
 import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
 import { Fault, type FaultCode, faults } from '../../platform/errors.ts'
+import { byName } from '../../schemas/all.ts'
 import { problemOf, statuses } from './problem.ts'
 import { apiVersion } from './transport.ts'
 
@@ -92,14 +93,20 @@ function headersOf(route: RouteOptions, schema: FastifySchema): TSchema | undefi
   return { type: 'object', properties } as unknown as TSchema
 }
 
-type RequestBody = { required?: boolean; content: Record<string, { schema: { type?: string | string[] } }> }
+type Schema = {
+  type?: string | string[]
+  description?: string
+  default?: unknown
+  properties?: Record<string, Schema>
+}
+type RequestBody = { required?: boolean; content: Record<string, { schema: { $ref: string } }> }
 
 type Document = {
   paths: Record<
     string,
     Record<string, { responses: Record<string, object>; requestBody?: RequestBody; servers?: object[] }>
   >
-  components: { responses?: Record<string, object> }
+  components: { schemas: Record<string, Schema>; responses?: Record<string, object> }
 }
 
 // These four are the same for every operation, so they are declared once.
@@ -128,7 +135,18 @@ const sharedHeaders: Record<string, object> = {
   503: retryAfter,
 }
 
+/** In words, because generators of clients demand a field of a named schema that has a default. */
+function tellDefault(field: Schema): void {
+  if (field.default === undefined) return
+  const text = `${field.default} if left out`
+  field.description = field.description ? `${field.description}; ${text}` : text
+  delete field.default
+}
+
 function finishDocument(document: Document): void {
+  for (const schema of Object.values(document.components.schemas)) {
+    for (const field of Object.values(schema.properties ?? {})) tellDefault(field)
+  }
   const shared: Record<string, object> = {}
   for (const { responses, requestBody, servers } of Object.values(document.paths).flatMap((path) =>
     Object.values(path),
@@ -140,9 +158,13 @@ function finishDocument(document: Document): void {
       shared[name] ??= { ...responses[status]!, ...(headers && { headers }) }
       responses[status] = { $ref: `#/components/responses/${name}` }
     }
-    // A body that may be null may be left out.
-    const type = requestBody?.content['application/json']?.schema.type
-    if (requestBody && type?.includes('null')) requestBody.required = false
+    // A body that may be null may be left out, and nobody writes null instead.
+    const name = requestBody?.content['application/json']?.schema.$ref.split('/').pop()
+    const schema = name ? document.components.schemas[name] : undefined
+    if (requestBody && schema && Array.isArray(schema.type)) {
+      requestBody.required = false
+      schema.type = 'object'
+    }
   }
   document.components.responses = shared
 }
@@ -170,11 +192,12 @@ export async function useOpenApi(app: FastifyInstance): Promise<void> {
     },
     transform: ({ schema, url, route }) => {
       if (!schema || route.method === 'HEAD') return { schema: { ...schema, hide: true }, url }
+      const body = schema.body ? { body: byName(schema.body, true) } : {}
       if (!url.startsWith('/api')) {
         const response = { ...(schema.response as object), ...problemResponses(route.config?.faults ?? []) }
         return {
           url,
-          schema: { ...schema, servers: [{ url: '/', description: 'Outside /api' }], security: [], response },
+          schema: { ...schema, ...body, servers: [{ url: '/', description: 'Outside /api' }], security: [], response },
         }
       }
       const scope = route.config?.scope
@@ -184,6 +207,7 @@ export async function useOpenApi(app: FastifyInstance): Promise<void> {
         url: url.replace(/^\/api/, ''),
         schema: {
           ...schema,
+          ...body,
           description: `${schema.description} ${needs}`,
           security: [{ bearer: scope ? [scope] : [] }],
           ...(headers && { headers }),

@@ -1,5 +1,6 @@
 // /events: everything that happened, in pages or as it happens.
 
+import { Named } from '../../schemas/common.ts'
 import { EventList, EventQuery } from '../../schemas/events.ts'
 import { listEvents, positionOf } from '../../services/events/events.ts'
 import { createEventFeed } from '../http/event-feed.ts'
@@ -26,7 +27,7 @@ export const eventRoutes: RoutePlugin = async (app, { deps }) => {
           'Everything that happened in the account, newest first. With `Accept: text/event-stream` events come as they ' +
           'happen, filtered alike; `Last-Event-ID` resumes behind an event without a gap or a repeat.',
         querystring: EventQuery,
-        response: { 200: EventList },
+        response: { 200: Named(EventList) },
       },
     },
     async (request, reply) => {
