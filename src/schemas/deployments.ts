@@ -142,6 +142,22 @@ export const LogLines = Type.Object(
   { $id: 'LogLineList', description: 'A page of log lines, oldest first' },
 )
 
+export const LogLineMessage = Type.Object(
+  { id: Type.String({ description: 'Number of the line' }), data: Named(LogLine) },
+  { $id: 'LogLineMessage', description: 'A server-sent event with a line of the log' },
+)
+
+export const LogEndMessage = Type.Object(
+  { event: Choice(['end'] as const), data: Type.Object({ state: Choice(deploymentStates) }) },
+  { $id: 'LogEndMessage', description: 'The last server-sent event: the deployment has ended in this state' },
+)
+
+export const LogMessage = Type.Unsafe<unknown>({
+  $id: 'LogMessage',
+  description: 'A server-sent event of the log',
+  oneOf: [Named(LogLineMessage), Named(LogEndMessage)],
+})
+
 export const LogQuery = Body({
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: 'How many lines at most' }),
