@@ -44,7 +44,7 @@ export const operatorRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'List the tickets of all accounts',
         description: 'Every ticket with the account that opened it, newest first.',
         querystring: TicketQuery,
-        response: { 200: OperatorTicketList },
+        response: { 200: Named(OperatorTicketList) },
       },
     },
     async (request, reply) => {
@@ -106,7 +106,7 @@ export const operatorRoutes: RoutePlugin = async (app, { deps, once }) => {
         description: 'The messages of both sides, newest first; `order=asc` reads it from the beginning.',
         params: TicketParams,
         querystring: TicketMessageQuery,
-        response: { 200: TicketMessageList },
+        response: { 200: Named(TicketMessageList) },
       },
     },
     async (request, reply) => {
@@ -148,7 +148,7 @@ export const operatorRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'List accounts',
         description: 'All accounts of the platform, newest first.',
         querystring: AccountQuery,
-        response: { 200: AccountList },
+        response: { 200: Named(AccountList) },
       },
     },
     async (request, reply) => {

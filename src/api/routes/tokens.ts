@@ -28,7 +28,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'List tokens',
         description: 'The live tokens of the account, newest first, without their secrets.',
         querystring: TokenQuery,
-        response: { 200: TokenList },
+        response: { 200: Named(TokenList) },
       },
     },
     async (request, reply) => {

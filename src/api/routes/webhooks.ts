@@ -46,7 +46,7 @@ export const webhookRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'List webhooks',
         description: 'The webhooks of the account, newest first, without their secrets.',
         querystring: WebhookQuery,
-        response: { 200: WebhookList },
+        response: { 200: Named(WebhookList) },
       },
     },
     async (request, reply) => {
@@ -185,7 +185,7 @@ export const webhookRoutes: RoutePlugin = async (app, { deps, once }) => {
         description: 'What was sent to the webhook, or is about to be, newest first.',
         params: WebhookParams,
         querystring: DeliveryQuery,
-        response: { 200: DeliveryList },
+        response: { 200: Named(DeliveryList) },
       },
     },
     async (request, reply) => {
