@@ -9,7 +9,7 @@ export const DeploymentError = Type.Object(
   {
     code: Type.String({
       description:
-        'Stable, for programs: clone_failed, lfs_unavailable, ref_not_found, repository_unreachable, install_failed, build_failed, build_timeout, build_out_of_memory, build_out_of_disk, output_missing, output_unsafe, output_too_large, quota_exceeded, server_unhealthy, platform_disk_full, platform_storage_unavailable, worker_lost or internal_error; with CANCELED account_suspended',
+        'Stable, for programs: clone_failed, lfs_unavailable, ref_not_found, repository_unreachable, install_failed, build_failed, build_timeout, build_out_of_memory, build_out_of_disk, output_missing, output_unsafe, output_too_large, quota_exceeded, server_unhealthy, platform_disk_full, platform_storage_unavailable, platform_runner_unavailable, worker_lost or internal_error; with CANCELED account_suspended',
     }),
     message: Type.String({ description: 'For server_unhealthy with the last lines that the server printed' }),
   },
