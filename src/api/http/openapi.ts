@@ -43,7 +43,7 @@ const commonFaults: FaultCode[] = [
 
 /** Whether the change supports If-Match; a resource that cannot be read by itself has no ETag. */
 function isConditional(route: RouteOptions): boolean {
-  return (route.method === 'PATCH' || route.method === 'DELETE') && !route.config?.withoutEtag
+  return ['PUT', 'PATCH', 'DELETE'].includes(String(route.method)) && !route.config?.withoutEtag
 }
 
 /** Every code that an operation can answer with, from its own list and from its shape. */
