@@ -16,6 +16,8 @@ export type Operation = {
   query: { name: string; schema: Schema }[]
   /** `types` are all media types it takes, `type` the first of them. */
   body: { type: string; types: string[]; schema: Schema; examples: unknown[] } | null
+  /** Answers 201. */
+  created: boolean
   /** Headers that the operation says it heeds, in lower case. */
   headers: string[]
   /** Says that it concerns the whole account, so a token narrowed to projects is refused. */
@@ -66,6 +68,7 @@ export function operationsOf(app: App): Operation[] {
         scope: described.security[0]?.bearer[0] ?? null,
         query: (described.parameters ?? []).filter((parameter) => parameter.in === 'query'),
         body: bodyOf(described),
+        created: '201' in described.responses,
         headers: (described.parameters ?? []).filter((one) => one.in === 'header').map((one) => one.name.toLowerCase()),
         accountWide: described.responses[403]?.description?.includes('token_limited_to_projects') ?? false,
       })),

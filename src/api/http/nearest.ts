@@ -1,17 +1,19 @@
 // The known name that a misspelt one was probably meant to be.
 
-/** How many letters have to be added, left out or replaced. */
+/** How many letters have to be added, left out, replaced, or swapped with the next one. */
 function distance(one: string, other: string): number {
-  let row = Array.from({ length: other.length + 1 }, (_, index) => index)
+  const rows = [Array.from({ length: other.length + 1 }, (_, index) => index)]
   for (let i = 1; i <= one.length; i++) {
-    const next = [i]
+    const row = [i]
+    const above = rows[i - 1]!
     for (let j = 1; j <= other.length; j++) {
-      const replaced = row[j - 1]! + (one[i - 1] === other[j - 1] ? 0 : 1)
-      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1))
+      const replaced = above[j - 1]! + (one[i - 1] === other[j - 1] ? 0 : 1)
+      const swapped = one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1]
+      row.push(Math.min(replaced, above[j]! + 1, row[j - 1]! + 1, swapped ? rows[i - 2]![j - 2]! + 1 : replaced))
     }
-    row = next
+    rows.push(row)
   }
-  return row.at(-1)!
+  return rows[one.length]![other.length]!
 }
 
 // Longer than every name there is.
