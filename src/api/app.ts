@@ -11,6 +11,7 @@ import { createGuard, createRecheck } from './http/bearer.ts'
 import { useCompression } from './http/compression.ts'
 import { groupConnections } from './http/connections.ts'
 import { useCors } from './http/cors.ts'
+import { announceDeprecated } from './http/deprecation.ts'
 import { createOnce, createReplay } from './http/idempotency.ts'
 import { refuseUnexpectedBody, refuseUnstorable, useJsonBodies } from './http/json-bodies.ts'
 import { createMetrics, type Metrics, observeRequests } from './http/observe.ts'
@@ -217,6 +218,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
         }
         // A parameter that is not known is refused everywhere: misspelt, it would be ignored in silence.
         route.schema = { querystring: Body({}), ...route.schema }
+        announceDeprecated(route)
       })
       const once = createOnce(deps)
       const refuseOtherMethods = collectMethods(api)

@@ -118,7 +118,7 @@ export const ChangeLimits = Body(
       }),
     ),
   ),
-  { minProperties: 1, examples: [{ projects: 500, domains: null }] },
+  { $id: 'ChangeAccountLimits', minProperties: 1, examples: [{ projects: 500, domains: null }] },
 )
 
 export const Regions = Type.Object(

@@ -1,10 +1,13 @@
 // Pieces that the schemas of all resources share.
+
 import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import { type FaultCode, faults } from '../platform/errors.ts'
 
 /** The schema, or null, in the form that serialises without trying alternatives. */
 export function Nullable<T extends TSchema>(schema: T) {
+  const { $id: _named, ...rest } = schema
   const values = schema.enum ? { enum: [...schema.enum, null] } : {}
-  return Type.Unsafe<Static<T> | null>({ ...schema, ...values, type: [schema.type, 'null'] })
+  return Type.Unsafe<Static<T> | null>({ ...rest, ...values, type: [schema.type, 'null'] })
 }
 
 /** A field of a response that refers to a named component of openapi.yaml. */
@@ -19,7 +22,7 @@ export function NullableNamed<T extends TSchema>(schema: T) {
 
 export function Choice<T extends string>(
   values: readonly T[],
-  options: { description?: string; default?: NoInfer<T> } = {},
+  options: { $id?: string; description?: string; default?: NoInfer<T> } = {},
 ) {
   return Type.Unsafe<T>({ type: 'string', enum: [...values], ...options })
 }
@@ -27,7 +30,7 @@ export function Choice<T extends string>(
 /** A request object: an unknown field is refused, never dropped in silence. */
 export function Body<T extends TProperties>(
   properties: T,
-  options: { description?: string; examples?: unknown[]; minProperties?: number } = {},
+  options: { $id?: string; description?: string; examples?: unknown[]; minProperties?: number } = {},
 ): TObject<T> {
   return Type.Object(properties, { additionalProperties: false, ...options })
 }
@@ -68,7 +71,7 @@ export function ListOf<K extends string, T extends TSchema>(key: K, item: T) {
       [key]: Type.Array(Named(item)),
       nextCursor: Nullable(Type.String({ description: 'Pass it on as cursor; null on the last page' })),
     } as { [P in K]: ReturnType<typeof Type.Array<TSchema & { static: Static<T> }>> } & { nextCursor: TSchema },
-    { description: `A page of ${key}` },
+    { $id: `${item.$id}List`, description: `A page of ${key}` },
   )
 }
 
@@ -80,6 +83,11 @@ export const waitQuery = Body({
       description: 'Hold the answer until the resource settles, this many seconds at most',
     }),
   ),
+})
+
+export const ProblemCode = Choice(Object.keys(faults) as FaultCode[], {
+  $id: 'ProblemCode',
+  description: 'Stable, for programs; new ones may come, so treat one that you do not know by its status',
 })
 
 export const FieldProblem = Type.Object(
@@ -98,7 +106,7 @@ export const Problem = Type.Object(
     title: Type.String(),
     status: Type.Integer(),
     detail: Type.String(),
-    code: Type.String({ description: 'Stable, for programs' }),
+    code: Named(ProblemCode),
     requestId: Type.String(),
     errors: Type.Optional(Type.Array(Named(FieldProblem), { description: 'With 422: every refused field' })),
     requiredScope: Type.Optional(Type.String({ description: 'With insufficient_scope: the scope it needed' })),

@@ -118,7 +118,7 @@ export const CreateDomain = Body(
       description: 'Domain name, Unicode or Punycode, or a wildcard such as *.example.com',
     }),
   },
-  { examples: [{ project: 'hello', name: 'example.com' }] },
+  { $id: 'CreateDomain', examples: [{ project: 'hello', name: 'example.com' }] },
 )
 
 export const DomainParams = Type.Object({ name: Type.String({ maxLength: 512, description: 'Name of the domain' }) })

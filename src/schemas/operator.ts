@@ -19,7 +19,7 @@ export const OperatorTicketList = ListOf('tickets', OperatorTicket)
 
 export const ChangeTicketAsSupport = Body(
   { status: Type.Optional(Choice(ticketStatuses)), priority: Type.Optional(Choice(ticketPriorities)) },
-  { minProperties: 1, examples: [{ status: 'IN_PROGRESS', priority: 'high' }] },
+  { $id: 'ChangeTicketAsSupport', minProperties: 1, examples: [{ status: 'IN_PROGRESS', priority: 'high' }] },
 )
 
 const accountExample = {
@@ -68,7 +68,7 @@ export const CreateAccount = Body(
       description: 'must be 1 to 100 printable characters, without blanks at the ends',
     }),
   },
-  { examples: [{ name: 'acme' }] },
+  { $id: 'CreateAccount', examples: [{ name: 'acme' }] },
 )
 
 export const ChangeAccount = Body(
@@ -81,7 +81,10 @@ export const ChangeAccount = Body(
     ),
     reason: Type.Optional(Reason),
   },
-  { examples: [{ suspended: true, dns: 'serve', reason: 'Unpaid since September' }, { suspended: false }] },
+  {
+    $id: 'ChangeAccount',
+    examples: [{ suspended: true, dns: 'serve', reason: 'Unpaid since September' }, { suspended: false }],
+  },
 )
 
 export const AccountParams = Type.Object({ id: Type.String({ description: 'acc_…' }) })

@@ -68,7 +68,7 @@ export const CreatePushHook = OptionalBody(
         }),
       ),
     },
-    { examples: [{ overlapSeconds: 3600 }] },
+    { $id: 'CreatePushHook', examples: [{ overlapSeconds: 3600 }] },
   ),
 )
 
@@ -91,7 +91,10 @@ export const PutCommitStatusTarget = Body(
       description: 'must be a token of the repository host, without blanks',
     }),
   },
-  { examples: [{ provider: 'gitea', apiUrl: 'https://git.example.com/api/v1', token: '5f1c0de2' }] },
+  {
+    $id: 'PutCommitStatusTarget',
+    examples: [{ provider: 'gitea', apiUrl: 'https://git.example.com/api/v1', token: '5f1c0de2' }],
+  },
 )
 
 /** The fields of a push that matter; hosts send many more, which are let pass and never looked at. */
@@ -113,6 +116,7 @@ export const Push = Type.Object(
     ),
   },
   {
+    $id: 'Push',
     examples: [
       {
         ref: 'refs/heads/main',

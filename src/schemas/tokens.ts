@@ -20,6 +20,14 @@ export const tokenScopes = [
   ...nouns.flatMap((noun) => [`${noun}:read`, `${noun}:write`] as const),
 ] as const
 
+/** For the reference. */
+export const scopeMeanings = {
+  '*': 'everything of the account',
+  operator: 'for the platform’s own staff; no other scope includes it',
+  ...Object.fromEntries(nouns.map((noun) => [`${noun}:read`, `read ${noun}`])),
+  ...Object.fromEntries(nouns.map((noun) => [`${noun}:write`, `read and change ${noun}`])),
+}
+
 const fields = {
   id: Type.String({ description: 'tok_…' }),
   name: Type.String(),
@@ -100,7 +108,7 @@ export const CreateToken = Body(
       }),
     ),
   },
-  { examples: [{ name: 'ci', scopes: ['deployments:write'], projects: ['hello'] }] },
+  { $id: 'CreateToken', examples: [{ name: 'ci', scopes: ['deployments:write'], projects: ['hello'] }] },
 )
 
 export const RotateToken = OptionalBody(
@@ -113,7 +121,7 @@ export const RotateToken = OptionalBody(
         Type.Boolean({ default: false, description: 'Revokes the tokens that the old one made, and those they made' }),
       ),
     },
-    { examples: [{ overlapSeconds: 3600 }] },
+    { $id: 'RotateToken', examples: [{ overlapSeconds: 3600 }] },
   ),
 )
 

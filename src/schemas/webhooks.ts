@@ -54,12 +54,15 @@ const Events = Type.Array(Type.String({ minLength: 1, maxLength: 100 }), {
 
 export const CreateWebhook = Body(
   { url: Url, events: Events, active: Type.Optional(Type.Boolean({ default: true })) },
-  { examples: [{ url: 'https://hooks.example.com/berth', events: ['deployment.*', 'domain.verified'] }] },
+  {
+    $id: 'CreateWebhook',
+    examples: [{ url: 'https://hooks.example.com/berth', events: ['deployment.*', 'domain.verified'] }],
+  },
 )
 
 export const ChangeWebhook = Body(
   { url: Type.Optional(Url), events: Type.Optional(Events), active: Type.Optional(Type.Boolean()) },
-  { minProperties: 1, examples: [{ active: false }] },
+  { $id: 'ChangeWebhook', minProperties: 1, examples: [{ active: false }] },
 )
 
 const rotation = Body(
@@ -73,7 +76,7 @@ const rotation = Body(
       }),
     ),
   },
-  { examples: [{ overlapSeconds: 3600 }] },
+  { $id: 'RotateWebhookSecret', examples: [{ overlapSeconds: 3600 }] },
 )
 
 export const RotateSecret = OptionalBody(rotation)

@@ -7,8 +7,12 @@ export const highestListedChanges = 500
 
 const zoneFileExample = '$ORIGIN example.com.\n$TTL 300\nwww 3600 IN A 192.0.2.10\n'
 
-export const ZoneFileText = Type.String({ description: 'BIND zone file', examples: [zoneFileExample] })
-export const ZoneFileBody = Type.String({ minLength: 1, description: 'BIND zone file', examples: [zoneFileExample] })
+export const ZoneFile = Type.String({
+  $id: 'ZoneFile',
+  minLength: 1,
+  description: 'BIND zone file',
+  examples: [zoneFileExample],
+})
 
 const Lines = (description: string) =>
   Type.Array(Type.Object({ line: Type.Integer(), detail: Type.String() }), { description })

@@ -75,7 +75,7 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
           'that neither serve production nor are among the newest of their project are deleted by the platform, with the ' +
           'event `deployment.deleted`.',
         querystring: DeploymentQuery,
-        response: { 200: DeploymentList },
+        response: { 200: Named(DeploymentList) },
       },
     },
     async (request, reply) => {
@@ -97,7 +97,8 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
         response: { 200: Named(DeploymentStates) },
       },
     },
-    async () => ({ initial: initialState, transitions, terminal: terminalStates }),
+    async (request, reply) =>
+      sendSingle(request, reply, { initial: initialState, transitions, terminal: terminalStates }),
   )
 
   app.get(

@@ -67,7 +67,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
         description: 'Records of the zone, by name.',
         params: ZoneParams,
         querystring: DnsRecordQuery,
-        response: { 200: DnsRecordList },
+        response: { 200: Named(DnsRecordList) },
       },
     },
     async (request, reply) => {

@@ -61,7 +61,7 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'List domains',
         description: 'Domains of all projects or of one, newest first.',
         querystring: DomainQuery,
-        response: { 200: DomainList },
+        response: { 200: Named(DomainList) },
       },
     },
     async (request, reply) => {

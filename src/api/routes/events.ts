@@ -1,6 +1,7 @@
 // /events: everything that happened, in pages or as it happens.
 
-import { EventList, EventQuery } from '../../schemas/events.ts'
+import { Named } from '../../schemas/common.ts'
+import { EventList, EventMessage, EventQuery } from '../../schemas/events.ts'
 import { listEvents, positionOf } from '../../services/events/events.ts'
 import { createEventFeed } from '../http/event-feed.ts'
 import { streaming } from '../http/live-stream.ts'
@@ -15,7 +16,7 @@ export const eventRoutes: RoutePlugin = async (app, { deps }) => {
   app.get(
     '/events',
     {
-      config: { scope: 'events:read', faults: ['quota_exceeded'] },
+      config: { scope: 'events:read', faults: ['quota_exceeded'], stream: EventMessage },
       // `data` is one of many resources; trying each schema would cost too much.
       serializerCompiler: () => (payload) => JSON.stringify(payload),
       schema: {
@@ -26,7 +27,7 @@ export const eventRoutes: RoutePlugin = async (app, { deps }) => {
           'Everything that happened in the account, newest first. With `Accept: text/event-stream` events come as they ' +
           'happen, filtered alike; `Last-Event-ID` resumes behind an event without a gap or a repeat.',
         querystring: EventQuery,
-        response: { 200: EventList },
+        response: { 200: Named(EventList) },
       },
     },
     async (request, reply) => {

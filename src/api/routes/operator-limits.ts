@@ -8,7 +8,8 @@ import { changeLimits, readLimits } from '../../services/accounts/usage.ts'
 import { precondition } from '../http/etag.ts'
 import type { RoutePlugin } from './route.ts'
 
-const access = { scope: 'operator', accountWide: true } as const
+// What is used changes all the time, so a version of it would never be the current one.
+const access = { scope: 'operator', accountWide: true, etagOfPart: true } as const
 
 export const operatorLimitRoutes: RoutePlugin = async (app, { deps }) => {
   const { db, config, tokenDirectory } = deps

@@ -61,7 +61,7 @@ export const operatorTakedownRoutes: RoutePlugin = async (app, { deps, once }) =
         summary: 'List takedowns',
         description: 'Those that stand and those that have ended, newest first.',
         querystring: TakedownQuery,
-        response: { 200: TakedownList },
+        response: { 200: Named(TakedownList) },
       },
     },
     async (request, reply) => {

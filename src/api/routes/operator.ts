@@ -25,7 +25,7 @@ import { findAccount, listAccounts, openAccount, viewAccount } from '../../servi
 import { changeAccount, checkSuspension } from '../../services/accounts/suspension.ts'
 import { changeTicket, replyToTicket, transitionsOf } from '../../services/tickets/states.ts'
 import { asSupport, getTicket, listMessages, listTickets } from '../../services/tickets/tickets.ts'
-import { announceToken, withoutSecret } from '../http/deprecation.ts'
+import { withoutSecret } from '../http/deprecation.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import type { RoutePlugin, SoundBody } from './route.ts'
@@ -45,7 +45,7 @@ export const operatorRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'List the tickets of all accounts',
         description: 'Every ticket with the account that opened it, newest first.',
         querystring: TicketQuery,
-        response: { 200: OperatorTicketList },
+        response: { 200: Named(OperatorTicketList) },
       },
     },
     async (request, reply) => {
@@ -107,7 +107,7 @@ export const operatorRoutes: RoutePlugin = async (app, { deps, once }) => {
         description: 'The messages of both sides, newest first; `order=asc` reads it from the beginning.',
         params: TicketParams,
         querystring: TicketMessageQuery,
-        response: { 200: TicketMessageList },
+        response: { 200: Named(TicketMessageList) },
       },
     },
     async (request, reply) => {
@@ -150,7 +150,7 @@ export const operatorRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'List accounts',
         description: 'All accounts of the platform, newest first.',
         querystring: AccountQuery,
-        response: { 200: AccountList },
+        response: { 200: Named(AccountList) },
       },
     },
     async (request, reply) => {
@@ -162,7 +162,7 @@ export const operatorRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/operator/accounts',
     {
-      config: { ...access, faults: ['account_exists'] },
+      config: { ...access, deprecatesToken: true, faults: ['account_exists'] },
       schema: {
         operationId: 'createAccount',
         tags: ['Operator'],
@@ -171,7 +171,6 @@ export const operatorRoutes: RoutePlugin = async (app, { deps, once }) => {
         body: CreateAccount,
         response: { 201: Named(NewAccount) },
       },
-      onSend: announceToken,
     },
     (request, reply) =>
       once(request, reply, {

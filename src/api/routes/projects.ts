@@ -42,7 +42,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'List projects',
         description: 'The projects of the account with their settings and linked repository, by name.',
         querystring: ProjectQuery,
-        response: { 200: ProjectList },
+        response: { 200: Named(ProjectList) },
       },
     },
     async (request, reply) => {
@@ -143,7 +143,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'List build-time variables',
         description: 'Names and targets of the variables; values are sealed at rest and never returned.',
         params: ProjectParams,
-        response: { 200: VariableList },
+        response: { 200: Named(VariableList) },
       },
     },
     async (request) => ({ env: await listVariables(db, request.actor, request.params.project) }),

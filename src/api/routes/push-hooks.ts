@@ -119,10 +119,9 @@ export const pushHookRoutes: RoutePlugin = async (app, { deps, once }) => {
         response: { 200: Named(PushHook) },
       },
     },
-    async (request, reply) => {
+    (request) => {
       const change = { key: request.params.project, input: request.body, precondition: precondition(request) }
-      const tools = { urls, vault, rules: config }
-      return sendSingle(request, reply, await putCommitStatusTarget(db, tools, request.actor, change))
+      return putCommitStatusTarget(db, { urls, vault, rules: config }, request.actor, change)
     },
   )
 

@@ -17,6 +17,10 @@ declare module 'fastify' {
     faults?: FaultCode[]
     /** The resource cannot be read by itself, so it has no ETag for If-Match. */
     withoutEtag?: boolean
+    /** The ETag is that of what can be changed; the rest changes all the time, so no copy is ever current. */
+    etagOfPart?: boolean
+    /** The operation can also answer a stream; the schema is that of its messages. */
+    stream?: TSchema
   }
 }
 

@@ -65,7 +65,7 @@ export const ticketRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'List tickets',
         description: 'The tickets of the account, newest first.',
         querystring: TicketQuery,
-        response: { 200: TicketList },
+        response: { 200: Named(TicketList) },
       },
     },
     async (request, reply) => {
@@ -127,7 +127,7 @@ export const ticketRoutes: RoutePlugin = async (app, { deps, once }) => {
         description: 'The messages of both sides, newest first; `order=asc` reads it from the beginning.',
         params: TicketParams,
         querystring: TicketMessageQuery,
-        response: { 200: TicketMessageList },
+        response: { 200: Named(TicketMessageList) },
       },
     },
     async (request, reply) => {

@@ -18,7 +18,7 @@ import {
   revokeToken,
   rotateToken,
 } from '../../services/tokens/tokens.ts'
-import { announceToken, withoutSecret } from '../http/deprecation.ts'
+import { withoutSecret } from '../http/deprecation.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
@@ -36,7 +36,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'List tokens',
         description: 'The live tokens of the account, newest first, without their secrets.',
         querystring: TokenQuery,
-        response: { 200: TokenList },
+        response: { 200: Named(TokenList) },
       },
     },
     async (request, reply) => {
@@ -50,6 +50,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
     {
       config: {
         scope: 'tokens:write',
+        deprecatesToken: true,
         meaning: ({ actor }, body: SoundBody<typeof CreateToken>) => checkToken(db, actor, body),
       },
       schema: {
@@ -62,7 +63,6 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         body: CreateToken,
         response: { 201: Named(TokenWithSecret) },
       },
-      onSend: announceToken,
     },
     (request, reply) =>
       once(request, reply, {
@@ -129,7 +129,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/tokens/:id/rotate',
     {
-      config: { scope: 'tokens:write', accountWide: true, faults: ['token_outlives_caller'] },
+      config: { scope: 'tokens:write', accountWide: true, deprecatesToken: true, faults: ['token_outlives_caller'] },
       schema: {
         operationId: 'rotateToken',
         tags: ['Tokens'],
@@ -143,7 +143,6 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         body: RotateToken,
         response: { 201: Named(TokenWithSecret) },
       },
-      onSend: announceToken,
     },
     async (request, reply) => {
       const { id } = request.params

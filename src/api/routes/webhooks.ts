@@ -48,7 +48,7 @@ export const webhookRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'List webhooks',
         description: 'The webhooks of the account, newest first, without their secrets.',
         querystring: WebhookQuery,
-        response: { 200: WebhookList },
+        response: { 200: Named(WebhookList) },
       },
     },
     async (request, reply) => {
@@ -188,7 +188,7 @@ export const webhookRoutes: RoutePlugin = async (app, { deps, once }) => {
         description: 'What was sent to the webhook, or is about to be, newest first.',
         params: WebhookParams,
         querystring: DeliveryQuery,
-        response: { 200: DeliveryList },
+        response: { 200: Named(DeliveryList) },
       },
     },
     async (request, reply) => {

@@ -6,7 +6,7 @@ import { probeSoa } from '../../dns/soa-probe.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { Named } from '../../schemas/common.ts'
 import { DryRunQuery, ZoneParams } from '../../schemas/dns-records.ts'
-import { ZoneFileBody, ZoneFileText, ZoneImport, ZoneStatus } from '../../schemas/zones.ts'
+import { ZoneFile, ZoneImport, ZoneStatus } from '../../schemas/zones.ts'
 import { findZone } from '../../services/dns/dns-records.ts'
 import { type ZoneUpload, zoneImportLimitBytes } from '../../services/dns/zone-work.ts'
 import { nameserversOf } from '../../services/domains/nameservers.ts'
@@ -68,7 +68,7 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
           'The zone as a BIND zone file. ALIAS records and the addresses that the nameservers add by themselves are ' +
           'comments to every other program.',
         params: ZoneParams,
-        response: { 200: { description: 'The zone file', content: { 'text/dns': { schema: ZoneFileText } } } },
+        response: { 200: { description: 'The zone file', content: { 'text/dns': { schema: Named(ZoneFile) } } } },
       },
     },
     async (request, reply) => {
@@ -97,7 +97,7 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
         consumes: zoneFileTypes,
         params: ZoneParams,
         querystring: DryRunQuery,
-        body: ZoneFileBody,
+        body: ZoneFile,
         response: { 200: Named(ZoneImport) },
       },
     },
@@ -115,7 +115,8 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
   app.get(
     '/dns/:domain/zone/status',
     {
-      config: { scope: 'dns:read' },
+      // Asked of the nameservers each time.
+      config: { scope: 'dns:read', withoutEtag: true },
       schema: {
         operationId: 'getZoneStatus',
         tags: ['DNS'],
