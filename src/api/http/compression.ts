@@ -26,10 +26,10 @@ export function encodingFor(accepted: string | undefined): Encoding | null {
 
 /** `once`: the result is kept, so that it may take longer. */
 export function compress(octets: Uint8Array | string, encoding: Encoding, once: boolean): Promise<Buffer> {
-  if (encoding === 'gzip') return gzipped(octets, { level: once ? 9 : 5 })
+  if (encoding === 'gzip') return gzipped(octets, { level: once ? 9 : 6 })
   return brotli(octets, {
     params: {
-      [constants.BROTLI_PARAM_QUALITY]: once ? 9 : 4,
+      [constants.BROTLI_PARAM_QUALITY]: once ? 6 : 4,
       [constants.BROTLI_PARAM_SIZE_HINT]: octets.length,
     },
   })

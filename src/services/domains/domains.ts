@@ -132,13 +132,23 @@ export async function checkDomain(
   )
 }
 
+/** The name to attach; if it is refused, so is a project that is not there, at once. */
+async function readNewName(db: Db, options: PlatformNames, actor: Actor, input: Static<typeof CreateDomain>) {
+  try {
+    return nameToAttach(options, input.name)
+  } catch (error) {
+    await checkDomain(db, options, actor, input)
+    throw error
+  }
+}
+
 export async function createDomain(
   db: Db,
   options: PlatformNames,
   actor: Actor,
   input: Static<typeof CreateDomain>,
 ): Promise<DomainView> {
-  const name = nameToAttach(options, input.name)
+  const name = await readNewName(db, options, actor, input)
   const made = await claimName(db, options, actor, { ...input, name })
   if (made) return made
   // Something changed since the first read. With the lock nothing does, so that reading again tells what.
