@@ -83,7 +83,7 @@ const commonFaults: FaultCode[] = [
 
 /** Whether the change supports If-Match; a resource that cannot be read by itself has no ETag. */
 export function isConditional({ method, config }: Described): boolean {
-  return (method === 'PATCH' || method === 'DELETE') && !config?.withoutEtag
+  return ['PUT', 'PATCH', 'DELETE'].includes(String(method)) && !config?.withoutEtag
 }
 
 function queryOf({ schema }: Described): object {

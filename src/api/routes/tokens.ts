@@ -10,10 +10,18 @@ import {
   TokenQuery,
   TokenWithSecret,
 } from '../../schemas/tokens.ts'
-import { createToken, findToken, listTokens, revokeToken, rotateToken } from '../../services/tokens/tokens.ts'
+import {
+  checkToken,
+  createToken,
+  findToken,
+  listTokens,
+  revokeToken,
+  rotateToken,
+} from '../../services/tokens/tokens.ts'
+import { announceToken, withoutSecret } from '../http/deprecation.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
-import { NoContent, type RoutePlugin } from './route.ts'
+import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, tokenDirectory } = deps
@@ -40,7 +48,10 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/tokens',
     {
-      config: { scope: 'tokens:write' },
+      config: {
+        scope: 'tokens:write',
+        meaning: ({ actor }, body: SoundBody<typeof CreateToken>) => checkToken(db, actor, body),
+      },
       schema: {
         operationId: 'createToken',
         tags: ['Tokens'],
@@ -51,12 +62,14 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         body: CreateToken,
         response: { 201: Named(TokenWithSecret) },
       },
+      onSend: announceToken,
     },
     (request, reply) =>
       once(request, reply, {
         status: 201,
         work: (db) => createToken(db, request.actor, request.body),
         location: (token) => `/tokens/${token.id}`,
+        shown: withoutSecret,
       }),
   )
 
@@ -130,6 +143,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         body: RotateToken,
         response: { 201: Named(TokenWithSecret) },
       },
+      onSend: announceToken,
     },
     async (request, reply) => {
       const { id } = request.params
@@ -138,6 +152,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         status: 201,
         work: (db) => rotateToken(db, request.actor, id, { overlapSeconds, revokeChildren }),
         location: (token) => `/tokens/${token.id}`,
+        shown: withoutSecret,
       })
       tokenDirectory.forgetAccount(request.actor.accountId)
       return made

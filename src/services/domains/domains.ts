@@ -7,12 +7,13 @@ import { jobValues } from '../../jobs/statements.ts'
 import { deleteInBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
+import { type Sound, together } from '../../platform/fields.ts'
 import { newId, randomLabel } from '../../platform/ids.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { Certificate, CreateDomain, DomainQuery, Domain as DomainSchema } from '../../schemas/domains.ts'
 import { append, eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
-import { inProjectsOf, projectIdsOf } from '../projects/projects.ts'
+import { checkProjectField, inProjectsOf, projectIdsOf } from '../projects/projects.ts'
 import { findNotice } from '../takedowns/standing.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { findTarget, pairFor } from './availability.ts'
@@ -115,6 +116,19 @@ export async function listDomains(
     page,
     (row) => viewDomain(options, row),
     (row) => [row.id],
+  )
+}
+
+/** Refuses what would be refused of a new domain, and attaches none. */
+export async function checkDomain(
+  db: Db,
+  options: PlatformNames,
+  actor: Actor,
+  { project, name }: Sound<Static<typeof CreateDomain>>,
+): Promise<void> {
+  await together(
+    () => checkProjectField(db, actor, project),
+    () => (name === undefined ? null : nameToAttach(options, name)),
   )
 }
 

@@ -1,0 +1,20 @@
+// What is deprecated (RFC 9745): said by the answers that hold it. Nothing goes without a Sunset long before.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+
+// The field `token` of answers with a new secret, since 2026-11-16.
+const tokenDeprecatedAt = '@1794787200'
+
+/** The view without its secret, under both of its names: what is read later. */
+export function withoutSecret<T extends { secret: string; token: string }>(made: T): Omit<T, 'secret' | 'token'> {
+  const { secret: _secret, token: _token, ...view } = made
+  return view
+}
+
+/** An `onSend` hook for answers that hold the secret as `token`, too. */
+export async function announceToken(_request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
+  if (reply.statusCode < 400) {
+    reply.header('deprecation', tokenDeprecatedAt)
+    reply.header('link', '</changelog>; rel="deprecation"; type="text/html"')
+  }
+  return payload
+}
