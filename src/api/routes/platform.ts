@@ -5,6 +5,7 @@ import type { Deps } from '../deps.ts'
 import { yamlOf } from '../http/openapi.ts'
 import { statuses } from '../http/problem.ts'
 import { boundOpenPerAddress } from '../http/shares.ts'
+import { guideRoutes } from './guides.ts'
 
 const hidden = { schema: { hide: true } } as const
 
@@ -26,6 +27,7 @@ export const platformRoutes: FastifyPluginAsync<{ deps: Deps }> = async (app, { 
 
 const pages: FastifyPluginAsync = async (app) => {
   boundOpenPerAddress(app, maxOpenPagesPerAddress, maxOpenPages)
+  await app.register(guideRoutes)
   let json = ''
   app.get('/openapi.json', hidden, async (_request, reply) => {
     json ||= JSON.stringify(app.swagger())
