@@ -95,6 +95,23 @@ describe('a call', () => {
   })
 })
 
+test('a POST whose answer is lost is done once', async () => {
+  const { token } = await api.newAccount()
+  let answers = 0
+  const unlucky = createBerth({
+    baseUrl,
+    token,
+    async fetch(request, init) {
+      const response = await fetch(request, init)
+      if (++answers < 3) throw new TypeError('fetch failed')
+      return response
+    },
+  })
+  const { data, response } = await unlucky.raw.POST('/tickets', { body: { subject: 'Once', message: 'Hello' } })
+  expect(response.headers.get('idempotency-replayed')).toBe('true')
+  expect((await unlucky.get('/tickets')).tickets).toEqual([data])
+})
+
 test('a list is read to its end, every item once', async () => {
   const { token } = await api.newAccount()
   const other = createBerth({ baseUrl, token })

@@ -1,7 +1,6 @@
 // When the SDK sends a request again, and when it must not.
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { type BerthError, createBerth } from '../../sdk/src/index.ts'
-import { startApi } from '../helpers/api.ts'
 
 afterEach(() => void vi.useRealTimers())
 
@@ -50,29 +49,6 @@ async function hurried<T>(call: () => Promise<T>): Promise<T> {
   await vi.runAllTimersAsync()
   return result
 }
-
-test('a POST whose answer is lost is done once', async () => {
-  const api = await startApi()
-  try {
-    const baseUrl = `${await api.app.listen({ host: '127.0.0.1', port: 0 })}/api`
-    let answers = 0
-    const berth = createBerth({
-      baseUrl,
-      token: api.token,
-      async fetch(request, init) {
-        const response = await fetch(request, init)
-        if (++answers < 3) throw new TypeError('fetch failed')
-        return response
-      },
-    })
-    const { data, response } = await berth.raw.POST('/tickets', ticket)
-    expect(response.headers.get('idempotency-replayed')).toBe('true')
-    const { tickets } = await berth.get('/tickets')
-    expect(tickets).toEqual([data])
-  } finally {
-    await api.stop()
-  }
-})
 
 describe('an answer that is lost', () => {
   test.each([
