@@ -24,7 +24,7 @@ export function packet(id: number, name: string, type: Question['type']): Buffer
   return Buffer.concat([head, Buffer.from(wireName(name), 'latin1'), tail])
 }
 
-export async function createAsker(port: number): Promise<Asker> {
+export async function createAsker(port: number, address = '127.0.0.1'): Promise<Asker> {
   const socket = createSocket('udp4')
   const waiting = new Map<number, (answer: Answer | null) => void>()
   socket.on('message', (message) => {
@@ -35,7 +35,7 @@ export async function createAsker(port: number): Promise<Asker> {
   })
   // Nobody listens yet: the question runs into its time.
   socket.on('error', () => {})
-  await new Promise<void>((resolve) => socket.connect(port, '127.0.0.1', () => resolve()))
+  await new Promise<void>((resolve) => socket.connect(port, address, () => resolve()))
   let last = 0
   return {
     ask(name, type, timeoutMs = 2_000) {

@@ -24,7 +24,7 @@ const warmUpWrites = 50
 export async function measureChanges(url: string, server: Server, zones: number, seconds: number): Promise<Changes> {
   console.error(`${perSecond} writes a second into ${zones.toLocaleString('en')} zones for ${seconds} s …`)
   const db = openDatabase(url, 10)
-  const askers = await Promise.all(server.ports.map(createAsker))
+  const askers = await Promise.all(server.ports.map((port) => createAsker(port)))
   const random = randomNumbers(3)
   const write = async (number: number): Promise<number> => {
     const zone = zoneName(1 + Math.floor(random() * zones))

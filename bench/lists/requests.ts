@@ -26,7 +26,7 @@ const ofList: Record<string, Record<string, string[]>> = {
   listDnsRecords: { type: ['A', 'MX', 'SRV'] },
   listEvents: {
     type: ['account.created', 'account.resumed', 'ticket.created'],
-    subject: ['dpl_000000000000000000000007', 'nowhere'],
+    subject: ['dpl_000000000000000000000001', 'nowhere'],
   },
 }
 

@@ -90,7 +90,7 @@ function fill(sizes: Sizes): string[] {
     // Numbered here, because the default is a call for each row.
     `INSERT INTO event (id, account_id, project_id, type, actor, subject, data, created_at, xid)
      SELECT ${id('evt', 'i')}, ${account}, ${project}, CASE WHEN i < 30 THEN 'account.resumed' WHEN i % 2 = 0
-       THEN 'account.created' ELSE 'account.limits_changed' END, 'system', ${id('dpl', '1 + i % 1000')},
+       THEN 'account.created' ELSE 'account.limits_changed' END, 'system', ${id('dpl', `1 + i % ${Math.min(1_000, sizes.events / 40)}`)},
        json_build_object('id', '${big}', 'name', 'large'), now(), pg_current_xact_id() FROM ${rows(sizes.events)}`,
   ]
 }

@@ -4,9 +4,10 @@ export type JobKinds = {
   /** Build a deployment and publish it. */
   build: {
     deploymentId: string
-    /** Since when it waits for room on the disk, or for the artifact store. */
+    /** Since when it waits for room on the disk, for the artifact store, or for a runner. */
     noDiskSince?: string
     noStoreSince?: string
+    noRunnerSince?: string
   }
   /** Remove the files of deleted deployments from disk, and the caches of a deleted project. */
   reap: { deploymentIds: string[]; projectId?: string }

@@ -37,6 +37,6 @@ export function byName<T>(value: T, isInner = false): T {
 
 /** What the files export under a name, each once, by name. */
 export const schemas: Named[] = files
-  .flatMap((file) => Object.values(file).filter(isNamed))
+  .flatMap((file) => Object.values<unknown>(file).flat().filter(isNamed))
   .sort((a, b) => (a.$id < b.$id ? -1 : 1))
   .map((schema) => byName(schema))

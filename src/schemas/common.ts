@@ -1,5 +1,7 @@
 // Pieces that the schemas of all resources share.
+
 import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import { type FaultCode, faults } from '../platform/errors.ts'
 
 /** The schema, or null, in the form that serialises without trying alternatives. */
 export function Nullable<T extends TSchema>(schema: T) {
@@ -20,7 +22,7 @@ export function NullableNamed<T extends TSchema>(schema: T) {
 
 export function Choice<T extends string>(
   values: readonly T[],
-  options: { description?: string; default?: NoInfer<T> } = {},
+  options: { $id?: string; description?: string; default?: NoInfer<T> } = {},
 ) {
   return Type.Unsafe<T>({ type: 'string', enum: [...values], ...options })
 }
@@ -83,6 +85,11 @@ export const waitQuery = Body({
   ),
 })
 
+export const ProblemCode = Choice(Object.keys(faults) as FaultCode[], {
+  $id: 'ProblemCode',
+  description: 'Stable, for programs; new ones may come, so treat one that you do not know by its status',
+})
+
 export const FieldProblem = Type.Object(
   {
     in: Choice(['body', 'query', 'path', 'header'] as const, { description: 'Part of the request' }),
@@ -99,7 +106,7 @@ export const Problem = Type.Object(
     title: Type.String(),
     status: Type.Integer(),
     detail: Type.String(),
-    code: Type.String({ description: 'Stable, for programs' }),
+    code: Named(ProblemCode),
     requestId: Type.String(),
     errors: Type.Optional(Type.Array(Named(FieldProblem), { description: 'With 422: every refused field' })),
     requiredScope: Type.Optional(Type.String({ description: 'With insufficient_scope: the scope it needed' })),

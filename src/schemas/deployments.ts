@@ -9,7 +9,7 @@ export const DeploymentError = Type.Object(
   {
     code: Type.String({
       description:
-        'Stable, for programs: clone_failed, lfs_unavailable, ref_not_found, repository_unreachable, install_failed, build_failed, build_timeout, build_out_of_memory, build_out_of_disk, output_missing, output_unsafe, output_too_large, quota_exceeded, server_unhealthy, platform_disk_full, platform_storage_unavailable, worker_lost or internal_error; with CANCELED account_suspended',
+        'Stable, for programs: clone_failed, lfs_unavailable, ref_not_found, repository_unreachable, install_failed, build_failed, build_timeout, build_out_of_memory, build_out_of_disk, output_missing, output_unsafe, output_too_large, quota_exceeded, server_unhealthy, platform_disk_full, platform_storage_unavailable, platform_runner_unavailable, worker_lost or internal_error; with CANCELED account_suspended',
     }),
     message: Type.String({ description: 'For server_unhealthy with the last lines that the server printed' }),
   },
@@ -141,6 +141,22 @@ export const LogLines = Type.Object(
   { lines: Type.Array(Named(LogLine)), nextCursor: Nullable(Type.String()) },
   { $id: 'LogLineList', description: 'A page of log lines, oldest first' },
 )
+
+export const LogLineMessage = Type.Object(
+  { id: Type.String({ description: 'Number of the line' }), data: Named(LogLine) },
+  { $id: 'LogLineMessage', description: 'A server-sent event with a line of the log' },
+)
+
+export const LogEndMessage = Type.Object(
+  { event: Choice(['end'] as const), data: Type.Object({ state: Choice(deploymentStates) }) },
+  { $id: 'LogEndMessage', description: 'The last server-sent event: the deployment has ended in this state' },
+)
+
+export const LogMessage = Type.Unsafe<unknown>({
+  $id: 'LogMessage',
+  description: 'A server-sent event of the log',
+  oneOf: [Named(LogLineMessage), Named(LogEndMessage)],
+})
 
 export const LogQuery = Body({
   limit: Type.Optional(

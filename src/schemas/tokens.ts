@@ -20,6 +20,14 @@ export const tokenScopes = [
   ...nouns.flatMap((noun) => [`${noun}:read`, `${noun}:write`] as const),
 ] as const
 
+/** For the reference. */
+export const scopeMeanings = {
+  '*': 'everything of the account',
+  operator: 'for the platform’s own staff; no other scope includes it',
+  ...Object.fromEntries(nouns.map((noun) => [`${noun}:read`, `read ${noun}`])),
+  ...Object.fromEntries(nouns.map((noun) => [`${noun}:write`, `read and change ${noun}`])),
+}
+
 const fields = {
   id: Type.String({ description: 'tok_…' }),
   name: Type.String(),

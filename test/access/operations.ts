@@ -28,16 +28,25 @@ type Described = {
   requestBody?: { content: Record<string, Schema> }
   security: { bearer: string[] }[]
   servers?: object[]
-  responses: Record<string, { description?: string }>
+  responses: Record<string, Answer>
 }
+
+type Answer = { $ref?: string; description?: string }
 
 export type Document = {
   paths: Record<string, Record<string, Described>>
-  components: { schemas: Record<string, Schema> }
+  components: { schemas: Record<string, Schema>; responses: Record<string, Answer> }
 }
 
 export function documentOf(app: App): Document {
   return (app as unknown as { swagger(): unknown }).swagger() as Document
+}
+
+/** Whether one of the codes of 403 says that a token narrowed to projects is refused. */
+function isAccountWide(document: Document, { responses }: Described): boolean {
+  const answer = responses[403]
+  const shared = answer?.$ref && document.components.responses[answer.$ref.split('/').pop()!]
+  return (shared || answer)?.description?.includes('token_limited_to_projects') ?? false
 }
 
 /** The schema with what it refers to in place. */
@@ -73,7 +82,7 @@ export function operationsOf(app: App): Operation[] {
         query: (described.parameters ?? []).filter((parameter) => parameter.in === 'query'),
         body: bodyOf(document, described),
         headers: (described.parameters ?? []).filter((one) => one.in === 'header').map((one) => one.name.toLowerCase()),
-        accountWide: described.responses[403]?.description?.includes('token_limited_to_projects') ?? false,
+        accountWide: isAccountWide(document, described),
       })),
   )
 }

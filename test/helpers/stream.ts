@@ -1,5 +1,6 @@
 // A reader of server-sent events over a real socket.
 import type { TestApi } from './api.ts'
+import { checkMessage } from './responses.ts'
 
 export type Message = { id?: string; event?: string; data: unknown }
 
@@ -31,8 +32,10 @@ export async function readStream(
           const fields = block.split('\n').map((text) => text.split(/: ?(.*)/s) as [string, string])
           const field = (name: string) => fields.find(([key]) => key === name)?.[1]
           const data = field('data')
-          if (data !== undefined) return { id: field('id'), event: field('event'), data: JSON.parse(data) }
-          continue
+          if (data === undefined) continue
+          const message = { id: field('id'), event: field('event'), data: JSON.parse(data) }
+          checkMessage(api.app, path, message)
+          return message
         }
         const { done, value } = await reader.read()
         if (done) return null

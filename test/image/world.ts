@@ -2,12 +2,12 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
-import { connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
+import { forward } from '../helpers/forward.ts'
 import { startGitHost } from '../helpers/git-host.ts'
 import { createRepository } from '../helpers/repository.ts'
 import { readCompose, type Values } from './compose.ts'
@@ -105,18 +105,4 @@ async function makeRepositories(directory: string): Promise<void> {
     }).listen(process.env.PORT)`
   const manifest = { name: 'server', private: true, scripts: { start: 'node server.js' } }
   await createRepository(directory, 'acme/server', { 'package.json': JSON.stringify(manifest), 'server.js': server })
-}
-
-/** A port of the containers' gateway that leads to one of loopback. */
-function forward(host: string, from: number, to: number): Promise<Server> {
-  const server = createServer((near) => {
-    const far = connect(to, '127.0.0.1')
-    near.pipe(far).pipe(near)
-    near.on('error', () => far.destroy())
-    far.on('error', () => near.destroy())
-  })
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(from, host, () => resolve(server))
-  })
 }

@@ -48,9 +48,13 @@ export class Ledger {
     this.#gone.get(kind)!.add(key)
   }
 
-  /** What is there before the first write. */
+  /** What is there besides. */
   adopt(found: Map<Kind, Found[]>): void {
-    for (const [kind, rows] of found) for (const { key } of rows) this.#live.get(kind)!.set(key, {})
+    for (const [kind, rows] of found)
+      for (const { key } of rows) {
+        const live = this.#live.get(kind)!
+        if (!live.has(key)) live.set(key, {})
+      }
   }
 
   /** What was made here and is there still. */

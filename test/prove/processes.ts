@@ -51,9 +51,9 @@ function isListening(port: number): Promise<boolean> {
 }
 
 /** Whether all roles of the process are open. */
-async function isStarted(metricsPort: string): Promise<boolean> {
+export async function isStarted(metricsPort: string | number, address = '127.0.0.1'): Promise<boolean> {
   const signal = AbortSignal.timeout(1_000)
-  const report = await fetch(`http://127.0.0.1:${metricsPort}/readyz`, { signal })
+  const report = await fetch(`http://${address}:${metricsPort}/readyz`, { signal })
     .then((answer) => answer.json() as Promise<{ checks: object }>)
     .catch(() => null)
   return report !== null && !('start' in report.checks)

@@ -105,7 +105,13 @@ export async function prove(options: ProveOptions): Promise<Report> {
       }),
     )
     const written = Promise.all(tenants.map((tenant) => tenant.run(writing.signal)))
-    const visited = visit({ ...platform, host, domain, text, signal: watching.signal })
+    const visited = visit({
+      edges: platform.edgePorts.map((ports) => ({ address: '127.0.0.1', ...ports })),
+      nameservers: platform.dnsPorts.map((port) => ({ address: '127.0.0.1', port })),
+      pages: { HTTP: { host, text }, HTTPS: { host: domain, text, secure: true } },
+      domain,
+      signal: watching.signal,
+    })
     const seen: string[] = []
     const read = followEvents({ origin: platform.origin, token, from, signal: watching.signal }, seen)
     const traces = new Traces()

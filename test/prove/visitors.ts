@@ -6,45 +6,38 @@ import { createAsker } from '../../bench/dns/asker.ts'
 
 export type Visits = { asked: number; failed: number; faults: string[] }
 
-export type VisitorOptions = {
-  edgePorts: { http: number; https: number }[]
-  dnsPorts: number[]
-  /** Served over HTTP, by the platform's own name. */
-  host: string
-  /** Served over HTTPS, and with an address in the DNS. */
+export type Page = { host: string; text: string; secure?: boolean }
+export type Edge = { address: string; http: number; https: number }
+export type Nameserver = { address: string; port: number }
+
+export type VisitorOptions<Name extends string> = {
+  edges: Edge[]
+  nameservers: Nameserver[]
+  /** What is asked of every edge. */
+  pages: Record<Name, Page>
+  /** Has an address in the DNS. */
   domain: string
-  text: string
   signal: AbortSignal
 }
 
 const pauseMs = 40
 const tryMs = 3_000
 
-export async function visit(options: VisitorOptions): Promise<Record<'HTTP' | 'HTTPS' | 'DNS', Visits>> {
-  const { edgePorts, dnsPorts, host, domain, text } = options
-  const askers = await Promise.all(dnsPorts.map(createAsker))
-  const from = (port: number, secure: boolean) => page({ port, secure, host: secure ? domain : host, text })
-  const ways = {
-    HTTP: edgePorts.map(
-      ({ http }) =>
-        () =>
-          from(http, false),
-    ),
-    HTTPS: edgePorts.map(
-      ({ https }) =>
-        () =>
-          from(https, true),
-    ),
-    DNS: askers.map((asker) => async () => {
-      const answer = await asker.ask(domain, 'A', 1_000)
-      return answer?.authoritative && answer.rcode === 0 && answer.answers > 0 ? null : JSON.stringify(answer)
-    }),
-  }
+export async function visit<Name extends string>(options: VisitorOptions<Name>): Promise<Record<Name | 'DNS', Visits>> {
+  const { edges, nameservers, pages, domain, signal } = options
+  const askers = await Promise.all(nameservers.map(({ address, port }) => createAsker(port, address)))
+  const ways = Object.entries<Page>(pages).map(
+    ([name, page]) => [name, edges.map((edge) => () => faultOf(edge, page))] as const,
+  )
+  const answers = askers.map((asker) => async () => {
+    const answer = await asker.ask(domain, 'A', 1_000)
+    return answer?.authoritative && answer.rcode === 0 && answer.answers > 0 ? null : JSON.stringify(answer)
+  })
   const visited = await Promise.all(
-    Object.entries(ways).map(async ([name, ask]) => [name, await goOn(ask, options.signal)] as const),
+    [...ways, ['DNS', answers] as const].map(async ([name, ask]) => [name, await goOn(ask, signal)] as const),
   )
   for (const asker of askers) asker.leave()
-  return Object.fromEntries(visited) as Record<keyof typeof ways, Visits>
+  return Object.fromEntries(visited) as Record<Name | 'DNS', Visits>
 }
 
 /** Each question begins at another server; it failed when none of them answered rightly. */
@@ -67,20 +60,30 @@ async function goOn(servers: (() => Promise<string | null>)[], signal: AbortSign
   return visits
 }
 
-type Asked = { port: number; secure: boolean; host: string; text: string }
-
 /** Null if the page came. */
-function page({ port, secure, host, text }: Asked): Promise<string | null> {
-  return new Promise((resolve) => {
-    const options = { host: '127.0.0.1', port, path: '/', headers: { host }, agent: false as const, timeout: tryMs }
+async function faultOf(edge: Edge, page: Page): Promise<string | null> {
+  const { status, body } = await read(edge, page).catch((error) => ({
+    status: (error as NodeJS.ErrnoException).code ?? error.message,
+    body: '',
+  }))
+  return status === 200 && body.includes(page.text) ? null : `status ${status}`
+}
+
+/** The page as a visitor gets it who has no connection yet. */
+export function read(edge: Edge, { host, secure }: Page): Promise<{ status: number; body: string }> {
+  return new Promise((resolve, reject) => {
+    const port = secure ? edge.https : edge.http
+    const options = { host: edge.address, port, path: '/', headers: { host }, agent: false as const }
     const sent = secure ? secureRequest({ ...options, servername: host, rejectUnauthorized: false }) : request(options)
-    sent.on('response', async (response) => {
-      const body = await response.toArray().catch(() => null)
-      if (!body) return resolve('the answer broke off')
-      resolve(response.statusCode === 200 && String(body).includes(text) ? null : `status ${response.statusCode}`)
+    // Of the whole visit: a machine that is switched off answers nothing at all.
+    const late = setTimeout(() => sent.destroy(new Error('no answer in time')), tryMs)
+    sent.on('response', (response) => {
+      response
+        .toArray()
+        .then((body) => resolve({ status: response.statusCode!, body: String(Buffer.concat(body)) }), reject)
     })
-    sent.on('timeout', () => sent.destroy(new Error('no answer in time')))
-    sent.on('error', (error) => resolve((error as NodeJS.ErrnoException).code ?? error.message))
+    sent.on('error', reject)
+    sent.on('close', () => clearTimeout(late))
     sent.end()
   })
 }

@@ -3,7 +3,7 @@
 import { Fault } from '../../platform/errors.ts'
 import { decodeCursor, encodeCursor } from '../../platform/page.ts'
 import { Named } from '../../schemas/common.ts'
-import { DeploymentParams, LogLines, LogQuery } from '../../schemas/deployments.ts'
+import { DeploymentParams, LogLines, LogMessage, LogQuery } from '../../schemas/deployments.ts'
 import { linesAfter } from '../../services/deployments/deployment-logs.ts'
 import { findDeployment } from '../../services/deployments/deployments.ts'
 import { isFinished } from '../../services/deployments/states.ts'
@@ -19,7 +19,7 @@ export const deploymentLogRoutes: RoutePlugin = async (app, { deps }) => {
   app.get(
     '/deployments/:id/logs',
     {
-      config: { scope: 'deployments:read', faults: ['quota_exceeded'] },
+      config: { scope: 'deployments:read', faults: ['quota_exceeded'], stream: LogMessage },
       schema: {
         operationId: 'getDeploymentLogs',
         tags: ['Deployments'],

@@ -91,7 +91,8 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
         response: { 200: Named(DeploymentStates) },
       },
     },
-    async () => ({ initial: initialState, transitions, terminal: terminalStates }),
+    async (request, reply) =>
+      sendSingle(request, reply, { initial: initialState, transitions, terminal: terminalStates }),
   )
 
   app.get(

@@ -1,7 +1,7 @@
 // /events: everything that happened, in pages or as it happens.
 
 import { Named } from '../../schemas/common.ts'
-import { EventList, EventQuery } from '../../schemas/events.ts'
+import { EventList, EventMessage, EventQuery } from '../../schemas/events.ts'
 import { listEvents, positionOf } from '../../services/events/events.ts'
 import { createEventFeed } from '../http/event-feed.ts'
 import { streaming } from '../http/live-stream.ts'
@@ -16,7 +16,7 @@ export const eventRoutes: RoutePlugin = async (app, { deps }) => {
   app.get(
     '/events',
     {
-      config: { scope: 'events:read', faults: ['quota_exceeded'] },
+      config: { scope: 'events:read', faults: ['quota_exceeded'], stream: EventMessage },
       // `data` is one of many resources; trying each schema would cost too much.
       serializerCompiler: () => (payload) => JSON.stringify(payload),
       schema: {

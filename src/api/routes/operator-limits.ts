@@ -6,7 +6,8 @@ import { AccountParams } from '../../schemas/operator.ts'
 import { changeLimits, readLimits } from '../../services/accounts/usage.ts'
 import type { RoutePlugin } from './route.ts'
 
-const access = { scope: 'operator', accountWide: true } as const
+// What is used changes all the time, so a version of it would never be the current one.
+const access = { scope: 'operator', accountWide: true, withoutEtag: true } as const
 
 export const operatorLimitRoutes: RoutePlugin = async (app, { deps }) => {
   const { db, config, tokenDirectory } = deps
@@ -30,8 +31,7 @@ export const operatorLimitRoutes: RoutePlugin = async (app, { deps }) => {
   app.patch(
     '/operator/accounts/:id/limits',
     {
-      // What is used changes all the time, so a version of it would never be the current one.
-      config: { ...access, withoutEtag: true },
+      config: access,
       schema: {
         operationId: 'changeAccountLimits',
         tags: ['Operator'],

@@ -1,6 +1,6 @@
 // The options of every route plugin, and the settings by which routes describe themselves.
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { Type } from '@sinclair/typebox'
+import { type TSchema, Type } from '@sinclair/typebox'
 import type { FaultCode } from '../../platform/errors.ts'
 import type { Deps } from '../deps.ts'
 import type { Once } from '../http/idempotency.ts'
@@ -13,6 +13,8 @@ declare module 'fastify' {
     faults?: FaultCode[]
     /** The resource cannot be read by itself, so it has no ETag for If-Match. */
     withoutEtag?: boolean
+    /** The operation can also answer a stream; the schema is that of its messages. */
+    stream?: TSchema
   }
 }
 

@@ -112,7 +112,8 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
   app.get(
     '/dns/:domain/zone/status',
     {
-      config: { scope: 'dns:read' },
+      // Asked of the nameservers each time.
+      config: { scope: 'dns:read', withoutEtag: true },
       schema: {
         operationId: 'getZoneStatus',
         tags: ['DNS'],

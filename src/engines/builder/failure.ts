@@ -17,6 +17,7 @@ export type FailureCode =
   | 'server_unhealthy'
   | 'platform_disk_full'
   | 'platform_storage_unavailable'
+  | 'platform_runner_unavailable'
   | 'worker_lost'
   | 'internal_error'
 

@@ -18,7 +18,7 @@ import { DiskFull } from './disk.ts'
 import { BuildFailure } from './failure.ts'
 import { createBuildLog } from './log.ts'
 import { type BuildResult, createBuildMetrics } from './metrics.ts'
-import { proveServer, type ServerProofs } from './proof.ts'
+import { NoRunner, proveServer, type ServerProofs } from './proof.ts'
 import { resolveCommit } from './source.ts'
 
 // A build is retried once, after a crash of its worker or an internal error.
@@ -43,6 +43,13 @@ const lacks = {
     code: 'platform_storage_unavailable',
     message:
       'The artifact store of the platform cannot be used at present. Nothing is wrong with the project: deploy it again later.',
+  },
+  noRunnerSince: {
+    waiting: 'Waiting for a runner of the platform, which starts servers: the build begins again when there is one.',
+    why: 'no runner takes the server',
+    code: 'platform_runner_unavailable',
+    message:
+      'The platform has no runner that can start a server at present. Nothing is wrong with the project: deploy it again later.',
   },
 } as const
 type Lack = keyof typeof lacks
@@ -200,6 +207,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         if (canceled.signal.aborted) return await clear(deploymentId)
         if (signal.aborted) throw error
         if (error instanceof DiskFull) return await putBack('noDiskSince', found, payload)
+        if (error instanceof NoRunner) return await putBack('noRunnerSince', found, payload)
         if (!(error instanceof StoreUnavailable)) throw error
         deps.log.warn({ err: error, deploymentId }, 'a build could not be stored and is put back')
         await putBack('noStoreSince', found, payload)

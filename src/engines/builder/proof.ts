@@ -1,13 +1,17 @@
 // The last step of a server project: it is READY after its server has answered; otherwise the server is stopped.
 import { BuildFailure } from './failure.ts'
 
+/** Nothing is wrong with the server, so the build is put back. */
+export class NoRunner extends Error {}
+
 /** The interface of the engine that runs servers. Rejects if a failure is not the server's own; that is retried. */
 export type ServerProofs = {
   prove(deploymentId: string, signal: AbortSignal): Promise<ServerProof>
 }
 
 export type ServerProof =
-  | { healthy: false; reason: string }
+  /** Unplaced: no runner has taken it. */
+  | { healthy: false; reason: string; unplaced?: boolean }
   | { healthy: true; release(): Promise<void>; stop(): Promise<void> }
 
 /** `ready` records the deployment as READY. Both return false if it was canceled or deleted meanwhile. */
@@ -18,6 +22,7 @@ export async function proveServer(
   ready: () => Promise<boolean>,
 ): Promise<boolean> {
   const proof = await servers.prove(deploymentId, signal)
+  if (!proof.healthy && proof.unplaced) throw new NoRunner(proof.reason)
   if (!proof.healthy) throw new BuildFailure('server_unhealthy', proof.reason)
   if (signal.aborted) {
     await proof.stop()

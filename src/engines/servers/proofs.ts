@@ -32,7 +32,7 @@ export function createProofs({ db, notifications, placeMs = defaultPlaceMs }: Pr
       if (found?.placed) unplacedSinceMs = null
       else unplacedSinceMs ??= performance.now()
       if (unplacedSinceMs !== null && performance.now() - unplacedSinceMs > placeMs) {
-        throw new ServerUnavailable(`No runner has taken the server within ${placeMs / 1000} s.`)
+        return { healthy: false, unplaced: true, reason: `No runner has taken the server within ${placeMs / 1000} s.` }
       }
       await changed
     }

@@ -49,7 +49,7 @@ export type Servers = {
 }
 
 export type Proof =
-  | { healthy: false; reason: string }
+  | { healthy: false; reason: string; unplaced?: boolean }
   | {
       healthy: true
       /** The deployment is READY: the server runs on demand from now on. */

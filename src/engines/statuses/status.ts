@@ -16,6 +16,7 @@ const maxDescription = 140
 const notTheCommits = new Set([
   'platform_disk_full',
   'platform_storage_unavailable',
+  'platform_runner_unavailable',
   'worker_lost',
   'internal_error',
   'repository_unreachable',
