@@ -113,7 +113,7 @@ describe('the receiver of webhooks', () => {
         const [file, ...args] = await command(code)
         const port = await freePort()
         const environment = { PATH: process.env.PATH, PORT: String(port), WEBHOOK_SECRET: secretOf(1) }
-        const child: ChildProcess = spawn(file!, args, { env: environment, stdio: ['ignore', 'pipe', 'inherit'] })
+        const child: ChildProcess = spawn(file!, args, { env: environment, stdio: ['ignore', 'pipe', 'ignore'] })
         let printed = ''
         child.stdout!.on('data', (chunk) => (printed += chunk))
         try {
