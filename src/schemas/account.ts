@@ -1,6 +1,6 @@
 // The caller's account, its limits and usage, and the regions of the platform.
 import { Type } from '@sinclair/typebox'
-import { Body, Nullable, Timestamp } from './common.ts'
+import { Body, Named, Nullable, Timestamp } from './common.ts'
 import { type QuotaName, quotaNames, quotas } from './quotas.ts'
 
 type Each<T> = Record<QuotaName, T>
@@ -11,9 +11,16 @@ function forEachQuota<T>(make: (name: QuotaName) => T): Each<T> {
 
 const quotaExample = forEachQuota((name) => quotas[name].max)
 
-const Quotas = forEachQuota((name) => Type.Integer({ description: quotas[name].what }))
+const quotaFields = forEachQuota((name) => Type.Integer({ description: quotas[name].what }))
 
-const Usage = Type.Object({
+export const Quotas = Type.Object(quotaFields, { $id: 'Quotas', description: 'What the account may have' })
+
+export const ChangedQuotas = Type.Partial(Type.Object(quotaFields), {
+  $id: 'ChangedQuotas',
+  description: 'Those that an operator set for this account',
+})
+
+const usageFields = {
   projects: Type.Integer(),
   deployments: Type.Integer(),
   domains: Type.Integer(),
@@ -25,23 +32,40 @@ const Usage = Type.Object({
   buildsQueued: Type.Integer({ description: 'Deployments that wait for their build' }),
   buildMinutesPerMonth: Type.Integer({ description: 'Of this month (UTC)' }),
   storedBytes: Type.Integer({ description: 'Of all deployments' }),
-})
+}
+
+export const QuotaUsage = Type.Object(usageFields, { $id: 'QuotaUsage', description: 'What the account uses' })
 
 const ofAccount = () =>
   Nullable(Type.Integer({ description: 'null for a token narrowed to projects: it belongs to the whole account' }))
 
 /** As the calling token sees it: one narrowed to projects sees their share. */
-const VisibleUsage = Type.Object({
-  ...Usage.properties,
-  openTickets: ofAccount(),
-  tokens: ofAccount(),
-  webhooks: ofAccount(),
-  buildsAtOnce: ofAccount(),
-  buildsQueued: ofAccount(),
-  buildMinutesPerMonth: ofAccount(),
-  waits: Type.Integer({ description: 'At all servers' }),
-  streams: Type.Integer({ description: 'At all servers' }),
-})
+export const Usage = Type.Object(
+  {
+    ...usageFields,
+    openTickets: ofAccount(),
+    tokens: ofAccount(),
+    webhooks: ofAccount(),
+    buildsAtOnce: ofAccount(),
+    buildsQueued: ofAccount(),
+    buildMinutesPerMonth: ofAccount(),
+    waits: Type.Integer({ description: 'At all servers' }),
+    streams: Type.Integer({ description: 'At all servers' }),
+  },
+  { $id: 'Usage', description: 'What the account uses, as the calling token sees it' },
+)
+
+export const Limits = Type.Object(
+  {
+    requestsPerMinute: Type.Integer({ description: 'Per token' }),
+    accountRequestsPerMinute: Type.Integer({ description: 'All tokens of the account together' }),
+    requestsAtOnce: Type.Integer({ description: 'Requests of the account that are open at once at one server' }),
+    bodyBytes: Type.Integer(),
+    zoneImportBytes: Type.Integer(),
+    ...quotaFields,
+  },
+  { $id: 'Limits', description: 'What the account may have, and how much it may ask' },
+)
 
 const usageExample = {
   projects: 1,
@@ -62,15 +86,8 @@ export const Account = Type.Object(
     id: Type.String({ description: 'acc_…' }),
     name: Type.String(),
     createdAt: Timestamp,
-    limits: Type.Object({
-      requestsPerMinute: Type.Integer({ description: 'Per token' }),
-      accountRequestsPerMinute: Type.Integer({ description: 'All tokens of the account together' }),
-      requestsAtOnce: Type.Integer({ description: 'Requests of the account that are open at once at one server' }),
-      bodyBytes: Type.Integer(),
-      zoneImportBytes: Type.Integer(),
-      ...Quotas,
-    }),
-    usage: VisibleUsage,
+    limits: Named(Limits),
+    usage: Named(Usage),
   },
   {
     $id: 'Account',
@@ -96,9 +113,9 @@ export const Account = Type.Object(
 
 export const AccountLimits = Type.Object(
   {
-    limits: Type.Object(Quotas, { description: 'What the account may have' }),
-    changed: Type.Partial(Type.Object(Quotas), { description: 'Those that an operator set for this account' }),
-    usage: Usage,
+    limits: Named(Quotas),
+    changed: Named(ChangedQuotas),
+    usage: Named(QuotaUsage),
   },
   {
     $id: 'AccountLimits',
@@ -121,8 +138,13 @@ export const ChangeLimits = Body(
   { $id: 'ChangeAccountLimits', minProperties: 1, examples: [{ projects: 500, domains: null }] },
 )
 
+export const Region = Type.Object(
+  { id: Type.String(), default: Type.Boolean({ description: 'Where a new project goes' }) },
+  { $id: 'Region', description: 'A place where projects are built and served' },
+)
+
 export const Regions = Type.Object(
-  { regions: Type.Array(Type.Object({ id: Type.String(), default: Type.Boolean() })) },
+  { regions: Type.Array(Named(Region)) },
   {
     $id: 'Regions',
     description: 'Where projects are built and served',

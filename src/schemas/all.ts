@@ -35,6 +35,23 @@ export function byName<T>(value: T, isInner = false): T {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, byName(item, true)])) as T
 }
 
+/** Enums that have a name of their own in the document, wherever they stand. */
+export const enums: Record<string, readonly string[]> = {
+  DeploymentState: deployments.deploymentStates,
+  DeliveryState: webhooks.deliveryStates,
+  DnsDuringSuspension: events.dnsDuringSuspension,
+  DnsRecordType: dnsRecords.dnsRecordTypes,
+  EventType: events.eventTypes,
+  Framework: projects.frameworks,
+  Network: projects.networks,
+  Scope: tokens.tokenScopes,
+  SslState: domains.sslStates,
+  StatusProvider: pushHooks.statusProviders,
+  TicketPriority: tickets.ticketPriorities,
+  TicketStatus: tickets.ticketStatuses,
+  VariableTarget: projects.variableTargets,
+}
+
 /** What the files export under a name, each once, by name. */
 export const schemas: Named[] = files
   .flatMap((file) => Object.values<unknown>(file).flat().filter(isNamed))

@@ -100,6 +100,11 @@ export const FieldProblem = Type.Object(
   { $id: 'FieldProblem', description: 'One refused field' },
 )
 
+export const ConflictingRecord = Type.Object(
+  { id: Type.String(), type: Type.String(), name: Type.String(), value: Type.String() },
+  { $id: 'ConflictingRecord', description: 'With record_conflict: the record in the way' },
+)
+
 export const Problem = Type.Object(
   {
     type: Type.String({ format: 'uri', description: 'Address of the row on this code: cause and cure' }),
@@ -110,12 +115,7 @@ export const Problem = Type.Object(
     requestId: Type.String(),
     errors: Type.Optional(Type.Array(Named(FieldProblem), { description: 'With 422: every refused field' })),
     requiredScope: Type.Optional(Type.String({ description: 'With insufficient_scope: the scope it needed' })),
-    record: Type.Optional(
-      Type.Object(
-        { id: Type.String(), type: Type.String(), name: Type.String(), value: Type.String() },
-        { description: 'With record_conflict: the record in the way' },
-      ),
-    ),
+    record: Type.Optional(Named(ConflictingRecord)),
     limit: Type.Optional(Type.String({ description: 'With quota_exceeded: the name of the limit in `GET /account`' })),
     used: Type.Optional(Type.Integer({ description: 'With quota_exceeded: how much the account has' })),
     max: Type.Optional(Type.Integer({ description: 'With quota_exceeded: how much the account may have' })),

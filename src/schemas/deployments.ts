@@ -99,12 +99,15 @@ export const DeploymentQuery = ListQuery({
   ref: Type.Optional(Type.String({ maxLength: 255 })),
 })
 
+export const DeploymentTransition = Type.Object(
+  { from: Choice(deploymentStates), to: Choice(deploymentStates), when: Type.String() },
+  { $id: 'DeploymentTransition', description: 'A change of state' },
+)
+
 export const DeploymentStates = Type.Object(
   {
     initial: Choice(deploymentStates),
-    transitions: Type.Array(
-      Type.Object({ from: Choice(deploymentStates), to: Choice(deploymentStates), when: Type.String() }),
-    ),
+    transitions: Type.Array(Named(DeploymentTransition)),
     terminal: Type.Array(Choice(deploymentStates)),
   },
   {
@@ -147,9 +150,14 @@ export const LogLineMessage = Type.Object(
   { $id: 'LogLineMessage', description: 'A server-sent event with a line of the log' },
 )
 
+export const LogEnd = Type.Object(
+  { state: Choice(deploymentStates) },
+  { $id: 'LogEnd', description: 'The state in which the deployment has ended' },
+)
+
 export const LogEndMessage = Type.Object(
-  { event: Choice(['end'] as const), data: Type.Object({ state: Choice(deploymentStates) }) },
-  { $id: 'LogEndMessage', description: 'The last server-sent event: the deployment has ended in this state' },
+  { event: Choice(['end'] as const), data: Named(LogEnd) },
+  { $id: 'LogEndMessage', description: 'The last server-sent event of the log of a deployment that has ended' },
 )
 
 export const LogMessage = Type.Unsafe<unknown>({

@@ -97,6 +97,16 @@ export const PutCommitStatusTarget = Body(
   },
 )
 
+export const PushRepository = Type.Object(
+  { full_name: Type.Optional(Type.String({ maxLength: 1000, description: 'GitHub, Gitea and Forgejo' })) },
+  { $id: 'PushRepository' },
+)
+
+export const PushProject = Type.Object(
+  { path_with_namespace: Type.Optional(Type.String({ maxLength: 1000, description: 'GitLab' })) },
+  { $id: 'PushProject' },
+)
+
 /** The fields of a push that matter; hosts send many more, which are let pass and never looked at. */
 export const Push = Type.Object(
   {
@@ -106,14 +116,8 @@ export const Push = Type.Object(
       description: 'must be the full hash of the commit, zeros when the branch was deleted',
     }),
     deleted: Type.Optional(Type.Boolean()),
-    repository: Type.Optional(
-      Type.Object({
-        full_name: Type.Optional(Type.String({ maxLength: 1000, description: 'GitHub, Gitea and Forgejo' })),
-      }),
-    ),
-    project: Type.Optional(
-      Type.Object({ path_with_namespace: Type.Optional(Type.String({ maxLength: 1000, description: 'GitLab' })) }),
-    ),
+    repository: Type.Optional(PushRepository),
+    project: Type.Optional(PushProject),
   },
   {
     $id: 'Push',

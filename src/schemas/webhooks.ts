@@ -1,6 +1,6 @@
 // Webhooks: where events are sent, and what became of each of them.
 import { Type } from '@sinclair/typebox'
-import { Body, Choice, ListOf, ListQuery, Nullable, OptionalBody, Timestamp } from './common.ts'
+import { Body, Choice, ListOf, ListQuery, Named, Nullable, OptionalBody, Timestamp } from './common.ts'
 
 export const deliveryStates = ['PENDING', 'DELIVERED', 'FAILED'] as const
 
@@ -120,19 +120,22 @@ export const Delivery = Type.Object(
   },
 )
 
-const Attempt = Type.Object({
-  attempt: Type.Integer({ description: '1 for the first' }),
-  startedAt: Timestamp,
-  durationMs: Nullable(Type.Integer({ description: 'Null when the worker was lost before the outcome was known' })),
-  responseStatus: Nullable(Type.Integer({ description: 'HTTP status, if an answer came' })),
-  error: Nullable(Type.String({ description: 'Why the attempt failed' })),
-  responseBody: Nullable(Type.String({ description: 'The first 4 KB of the answer' })),
-})
+export const DeliveryAttempt = Type.Object(
+  {
+    attempt: Type.Integer({ description: '1 for the first' }),
+    startedAt: Timestamp,
+    durationMs: Nullable(Type.Integer({ description: 'Null when the worker was lost before the outcome was known' })),
+    responseStatus: Nullable(Type.Integer({ description: 'HTTP status, if an answer came' })),
+    error: Nullable(Type.String({ description: 'Why the attempt failed' })),
+    responseBody: Nullable(Type.String({ description: 'The first 4 KB of the answer' })),
+  },
+  { $id: 'DeliveryAttempt', description: 'One attempt to deliver' },
+)
 
 export const DeliveryWithAttempts = Type.Object(
   {
     ...Delivery.properties,
-    attemptLog: Type.Array(Attempt, { description: 'What came of each attempt, the first one first' }),
+    attemptLog: Type.Array(Named(DeliveryAttempt), { description: 'What came of each attempt, the first one first' }),
   },
   {
     $id: 'DeliveryWithAttempts',

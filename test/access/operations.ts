@@ -79,7 +79,9 @@ export function operationsOf(app: App): Operation[] {
         method: method.toUpperCase(),
         template,
         scope: described.security[0]?.bearer[0] ?? null,
-        query: (described.parameters ?? []).filter((parameter) => parameter.in === 'query'),
+        query: (described.parameters ?? [])
+          .filter((parameter) => parameter.in === 'query')
+          .map(({ name, schema }) => ({ name, schema: resolved(document, schema) })),
         body: bodyOf(document, described),
         headers: (described.parameters ?? []).filter((one) => one.in === 'header').map((one) => one.name.toLowerCase()),
         accountWide: isAccountWide(document, described),

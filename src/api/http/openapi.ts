@@ -14,6 +14,7 @@ import {
   type Response,
   type Responses,
 } from './openapi-answers.ts'
+import { nameEnums } from './openapi-enums.ts'
 import { giveExamples, parameters, webhooks } from './openapi-webhooks.ts'
 import { apiVersion } from './transport.ts'
 
@@ -150,7 +151,7 @@ export async function useOpenApi(app: FastifyInstance): Promise<void> {
       const document = 'openapiObject' in made ? made.openapiObject : {}
       finishDocument(document as Document, routes)
       // Without shared objects, which YAML would write as anchors.
-      return JSON.parse(JSON.stringify(document))
+      return JSON.parse(JSON.stringify(nameEnums(document as Document)))
     },
     transform: ({ schema, url, route }) => {
       if (!schema || route.method === 'HEAD') return { schema: { ...schema, hide: true }, url }
