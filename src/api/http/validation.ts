@@ -24,13 +24,28 @@ export const compileValidator: FastifySchemaCompiler<FastifySchema> = ({ schema,
   const part = parts[httpPart ?? 'body'] ?? 'body'
   const findAll: ValidateFunction = (part === 'body' ? bodies : queries).compile(schema as object)
   const findFirst = part === 'body' ? firstFault.compile(schema as object) : null
+  const lists = part === 'query' ? listsIn(schema) : []
   return (data: unknown) => {
+    for (const name of lists) splitList(data as Record<string, unknown>, name)
     if (findFirst) {
       if (findFirst(data)) return true
       if (tooLong.has(findFirst.errors![0]!.keyword)) return { error: validationFault(findFirst.errors!, part) }
     }
     return findAll(data) || { error: validationFault(findAll.errors ?? [], part) }
   }
+}
+
+/** The parameters of a query that take several values. */
+function listsIn(schema: FastifySchema): string[] {
+  const { properties = {} } = schema as { properties?: Record<string, { type?: unknown }> }
+  return Object.keys(properties).filter((name) => properties[name]!.type === 'array')
+}
+
+/** Values that are repeated, or have commas between, as one list without doubles. */
+function splitList(query: Record<string, unknown>, name: string): void {
+  const given = query[name]
+  if (given === undefined) return
+  query[name] = [...new Set([given].flat().flatMap((value) => String(value).split(',')))]
 }
 
 export function useValidation(app: FastifyInstance): void {
@@ -52,7 +67,8 @@ function validationFault(errors: ErrorObject[], part: Part): Fault {
 }
 
 function fieldError(error: ErrorObject, part: Part): FieldError {
-  const at = `#${error.instancePath}`
+  // A value of a list in a query is named by its parameter.
+  const at = `#${part === 'query' ? error.instancePath.replace(/\/\d+$/, '') : error.instancePath}`
   const expected = (error.parentSchema as { description?: string } | undefined)?.description
   const { params } = error
   switch (error.keyword) {

@@ -4,7 +4,7 @@ import type { Deployment, Project } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
-import { newId } from '../../platform/ids.ts'
+import { newId, timeOf } from '../../platform/ids.ts'
 import { isRefName, type Repositories } from '../../platform/repositories.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { CreateDeployment, Deployment as DeploymentSchema } from '../../schemas/deployments.ts'
@@ -133,9 +133,10 @@ export async function createDeployment(
   plan: DeploymentPlan,
 ): Promise<DeploymentView> {
   const { project, ...planned } = plan
+  const id = newId('dpl')
   const row: DeploymentRow = {
     ...planned,
-    id: newId('dpl'),
+    id,
     accountId: actor.accountId,
     projectId: project.id,
     project: project.name,
@@ -143,7 +144,7 @@ export async function createDeployment(
     label: deploymentLabel(urls, project.name),
     errorCode: null,
     errorMessage: null,
-    createdAt: new Date(),
+    createdAt: timeOf(id),
     readyAt: null,
     finishedAt: null,
     startedAt: null,
