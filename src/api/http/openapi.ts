@@ -18,12 +18,19 @@ import { nameEnums } from './openapi-enums.ts'
 import { giveExamples, parameters, webhooks } from './openapi-webhooks.ts'
 import { apiVersion } from './transport.ts'
 
+const guides = `
+
+[Guides](/docs/guides/): [first deploy](/docs/guides/first-deploy), [authentication](/docs/guides/authentication),
+[pagination](/docs/guides/pagination), [retries](/docs/guides/idempotency), [errors](/docs/guides/errors),
+[webhooks](/docs/guides/webhooks), [streams](/docs/guides/streams), [versions](/docs/guides/versions),
+[limits](/docs/guides/limits). What is new: [changelog](/changelog).`
+
 const description =
   `The management API of a hosting platform: deployments, domains with automatic SSL, DNS, projects and
 support tickets. Every request carries \`Authorization: Bearer <token>\`. Errors are RFC 9457 problems whose \`code\` is
 stable. Lists are paged by \`cursor\`. A POST may carry an \`Idempotency-Key\` and be sent again safely. Single resources
 carry an \`ETag\`. \`RateLimit\` tells what is left to the token and to its account. Versions are dated; this is
-${apiVersion}.`.replaceAll('\n', ' ')
+${apiVersion}.`.replaceAll('\n', ' ') + guides
 
 const scopesInWords = [
   'An API token. Each operation names the scope that the token needs:',

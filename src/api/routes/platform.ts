@@ -9,6 +9,7 @@ import { type PublicAnswer, publicAnswer, sendPublic } from '../http/public-answ
 import { openReference, type Reference } from '../http/reference.ts'
 import { boundOpenPerAddress } from '../http/shares.ts'
 import { apiVersion } from '../http/transport.ts'
+import { guideRoutes } from './guides.ts'
 
 const hidden = { schema: { hide: true } } as const
 
@@ -42,6 +43,7 @@ export const platformRoutes: FastifyPluginAsync<{ deps: Deps }> = async (app, { 
 
 const pages: FastifyPluginAsync = async (app) => {
   boundOpenPerAddress(app, maxOpenPagesPerAddress, maxOpenPages)
+  await app.register(guideRoutes)
   // Made for the first reader: the routes are not all there yet.
   const documents = new Map<string, PublicAnswer>()
   const document = (type: string, write: () => string) => {
