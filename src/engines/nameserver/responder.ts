@@ -96,9 +96,10 @@ export function createResponder(options: ResponderOptions): Responder {
     waiting++
     try {
       const first = await look(name, type)
-      if (first?.found.awaits) await aliases.settled(first.found.awaits.target, first.found.awaits.type)
+      const awaits = first?.found.awaits
+      if (awaits) await aliases.settled(awaits.target, awaits.type, awaits.owner)
       // The zone may have changed meanwhile.
-      const last = first?.found.awaits ? await look(name, type) : first
+      const last = awaits ? await look(name, type) : first
       if (!last) return fault(context, rcodes.REFUSED)
       return last.found.awaits ? fault(context, rcodes.SERVFAIL) : answerFound(context, name, last.found, last.source)
     } finally {
