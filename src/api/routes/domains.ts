@@ -22,7 +22,10 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/domains',
     {
-      config: { scope: 'domains:write', faults: ['not_found', 'domain_exists', 'domain_taken'] },
+      config: {
+        scope: 'domains:write',
+        faults: ['not_found', 'domain_exists', 'domain_taken', 'token_limited_to_projects'],
+      },
       schema: {
         operationId: 'createDomain',
         tags: ['Domains'],
