@@ -98,7 +98,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.patch(
     '/projects/:project',
     {
-      config: { scope: 'projects:write', meaning },
+      config: { scope: 'projects:write', faults: ['quota_exceeded'], meaning },
       schema: {
         operationId: 'changeProject',
         tags: ['Projects'],
