@@ -10,6 +10,7 @@ import { NewAccount, OperatorAccount, OperatorTicket } from './operator.ts'
 import { OperatorDomain } from './operator-domains.ts'
 import { Project, ProjectSettings, Variable } from './projects.ts'
 import { CommitStatusTarget, PushHook, PushHookWithSecret, PushResult } from './push-hooks.ts'
+import { SearchResults } from './search.ts'
 import { OperatorTakedown, Takedown, TakedownNotice } from './takedowns.ts'
 import { Ticket, TicketMessage } from './tickets.ts'
 import { Token, TokenWithSecret } from './tokens.ts'
@@ -61,6 +62,7 @@ export const schemas = [
   Takedown,
   OperatorTakedown,
   TakedownNotice,
+  SearchResults,
   Problem,
   FieldProblem,
 ]
