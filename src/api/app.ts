@@ -8,6 +8,7 @@ import { Body } from '../schemas/common.ts'
 import type { Deps } from './deps.ts'
 import { createAllowance } from './http/allowance.ts'
 import { createGuard, createRecheck } from './http/bearer.ts'
+import { buildSerializer } from './http/compilers.ts'
 import { useCompression } from './http/compression.ts'
 import { groupConnections } from './http/connections.ts'
 import { useCors } from './http/cors.ts'
@@ -39,6 +40,7 @@ import { operatorTakedownRoutes } from './routes/operator-takedowns.ts'
 import { platformRoutes } from './routes/platform.ts'
 import { projectRoutes } from './routes/projects.ts'
 import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
+import { searchRoutes } from './routes/search.ts'
 import { ticketRoutes } from './routes/tickets.ts'
 import { tokenRoutes } from './routes/tokens.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
@@ -67,6 +69,7 @@ const apiRoutes = [
   tokenRoutes,
   eventRoutes,
   accountRoutes,
+  searchRoutes,
   ticketRoutes,
   webhookRoutes,
   operatorRoutes,
@@ -85,6 +88,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     trustProxy: config.trustedProxies.length > 0 ? config.trustedProxies : false,
     bodyLimit: bodyLimitBytes,
+    schemaController: { compilersFactory: { buildSerializer } },
     requestTimeout: requestTimeoutMs,
     connectionTimeout: idleConnectionMs,
     genReqId: (raw) => {

@@ -60,7 +60,9 @@ export const faults = {
   },
   token_limited_to_projects: {
     title: 'The token is limited to some projects',
-    cause: 'The operation concerns the whole account, but the token is narrowed to certain projects.',
+    cause:
+      'The operation concerns the whole account, or a name below a domain of another project, but the token is narrowed ' +
+      'to certain projects.',
     cure: 'Use a token without `projects`.',
   },
   token_outlives_caller: {
@@ -142,6 +144,11 @@ export const faults = {
     title: 'The claim has ended',
     cause: 'Nobody proved within 30 days that this account owns the domain, so it is not checked any more.',
     cure: 'Delete the domain and add it again. `GET /dns/{domain}/zone` saves its records before.',
+  },
+  domain_has_redirects: {
+    title: 'Other domains redirect to this one',
+    cause: 'A domain to which others redirect can neither be deleted nor redirect itself.',
+    cure: 'Have the others redirect elsewhere first, by `PATCH /domains/{name}` with another `redirectTo`, or null.',
   },
   domain_has_wildcard: {
     title: 'The domain still has its wildcard',

@@ -1,6 +1,6 @@
 // Events: the audit trail, the source of webhooks, and the live stream.
 import { Type } from '@sinclair/typebox'
-import { Body, Choice, ListOf, Named, Nullable, pageQuery, Timestamp } from './common.ts'
+import { AnyOf, Choice, ListOf, ListQuery, Named, Nullable, Timestamp, timeQuery } from './common.ts'
 
 /** The types of events, by the resource that their `data` shows as it was after the change. */
 export const eventGroups = [
@@ -24,6 +24,8 @@ export const eventGroups = [
       'domain.created',
       'domain.verified',
       'domain.unverified',
+      'domain.updated',
+      'domain.moved',
       'domain.deleted',
       'domain.ssl.active',
       'domain.ssl.renewed',
@@ -38,7 +40,7 @@ export const eventGroups = [
   },
   { name: 'ZoneEvent', data: 'ImportedZone', types: ['dns.zone.imported'] },
   { name: 'TicketEvent', data: 'Ticket', types: ['ticket.created', 'ticket.replied', 'ticket.status_changed'] },
-  { name: 'TokenEvent', data: 'Token', types: ['token.created', 'token.revoked', 'token.rotated'] },
+  { name: 'TokenEvent', data: 'Token', types: ['token.created', 'token.updated', 'token.revoked', 'token.rotated'] },
   { name: 'WebhookEvent', data: 'Webhook', types: ['webhook.disabled', 'webhook.ping'] },
   {
     name: 'AccountEvent',
@@ -138,8 +140,17 @@ export const EventMessage = Type.Object(
 
 export const EventList = ListOf('events', Event)
 
-export const EventQuery = Body({
-  ...pageQuery,
-  type: Type.Optional(Choice(eventTypes)),
-  subject: Type.Optional(Type.String({ minLength: 1, maxLength: 300 })),
+/** Everything up to a dot of a type, and a star. */
+const typePatterns = [
+  ...new Set(eventTypes.flatMap((type) => [...type.matchAll(/\./g)].map(({ index }) => `${type.slice(0, index)}.*`))),
+]
+
+export const EventQuery = ListQuery({
+  ...timeQuery,
+  type: Type.Optional(
+    AnyOf(Choice([...eventTypes, ...typePatterns]), 'Only events of these types, or prefixes such as deployment.*', 50),
+  ),
+  subject: Type.Optional(
+    AnyOf(Type.String({ minLength: 1, maxLength: 300 }), 'Only events about these: ids, or names of domains'),
+  ),
 })

@@ -12,6 +12,8 @@ import {
   Variable,
   VariableList,
   VariableParams,
+  VariableTarget,
+  VariableValues,
 } from '../../schemas/projects.ts'
 import {
   changeProject,
@@ -22,7 +24,7 @@ import {
   listProjects,
   showProject,
 } from '../../services/projects/projects.ts'
-import { deleteVariable, listVariables, putVariable } from '../../services/projects/variables.ts'
+import { deleteVariable, findVariable, listVariables, putVariable } from '../../services/projects/variables.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
@@ -96,7 +98,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.patch(
     '/projects/:project',
     {
-      config: { scope: 'projects:write', meaning },
+      config: { scope: 'projects:write', faults: ['quota_exceeded'], meaning },
       schema: {
         operationId: 'changeProject',
         tags: ['Projects'],
@@ -136,28 +138,52 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.get(
     '/projects/:project/env',
     {
-      config: { scope: 'projects:read' },
+      config: { scope: 'projects:read', secretAnswer: true },
       schema: {
         operationId: 'listVariables',
         tags: ['Projects'],
         summary: 'List build-time variables',
-        description: 'Names and targets of the variables; values are sealed at rest and never returned.',
+        description:
+          'Every variable for each target that has a value. Values are sealed at rest, and returned only where they are ' +
+          '`readable`.',
         params: ProjectParams,
         response: { 200: Named(VariableList) },
       },
     },
-    async (request) => ({ env: await listVariables(db, request.actor, request.params.project) }),
+    async (request) => ({ env: await listVariables(db, vault, request.actor, request.params.project) }),
+  )
+
+  app.get(
+    '/projects/:project/env/:key',
+    {
+      config: { scope: 'projects:read', secretAnswer: true },
+      schema: {
+        operationId: 'getVariable',
+        tags: ['Projects'],
+        summary: 'Read a build-time variable',
+        description:
+          'Its values for each target, returned only where they are `readable`; the ETag is that of all of them.',
+        params: VariableParams,
+        response: { 200: Named(VariableValues) },
+      },
+    },
+    async (request, reply) => {
+      const { project: projectKey, key } = request.params
+      const { variable, version } = await findVariable(db, vault, request.actor, { projectKey, key })
+      return sendSingle(request, reply, variable, version)
+    },
   )
 
   app.put(
     '/projects/:project/env/:key',
     {
-      config: { scope: 'projects:write', faults: ['quota_exceeded'], withoutEtag: true },
+      config: { scope: 'projects:write', faults: ['quota_exceeded'] },
       schema: {
         operationId: 'putVariable',
         tags: ['Projects'],
         summary: 'Set a build-time variable',
-        description: 'Makes or replaces the variable; builds that start from now on see it.',
+        description:
+          'Makes or replaces the value for one target; those for the others stay. Builds that start from now on see it.',
         params: VariableParams,
         body: PutVariable,
         response: { 200: Named(Variable) },
@@ -165,25 +191,29 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     (request) => {
       const { project: projectKey, key } = request.params
-      return putVariable(db, vault, request.actor, { projectKey, key, input: request.body })
+      const change = { projectKey, key, input: request.body, precondition: precondition(request) }
+      return putVariable(db, vault, request.actor, change)
     },
   )
 
   app.delete(
     '/projects/:project/env/:key',
     {
-      config: { scope: 'projects:write', withoutEtag: true },
+      config: { scope: 'projects:write' },
       schema: {
         operationId: 'deleteVariable',
         tags: ['Projects'],
         summary: 'Delete a build-time variable',
-        description: 'Builds that start from now on do not see it.',
+        description: 'Deletes all of its values, or that for one target. Builds that start from now on do not see it.',
         params: VariableParams,
+        querystring: VariableTarget,
         response: { 204: NoContent },
       },
     },
     async (request, reply) => {
-      await deleteVariable(db, request.actor, request.params.project, request.params.key)
+      const { project: projectKey, key } = request.params
+      const change = { projectKey, key, target: request.query.target, precondition: precondition(request) }
+      await deleteVariable(db, request.actor, change)
       return reply.code(204).send(null)
     },
   )

@@ -3,7 +3,7 @@ import type { Prisma } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { append, type EventType } from '../events/events.ts'
-import { type CertificateView, type DomainView, type ViewOptions, viewDomain, withProject } from './domains.ts'
+import { type CertificateView, type DomainView, type ViewOptions, viewDomain, withNames } from './domains.ts'
 import { hostOf, parentsOf } from './names.ts'
 import { checkNamesBelow, checkNamesWithReason, lockHost } from './statements.ts'
 
@@ -56,7 +56,7 @@ export async function move(
   const [row] = await db.domain.updateManyAndReturn({
     where: { ...guard, id },
     data: { ...data, updatedAt: new Date() },
-    include: withProject,
+    include: withNames,
   })
   if (!row) return null
   const view = viewDomain(options, row)
@@ -167,9 +167,11 @@ export async function markVerified(
   })
 }
 
-/** Whether another claim to the name is verified, or the name or one above it is reserved for another account. */
+/** Whether somebody else has proved the name, or it or one above it is reserved for another account. */
 async function isTaken(db: Db, { id, name, accountId }: { id: string; name: string; accountId: string }) {
-  if ((await db.domain.count({ where: { name, verified: true, id: { not: id } } })) > 0) return true
+  // The TXT record of a wildcard is that of its host, which has one owner.
+  const same = [{ name }, { name: hostOf(name), accountId: { not: accountId } }]
+  if ((await db.domain.count({ where: { OR: same, verified: true, id: { not: id } } })) > 0) return true
   // A reserved name is taken too: an older claim must not be verified by a delegation that the owner left behind.
   const names = [name, ...parentsOf(name)]
   const where = { name: { in: names }, accountId: { not: accountId }, until: { gt: new Date() } }

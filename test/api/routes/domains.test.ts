@@ -51,6 +51,8 @@ describe('attaching', () => {
       'verification',
       'certificate',
       'verifiedAt',
+      'redirectTo',
+      'redirectStatus',
     ])
     expect(body).toMatchObject({
       name: 'example.com',
@@ -234,6 +236,20 @@ describe('whose name it is', () => {
     }
     expect((await attach('x.example.net', { token: narrow.body.token ?? narrow.body.secret })).status).toBe(404)
   })
+
+  test('a token attaches no name below a domain of a project that it does not see: that would be verified by itself', async () => {
+    await attach('whole.example.net')
+    await api.call('POST', '/projects', { body: { name: 'apart', repo: 'test/site' } })
+    const { token } = (await api.call('POST', '/tokens', { body: { name: 'n', scopes: ['*'], projects: ['apart'] } }))
+      .body
+    for (const name of ['login.whole.example.net', 'a.b.whole.example.net', '*.whole.example.net']) {
+      const refused = await attach(name, { token, project: 'apart' })
+      expect(refused).toMatchObject({ status: 403, body: { code: 'token_limited_to_projects' } })
+      expect((await attach(name, { project: 'apart' })).status).toBe(201)
+    }
+    expect((await attach('own.example.net', { token, project: 'apart' })).status).toBe(201)
+    expect((await attach('login.own.example.net', { token, project: 'apart' })).status).toBe(201)
+  })
 })
 
 describe('reading', () => {
@@ -255,7 +271,7 @@ describe('reading', () => {
     expect(await names('?ssl=ISSUING')).toEqual(['2'])
     const first = await api.call('GET', '/domains?limit=3', { token })
     const second = await api.call('GET', `/domains?limit=3&cursor=${first.body.nextCursor}`, { token })
-    expect(second.body).toMatchObject({ domains: [{ name: 'l1.example.io' }], nextCursor: null })
+    expect(second.body).toMatchObject({ domains: [{ name: 'l1.example.io' }], hasMore: false })
   })
 
   test('an ETag answers 304 to a reader that has it and 412 to a deletion that has an old one', async () => {

@@ -1,0 +1,107 @@
+// Pages of the event log in SQL, by id.
+import type { Order } from '../../platform/page.ts'
+import { boolean, int4, json, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+
+/**
+ * What a statement could see, in the numbers of events: every transaction below `max` but those that were `open`. One in
+ * which too many were open counts as old as the first of them.
+ */
+export const selectSeen = statement('events.seen', {
+  reason: 'not in Prisma',
+  in: {},
+  out: { max: text(), open: textArray() },
+  sql: () => `
+    WITH s AS MATERIALIZED (SELECT pg_current_snapshot() AS now),
+    running AS MATERIALIZED (SELECT event_horizon(x)::text AS xid FROM s, pg_snapshot_xip(s.now) x)
+    SELECT CASE WHEN few.are THEN event_horizon(pg_snapshot_xmax(s.now)) ELSE event_horizon(pg_snapshot_xmin(s.now)) END::text
+        AS max,
+      CASE WHEN few.are THEN ARRAY(SELECT xid FROM running) ELSE '{}' END AS open
+    FROM s, (SELECT count(*) <= 25 AS are FROM running) few`,
+})
+
+const listIn = {
+  accountId: text(),
+  types: optional(textArray()),
+  projectIds: optional(textArray()),
+  subjects: optional(textArray()),
+  /** The ids of the page are behind this one. */
+  after: text(),
+  limit: int4(),
+  /** What could be seen before, and what can be seen now. */
+  seenMax: text(),
+  seenOpen: textArray(),
+  max: text(),
+  open: textArray(),
+}
+
+type Facet = 'account' | 'type' | 'project' | 'subject'
+type Places = { [K in keyof typeof listIn]: string }
+
+const sees = (max: string, open: string) => `(e.xid < ${max}::xid8 AND e.xid <> ALL(${open}::xid8[]))`
+const among = (column: string, values: string) => `AND (${values} IS NULL OR ${column} = ANY(${values}))`
+
+/**
+ * The ids of the page first, from an index alone: each value of the facet has its part of it. Compared and ordered by all
+ * columns of that index, so that the planner can use no other: it cannot know how rare a value is, and would read through
+ * all events of the account for it.
+ */
+function idsSql(facet: Facet, order: Order, p: Places): string {
+  const direction = order === 'asc' ? '>' : '<'
+  if (facet === 'account') {
+    return `
+      SELECT id FROM event WHERE account_id = ${p.accountId} AND id ${direction} ${p.after}
+      ORDER BY id ${order} LIMIT ${p.limit}`
+  }
+  const { values, column, checked } = {
+    type: { values: p.types, column: 'type', checked: '' },
+    project: {
+      values: p.projectIds,
+      column: 'project_id',
+      checked: `AND project_id IS NOT NULL ${among('type', p.types)}`,
+    },
+    subject: {
+      values: p.subjects,
+      column: 'subject',
+      checked: `${among('type', p.types)} ${among('project_id', p.projectIds)}`,
+    },
+  }[facet]
+  const place = `(account_id, ${column}, id)`
+  const end = order === 'asc' ? `< (${p.accountId}, facet.value, 'evt_z')` : `> (${p.accountId}, facet.value, '')`
+  return `
+    SELECT page.id FROM unnest(${values}) AS facet(value), LATERAL (
+      SELECT id FROM event
+      WHERE ${place} ${direction} (${p.accountId}, facet.value, ${p.after}) AND ${place} ${end} ${checked}
+      ORDER BY account_id ${order}, ${column} ${order}, id ${order} LIMIT ${p.limit}) page
+    ORDER BY page.id ${order} LIMIT ${p.limit}`
+}
+
+const list = (facet: Facet, order: Order) =>
+  statement(`events.list_${facet}_${order}`, {
+    reason: 'not in Prisma',
+    in: listIn,
+    out: {
+      id: text(),
+      type: text(),
+      createdAt: timestamptz(),
+      actor: text(),
+      subject: text(),
+      data: json<object>(),
+      /** Whether it can be seen now, and could not before. */
+      fresh: boolean(),
+    },
+    sql: (p) => `
+      SELECT e.id, e.type, e.created_at AS "createdAt", e.actor, e.subject, e.data,
+        ${sees(p.max, p.open)} AND NOT ${sees(p.seenMax, p.seenOpen)} AS fresh
+      FROM event e WHERE e.id = ANY(ARRAY(${idsSql(facet, order, p)}))
+        ${among('e.type', p.types)} ${among('e.project_id', p.projectIds)} ${among('e.subject', p.subjects)}
+      ORDER BY e.id ${order}`,
+  })
+
+const ofOrder = (order: Order) => ({
+  account: list('account', order),
+  type: list('type', order),
+  project: list('project', order),
+  subject: list('subject', order),
+})
+
+export const eventPage = { asc: ofOrder('asc'), desc: ofOrder('desc') }
