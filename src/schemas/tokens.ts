@@ -135,7 +135,7 @@ export const ChangeToken = Body(
       description: 'must be a time such as 2027-01-31T12:00:00Z, no later than the token expires now',
     }),
   },
-  { minProperties: 1, examples: [{ name: 'ci of the shop' }, { scopes: ['deployments:read'] }] },
+  { $id: 'ChangeToken', minProperties: 1, examples: [{ name: 'ci of the shop' }, { scopes: ['deployments:read'] }] },
 )
 
 export const RotateToken = OptionalBody(
