@@ -4,6 +4,7 @@ import { basename, join } from 'node:path'
 import type { FastifyPluginAsync } from 'fastify'
 import { Marked } from 'marked'
 import { Fault } from '../../platform/errors.ts'
+import { type PublicAnswer, publicAnswer, sendPublic } from '../http/public-answers.ts'
 
 const hidden = { schema: { hide: true } } as const
 // The program is in dist/ when it is compiled, and the pages are beside it.
@@ -12,23 +13,23 @@ const folder = join(root, 'docs/guides')
 
 export const guideRoutes: FastifyPluginAsync = async (app) => {
   // Rendered for the first reader, and once: they are part of the program.
-  let guides: Promise<Map<string, string>> | null = null
-  let changelog: Promise<string> | null = null
+  let guides: Promise<Map<string, PublicAnswer>> | null = null
+  let changelog: Promise<PublicAnswer> | null = null
 
   app.get('/docs/guides', hidden, async (_request, reply) => reply.redirect('/docs/guides/', 301))
   app.get<{ Params: { name: string } }>('/docs/guides/:name', hidden, async (request, reply) => {
     guides ??= renderGuides()
     const page = (await guides).get(request.params.name)
     if (page === undefined) throw new Fault('route_not_found', 'There is no such guide.')
-    return reply.type('text/html; charset=utf-8').send(page)
+    return sendPublic(request, reply, page)
   })
-  app.get('/changelog', hidden, async (_request, reply) => {
+  app.get('/changelog', hidden, async (request, reply) => {
     changelog ??= readFile(join(root, 'CHANGELOG.md'), 'utf8').then(render)
-    return reply.type('text/html; charset=utf-8').send(await changelog)
+    return sendPublic(request, reply, await changelog)
   })
 }
 
-async function renderGuides(): Promise<Map<string, string>> {
+async function renderGuides(): Promise<Map<string, PublicAnswer>> {
   const files = (await readdir(folder)).filter((name) => name.endsWith('.md'))
   const pages = files.map(async (file) => {
     const name = file === 'README.md' ? '' : basename(file, '.md')
@@ -54,9 +55,9 @@ const marked = new Marked({
   },
 })
 
-function render(markdown: string): string {
+function render(markdown: string): PublicAnswer {
   const title = /^# (.+)$/m.exec(markdown)?.[1] ?? 'Berth'
-  return `<!doctype html>
+  const html = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -71,6 +72,7 @@ ${marked.parse(markdown, { async: false })}</main>
 </body>
 </html>
 `
+  return publicAnswer('text/html; charset=utf-8', html)
 }
 
 // Wide tables and lines of code are scrolled on a telephone; the page is not.
