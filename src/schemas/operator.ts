@@ -4,6 +4,7 @@ import { Body, Choice, ListOf, ListQuery, Named, Nullable, NullableNamed, Timest
 import { AccountSummary, dnsDuringSuspension, Suspension } from './events.ts'
 import { Reason } from './takedowns.ts'
 import { Ticket, ticketExample, ticketPriorities, ticketStatuses } from './tickets.ts'
+import { secretFields } from './tokens.ts'
 
 export const OperatorTicket = Type.Object(
   { ...Ticket.properties, account: Named(AccountSummary) },
@@ -42,16 +43,18 @@ export const OperatorAccount = Type.Object(
   { $id: 'OperatorAccount', description: 'An account of the platform', examples: [accountExample] },
 )
 
+// Not a well-formed token: its checksum is wrong, so nobody takes it for a leak.
+const exampleSecret = 'brt_EXAMPLEEXAMPLEEXAMPLEEXAMPLEEX000000'
+
 export const NewAccount = Type.Object(
   {
     ...OperatorAccount.properties,
-    token: Type.String({ description: 'The test key, with full access to the account; shown here and never again' }),
+    ...secretFields,
   },
   {
     $id: 'NewAccount',
-    description: 'A new account and its test key',
-    // Not a well-formed token: its checksum is wrong, so nobody takes it for a leak.
-    examples: [{ ...accountExample, token: 'brt_EXAMPLEEXAMPLEEXAMPLEEXAMPLEEX000000' }],
+    description: 'A new account, and the secret of its test key, which has full access to it',
+    examples: [{ ...accountExample, secret: exampleSecret, token: exampleSecret }],
   },
 )
 

@@ -56,18 +56,26 @@ const example = {
   parentId: 'tok_01jcqk5v8w0gk3xq4t7zc9me',
 }
 
+const exampleSecret = 'brt_4f2a9c1d8e7b6a5f4e3d2c1b0a9f8e7d6c5b4a'
+
 export const Token = Type.Object(fields, {
   $id: 'Token',
   description: 'An API token, without its secret',
   examples: [example],
 })
 
+/** The secret of a token, and the name that this field had first. */
+export const secretFields = {
+  secret: Type.String({ description: 'Shown in this answer and never again' }),
+  token: Type.String({ deprecated: true, description: 'The same; use `secret`' }),
+}
+
 export const TokenWithSecret = Type.Object(
-  { ...fields, token: Type.String({ description: 'The secret; shown in this answer and never again' }) },
+  { ...fields, ...secretFields },
   {
     $id: 'TokenWithSecret',
     description: 'A new API token with its secret',
-    examples: [{ ...example, token: 'brt_4f2a9c1d8e7b6a5f4e3d2c1b0a9f8e7d6c5b4a' }],
+    examples: [{ ...example, secret: exampleSecret, token: exampleSecret }],
   },
 )
 

@@ -16,6 +16,8 @@ export type Operation = {
   query: { name: string; schema: Schema }[]
   /** `types` are all media types it takes, `type` the first of them. */
   body: { type: string; types: string[]; schema: Schema; examples: unknown[] } | null
+  /** Answers 201. */
+  created: boolean
   /** Headers that the operation says it heeds, in lower case. */
   headers: string[]
   /** Says that it concerns the whole account, so a token narrowed to projects is refused. */
@@ -83,6 +85,7 @@ export function operationsOf(app: App): Operation[] {
           .filter((parameter) => parameter.in === 'query')
           .map(({ name, schema }) => ({ name, schema: resolved(document, schema) })),
         body: bodyOf(document, described),
+        created: '201' in described.responses,
         headers: (described.parameters ?? []).filter((one) => one.in === 'header').map((one) => one.name.toLowerCase()),
         accountWide: isAccountWide(document, described),
       })),

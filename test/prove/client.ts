@@ -50,6 +50,8 @@ export function createClient(origin: () => string, token: string, more: Record<s
     const headers: Record<string, string> = { authorization: `Bearer ${token}`, ...more }
     if (body !== undefined) headers['content-type'] = typeof body === 'string' ? 'text/dns' : 'application/json'
     if (method === 'POST') headers['idempotency-key'] = randomUUID()
+    // Sent again when nobody knows whether it was done, so any version is meant.
+    if (path.endsWith('/zone')) headers['if-match'] = '*'
     const init = {
       headers,
       ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),

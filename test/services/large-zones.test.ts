@@ -56,7 +56,7 @@ async function stranger() {
 const put = (zone: string, body: string | Buffer, query = '', token?: string): Promise<Answer> =>
   api.call('PUT', `/dns/${zone}/zone${query}`, {
     body,
-    headers: { 'content-type': 'text/dns' },
+    headers: { 'content-type': 'text/dns', 'if-match': '*' },
     ...(token && { token }),
   })
 const fileOf = (count: number, third = 0) =>
@@ -408,7 +408,7 @@ describe('all or nothing', () => {
         ),
       60_000,
     )
-    const headers = { authorization: `Bearer ${api.token}`, 'content-type': 'text/dns' }
+    const headers = { authorization: `Bearer ${api.token}`, 'content-type': 'text/dns', 'if-match': '*' }
     const importing = fetch(`${address}/api/dns/${zone}/zone`, { method: 'PUT', headers, body: fileOf(2_500, 1) })
     const failed = importing.then(
       () => false,

@@ -28,7 +28,7 @@ const create = (zone: string, body: object) => api.call('POST', `/dns/${zone}/re
 const batch = (zone: string, body: object, query = '', headers = {}) =>
   api.call('POST', `/dns/${zone}/records/batch${query}`, { body, headers })
 const put = (zone: string, body: string) =>
-  api.call('PUT', `/dns/${zone}/zone`, { body, headers: { 'content-type': 'text/dns' } })
+  api.call('PUT', `/dns/${zone}/zone`, { body, headers: { 'content-type': 'text/dns', 'if-match': '*' } })
 const count = (zone: string) => api.db.dnsRecord.count({ where: { domain: { name: zone } } })
 const serialOf = async (zone: string) => (await api.db.domain.findFirstOrThrow({ where: { name: zone } })).serial
 

@@ -39,9 +39,10 @@ export const headers = {
   ETag: header('Version of the resource, for `If-None-Match` and `If-Match`', '"V1StGXR8Z5jdHi6BmyT7f2hQ0uE"'),
   Location: header('Path of what was made', '/api/projects/docs', { required: true }),
   Link: header(
-    'Path of the next page, with `rel="next"`; left out on the last',
+    'Path of the next page, with `rel="next"`, left out on the last; with `rel="deprecation"`, what to use instead',
     '</api/projects?cursor=eyJ>; rel="next"',
   ),
+  Deprecation: header('Since when a field of the answer is deprecated (RFC 9745)', '@1794787200'),
   'Idempotency-Replayed': header('`true`: the stored answer to an earlier request with the same key', 'true'),
   'Retry-After': header('Seconds until a next try makes sense', '17'),
   'WWW-Authenticate': header('What is missing (RFC 6750)', 'Bearer realm="berth", error="invalid_token"'),
@@ -60,6 +61,7 @@ const headersOfCodes: Partial<Record<FaultCode, HeaderName>> = {
   insufficient_scope: 'WWW-Authenticate',
   idempotency_in_progress: 'Retry-After',
   import_in_progress: 'Retry-After',
+  precondition_required: 'ETag',
   rate_limited: 'Retry-After',
   overloaded: 'Retry-After',
   database_unavailable: 'Retry-After',
@@ -83,7 +85,7 @@ const commonFaults: FaultCode[] = [
 
 /** Whether the change supports If-Match; a resource that cannot be read by itself has no ETag. */
 export function isConditional({ method, config }: Described): boolean {
-  return (method === 'PATCH' || method === 'DELETE') && !config?.withoutEtag
+  return ['PUT', 'PATCH', 'DELETE'].includes(String(method)) && !config?.withoutEtag
 }
 
 function queryOf({ schema }: Described): object {
@@ -93,13 +95,15 @@ function queryOf({ schema }: Described): object {
 /** Whether the operation answers one resource with its ETag, and 304 to who has it. */
 export function isSingle(route: Described): boolean {
   const body = (route.schema?.response as Record<string, { $ref?: string }> | undefined)?.[200]
-  return route.method === 'GET' && !route.config?.withoutEtag && !body?.$ref?.endsWith('List')
+  const { withoutEtag, etagOfPart } = route.config ?? {}
+  return route.method === 'GET' && !withoutEtag && !etagOfPart && !body?.$ref?.endsWith('List')
 }
 
 /** Whether the answer is a resource that has an ETag, read or just written. */
 function showsVersion(route: Described, status: string): boolean {
   if (route.config?.withoutEtag) return false
-  return isSingle(route) || route.method === 'PATCH' || route.method === 'PUT' || status === '201'
+  // After a PUT there is none: what is stored is not what was sent, letter by letter (RFC 9110, 9.3.4).
+  return isSingle(route) || !!route.config?.etagOfPart || route.method === 'PATCH' || status === '201'
 }
 
 /** Every code that an operation can answer with, from its own list and from its shape, in the order of the catalogue. */
@@ -127,8 +131,8 @@ function problemResponse(status: number, codes: FaultCode[], common: HeaderName[
   const example = problemOf(new Fault(codes[0]!), 'https://api.example.com', 'req_7m2k9xq4tb')
   const special = codes.flatMap((code) => headersOfCodes[code] ?? [])
   if (status === 401) special.push('WWW-Authenticate')
-  // Work that was refused is not tried again for the same key.
-  if ([403, 404, 409].includes(status) && common.includes('Api-Version')) special.push('Idempotency-Replayed')
+  // A conflict that was found is not looked for again with the same key.
+  if (status === 409 && common.includes('Api-Version')) special.push('Idempotency-Replayed')
   return {
     description: lines.join('\n'),
     headers: named([...common, ...special]),
@@ -163,6 +167,7 @@ export function answersOf(route: Described, made: Responses, shared: Record<stri
     if (showsVersion(route, status)) own.push('ETag')
     if ('cursor' in queryOf(route)) own.push('Link')
     if (route.method === 'POST') own.push('Idempotency-Replayed')
+    if (route.config?.deprecatesToken) own.push('Deprecation', 'Link')
     answers[status] = { ...response, headers: named([...always, ...limits, ...own]) }
     const { stream } = route.config ?? {}
     if (stream) response.content!['text/event-stream'] = { schema: { $ref: `#/components/schemas/${stream.$id}` } }

@@ -3,6 +3,7 @@
 import { Named, waitQuery } from '../../schemas/common.ts'
 import { CreateDomain, Domain, DomainList, DomainParams, DomainQuery } from '../../schemas/domains.ts'
 import {
+  checkDomain,
   createDomain,
   deleteDomain,
   findDomain,
@@ -14,7 +15,7 @@ import {
 import { nameInPath } from '../../services/domains/names.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
-import { NoContent, type RoutePlugin } from './route.ts'
+import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, config } = deps
@@ -22,7 +23,11 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/domains',
     {
-      config: { scope: 'domains:write', faults: ['not_found', 'domain_exists', 'domain_taken'] },
+      config: {
+        scope: 'domains:write',
+        faults: ['not_found', 'domain_exists', 'domain_taken'],
+        meaning: ({ actor }, body: SoundBody<typeof CreateDomain>) => checkDomain(db, config, actor, body),
+      },
       schema: {
         operationId: 'createDomain',
         tags: ['Domains'],
@@ -42,6 +47,7 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
         status: 201,
         work: (db) => createDomain(db, config, request.actor, request.body),
         location: (domain) => `/domains/${domain.name}`,
+        shown: (domain) => ({ ...domain, takedown: null }),
       }),
   )
 

@@ -15,6 +15,7 @@ import {
 } from '../../schemas/projects.ts'
 import {
   changeProject,
+  checkSettings,
   createProject,
   deleteProject,
   findProject,
@@ -24,11 +25,12 @@ import {
 import { deleteVariable, listVariables, putVariable } from '../../services/projects/variables.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
-import { NoContent, type RoutePlugin } from './route.ts'
+import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, urls, vault } = deps
   const { region } = deps.config
+  const meaning = (_request: unknown, body: SoundBody<typeof ChangeProject>) => checkSettings(body)
 
   app.get(
     '/projects',
@@ -53,7 +55,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/projects',
     {
-      config: { scope: 'projects:write', faults: ['project_exists'] },
+      config: { scope: 'projects:write', faults: ['project_exists'], meaning },
       schema: {
         operationId: 'createProject',
         tags: ['Projects'],
@@ -68,6 +70,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
         status: 201,
         work: (db) => createProject(db, urls, request.actor, { region, input: request.body }),
         location: (project) => `/projects/${project.name}`,
+        shown: (project) => ({ ...project, takedown: null }),
       }),
   )
 
@@ -93,7 +96,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.patch(
     '/projects/:project',
     {
-      config: { scope: 'projects:write' },
+      config: { scope: 'projects:write', meaning },
       schema: {
         operationId: 'changeProject',
         tags: ['Projects'],
@@ -149,7 +152,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.put(
     '/projects/:project/env/:key',
     {
-      config: { scope: 'projects:write', faults: ['quota_exceeded'] },
+      config: { scope: 'projects:write', faults: ['quota_exceeded'], withoutEtag: true },
       schema: {
         operationId: 'putVariable',
         tags: ['Projects'],

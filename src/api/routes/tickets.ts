@@ -14,10 +14,17 @@ import {
   TicketQuery,
 } from '../../schemas/tickets.ts'
 import { changeTicket, replyToTicket, transitionsOf } from '../../services/tickets/states.ts'
-import { asCustomer, createTicket, getTicket, listMessages, listTickets } from '../../services/tickets/tickets.ts'
+import {
+  asCustomer,
+  checkRelated,
+  createTicket,
+  getTicket,
+  listMessages,
+  listTickets,
+} from '../../services/tickets/tickets.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
-import type { RoutePlugin } from './route.ts'
+import type { RoutePlugin, SoundBody } from './route.ts'
 
 export const ticketRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db } = deps
@@ -25,7 +32,12 @@ export const ticketRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/tickets',
     {
-      config: { scope: 'tickets:write', accountWide: true },
+      config: {
+        scope: 'tickets:write',
+        accountWide: true,
+        meaning: ({ actor }, { related }: SoundBody<typeof CreateTicket>) =>
+          related === undefined ? null : checkRelated(db, actor, related),
+      },
       schema: {
         operationId: 'createTicket',
         tags: ['Tickets'],
@@ -144,6 +156,7 @@ export const ticketRoutes: RoutePlugin = async (app, { deps, once }) => {
         status: 201,
         work: (db) => replyToTicket(db, asCustomer(request.actor), request.params.id, request.body.message),
         location: () => `/tickets/${request.params.id}/messages`,
+        shown: () => null,
       }),
   )
 }

@@ -10,10 +10,18 @@ import {
   TokenQuery,
   TokenWithSecret,
 } from '../../schemas/tokens.ts'
-import { createToken, findToken, listTokens, revokeToken, rotateToken } from '../../services/tokens/tokens.ts'
+import {
+  checkToken,
+  createToken,
+  findToken,
+  listTokens,
+  revokeToken,
+  rotateToken,
+} from '../../services/tokens/tokens.ts'
+import { withoutSecret } from '../http/deprecation.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
-import { NoContent, type RoutePlugin } from './route.ts'
+import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, tokenDirectory } = deps
@@ -40,7 +48,11 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/tokens',
     {
-      config: { scope: 'tokens:write' },
+      config: {
+        scope: 'tokens:write',
+        deprecatesToken: true,
+        meaning: ({ actor }, body: SoundBody<typeof CreateToken>) => checkToken(db, actor, body),
+      },
       schema: {
         operationId: 'createToken',
         tags: ['Tokens'],
@@ -57,6 +69,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         status: 201,
         work: (db) => createToken(db, request.actor, request.body),
         location: (token) => `/tokens/${token.id}`,
+        shown: withoutSecret,
       }),
   )
 
@@ -116,7 +129,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/tokens/:id/rotate',
     {
-      config: { scope: 'tokens:write', accountWide: true, faults: ['token_outlives_caller'] },
+      config: { scope: 'tokens:write', accountWide: true, deprecatesToken: true, faults: ['token_outlives_caller'] },
       schema: {
         operationId: 'rotateToken',
         tags: ['Tokens'],
@@ -138,6 +151,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         status: 201,
         work: (db) => rotateToken(db, request.actor, id, { overlapSeconds, revokeChildren }),
         location: (token) => `/tokens/${token.id}`,
+        shown: withoutSecret,
       })
       tokenDirectory.forgetAccount(request.actor.accountId)
       return made

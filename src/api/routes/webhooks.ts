@@ -19,6 +19,7 @@ import {
 import { findDelivery, listDeliveries, pingWebhook, redeliver } from '../../services/webhooks/deliveries.ts'
 import {
   changeWebhook,
+  checkWebhook,
   createWebhook,
   deleteWebhook,
   findWebhook,
@@ -28,13 +29,14 @@ import {
 } from '../../services/webhooks/webhooks.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
-import { NoContent, type RoutePlugin } from './route.ts'
+import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 const reads = { scope: 'webhooks:read', accountWide: true } as const
 const writes = { scope: 'webhooks:write', accountWide: true } as const
 
 export const webhookRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, config, vault } = deps
+  const meaning = (_request: unknown, body: SoundBody<typeof ChangeWebhook>) => checkWebhook(config, body)
 
   app.get(
     '/webhooks',
@@ -58,7 +60,7 @@ export const webhookRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/webhooks',
     {
-      config: writes,
+      config: { ...writes, meaning },
       schema: {
         operationId: 'createWebhook',
         tags: ['Webhooks'],
@@ -73,6 +75,7 @@ export const webhookRoutes: RoutePlugin = async (app, { deps, once }) => {
         status: 201,
         work: (db) => createWebhook(db, request.actor, request.body, { rules: config, vault }),
         location: (webhook) => `/webhooks/${webhook.id}`,
+        shown: ({ secret: _secret, ...webhook }) => webhook,
       }),
   )
 
@@ -96,7 +99,7 @@ export const webhookRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.patch(
     '/webhooks/:id',
     {
-      config: writes,
+      config: { ...writes, meaning },
       schema: {
         operationId: 'changeWebhook',
         tags: ['Webhooks'],

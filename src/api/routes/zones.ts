@@ -82,7 +82,7 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
   app.put(
     '/dns/:domain/zone',
     {
-      config: { scope: 'dns:write', faults: ['quota_exceeded', 'import_in_progress'] },
+      config: { scope: 'dns:write', faults: ['quota_exceeded', 'import_in_progress', 'precondition_required'] },
       // The body is text only in the reference: here it is octets that nobody has read yet.
       validatorCompiler: (route) => (route.httpPart === 'body' ? () => true : compileValidator(route)),
       schema: {
@@ -92,7 +92,8 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
         description:
           'Replaces the records of the zone by those of a BIND zone file. Records that are in both keep their ids. ' +
           'SOA, apex NS and out-of-zone lines are reported, not imported; a line that cannot be read refuses the file. ' +
-          'More than 1,000 changes are one event, `dns.zone.imported`. An account imports one large file at a time.',
+          'More than 1,000 changes are one event, `dns.zone.imported`. An account imports one large file at a time. ' +
+          'A zone that has records is replaced only with `If-Match`: the ETag of its export, or `*` for whatever is there.',
         consumes: zoneFileTypes,
         params: ZoneParams,
         querystring: DryRunQuery,
@@ -103,7 +104,9 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
     async (request, reply) => {
       const upload = uploads.get(request)
       if (!upload) throw invalidField('#', 'required', 'A zone file is needed.')
-      const options = { upload, dryRun: request.query.dryRun ?? false, signal: untilGone(reply) }
+      const ifMatch = request.headers['if-match']
+      const dryRun = request.query.dryRun ?? false
+      const options = { upload, dryRun, ifMatch, options: config, signal: untilGone(reply) }
       const { octets } = await zoneWork.importZone(request.actor, request.params.domain, options)
       return reply.type('application/json; charset=utf-8').send(Buffer.from(octets.buffer) as never)
     },

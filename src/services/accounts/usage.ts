@@ -68,16 +68,24 @@ export async function readLimits(db: Db, defaults: Limits, accountId: string): P
   return viewLimits(db, defaults, await findAccount(db, accountId))
 }
 
+/** The version of limits is that of those that were set: what is used changes all the time. */
+type LimitsChange = {
+  accountId: string
+  input: Static<typeof ChangeLimits>
+  precondition(changed: unknown): void
+}
+
 /** Sets limits of any account: for operators alone. What is there above a new limit stays. */
 export async function changeLimits(
   db: Db,
   defaults: Limits,
   actor: Actor,
-  { accountId, input }: { accountId: string; input: Static<typeof ChangeLimits> },
+  { accountId, input, precondition }: LimitsChange,
 ): Promise<LimitsView> {
   return inTransaction(db, async (db) => {
     await lockAccount(db, { id: accountId })
     const before = await findAccount(db, accountId)
+    precondition(before.limits)
     const merged = Object.entries({ ...(before.limits as object), ...input }).filter(([, max]) => max !== null)
     const limits = Object.fromEntries(merged)
     const account = await db.account.update({ where: { id: accountId }, data: { limits } })

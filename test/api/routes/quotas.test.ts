@@ -134,7 +134,7 @@ describe('an account', () => {
     for (const answer of answers.filter(({ status }) => status !== 201)) refused(answer, 'recordsPerZone', 6)
     refused(await post(`/dns/${zone}/records/batch`, { create: [record(20)] }), 'recordsPerZone', 6)
     const text = Array.from({ length: 7 }, (_, i) => `i${i} 300 IN A 192.0.2.9`).join('\n')
-    const headers = { 'content-type': 'text/dns' }
+    const headers = { 'content-type': 'text/dns', 'if-match': '*' }
     const imported = await api.call('PUT', `/dns/${zone}/zone`, { token, body: text, headers })
     expect(imported).toMatchObject({ status: 403, body: { limit: 'recordsPerZone', max: 6 } })
     expect((await usageOf(token)).records).toBe(6)
