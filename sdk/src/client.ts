@@ -37,11 +37,11 @@ export type WaitOptions = {
 
 type Call<M extends Method> = <P extends PathOf<M>>(path: P, ...init: InitOf<P, M>) => Promise<AnswerOf<P, M>>
 
-/** The filters of the list of events, which its stream has too. */
-export type EventFilter = Omit<
-  NonNullable<paths['/events']['get']['parameters']['query']>,
-  'limit' | 'cursor' | 'order'
->
+type EventQuery = NonNullable<paths['/events']['get']['parameters']['query']>
+type OneOrMore<T> = T extends readonly (infer One)[] ? One | T : T
+
+/** What of the list's filters its stream has too. */
+export type EventFilter = { [K in 'type' | 'subject']?: OneOrMore<NonNullable<EventQuery[K]>> }
 
 export type Berth = {
   /** Resolve to the body of the answer, and throw a `BerthError` for every status of 400 or more. */
