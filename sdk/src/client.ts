@@ -1,5 +1,5 @@
 // The client: calls that resolve to the body of the answer, lists, waiting and streams.
-import createClient from 'openapi-fetch'
+import createClient, { defaultPathSerializer } from 'openapi-fetch'
 import { BerthError, DeploymentFailed, DomainFailed } from './errors.ts'
 import type { paths } from './generated/api.ts'
 import { createRetryingFetch, pause } from './retry.ts'
@@ -81,6 +81,7 @@ export function createBerth(options: BerthOptions): Berth {
   const raw = createClient<paths>({
     baseUrl,
     fetch: createRetryingFetch({ fetch, retries, timeoutMs }),
+    pathSerializer: refuseDots,
     // A zone file is text.
     bodySerializer: (body: unknown) => (typeof body === 'string' ? body : JSON.stringify(body)),
   })
@@ -187,6 +188,13 @@ export function createBerth(options: BerthOptions): Berth {
     raw,
   }
   return methods as Berth
+}
+
+/** URLs drop such a segment, so that `/projects/./hook` would be the project of the name `hook`. */
+function refuseDots(path: string, params: Record<string, unknown>): string {
+  const wrong = Object.entries(params).find(([, value]) => /^\.{0,2}$/.test(String(value)))
+  if (wrong) throw new TypeError(`${wrong[0]} must not be "${wrong[1]}"`)
+  return defaultPathSerializer(path, params)
 }
 
 function isZone(path: string): boolean {
