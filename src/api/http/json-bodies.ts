@@ -32,8 +32,8 @@ function readBody(raw: Buffer): unknown {
   const body: unknown = JSON.parse(text)
   if (typeof body !== 'object' || body === null) return body
   // Of two equal keys JSON.parse keeps the last one in silence. Counting finds that without looking at any key.
-  if (countKeys(text) !== countFields(body)) {
-    throw new Fault('invalid_json', `The body is not valid JSON: ${repeatedKey(text)} is there twice in one object.`)
+  if (countKeys(raw) !== countFields(body)) {
+    throw new Fault('invalid_json', `The body is not valid JSON: ${repeatedKey(raw)} is there twice in one object.`)
   }
   // NUL and lone surrogates can only be written as escapes, so most bodies need no further check.
   if (text.includes('\\u')) {
@@ -43,29 +43,25 @@ function readBody(raw: Buffer): unknown {
   return body
 }
 
-/** The end of the string that begins at `start` of a text that is valid JSON. */
-function endOfString(text: string, start: number): number {
-  for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
-    let slashes = 0
-    while (text.charCodeAt(end - 1 - slashes) === 0x5c) slashes++
-    if (slashes % 2 === 0) return end
+const quote = 0x22
+const backslash = 0x5c
+const colon = 0x3a
+
+/** Calls `each` with the bounds of every key of a text that is valid JSON; octet by octet, which is fastest. */
+function eachKey(raw: Buffer, each: (start: number, end: number) => void): void {
+  for (let at = 0; at < raw.length; at++) {
+    if (raw[at] !== quote) continue
+    const start = at
+    for (at++; raw[at] !== quote; at++) if (raw[at] === backslash) at++
+    let next = at + 1
+    while (raw[next]! <= 0x20) next++
+    if (raw[next] === colon) each(start, at + 1)
   }
 }
 
-/** Whether the string that ends at `end` is followed by a colon. */
-function isKey(text: string, end: number): boolean {
-  let at = end + 1
-  while (text.charCodeAt(at) <= 0x20) at++
-  return text.charCodeAt(at) === 0x3a
-}
-
-function countKeys(text: string): number {
+function countKeys(raw: Buffer): number {
   let keys = 0
-  for (let start = text.indexOf('"'); start !== -1; ) {
-    const end = endOfString(text, start)
-    if (isKey(text, end)) keys++
-    start = text.indexOf('"', end + 1)
-  }
+  eachKey(raw, () => keys++)
   return keys
 }
 
@@ -75,31 +71,32 @@ function countFields(body: object): number {
   const stack: object[] = [body]
   for (let item = stack.pop(); item !== undefined; item = stack.pop()) {
     const values: unknown[] = Array.isArray(item) ? item : Object.values(item)
-    if (!Array.isArray(item)) fields += values.length
+    if (values !== item) fields += values.length
     for (const value of values) if (typeof value === 'object' && value !== null) stack.push(value)
   }
   return fields
 }
 
 /** The first key that an object has twice, as it is written. */
-function repeatedKey(text: string): string {
+function repeatedKey(raw: Buffer): string {
+  // What is between two keys opens and closes objects; inside of text nothing does.
   const open: Set<string>[] = []
-  for (let at = 0; at < text.length; at++) {
-    const char = text[at]
-    if (char === '{' || char === '[') open.push(new Set())
-    else if (char === '}' || char === ']') open.pop()
-    else if (char === '"') {
-      const end = endOfString(text, at)
-      const written = text.slice(at, end + 1)
-      const key = JSON.parse(written) as string
-      if (isKey(text, end)) {
-        if (open.at(-1)!.has(key)) return written.slice(0, 100)
-        open.at(-1)!.add(key)
-      }
-      at = end
+  let read = 0
+  let found = 'a key'
+  eachKey(raw, (start, end) => {
+    const between = raw.toString('utf8', read, start).replaceAll(/"(\\.|[^"\\])*"/gs, '')
+    for (const bracket of between.match(/[{}[\]]/g) ?? []) {
+      if (bracket === '{' || bracket === '[') open.push(new Set())
+      else open.pop()
     }
-  }
-  return 'a key'
+    const written = raw.toString('utf8', start, end)
+    const known = open.at(-1)!
+    const key = JSON.parse(written) as string
+    if (found === 'a key' && known.has(key)) found = written.slice(0, 100)
+    known.add(key)
+    read = end
+  })
+  return found
 }
 
 const unstorable = new WeakMap<object, FieldError[]>()

@@ -112,29 +112,27 @@ describe('a page of another origin', () => {
 const get = (url: string, headers: Record<string, string> = {}) => api.app.inject({ url, headers })
 
 describe('what is the same for everybody', () => {
-  test.each(['/openapi.json', '/openapi.yaml', '/docs/', '/docs/js/scalar.js'])(
-    '%s is compressed, and kept',
-    async (url) => {
-      const plain = await get(url)
-      const br = await get(url, { 'accept-encoding': 'gzip, deflate, br' })
-      const gz = await get(url, { 'accept-encoding': 'gzip' })
-      expect([
-        plain.headers['content-encoding'],
-        br.headers['content-encoding'],
-        gz.headers['content-encoding'],
-      ]).toEqual([undefined, 'br', 'gzip'])
-      expect(brotliDecompressSync(br.rawPayload).equals(plain.rawPayload)).toBe(true)
-      expect(gunzipSync(gz.rawPayload).equals(plain.rawPayload)).toBe(true)
-      for (const answer of [plain, br, gz]) {
-        expect(answer.headers.vary).toBe('Accept-Encoding')
-        expect(answer.headers['cache-control']).toMatch(/^public, (no-cache|max-age=31536000, immutable)$/)
-        const again = await get(url, { 'accept-encoding': 'br', 'if-none-match': String(answer.headers.etag) })
-        expect([again.statusCode, again.body]).toEqual([304, ''])
-      }
-      expect(new Set([plain, br, gz].map(({ headers }) => headers.etag)).size).toBe(3)
-      expect((await get(url, { 'if-none-match': '"other"' })).statusCode).toBe(200)
-    },
-  )
+  const unpack = { br: brotliDecompressSync, gzip: gunzipSync }
+
+  test.each([
+    ['/openapi.json', 'br'],
+    ['/openapi.yaml', 'gzip'],
+    ['/docs/', 'gzip'],
+    ['/docs/js/scalar.js', 'br'],
+  ] as const)('%s is compressed, and kept: %s', async (url, encoding) => {
+    const plain = await get(url)
+    const packed = await get(url, { 'accept-encoding': encoding })
+    expect([plain.headers['content-encoding'], packed.headers['content-encoding']]).toEqual([undefined, encoding])
+    expect(unpack[encoding](packed.rawPayload).equals(plain.rawPayload)).toBe(true)
+    expect(packed.headers.etag).not.toBe(plain.headers.etag)
+    for (const answer of [plain, packed]) {
+      expect(answer.headers.vary).toBe('Accept-Encoding')
+      expect(answer.headers['cache-control']).toMatch(/^public, (no-cache|max-age=31536000, immutable)$/)
+      const again = await get(url, { 'accept-encoding': encoding, 'if-none-match': String(answer.headers.etag) })
+      expect([again.statusCode, again.body]).toEqual([304, ''])
+    }
+    expect((await get(url, { 'if-none-match': '"other"' })).statusCode).toBe(200)
+  })
 
   test('the page names its script by hash, which is why that may be kept for ever', async () => {
     const [, address] = /src="(js\/scalar\.js\?v=[\w-]+)"/.exec((await get('/docs/')).body) ?? []
