@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => api.stop())
 
 test('a generated client lists projects', async () => {
-  const { data, error } = await client.GET('/projects', { params: { query: { framework: 'static' } } })
+  const { data, error } = await client.GET('/projects', { params: { query: { framework: ['static'] } } })
   expect(error).toBeUndefined()
   expect(data!.projects.map((project) => project.name)).toEqual(['hello'])
 })

@@ -54,6 +54,7 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
     'delivery_requested',
     'delivery_retry',
     'delivery_waiting',
+    'deployment_commit',
     'dns_record_duplicate',
     'domain_verified_name',
     'event_project',
@@ -67,6 +68,7 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
     'takedown_names',
     'takedown_project',
     'takedown_standing',
+    'ticket_words',
     'token_ended',
     'token_live',
   ])

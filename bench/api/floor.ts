@@ -179,12 +179,13 @@ app.get<{ Params: { domain: string }; Querystring: { limit?: string; cursor?: st
       updatedAt: row.updatedAt.toISOString(),
       comment: row.comment,
     }))
-    const last = records[limit - 1]
-    const nextCursor = rows.length > limit && last ? cursorOf('records', 'asc', last.name, last.id) : null
-    if (nextCursor) {
+    const last = records[records.length - 1]
+    const nextCursor = last ? cursorOf('records', 'asc', last.name, last.id) : null
+    const hasMore = rows.length > limit
+    if (hasMore) {
       reply.header('link', `</api/dns/${domain}/records?limit=${limit}&cursor=${nextCursor}>; rel="next"`)
     }
-    return { records, nextCursor }
+    return { records, hasMore, nextCursor }
   },
 )
 
@@ -215,9 +216,11 @@ app.get('/api/projects', async (request, reply) => {
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
   }))
-  const nextCursor = rows.length > 20 ? cursorOf('projects', 'asc', projects[19]!.name) : null
-  if (nextCursor) reply.header('link', `</api/projects?cursor=${nextCursor}>; rel="next"`)
-  return { projects, nextCursor }
+  const hasMore = rows.length > 20
+  const last = projects[projects.length - 1]
+  const nextCursor = last ? cursorOf('projects', 'asc', last.name) : null
+  if (hasMore) reply.header('link', `</api/projects?cursor=${nextCursor}>; rel="next"`)
+  return { projects, hasMore, nextCursor }
 })
 
 app.post<{ Body: { subject: string; message: string; priority?: string } }>('/api/tickets', async (request, reply) => {

@@ -1,7 +1,7 @@
 // Every list of the API with every filter and every pair of them, read from its own OpenAPI document.
-import { rareRef } from './seed.ts'
+import { commonCommit, rareRef, rareWord } from './seed.ts'
 
-type Parameter = { in: string; name: string; schema: { type?: string; enum?: string[] } }
+type Parameter = { in: string; name: string; schema: { type?: string } }
 
 export type ListDocument = {
   paths: Record<string, Record<string, { operationId: string; parameters?: Parameter[] }>>
@@ -9,23 +9,30 @@ export type ListDocument = {
 
 export type List = { id: string; path: string; filters: { name: string; values: string[] }[] }
 
-/** Values of the seeded database: a common one, a rare one, and one that is nowhere. */
+/** Values of the seeded database: a common one, a rare one, and one that is nowhere; then several of them at once. */
 const values: Record<string, string[]> = {
-  project: ['site-1', 'site-3', 'nowhere'],
-  state: ['READY', 'BUILDING', 'ERROR'],
+  project: ['site-1', 'site-3', 'nowhere', 'site-1,site-3'],
+  state: ['READY', 'BUILDING', 'ERROR', 'BUILDING,ERROR'],
   ref: ['main', rareRef, 'nowhere'],
-  status: ['CLOSED', 'OPEN', 'WAITING'],
-  priority: ['normal', 'urgent', 'low'],
-  ssl: ['ACTIVE', 'ERROR', 'EXPIRED'],
+  commit: [commonCommit, commonCommit.slice(0, 7), '0000000'],
+  status: ['CLOSED', 'OPEN', 'WAITING', 'OPEN,WAITING'],
+  priority: ['normal', 'urgent', 'low', 'urgent,low'],
+  ssl: ['ACTIVE', 'ERROR', 'EXPIRED', 'ERROR,EXPIRED'],
   framework: ['static', 'astro', 'hugo'],
   repo: ['owner/site-1', 'owner/nowhere'],
   search: ['site', 'nowhere'],
+  since: ['1970-01-01T00:00:00Z', '2970-01-01T00:00:00Z'],
+  until: ['1970-01-01T00:00:00Z', '2970-01-01T00:00:00Z'],
   name: ['host-4', 'zz', 'nowhere'],
 }
+const words = ['question', `quest ${rareWord}`, 'nowhere', '-']
 const ofList: Record<string, Record<string, string[]>> = {
+  listDomains: { search: ['zone', 'nowhere'] },
+  listTickets: { search: words },
+  listAllTickets: { search: words },
   listDnsRecords: { type: ['A', 'MX', 'SRV'] },
   listEvents: {
-    type: ['account.created', 'account.resumed', 'ticket.created'],
+    type: ['account.created', 'account.resumed', 'ticket.created', 'account.*', 'account.resumed,ticket.*'],
     subject: ['dpl_000000000000000000000001', 'nowhere'],
   },
 }
@@ -50,11 +57,15 @@ export function listsOf(document: ListDocument, paths: Record<string, string>): 
   })
 }
 
-/** The list as it is, by each value of each filter, and by each pair of those. */
+// Bounds on the id, as cursors are: tried alone.
+const bounds = ['since', 'until']
+
+/** The list as it is, by each value of each filter, and by each pair of those that are single values. */
 export function queriesOf({ filters }: List): string[] {
   const singles = filters.map(({ name, values }) => values.map((value) => `${name}=${encodeURIComponent(value)}`))
-  const pairs = singles.flatMap((first, index) =>
-    singles.slice(index + 1).flatMap((second) => first.flatMap((one) => second.map((other) => `${one}&${other}`))),
+  const paired = singles.filter((_, index) => !bounds.includes(filters[index]!.name)).map((one) => one.slice(0, 3))
+  const pairs = paired.flatMap((first, index) =>
+    paired.slice(index + 1).flatMap((second) => first.flatMap((one) => second.map((other) => `${one}&${other}`))),
   )
   return ['', ...singles.flat(), ...pairs]
 }

@@ -28,6 +28,9 @@ export type Seeded = {
 
 export const zone = 'large.example.com'
 export const rareRef = 'rare'
+export const rareWord = 'lockfile'
+/** Some deployments are of the same commit, in many projects. */
+export const commonCommit = 'c0ffee0'.padEnd(40, '1')
 const id = (prefix: string, number: string) => `'${prefix}_' || lpad((${number})::text, 24, '0')`
 const big = `acc_${'0'.repeat(24)}`
 /** Every fifth row is of a small account. */
@@ -52,7 +55,7 @@ function fill(sizes: Sizes): string[] {
        created_at, ready_at, finished_at)
      SELECT ${id('dpl', 'i')}, ${account}, ${project},
        CASE WHEN i < 8 THEN 'BUILDING' WHEN i < 40 THEN 'CANCELED' WHEN i % 25 = 0 THEN 'ERROR' ELSE 'READY' END,
-       CASE WHEN i < 30 THEN '${rareRef}' WHEN i % 3 = 0 THEN 'feature-' || i % 1000 ELSE 'main' END, md5(i::text) || '00000000',
+       CASE WHEN i < 30 THEN '${rareRef}' WHEN i % 3 = 0 THEN 'feature-' || i % 1000 ELSE 'main' END, CASE WHEN i % 211 = 0 THEN '${commonCommit}' ELSE md5(i::text) || '00000000' END,
        i < 60 OR i % 3 = 1, 'site-x-' || i, 'local-1', 'api', 1000, now(), now(), now() FROM ${rows(sizes.deployments)}`,
     `INSERT INTO project_usage SELECT project_id, 0, count(*), sum(stored_bytes) FROM deployment GROUP BY project_id`,
     `INSERT INTO account_usage SELECT account_id, 'deployments', 0, count(*) FROM deployment GROUP BY account_id`,
@@ -68,7 +71,7 @@ function fill(sizes: Sizes): string[] {
        CASE WHEN i < 4 THEN 'MX' WHEN i % 10 = 0 THEN 'TXT' ELSE 'A' END, CASE WHEN i < 4 THEN 'zz' ELSE 'host-' || i END,
        'v' || i, 300, now(), now() FROM ${rows(sizes.records)}`,
     `INSERT INTO ticket (id, account_id, subject, status, priority, created_at, updated_at)
-     SELECT ${id('tkt', 'i')}, ${account}, 'Question ' || i,
+     SELECT ${id('tkt', 'i')}, ${account}, CASE WHEN i < 12 THEN 'Question about a ${rareWord} ' ELSE 'Question ' END || i,
        CASE WHEN i < 12 THEN 'OPEN' WHEN i % 50 = 0 THEN 'RESOLVED' ELSE 'CLOSED' END,
        CASE WHEN i BETWEEN 3 AND 20 THEN 'urgent' WHEN i % 20 = 0 THEN 'high' ELSE 'normal' END, now(), now()
      FROM ${rows(sizes.tickets)}`,

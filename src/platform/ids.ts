@@ -66,6 +66,12 @@ export function idAt(prefix: IdPrefix, time: Date): string {
   return `${prefix}_${timeText(time.getTime())}`
 }
 
+/** When the id was made. Lists are bounded by the time in ids, so what is listed by time takes its own from there. */
+export function timeOf(id: string): Date {
+  const digits = id.slice(id.indexOf('_') + 1).slice(0, 10)
+  return new Date([...digits].reduce((ms, digit) => ms * 32 + alphabet.indexOf(digit), 0))
+}
+
 /** Random characters for the public part of a host name; letters and digits only. */
 export function randomLabel(length: number): string {
   let text = ''

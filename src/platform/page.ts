@@ -1,9 +1,18 @@
 // Keyset pagination: the request and the result of a page. A cursor is the sort key of the last row seen.
 import { Fault } from './errors.ts'
+import { type IdPrefix, idAt } from './ids.ts'
 
 export type Order = 'asc' | 'desc'
-export type PageRequest = { limit: number; order: Order; after: string[] | null }
-export type PageOf<T> = { items: T[]; next: string[] | null }
+/** `since` and `until` bound the time of creation: from the first on, and before the second. */
+export type PageRequest = {
+  limit: number
+  order: Order
+  after: string[] | null
+  since?: Date | undefined
+  until?: Date | undefined
+}
+/** `last` is the place that the page reaches: the next one begins behind it, also if it has to be made yet. */
+export type PageOf<T> = { items: T[]; last: string[] | null; hasMore: boolean }
 
 /** Expects one row more than the limit, which shows whether there is a next page. */
 export function pageOf<R, T>(
@@ -13,14 +22,30 @@ export function pageOf<R, T>(
   keys: (row: R) => string[],
 ): PageOf<T> {
   const kept = found.slice(0, page.limit)
-  const more = found.length > page.limit
-  return { items: kept.map(view), next: more ? keys(kept[kept.length - 1]!) : null }
+  const end = kept[kept.length - 1]
+  return { items: kept.map(view), last: end ? keys(end) : page.after, hasMore: found.length > page.limit }
+}
+
+/** Between which ids the page is, where it is bounded. Ids have the time of creation in them. */
+export function idBounds({ after, order, since, until }: PageRequest, prefix: IdPrefix) {
+  const [low, high] = order === 'asc' ? [after?.[0], undefined] : [undefined, after?.[0]]
+  const given = (bounds: (string | undefined)[]) => bounds.filter((bound) => bound !== undefined).sort()
+  return {
+    above: given([low, since && idAt(prefix, since)]).at(-1),
+    below: given([high, until && idAt(prefix, until)]).at(0),
+  }
 }
 
 /** The part of a `findMany` that reads a page in the order of ids, and one row more. */
-export function byId({ after, order, limit }: PageRequest) {
-  const id = after === null ? {} : order === 'desc' ? { lt: after[0]! } : { gt: after[0]! }
-  return { where: { id }, orderBy: { id: order }, take: limit + 1 }
+export function byId(page: PageRequest, prefix: IdPrefix) {
+  const { above, below } = idBounds(page, prefix)
+  const id = { ...(above !== undefined && { gt: above }), ...(below !== undefined && { lt: below }) }
+  return { where: { id }, orderBy: { id: page.order }, take: page.limit + 1 }
+}
+
+/** The condition that a text contains another one, in any case. */
+export function containing(search: string) {
+  return { contains: search.replace(/[\\%_]/g, '\\$&'), mode: 'insensitive' as const }
 }
 
 export function encodeCursor(list: string, order: Order, keys: string[]): string {

@@ -33,6 +33,7 @@ export function hashToken(token: string): Buffer {
 
 /** The rows and columns with sealed values. A value is bound to its place, so a copy in another row does not open. */
 export const placeOf = {
+  /** Of all targets. */
   variable: (projectId: string, key: string) => `variable:${projectId}:${key}`,
   /** Of both secrets: the present one becomes the old one. */
   webhook: (id: string) => `webhook:${id}`,

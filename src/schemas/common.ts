@@ -54,6 +54,21 @@ export const ProjectKey = Type.String({
   description: 'Name of the project, or its id (prj_…)',
 })
 
+/** A filter of a query by any of some values, repeated or with commas between; http/validation.ts splits them. */
+export function AnyOf<T extends TSchema>(value: T, description: string, maxItems = 20) {
+  return Type.Array(value, {
+    minItems: 1,
+    maxItems,
+    description: `${description}; several values repeated, or with commas between`,
+  })
+}
+
+/** Bounds of a list by the time of creation. */
+export const timeQuery = {
+  since: Type.Optional({ ...TimestampInput, description: 'Only what was created at this time or later' }),
+  until: Type.Optional({ ...TimestampInput, description: 'Only what was created before this time' }),
+}
+
 export const pageQuery = {
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'How many items at most' })),
   cursor: Type.Optional(Type.String({ maxLength: 2000, description: 'nextCursor of the page before' })),
@@ -65,12 +80,23 @@ export function ListQuery<T extends TProperties>(filters: T) {
   return Body({ ...pageQuery, ...filters })
 }
 
+export const pageEnd = {
+  hasMore: Type.Boolean({ description: 'Whether there is a next page now' }),
+  nextCursor: Nullable(
+    Type.String({
+      description:
+        'Pass it on as cursor. The last page has one too: kept, it finds what is added behind it later. Null if nothing ' +
+        'was ever listed',
+    }),
+  ),
+}
+
 export function ListOf<K extends string, T extends TSchema>(key: K, item: T) {
   return Type.Object(
     {
       [key]: Type.Array(Named(item)),
-      nextCursor: Nullable(Type.String({ description: 'Pass it on as cursor; null on the last page' })),
-    } as { [P in K]: ReturnType<typeof Type.Array<TSchema & { static: Static<T> }>> } & { nextCursor: TSchema },
+      ...pageEnd,
+    } as { [P in K]: ReturnType<typeof Type.Array<TSchema & { static: Static<T> }>> } & typeof pageEnd,
     { $id: `${item.$id}List`, description: `A page of ${key}` },
   )
 }

@@ -1,6 +1,18 @@
 // Deployments, their states and their logs.
 import { Type } from '@sinclair/typebox'
-import { Body, Choice, ListOf, ListQuery, Named, Nullable, ProjectKey, Timestamp } from './common.ts'
+import {
+  AnyOf,
+  Body,
+  Choice,
+  ListOf,
+  ListQuery,
+  Named,
+  Nullable,
+  ProjectKey,
+  pageEnd,
+  Timestamp,
+  timeQuery,
+} from './common.ts'
 
 export const deploymentStates = ['BUILDING', 'READY', 'ERROR', 'CANCELED'] as const
 export const deploymentSources = ['api', 'push', 'promote'] as const
@@ -93,10 +105,17 @@ export const DeploymentParams = Type.Object({ id: Type.String({ description: 'dp
 export const DeploymentList = ListOf('deployments', Deployment)
 
 export const DeploymentQuery = ListQuery({
-  project: Type.Optional(ProjectKey),
-  state: Type.Optional(Choice(deploymentStates)),
+  ...timeQuery,
+  project: Type.Optional(AnyOf(ProjectKey, 'Only those of these projects, by name or id')),
+  state: Type.Optional(AnyOf(Choice(deploymentStates), 'Only those in these states')),
   production: Type.Optional(Type.Boolean()),
   ref: Type.Optional(Type.String({ maxLength: 255 })),
+  commit: Type.Optional(
+    Type.String({
+      pattern: '^[0-9A-Fa-f]{7,64}$',
+      description: 'must be the hash of a commit, or its first 7 or more digits',
+    }),
+  ),
 })
 
 export const DeploymentTransition = Type.Object(
@@ -141,7 +160,7 @@ export const LogLine = Type.Object(
 )
 
 export const LogLines = Type.Object(
-  { lines: Type.Array(Named(LogLine)), nextCursor: Nullable(Type.String()) },
+  { lines: Type.Array(Named(LogLine)), ...pageEnd },
   { $id: 'LogLineList', description: 'A page of log lines, oldest first' },
 )
 

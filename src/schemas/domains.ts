@@ -1,6 +1,17 @@
 // Custom domains: ownership, certificate, and what a caller has to do for either.
 import { Type } from '@sinclair/typebox'
-import { Body, Choice, ListOf, ListQuery, Named, Nullable, NullableNamed, ProjectKey, Timestamp } from './common.ts'
+import {
+  AnyOf,
+  Body,
+  Choice,
+  ListOf,
+  ListQuery,
+  Named,
+  Nullable,
+  NullableNamed,
+  ProjectKey,
+  Timestamp,
+} from './common.ts'
 import { TakedownNotice } from './takedowns.ts'
 
 export const sslStates = ['PENDING', 'ISSUING', 'ACTIVE', 'ERROR', 'EXPIRED'] as const
@@ -133,7 +144,8 @@ export const DomainParams = Type.Object({ name: Type.String({ maxLength: 512, de
 export const DomainList = ListOf('domains', Domain)
 
 export const DomainQuery = ListQuery({
-  project: Type.Optional(ProjectKey),
+  project: Type.Optional(AnyOf(ProjectKey, 'Only those of these projects, by name or id')),
   verified: Type.Optional(Type.Boolean()),
-  ssl: Type.Optional(Choice(sslStates)),
+  ssl: Type.Optional(AnyOf(Choice(sslStates), 'Only those whose certificate is in these states')),
+  search: Type.Optional(Type.String({ minLength: 1, maxLength: 100, description: 'Part of the name' })),
 })

@@ -1,6 +1,6 @@
 // Events: the audit trail, the source of webhooks, and the live stream.
 import { Type } from '@sinclair/typebox'
-import { Body, Choice, ListOf, Named, Nullable, pageQuery, Timestamp } from './common.ts'
+import { AnyOf, Choice, ListOf, ListQuery, Named, Nullable, Timestamp, timeQuery } from './common.ts'
 
 /** The types of events, by the resource that their `data` shows as it was after the change. */
 export const eventGroups = [
@@ -138,8 +138,17 @@ export const EventMessage = Type.Object(
 
 export const EventList = ListOf('events', Event)
 
-export const EventQuery = Body({
-  ...pageQuery,
-  type: Type.Optional(Choice(eventTypes)),
-  subject: Type.Optional(Type.String({ minLength: 1, maxLength: 300 })),
+/** Everything up to a dot of a type, and a star. */
+const typePatterns = [
+  ...new Set(eventTypes.flatMap((type) => [...type.matchAll(/\./g)].map(({ index }) => `${type.slice(0, index)}.*`))),
+]
+
+export const EventQuery = ListQuery({
+  ...timeQuery,
+  type: Type.Optional(
+    AnyOf(Choice([...eventTypes, ...typePatterns]), 'Only events of these types, or prefixes such as deployment.*', 50),
+  ),
+  subject: Type.Optional(
+    AnyOf(Type.String({ minLength: 1, maxLength: 300 }), 'Only events about these: ids, or names of domains'),
+  ),
 })

@@ -1,6 +1,17 @@
 // Projects and their build-time variables.
 import { Type } from '@sinclair/typebox'
-import { Body, Choice, ListOf, ListQuery, Named, Nullable, NullableNamed, ProjectKey, Timestamp } from './common.ts'
+import {
+  AnyOf,
+  Body,
+  Choice,
+  ListOf,
+  ListQuery,
+  Named,
+  Nullable,
+  NullableNamed,
+  ProjectKey,
+  Timestamp,
+} from './common.ts'
 import { TakedownNotice } from './takedowns.ts'
 
 export const frameworks = [
@@ -162,7 +173,7 @@ export const ProjectParams = Type.Object({ project: ProjectKey })
 export const ProjectList = ListOf('projects', Project)
 
 export const ProjectQuery = ListQuery({
-  framework: Type.Optional(Choice(frameworks)),
+  framework: Type.Optional(AnyOf(Choice(frameworks), 'Only those of these frameworks')),
   repo: Type.Optional(Type.String({ maxLength: 140 })),
   search: Type.Optional(
     Type.String({ minLength: 1, maxLength: 100, description: 'Part of the name or of the repository' }),
@@ -174,15 +185,26 @@ export const variableTargets = ['production', 'preview', 'all'] as const
 export const Variable = Type.Object(
   {
     key: Type.String(),
-    target: Choice(variableTargets, { description: 'Deployments whose build sees it' }),
+    target: Choice(variableTargets, {
+      description: 'Deployments that get this value; one of production or preview goes before that of all',
+    }),
     createdAt: Timestamp,
     updatedAt: Timestamp,
+    readable: Type.Boolean({ description: 'Whether the value is returned' }),
+    value: Nullable(Type.String({ description: 'Null unless it is readable: a secret is never returned' })),
   },
   {
     $id: 'Variable',
-    description: 'A build-time variable; its value is never returned',
+    description: 'The value of a variable for one target',
     examples: [
-      { key: 'API_KEY', target: 'all', createdAt: '2026-11-14T09:30:00.000Z', updatedAt: '2026-11-14T09:30:00.000Z' },
+      {
+        key: 'API_KEY',
+        target: 'all',
+        createdAt: '2026-11-14T09:30:00.000Z',
+        updatedAt: '2026-11-14T09:30:00.000Z',
+        readable: false,
+        value: null,
+      },
     ],
   },
 )
@@ -195,10 +217,25 @@ export const VariableList = Type.Object(
 export const PutVariable = Body(
   {
     value: Type.String({ maxLength: 20_000 }),
-    target: Type.Optional(Choice(variableTargets, { default: 'all' })),
+    target: Type.Optional(Choice(variableTargets, { default: 'all', description: 'The target whose value is set' })),
+    readable: Type.Optional(
+      Type.Boolean({ default: false, description: 'Whether lists return the value to tokens with projects:read' }),
+    ),
   },
-  { $id: 'PutVariable', examples: [{ value: 's3cret', target: 'production' }] },
+  {
+    $id: 'PutVariable',
+    examples: [
+      { value: 's3cret', target: 'production' },
+      { value: 'https://api.example.com', readable: true },
+    ],
+  },
 )
+
+export const VariableTarget = Body({
+  target: Type.Optional(
+    Choice(variableTargets, { description: 'Only the value for this target; all of them if left out' }),
+  ),
+})
 
 export const VariableParams = Type.Object({
   project: ProjectKey,

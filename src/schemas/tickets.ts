@@ -1,6 +1,6 @@
 // Support tickets and the conversation on them.
 import { Type } from '@sinclair/typebox'
-import { Body, Choice, ListOf, ListQuery, Nullable, Timestamp } from './common.ts'
+import { AnyOf, Body, Choice, ListOf, ListQuery, Nullable, Timestamp, timeQuery } from './common.ts'
 
 export const ticketStatuses = ['OPEN', 'IN_PROGRESS', 'WAITING', 'RESOLVED', 'CLOSED'] as const
 export const ticketPriorities = ['low', 'normal', 'high', 'urgent'] as const
@@ -109,8 +109,12 @@ export const TicketList = ListOf('tickets', Ticket)
 export const TicketMessageList = ListOf('messages', TicketMessage)
 
 export const TicketQuery = ListQuery({
-  status: Type.Optional(Choice(ticketStatuses)),
-  priority: Type.Optional(Choice(ticketPriorities)),
+  ...timeQuery,
+  status: Type.Optional(AnyOf(Choice(ticketStatuses), 'Only those of these statuses')),
+  priority: Type.Optional(AnyOf(Choice(ticketPriorities), 'Only those of these priorities')),
+  search: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 100, description: 'Words of the subject, each as far as it is known' }),
+  ),
 })
 
 export const TicketMessageQuery = ListQuery({})

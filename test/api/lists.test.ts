@@ -67,6 +67,7 @@ type Plan = {
 
 const literal = (value: unknown) => {
   if (value === null || value === undefined) return 'NULL'
+  if (value instanceof Date) return pg.escapeLiteral(value.toISOString())
   const text = Array.isArray(value) ? `{${value.map((item) => JSON.stringify(item)).join(',')}}` : String(value)
   return pg.escapeLiteral(text)
 }

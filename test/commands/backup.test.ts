@@ -95,8 +95,8 @@ async function listAll(path: string, name: string): Promise<{ id: string; subjec
   for (let cursor = ''; ; ) {
     const page = await call('GET', `${path}limit=100${cursor && `&cursor=${encodeURIComponent(cursor)}`}`)
     all.push(...page[name])
-    cursor = page.nextCursor ?? ''
-    if (cursor === '') return all
+    if (!page.hasMore) return all
+    cursor = page.nextCursor
   }
 }
 

@@ -129,7 +129,9 @@ describe.each(lists)('$name', (operation) => {
   })
 
   test('refuses a cursor that is too long, a parameter sent twice, and one it does not know, each by its name', async () => {
-    const twice = operation.query.map(({ name }) => [`${name}=a&${name}=b`, name] as const)
+    // Some take several values, of which many are free text.
+    const once = operation.query.filter(({ schema }) => schema.type !== 'array' || schema.items.enum)
+    const twice = once.map(({ name }) => [`${name}=a&${name}=b`, name] as const)
     const unknown = [
       'colour',
       '__proto__',

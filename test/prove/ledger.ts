@@ -118,7 +118,7 @@ export async function readAll(client: Client): Promise<Map<Kind, Found[]>> {
   for (const row of await client.list<Row>('/projects', 'projects')) {
     add('project', row.id, { ...row, spaFallback: (row.settings as Fields).spaFallback })
     const { body } = await client.call<{ env: Row[] }>('GET', `/projects/${row.id}/env`)
-    for (const variable of body.env) add('variable', `${row.id} ${variable.key}`, variable)
+    for (const variable of body.env) add('variable', `${row.id} ${variable.key} ${variable.target}`, variable)
   }
   for (const row of await client.list<Row>('/deployments', 'deployments')) {
     add('deployment', row.id, row, row.state === 'BUILDING' ? 'is BUILDING' : undefined)

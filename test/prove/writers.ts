@@ -32,7 +32,7 @@ export function createWriter({ name, client, ledger, random, mark, receiverUrl }
   const tickets: string[] = []
   const tokens: string[] = []
   const webhooks: string[] = []
-  const variables: { project: string; key: string }[] = []
+  const variables: { project: string; key: string; target: string }[] = []
   const faults: string[] = []
 
   const one = <T>(list: readonly T[]): T | undefined => list[Math.floor(random() * list.length)]
@@ -122,7 +122,7 @@ export function createWriter({ name, client, ledger, random, mark, receiverUrl }
     for (const id of project.deployments) ledger.forget('deployment', id)
     ledger.forget('production', project.name)
     for (const variable of variables.filter((one) => one.project === project.id)) {
-      ledger.forget('variable', `${project.id} ${variable.key}`)
+      ledger.forget('variable', `${project.id} ${variable.key} ${variable.target}`)
       without(variables, variable)
     }
   }
@@ -251,21 +251,21 @@ export function createWriter({ name, client, ledger, random, mark, receiverUrl }
   async function putVariable(): Promise<void> {
     const project = one(projects)
     if (!project) return makeProject()
-    const variable = { project: project.id, key: `V${Math.floor(random() * 5)}` }
     const target = random() < 0.5 ? 'all' : 'preview'
+    const variable = { project: project.id, key: `V${Math.floor(random() * 5)}`, target }
+    const name = `${project.id} ${variable.key} ${target}`
     await client.call('PUT', `/projects/${project.id}/env/${variable.key}`, { value: next(), target })
-    ledger.put('variable', `${project.id} ${variable.key}`, { target })
-    if (!variables.some(({ project, key }) => project === variable.project && key === variable.key)) {
-      variables.push(variable)
-    }
+    ledger.put('variable', name, { target })
+    if (!variables.some(({ project, key, target }) => `${project} ${key} ${target}` === name)) variables.push(variable)
   }
 
   async function deleteVariable(): Promise<void> {
     const variable = one(variables)
     if (!variable) return putVariable()
     without(variables, variable)
-    await client.call('DELETE', `/projects/${variable.project}/env/${variable.key}`)
-    ledger.drop('variable', `${variable.project} ${variable.key}`)
+    const { project, key, target } = variable
+    await client.call('DELETE', `/projects/${project}/env/${key}?target=${target}`)
+    ledger.drop('variable', `${project} ${key} ${target}`)
   }
 
   const makes = [makeProject, makeDeployment, makeDomain, makeRecord, makeTicket, makeToken, makeWebhook, putVariable]

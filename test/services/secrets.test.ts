@@ -48,10 +48,12 @@ async function fill(seal: (plain: string, place: string) => Buffer, tag = 'a'): 
   )
   await run(
     `INSERT INTO variable (project_id, key, target, sealed, created_at, updated_at)
-     SELECT $1, 'KEY_' || n, 'all', sealed, now(), now() FROM unnest($2::int[], $3::bytea[]) AS v(n, sealed)`,
+     SELECT $1, 'KEY_' || n - n % 3, (ARRAY['preview', 'production', 'all'])[1 + n % 3], sealed, now(), now()
+     FROM unnest($2::int[], $3::bytea[]) AS v(n, sealed)`,
     project,
+    // Batches of 100 end between the targets of a key.
     Array.from({ length: 120 }, (_, n) => n),
-    Array.from({ length: 120 }, (_, n) => seal(`value ${n}`, placeOf.variable(project, `KEY_${n}`))),
+    Array.from({ length: 120 }, (_, n) => seal(`value ${n}`, placeOf.variable(project, `KEY_${n - (n % 3)}`))),
   )
   await run(
     `INSERT INTO webhook (id, account_id, url, events, active, secret, old_secret, created_at, updated_at)
@@ -176,10 +178,13 @@ describe('rotation', () => {
     await admitKey(db, before)
     await fill((plain, place) => before.seal(plain, place))
     const both = createVault(second, [first])
-    const place = placeOf.variable('prj_a', 'KEY_119')
+    const place = placeOf.variable('prj_a', 'KEY_117')
     const change = async () => {
       const sealed = Uint8Array.from(both.seal('changed', place))
-      await db.variable.update({ where: { projectId_key: { projectId: 'prj_a', key: 'KEY_119' } }, data: { sealed } })
+      await db.variable.update({
+        where: { projectId_key_target: { projectId: 'prj_a', key: 'KEY_117', target: 'all' } },
+        data: { sealed },
+      })
     }
     const results = await Promise.all([
       ...Array.from({ length: 4 }, () => rotateSecrets(db, both, silent)),
@@ -214,8 +219,8 @@ describe('rotation', () => {
     await admitKey(db, before)
     await fill((plain, place) => before.seal(plain, place))
     await db.variable.updateMany({
-      where: { key: 'KEY_7' },
-      data: { sealed: Uint8Array.from(createVault(third).seal('lost', placeOf.variable('prj_a', 'KEY_7'))) },
+      where: { key: 'KEY_6', target: 'production' },
+      data: { sealed: Uint8Array.from(createVault(third).seal('lost', placeOf.variable('prj_a', 'KEY_6'))) },
     })
     const both = createVault(second, [first])
     await admitKey(db, both)
@@ -225,7 +230,7 @@ describe('rotation', () => {
     expect(rotation.columns.find(({ name }) => name === 'variable.sealed')).toEqual({
       name: 'variable.sealed',
       resealed: 119,
-      unopened: ['prj_a KEY_7'],
+      unopened: ['prj_a KEY_6 production'],
       busy: 0,
     })
     expect(await db.sealingKey.count()).toBe(2)
@@ -239,9 +244,10 @@ describe('a value that was copied to another row', () => {
     await fill((plain, place) => vault.seal(plain, place), 'a')
     await fill((plain, place) => vault.seal(plain, place), 'b')
     const build = { projectId: 'prj_b', production: false } as Build
-    expect(await openVariables(db, vault, build)).toMatchObject({ KEY_1: 'value 1' })
+    expect(await openVariables(db, vault, build)).toMatchObject({ KEY_0: 'value 0' })
     await client.query(`UPDATE variable t SET sealed = f.sealed FROM variable f
-      WHERE t.project_id = 'prj_b' AND t.key = 'KEY_1' AND f.project_id = 'prj_a' AND f.key = 'KEY_1'`)
+      WHERE t.project_id = 'prj_b' AND t.key = 'KEY_0' AND f.project_id = 'prj_a' AND f.key = 'KEY_0'
+        AND t.target = f.target`)
     await expect(openVariables(db, vault, build)).rejects.toThrow(/copied/)
   })
 

@@ -4,9 +4,9 @@
 import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import {
+  type EventFilter,
   eventsAfter,
   eventsBetween,
-  type Filter,
   isAfter,
   type LoggedEvent,
   type Position,
@@ -18,10 +18,10 @@ import { type EventStream, frameOf } from './sse.ts'
 
 export type EventFeed = {
   /** Sends all events after the position, then new ones, until the stream ends. */
-  follow(actor: Actor, filter: Filter, from: Position, stream: EventStream): Promise<void>
+  follow(actor: Actor, filter: EventFilter, from: Position, stream: EventStream): Promise<void>
 }
 
-type Reader = { actor: Actor; filter: Filter; from: Position; take(frame: string): void }
+type Reader = { actor: Actor; filter: EventFilter; from: Position; take(frame: string): void }
 
 const feedBatch = 500
 const historyBatch = 200

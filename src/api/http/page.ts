@@ -1,14 +1,27 @@
-// Lists over HTTP: `limit`, `cursor` and `order` in, `nextCursor` and a Link header out.
+// Lists over HTTP: `limit`, `cursor`, `order`, `since` and `until` in, `hasMore`, `nextCursor` and a Link header out.
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Fault } from '../../platform/errors.ts'
 import { decodeCursor, encodeCursor, type Order, type PageOf, type PageRequest } from '../../platform/page.ts'
 
-type Query = { limit?: number; cursor?: string; order?: Order }
+type Query = { limit?: number; cursor?: string; order?: Order; since?: string; until?: string }
 
 /** `keyCount` is the number of columns in the list's sort key; lists by name are ascending, others newest first. */
 export function readPage(query: Query, list: string, keyCount = 1, fallback: Order = 'desc'): PageRequest {
   const order = query.order ?? fallback
   const after = query.cursor === undefined ? null : decodeCursor(query.cursor, list, order, keyCount)
-  return { limit: query.limit ?? 20, order, after }
+  return { limit: query.limit ?? 20, order, after, since: timeIn(query, 'since'), until: timeIn(query, 'until') }
+}
+
+const lastMs = Date.UTC(9999, 11, 31)
+
+/** A pattern lets hour 25 pass. Before 1970 and after 9999 there is nothing to be told apart. */
+function timeIn(query: Query, name: 'since' | 'until'): Date | undefined {
+  const text = query[name]
+  if (text === undefined) return undefined
+  const ms = Date.parse(text)
+  if (!Number.isNaN(ms)) return new Date(Math.min(Math.max(ms, 0), lastMs))
+  const errors = [{ in: 'query' as const, pointer: `#/${name}`, code: 'bad_format', detail: 'is not a time there is' }]
+  throw new Fault('validation_failed', `Not valid: ${name} of the query.`, { errors })
 }
 
 /** `found` has one key, the name of the list in the response and in cursors. */
@@ -18,12 +31,10 @@ export function sendPage<K extends string, T>(
   page: PageRequest,
   found: Record<K, PageOf<T>>,
 ) {
-  const [[list, result]] = Object.entries(found) as [[K, PageOf<T>]]
-  const nextCursor = result.next ? encodeCursor(list, page.order, result.next) : null
-  if (nextCursor) {
-    reply.header('link', `<${withCursor(request.url, nextCursor)}>; rel="next"`)
-  }
-  return { [list]: result.items, nextCursor } as Record<K, T[]> & { nextCursor: string | null }
+  const [[list, { items, last, hasMore }]] = Object.entries(found) as [[K, PageOf<T>]]
+  const nextCursor = last && encodeCursor(list, page.order, last)
+  if (nextCursor && hasMore) reply.header('link', `<${withCursor(request.url, nextCursor)}>; rel="next"`)
+  return { [list]: items, hasMore, nextCursor } as Record<K, T[]> & { hasMore: boolean; nextCursor: string | null }
 }
 
 /** The address of the next page: this one's, with another cursor. */

@@ -37,7 +37,11 @@ export const compileValidator: FastifySchemaCompiler<FastifySchema> = ({ schema,
   const part = parts[httpPart ?? 'body'] ?? 'body'
   if (part !== 'body') {
     const validate = queries.compile(schema as object)
-    return (data: unknown) => validate(data) || { error: new ShapeFault(fieldErrors(validate, part)) }
+    const lists = part === 'query' ? listsIn(schema) : []
+    return (data: unknown) => {
+      for (const name of lists) splitList(data as Record<string, unknown>, name)
+      return validate(data) || { error: new ShapeFault(fieldErrors(validate, part)) }
+    }
   }
   const isRight = firstFault.compile(schema as object)
   const findAll = bodies.compile(schema as object)
@@ -48,6 +52,19 @@ export const compileValidator: FastifySchemaCompiler<FastifySchema> = ({ schema,
     findAll(body)
     return { error: new ShapeFault([...long, ...unstorable, ...fieldErrors(findAll, part)]) }
   }
+}
+
+/** The parameters of a query that take several values. */
+function listsIn(schema: FastifySchema): string[] {
+  const { properties = {} } = schema as { properties?: Record<string, { type?: unknown }> }
+  return Object.keys(properties).filter((name) => properties[name]!.type === 'array')
+}
+
+/** Values that are repeated, or have commas between, as one list without doubles. */
+function splitList(query: Record<string, unknown>, name: string): void {
+  const given = query[name]
+  if (given === undefined) return
+  query[name] = [...new Set([given].flat().flatMap((value) => String(value).split(',')))]
 }
 
 export function useValidation(app: FastifyInstance): void {
@@ -85,7 +102,8 @@ function fieldErrors(validate: ValidateFunction, part: Part): FieldError[] {
 }
 
 function fieldError(error: ErrorObject, part: Part): FieldError {
-  const at = `#${error.instancePath}`
+  // A value of a list in a query is named by its parameter.
+  const at = `#${part === 'query' ? error.instancePath.replace(/\/\d+$/, '') : error.instancePath}`
   const expected = (error.parentSchema as { description?: string } | undefined)?.description
   const { params } = error
   switch (error.keyword) {

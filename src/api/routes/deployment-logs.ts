@@ -43,8 +43,8 @@ export const deploymentLogRoutes: RoutePlugin = async (app, { deps }) => {
         const found = await linesAfter(db, id, after, limit + 1)
         const lines = found.slice(0, limit)
         const last = lines[lines.length - 1]
-        const nextCursor = found.length > limit && last ? encodeCursor('lines', 'asc', [String(last.seq)]) : null
-        return { lines, nextCursor }
+        const nextCursor = last ? encodeCursor('lines', 'asc', [String(last.seq)]) : (cursor ?? null)
+        return { lines, hasMore: found.length > limit, nextCursor }
       }
 
       let seq = sequence(request.headers['last-event-id'] ?? '0')

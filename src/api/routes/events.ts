@@ -2,7 +2,8 @@
 
 import { Named } from '../../schemas/common.ts'
 import { EventList, EventMessage, EventQuery } from '../../schemas/events.ts'
-import { listEvents, positionOf } from '../../services/events/events.ts'
+import { positionOf } from '../../services/events/events.ts'
+import { cursorKeys, filterOf, listEvents } from '../../services/events/list.ts'
 import { createEventFeed } from '../http/event-feed.ts'
 import { streaming } from '../http/live-stream.ts'
 import { readPage, sendPage } from '../http/page.ts'
@@ -24,23 +25,26 @@ export const eventRoutes: RoutePlugin = async (app, { deps }) => {
         tags: ['Events'],
         summary: 'List or follow events',
         description:
-          'Everything that happened in the account, newest first. With `Accept: text/event-stream` events come as they ' +
-          'happen, filtered alike; `Last-Event-ID` resumes behind an event without a gap or a repeat.',
+          'Everything that happened in the account, newest first. To poll, read with `order=asc` and keep `nextCursor`: ' +
+          'asked again with it, the list shows each event that came since once. With `Accept: text/event-stream` events ' +
+          'come as they happen, filtered by `type` and `subject` alike; `Last-Event-ID` resumes behind an event without a ' +
+          'gap or a repeat.',
         querystring: EventQuery,
         response: { 200: Named(EventList) },
       },
     },
     async (request, reply) => {
       const { actor, query } = request
+      const filter = filterOf(query)
       if (!wantsStream(request)) {
-        const page = readPage(query, 'events')
-        return sendPage(request, reply, page, { events: await listEvents(db, actor, query, page) })
+        const page = readPage(query, 'events', cursorKeys[query.order ?? 'desc'])
+        return sendPage(request, reply, page, { events: await listEvents(db, actor, filter, page) })
       }
 
       const lastEventId = request.headers['last-event-id']
       // Read before the response begins, so that no event after the start of the stream is missed.
       const from = await positionOf(db, actor, typeof lastEventId === 'string' ? lastEventId : null)
-      return streaming(request, reply, (stream) => feed.follow(actor, query, from, stream))
+      return streaming(request, reply, (stream) => feed.follow(actor, filter, from, stream))
     },
   )
 }

@@ -12,6 +12,7 @@ import {
   Variable,
   VariableList,
   VariableParams,
+  VariableTarget,
 } from '../../schemas/projects.ts'
 import {
   changeProject,
@@ -141,12 +142,14 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
         operationId: 'listVariables',
         tags: ['Projects'],
         summary: 'List build-time variables',
-        description: 'Names and targets of the variables; values are sealed at rest and never returned.',
+        description:
+          'Every variable for each target that has a value. Values are sealed at rest, and returned only where they are ' +
+          '`readable`.',
         params: ProjectParams,
         response: { 200: Named(VariableList) },
       },
     },
-    async (request) => ({ env: await listVariables(db, request.actor, request.params.project) }),
+    async (request) => ({ env: await listVariables(db, vault, request.actor, request.params.project) }),
   )
 
   app.put(
@@ -157,7 +160,8 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
         operationId: 'putVariable',
         tags: ['Projects'],
         summary: 'Set a build-time variable',
-        description: 'Makes or replaces the variable; builds that start from now on see it.',
+        description:
+          'Makes or replaces the value for one target; those for the others stay. Builds that start from now on see it.',
         params: VariableParams,
         body: PutVariable,
         response: { 200: Named(Variable) },
@@ -177,13 +181,15 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
         operationId: 'deleteVariable',
         tags: ['Projects'],
         summary: 'Delete a build-time variable',
-        description: 'Builds that start from now on do not see it.',
+        description: 'Deletes all of its values, or that for one target. Builds that start from now on do not see it.',
         params: VariableParams,
+        querystring: VariableTarget,
         response: { 204: NoContent },
       },
     },
     async (request, reply) => {
-      await deleteVariable(db, request.actor, request.params.project, request.params.key)
+      const { project, key } = request.params
+      await deleteVariable(db, request.actor, project, { key, target: request.query.target })
       return reply.code(204).send(null)
     },
   )

@@ -64,6 +64,6 @@ export async function findAccount(db: Db, id: string): Promise<Account> {
 }
 
 export async function listAccounts(db: Db, page: PageRequest): Promise<PageOf<AccountView>> {
-  const found = await db.account.findMany(byId(page))
+  const found = await db.account.findMany(byId(page, 'acc'))
   return pageOf(found, page, viewAccount, (row) => [row.id])
 }

@@ -75,14 +75,17 @@ export async function setCommit(db: Db, build: Pick<Build, 'id' | 'projectId'>, 
   })
 }
 
-/** The project's variables for a build, opened. */
+/** The project's variables for a build, opened. A value of its own target goes before that of all. */
 export async function openVariables(db: Db, vault: Vault, build: Build): Promise<Record<string, string>> {
   const found = await db.variable.findMany({
     where: { projectId: build.projectId, target: { in: ['all', build.production ? 'production' : 'preview'] } },
+    // `all` is the first by name, so that the other one replaces it.
+    orderBy: [{ key: 'asc' }, { target: 'asc' }],
   })
+  const chosen = new Map(found.map(({ key, sealed }) => [key, sealed]))
   const open = (key: string, sealed: Uint8Array) =>
     vault.open(sealed, placeOf.variable(build.projectId, key)).toString()
-  return Object.fromEntries(found.map(({ key, sealed }) => [key, open(key, sealed)]))
+  return Object.fromEntries([...chosen].map(([key, sealed]) => [key, open(key, sealed)]))
 }
 
 /** What a build, and the server it makes, is told about itself. */

@@ -5,7 +5,7 @@ import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { Sound } from '../../platform/fields.ts'
-import { newId } from '../../platform/ids.ts'
+import { newId, timeOf } from '../../platform/ids.ts'
 import { isRefName, type Repositories } from '../../platform/repositories.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { CreateDeployment, Deployment as DeploymentSchema } from '../../schemas/deployments.ts'
@@ -146,9 +146,10 @@ export async function createDeployment(
   plan: DeploymentPlan,
 ): Promise<DeploymentView> {
   const { project, ...planned } = plan
+  const id = newId('dpl')
   const row: DeploymentRow = {
     ...planned,
-    id: newId('dpl'),
+    id,
     accountId: actor.accountId,
     projectId: project.id,
     project: project.name,
@@ -156,7 +157,7 @@ export async function createDeployment(
     label: deploymentLabel(urls, project.name),
     errorCode: null,
     errorMessage: null,
-    createdAt: new Date(),
+    createdAt: timeOf(id),
     readyAt: null,
     finishedAt: null,
     startedAt: null,

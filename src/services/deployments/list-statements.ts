@@ -1,18 +1,19 @@
 // Lists of deployments by filter, in SQL: the ids of a page.
-import { byOrder, facetedPage } from '../../platform/facet-statements.ts'
-import { booleanArray, int4, statement, text, textArray } from '../../platform/statement.ts'
+import { byOrder, facetedPage, pageIn } from '../../platform/facet-statements.ts'
+import { booleanArray, optional, statement, text, textArray } from '../../platform/statement.ts'
 
 type Owner = 'account' | 'project'
 
-const ownersIn = { owners: textArray(), after: text(), limit: int4() }
-const filteredIn = { ...ownersIn, states: textArray(), productions: booleanArray() }
+const ownersIn = { owners: textArray(), ...pageIn }
+const filteredIn = { states: textArray(), productions: booleanArray(), ...pageIn }
+const out = { id: text() }
 
 /** Whatever its state and ref. */
 export const deploymentPage = byOrder((order) =>
   statement(`deployments.page.${order}`, {
     reason: 'not in Prisma',
     in: ownersIn,
-    out: { id: text() },
+    out,
     sql: (p) => facetedPage('deployment', order, { project_id: p.owners }, p),
   }),
 )
@@ -21,8 +22,8 @@ const filteredPage = (owner: Owner) =>
   byOrder((order) =>
     statement(`deployments.page.${owner}.${order}`, {
       reason: 'not in Prisma',
-      in: filteredIn,
-      out: { id: text() },
+      in: { ...ownersIn, ...filteredIn },
+      out,
       sql: (p) =>
         facetedPage('deployment', order, { [`${owner}_id`]: p.owners, state: p.states, production: p.productions }, p),
     }),
@@ -32,8 +33,8 @@ const pageOfRef = (owner: Owner) =>
   byOrder((order) =>
     statement(`deployments.page.${owner}.ref.${order}`, {
       reason: 'not in Prisma',
-      in: { ...filteredIn, refs: textArray() },
-      out: { id: text() },
+      in: { ...ownersIn, ...filteredIn, refs: textArray() },
+      out,
       sql: (p) =>
         facetedPage(
           'deployment',
@@ -46,3 +47,34 @@ const pageOfRef = (owner: Owner) =>
 
 export const filteredDeploymentPage = { account: filteredPage('account'), project: filteredPage('project') }
 export const deploymentPageOfRef = { account: pageOfRef('account'), project: pageOfRef('project') }
+
+/** By the beginning of the hash. The index has its first seven digits, which few commits share. */
+export const deploymentPageOfCommit = byOrder((order) =>
+  statement(`deployments.page.commit.${order}`, {
+    reason: 'not in Prisma',
+    in: {
+      accountIds: textArray(),
+      ...filteredIn,
+      commit: text(),
+      projectIds: optional(textArray()),
+      ref: optional(text()),
+    },
+    out,
+    sql: (p) =>
+      facetedPage(
+        'deployment',
+        order,
+        {
+          account_id: p.accountIds,
+          'left(commit, 7)': `ARRAY[left(${p.commit}, 7)]`,
+          state: p.states,
+          production: p.productions,
+        },
+        {
+          ...p,
+          further: `starts_with(commit, ${p.commit}) AND (${p.ref} IS NULL OR ref = ${p.ref})
+            AND (${p.projectIds} IS NULL OR project_id = ANY(${p.projectIds}))`,
+        },
+      ),
+  }),
+)

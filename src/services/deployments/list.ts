@@ -8,10 +8,15 @@ import { type DeploymentQuery, deploymentStates } from '../../schemas/deployment
 import { projectIdsOf } from '../projects/projects.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { type DeploymentView, rowOf, viewDeployment, waits, withProject } from './deployments.ts'
-import { deploymentPage, deploymentPageOfRef, filteredDeploymentPage } from './list-statements.ts'
+import {
+  deploymentPage,
+  deploymentPageOfCommit,
+  deploymentPageOfRef,
+  filteredDeploymentPage,
+} from './list-statements.ts'
 import { queuePositions } from './queue.ts'
 
-type Filter = Pick<Static<typeof DeploymentQuery>, 'project' | 'state' | 'production' | 'ref'>
+type Filter = Pick<Static<typeof DeploymentQuery>, 'project' | 'state' | 'production' | 'ref' | 'commit'>
 export type DeploymentsListed = { filter: Filter; page: PageRequest }
 
 export async function listDeployments(
@@ -21,14 +26,14 @@ export async function listDeployments(
   { filter, page }: DeploymentsListed,
 ): Promise<PageOf<DeploymentView>> {
   const ids = await pageIds(db, actor, filter, page)
-  const { where, ...rest } = byId(page)
+  const { where, ...rest } = byId(page, 'dpl')
   const found = await db.deployment.findMany({
     // With both, PostgreSQL may take an index that begins with the account, and read through it for each id.
     where: ids ? { id: { in: ids } } : { ...where, accountId: actor.accountId },
     include: withProject,
     ...rest,
   })
-  const { items, next } = pageOf(
+  const { items, ...end } = pageOf(
     found,
     page,
     (row) => row,
@@ -38,35 +43,45 @@ export async function listDeployments(
   const rows = items.filter((row) => row.project).map(rowOf)
   const waiting = rows.filter(waits).map(({ id }) => id)
   const positions = await queuePositions(db, waiting)
-  return { items: rows.map((row) => viewDeployment(urls, row, positions.get(row.id))), next }
+  return { items: rows.map((row) => viewDeployment(urls, row, positions.get(row.id))), ...end }
 }
 
 /** The ids of the page, all the actor's; null for all deployments of its account, whose page needs no such detour. */
 async function pageIds(
   db: Db,
   actor: Actor,
-  { project, state, production, ref }: Filter,
+  { project, state, production, ref, commit }: Filter,
   page: PageRequest,
 ): Promise<string[] | null> {
-  const isFiltered = state !== undefined || production !== undefined || !!ref
+  const isFiltered = state !== undefined || production !== undefined || !!ref || commit !== undefined
   if (!isFiltered && project === undefined && !actor.projectIds) return null
   const owners = await ownersOf(db, actor, project)
-  const bounds = { owners: owners.ids, ...pageBounds(page, 'dpl') }
+  const bounds = pageBounds(page, 'dpl')
   const facets = {
-    states: state === undefined ? deploymentStates : [state],
+    ...bounds,
+    states: state ?? deploymentStates,
     productions: production === undefined ? [true, false] : [production],
   }
-  const found = !isFiltered
-    ? await deploymentPage[page.order](db, bounds)
-    : ref
-      ? await deploymentPageOfRef[owners.kind][page.order](db, { ...bounds, ...facets, refs: [ref] })
-      : await filteredDeploymentPage[owners.kind][page.order](db, { ...bounds, ...facets })
+  const found =
+    commit !== undefined
+      ? await deploymentPageOfCommit[page.order](db, {
+          ...facets,
+          accountIds: [actor.accountId],
+          commit: commit.toLowerCase(),
+          projectIds: owners.kind === 'project' ? owners.ids : null,
+          ref: ref || null,
+        })
+      : !isFiltered
+        ? await deploymentPage[page.order](db, { ...bounds, owners: owners.ids })
+        : ref
+          ? await deploymentPageOfRef[owners.kind][page.order](db, { ...facets, owners: owners.ids, refs: [ref] })
+          : await filteredDeploymentPage[owners.kind][page.order](db, { ...facets, owners: owners.ids })
   return found.map(({ id }) => id)
 }
 
 /** Whose deployments are listed: the account's, or those of projects, none of which may be there. */
-async function ownersOf(db: Db, actor: Actor, project: string | undefined) {
-  if (project !== undefined) return { kind: 'project', ids: await projectIdsOf(db, actor, project) } as const
+async function ownersOf(db: Db, actor: Actor, projects: string[] | undefined) {
+  if (projects !== undefined) return { kind: 'project', ids: await projectIdsOf(db, actor, projects) } as const
   if (actor.projectIds) return { kind: 'project', ids: actor.projectIds } as const
   return { kind: 'account', ids: [actor.accountId] } as const
 }

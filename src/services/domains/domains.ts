@@ -9,7 +9,7 @@ import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { type Sound, together } from '../../platform/fields.ts'
 import { newId, randomLabel } from '../../platform/ids.ts'
-import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
+import { byId, containing, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { Certificate, CreateDomain, DomainQuery, Domain as DomainSchema } from '../../schemas/domains.ts'
 import { append, eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
@@ -103,11 +103,12 @@ export async function listDomains(
   actor: Actor,
   { filter, page }: { filter: Static<typeof DomainQuery>; page: PageRequest },
 ): Promise<PageOf<DomainView>> {
-  const { project, verified, ssl } = filter
+  const { project, verified, ssl, search } = filter
   const ofProject = project === undefined ? {} : { projectId: { in: await projectIdsOf(db, actor, project) } }
-  const { where, ...rest } = byId(page)
+  const named = search === undefined ? {} : { name: containing(search) }
+  const { where, ...rest } = byId(page, 'dom')
   const found = await db.domain.findMany({
-    where: { ...where, ...inProjectsOf(actor), ...ofProject, verified, ssl },
+    where: { ...where, ...inProjectsOf(actor), ...ofProject, verified, ssl: ssl && { in: ssl }, ...named },
     include: withProject,
     ...rest,
   })

@@ -1,5 +1,5 @@
-// What an event holds before it is written.
-import type { eventTypes } from '../../schemas/events.ts'
+// What an event holds before it is written, and how types are chosen by pattern.
+import { eventTypes } from '../../schemas/events.ts'
 
 export type EventType = (typeof eventTypes)[number]
 
@@ -13,4 +13,13 @@ export type NewEvent = {
   subject: string
   /** The resource as the API shows it, after the change. */
   data: object
+}
+
+/** Whether the pattern is the type, a prefix of it such as `deployment.*`, or `*`. */
+export function matchesType(pattern: string, type: EventType): boolean {
+  return pattern === '*' || pattern === type || (pattern.endsWith('.*') && type.startsWith(pattern.slice(0, -1)))
+}
+
+export function typesOf(patterns: readonly string[]): EventType[] {
+  return eventTypes.filter((type) => patterns.some((pattern) => matchesType(pattern, type)))
 }

@@ -5,21 +5,18 @@ import type { Event as EventRow } from '../../generated/client.ts'
 import type { Db } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
-import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import { currentTrace } from '../../platform/tracing.ts'
-import type { EventQuery, Event as EventSchema } from '../../schemas/events.ts'
+import type { Event as EventSchema } from '../../schemas/events.ts'
 import type { Actor } from '../tokens/actor.ts'
 import type { EventType, NewEvent } from './event-types.ts'
 import {
-  beforeFirst,
   insertEvents,
   lastSeq,
   type NumberedEvent,
   selectEnd,
   selectEvents,
   selectEventsAfter,
-  selectEventsOfProjects,
-  selectEventsOfSubject,
+  selectEventsOfSubjects,
   selectPosition,
   takeNumber,
 } from './statements.ts'
@@ -62,28 +59,12 @@ export type Position = { xid: string; seq: string }
 
 type Shown = Pick<EventRow, 'id' | 'type' | 'createdAt' | 'actor' | 'subject'> & { data: unknown }
 
-function view({ id, type, createdAt, actor, subject, data }: Shown): EventView {
+export function viewEvent({ id, type, createdAt, actor, subject, data }: Shown): EventView {
   return { id, type: type as EventType, createdAt: createdAt.toISOString(), actor, subject, data: data as object }
 }
 
-export type Filter = Pick<Static<typeof EventQuery>, 'type' | 'subject'>
-
-export async function listEvents(
-  db: Db,
-  { accountId, projectIds }: Actor,
-  { type, subject }: Filter,
-  page: PageRequest,
-): Promise<PageOf<EventView>> {
-  const { where, take, ...rest } = byId(page)
-  if (projectIds && !subject) {
-    const after = page.after?.[0] ?? beforeFirst[page.order]
-    const values = { accountId, projectIds, type: type ?? null, after, limit: take }
-    return pageOf(await selectEventsOfProjects[page.order](db, values), page, view, (row) => [row.id])
-  }
-  const projectId = projectIds ? { in: [...projectIds] } : undefined
-  const found = await db.event.findMany({ where: { ...where, accountId, projectId, type, subject }, take, ...rest })
-  return pageOf(found, page, view, (row) => [row.id])
-}
+/** Null: whatever its type, or its subject. */
+export type EventFilter = { types: readonly EventType[] | null; subjects: readonly string[] | null }
 
 /**
  * The position of the event with that id; without an id, the end of the log. A list shows an event before older
@@ -107,31 +88,35 @@ export type LogRange = { after: Position; until: Position; limit: number }
 export async function eventsBetween(
   db: Db,
   { accountId, projectIds }: Actor,
-  { type, subject }: Filter,
+  { types, subjects }: EventFilter,
   { after, until, limit }: LogRange,
 ): Promise<{ events: EventView[]; position: Position }> {
   const values = {
     accountId,
     projectIds,
-    type: type ?? null,
+    types,
     afterXid: after.xid,
     afterSeq: after.seq,
     untilXid: until.xid,
     untilSeq: until.seq,
     limit,
   }
-  const found = subject ? await selectEventsOfSubject(db, { ...values, subject }) : await selectEvents(db, values)
+  const found = subjects ? await selectEventsOfSubjects(db, { ...values, subjects }) : await selectEvents(db, values)
   const last = found.length === limit ? found[limit - 1]! : until
-  return { events: found.map(view), position: { xid: last.xid, seq: last.seq } }
+  return { events: found.map(viewEvent), position: { xid: last.xid, seq: last.seq } }
 }
 
 export type LoggedEvent = { view: EventView; accountId: string; projectId: string | null; position: Position }
 
 /** Whether a reader with this filter gets the event: the same conditions as those of `eventsBetween`. */
-export function reads(actor: Actor, filter: Filter, { view, accountId, projectId }: LoggedEvent): boolean {
+export function reads(
+  actor: Actor,
+  { types, subjects }: EventFilter,
+  { view, accountId, projectId }: LoggedEvent,
+): boolean {
   if (accountId !== actor.accountId) return false
   if (actor.projectIds && (projectId === null || !actor.projectIds.includes(projectId))) return false
-  return (!filter.type || filter.type === view.type) && (!filter.subject || filter.subject === view.subject)
+  return (types?.includes(view.type) ?? true) && (subjects?.includes(view.subject) ?? true)
 }
 
 /**
@@ -150,7 +135,7 @@ export async function eventsAfter(
     .filter((row) => row.settled)
     .map((row) => {
       const { accountId, projectId, xid, seq } = row
-      return { view: view(row), accountId, projectId, position: { xid, seq } }
+      return { view: viewEvent(row), accountId, projectId, position: { xid, seq } }
     })
   const unsettled = found.some((row) => row.settled === false)
   const more = unsettled || found.length === limit

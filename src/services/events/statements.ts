@@ -101,43 +101,21 @@ export const selectPosition = statement('events.position', {
     FROM h, event e WHERE e.id = ${p.id} AND e.account_id = ${p.accountId}`,
 })
 
-const listed = {
+const logged = {
   id: text(),
   type: text(),
   createdAt: timestamptz(),
   actor: text(),
   subject: text(),
   data: json<object>(),
+  ...position,
 }
-const logged = { ...listed, ...position }
-
-const listedColumns = `e.id, e.type, e.created_at AS "createdAt", e.actor, e.subject, e.data`
-const columns = `${listedColumns}, e.xid::text AS xid, e.seq`
-
-/** A page of the events of some projects: each project's part of it is read in order, by the index. */
-function selectOfProjects(order: 'asc' | 'desc') {
-  return statement(`events.of_projects_${order}`, {
-    reason: 'not in Prisma',
-    in: { accountId: text(), projectIds: textArray(), type: optional(text()), after: text(), limit: int4() },
-    out: listed,
-    sql: (p) => `
-      SELECT ${listedColumns}
-      FROM unnest(${p.projectIds}) AS project(id), LATERAL (
-        SELECT * FROM event WHERE account_id = ${p.accountId} AND project_id = project.id
-          AND (${p.type} IS NULL OR type = ${p.type}) AND id ${order === 'asc' ? '>' : '<'} ${p.after}
-        ORDER BY id ${order} LIMIT ${p.limit}) e
-      ORDER BY e.id ${order} LIMIT ${p.limit}`,
-  })
-}
-
-export const selectEventsOfProjects = { asc: selectOfProjects('asc'), desc: selectOfProjects('desc') }
-/** What stands for the cursor of the first page: before and behind every id. */
-export const beforeFirst = { asc: 'evt', desc: 'evu' }
+const columns = `e.id, e.type, e.created_at AS "createdAt", e.actor, e.subject, e.data, e.xid::text AS xid, e.seq`
 
 const betweenIn = {
   accountId: text(),
   projectIds: optional(textArray()),
-  type: optional(text()),
+  types: optional(textArray()),
   afterXid: text(),
   afterSeq: int8(),
   untilXid: text(),
@@ -149,7 +127,7 @@ function selectBetween(p: { [K in keyof typeof betweenIn]: string }, condition: 
   return `
     SELECT ${columns} FROM event e
     WHERE e.account_id = ${p.accountId} AND ${condition}
-      AND (${p.projectIds} IS NULL OR e.project_id = ANY(${p.projectIds})) AND (${p.type} IS NULL OR e.type = ${p.type})
+      AND (${p.projectIds} IS NULL OR e.project_id = ANY(${p.projectIds})) AND (${p.types} IS NULL OR e.type = ANY(${p.types}))
       AND (e.xid, e.seq) > (${p.afterXid}::xid8, ${p.afterSeq})
       AND (e.xid, e.seq) <= (${p.untilXid}::xid8, ${p.untilSeq})
     ORDER BY e.xid, e.seq LIMIT ${p.limit}`
@@ -163,12 +141,12 @@ export const selectEvents = statement('events.between', {
   sql: (p) => selectBetween(p, 'true'),
 })
 
-/** The same of one subject, which has an index of its own. */
-export const selectEventsOfSubject = statement('events.between_of_subject', {
+/** The same of some subjects, which have an index of their own. */
+export const selectEventsOfSubjects = statement('events.between_of_subjects', {
   reason: 'not in Prisma',
-  in: { ...betweenIn, subject: text() },
+  in: { ...betweenIn, subjects: textArray() },
   out: logged,
-  sql: (p) => selectBetween(p, `e.subject = ${p.subject}`),
+  sql: (p) => selectBetween(p, `e.subject = ANY(${p.subjects})`),
 })
 
 /**

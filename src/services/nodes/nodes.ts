@@ -33,7 +33,7 @@ async function readLost(db: Db): Promise<ReadonlySet<string>> {
 }
 
 export async function listNodes(db: Db, page: PageRequest): Promise<PageOf<NodeView>> {
-  const [lost, found] = [await readLost(db), await db.node.findMany(byId(page))]
+  const [lost, found] = [await readLost(db), await db.node.findMany(byId(page, 'nod'))]
   const viewOf = (row: NodeRow) => view(row, lost)
   return pageOf(found, page, viewOf, (row) => [row.id])
 }

@@ -6,7 +6,7 @@ import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import type { Sound } from '../../platform/fields.ts'
 import { newId } from '../../platform/ids.ts'
-import { type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
+import { containing, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import { isRefName } from '../../platform/repositories.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { ChangeProject, CreateProject, ProjectQuery, Project as ProjectSchema } from '../../schemas/projects.ts'
@@ -76,9 +76,9 @@ export async function findProject(db: Db, actor: Actor, key: string): Promise<Pr
   return row
 }
 
-/** The id of the project if it is the actor's, in a list that may be empty: for the filters of other lists. */
-export async function projectIdsOf(db: Db, actor: Actor, key: string): Promise<string[]> {
-  const where = { AND: [projectsOf(actor), withKey(key)] }
+/** The ids of those projects that are the actor's: for the filters of other lists. */
+export async function projectIdsOf(db: Db, actor: Actor, keys: string[]): Promise<string[]> {
+  const where = { AND: [projectsOf(actor), { OR: keys.map(withKey) }] }
   return (await db.project.findMany({ where, select: { id: true } })).map(({ id }) => id)
 }
 
@@ -115,7 +115,11 @@ export async function listProjects(
     ? await listProjectRows(db, { accountId, after, limit })
     : await db.project.findMany({
         where: {
-          AND: [projectsOf(actor), { framework, repo: repo || undefined }, matching(search)],
+          AND: [
+            projectsOf(actor),
+            { framework: framework && { in: framework }, repo: repo || undefined },
+            matching(search),
+          ],
           ...(after !== null && { name: descending ? { lt: after } : { gt: after } }),
         },
         orderBy: { name: page.order },
@@ -131,9 +135,7 @@ export async function listProjects(
 
 /** Projects whose name or repository contains the text, in any case. */
 function matching(search: string | undefined) {
-  if (!search) return {}
-  const contains = { contains: search.replace(/[\\%_]/g, '\\$&'), mode: 'insensitive' as const }
-  return { OR: [{ name: contains }, { repo: contains }] }
+  return search ? { OR: [{ name: containing(search) }, { repo: containing(search) }] } : {}
 }
 
 /** What a schema cannot say of the settings of a project. */

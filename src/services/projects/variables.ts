@@ -1,4 +1,4 @@
-// Build-time variables of a project: sealed when they come in, opened only for a build.
+// Variables of a project: sealed when they come in, opened for builds and servers, and for readers if they are readable.
 import type { Static } from '@sinclair/typebox'
 import type { Variable } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
@@ -11,21 +11,29 @@ import { findProject, findProjectToChange } from './projects.ts'
 
 export type VariableView = Static<typeof VariableSchema>
 
-function view(row: Variable): VariableView {
+function view(vault: Vault, row: Variable): VariableView {
+  const { projectId, key, readable } = row
   return {
-    key: row.key,
+    key,
     target: row.target as VariableView['target'],
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
+    readable,
+    value: readable ? vault.open(row.sealed, placeOf.variable(projectId, key)).toString() : null,
   }
 }
 
-export async function listVariables(db: Db, actor: Actor, projectKey: string): Promise<VariableView[]> {
+/** By key, and for each of its targets. */
+export async function listVariables(db: Db, vault: Vault, actor: Actor, projectKey: string): Promise<VariableView[]> {
   const project = await findProject(db, actor, projectKey)
-  const found = await db.variable.findMany({ where: { projectId: project.id }, orderBy: { key: 'asc' } })
-  return found.map(view)
+  const found = await db.variable.findMany({
+    where: { projectId: project.id },
+    orderBy: [{ key: 'asc' }, { target: 'asc' }],
+  })
+  return found.map((row) => view(vault, row))
 }
 
+/** Sets the value for one target; those for the others stay as they are. */
 export async function putVariable(
   db: Db,
   vault: Vault,
@@ -34,24 +42,32 @@ export async function putVariable(
 ): Promise<VariableView> {
   return inTransaction(db, async (db) => {
     const project = await findProjectToChange(db, actor, projectKey)
-    const others = await db.variable.count({ where: { projectId: project.id, key: { not: key } } })
+    const place = { projectId: project.id, key, target: input.target ?? 'all' }
+    const others = await db.variable.count({ where: { projectId: project.id, NOT: place } })
     await checkQuota(db, actor.accountId, 'variables', others)
     const data = {
-      target: input.target ?? 'all',
+      readable: input.readable ?? false,
       sealed: Uint8Array.from(vault.seal(input.value, placeOf.variable(project.id, key))),
       updatedAt: new Date(),
     }
     const row = await db.variable.upsert({
-      where: { projectId_key: { projectId: project.id, key } },
-      create: { projectId: project.id, key, createdAt: data.updatedAt, ...data },
+      where: { projectId_key_target: place },
+      create: { ...place, createdAt: data.updatedAt, ...data },
       update: data,
     })
-    return view(row)
+    return view(vault, row)
   })
 }
 
-export async function deleteVariable(db: Db, actor: Actor, projectKey: string, key: string): Promise<void> {
+/** Without a target, for all of them. */
+export async function deleteVariable(
+  db: Db,
+  actor: Actor,
+  projectKey: string,
+  { key, target }: { key: string; target: VariableView['target'] | undefined },
+): Promise<void> {
   const project = await findProject(db, actor, projectKey)
-  const { count } = await db.variable.deleteMany({ where: { projectId: project.id, key } })
-  if (count === 0) throw new Fault('not_found', `The project has no variable ${key}.`)
+  const { count } = await db.variable.deleteMany({ where: { projectId: project.id, key, target } })
+  if (count > 0) return
+  throw new Fault('not_found', `The project has no variable ${key}${target ? ` for ${target}` : ''}.`)
 }

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../../platform/database.ts'
 import type { Vault } from '../../platform/secrets.ts'
-import { type SealedColumn, sealedColumns } from './statements.ts'
+import { type SealedColumn, type SealedKey, sealedColumns } from './statements.ts'
 
 export type ColumnRotation = {
   /** Table and column. */
@@ -26,16 +26,16 @@ const pauseMs = 5
 const passes = 5
 const passPauseMs = 200
 
-type Row = { first: string; second: string; sealed: Uint8Array }
+type Row = SealedKey & { sealed: Uint8Array }
 
 /** Opens and seals again; without what cannot be opened, whose keys are added to `unopened`. */
 function reseal(vault: Vault, place: SealedColumn['place'], rows: Row[], unopened: string[]) {
-  return rows.flatMap(({ first, second, sealed: before }) => {
+  return rows.flatMap(({ first, second, third, sealed: before }) => {
     try {
       const at = place(first, second)
-      return [{ first, second, before, sealed: vault.seal(vault.open(before, at), at) }]
+      return [{ first, second, third, before, sealed: vault.seal(vault.open(before, at), at) }]
     } catch {
-      unopened.push(second ? `${first} ${second}` : first)
+      unopened.push([first, second, third].filter((key) => key !== '').join(' '))
       return []
     }
   })
@@ -46,11 +46,12 @@ async function pass(db: Database, vault: Vault, column: SealedColumn) {
   const unopened: string[] = []
   let resealed = 0
   let left = 0
-  for (let after = { first: '', second: '' }; ; await sleep(pauseMs)) {
+  for (let after: SealedKey = { first: '', second: '', third: '' }; ; await sleep(pauseMs)) {
     const rows = await column.readStale(db, {
       header: vault.header,
       afterFirst: after.first,
       afterSecond: after.second,
+      afterThird: after.third,
       limit: batchSize,
     })
     if (rows.length === 0) return { resealed, left, unopened }
@@ -59,6 +60,7 @@ async function pass(db: Database, vault: Vault, column: SealedColumn) {
     const done = await column.replace(db, {
       first: due.map(({ first }) => first),
       second: due.map(({ second }) => second),
+      third: due.map(({ third }) => third),
       before: due.map(({ before }) => before),
       sealed: due.map(({ sealed }) => sealed),
     })

@@ -27,7 +27,13 @@ function opens(vault: Vault, sealed: Uint8Array, place: string): boolean {
 async function opensStored(db: Db, vault: Vault): Promise<boolean> {
   let tried = 0
   for (const { readStale, place } of sealedColumns) {
-    const [row] = await readStale(db, { header: vault.header, afterFirst: '', afterSecond: '', limit: 1 })
+    const [row] = await readStale(db, {
+      header: vault.header,
+      afterFirst: '',
+      afterSecond: '',
+      afterThird: '',
+      limit: 1,
+    })
     if (!row) continue
     if (opens(vault, row.sealed, place(row.first, row.second))) return true
     tried++

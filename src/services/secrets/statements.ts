@@ -10,37 +10,52 @@ export const lockSealingKeys = statement('secrets.lock', {
   sql: () => `SELECT pg_advisory_xact_lock(hashtextextended('sealing_key', 0))::text AS locked`,
 })
 
-type Source = { table: string; column: string; keys: readonly [string, string?]; place(...keys: string[]): string }
+type Source = {
+  table: string
+  column: string
+  /** The primary key; the value is bound to the first two of it. */
+  keys: readonly [string, string?, string?]
+  place(...keys: string[]): string
+}
+
+/** The key of a row in the names that all tables share; empty where there are fewer. */
+export type SealedKey = { first: string; second: string; third: string }
 
 /** `header` is what a value begins with that the present key sealed. */
-function sealedColumn({ table, column, keys: [first, second], place }: Source) {
+function sealedColumn({ table, column, keys: [first, ...others], place }: Source) {
   const name = `${table}.${column}`
-  const keys = second ? `${first}, ${second}` : first
-  const selected = `${first} AS first, ${second ?? `''::text`} AS second, ${column} AS sealed`
+  const [second = `''::text`, third = `''::text`] = others
+  const keys = [first, ...others].join(', ')
+  const selected = `${first} AS first, ${second} AS second, ${third} AS third, ${column} AS sealed`
+  const behind = (p: { afterFirst: string; afterSecond: string; afterThird: string }) => {
+    const after = [p.afterFirst, p.afterSecond, p.afterThird]
+    const unused = after.slice(1 + others.length).map((place) => ` AND ${place} = ''`)
+    return `(${keys}) > (${after.slice(0, 1 + others.length).join(', ')})${unused.join('')}`
+  }
   return {
     name,
     place,
     /** The next values that are not sealed with the present key, or not in the present form. */
     readStale: statement(`secrets.stale.${name}`, {
       reason: 'not in Prisma',
-      in: { header: bytea(), afterFirst: text(), afterSecond: text(), limit: int4() },
-      out: { first: text(), second: text(), sealed: bytea() },
+      in: { header: bytea(), afterFirst: text(), afterSecond: text(), afterThird: text(), limit: int4() },
+      out: { first: text(), second: text(), third: text(), sealed: bytea() },
       sql: (p) => `
         SELECT ${selected} FROM ${table}
         WHERE ${column} IS NOT NULL AND substr(${column}, 1, length(${p.header})) <> ${p.header}
-          AND ${second ? `(${keys}) > (${p.afterFirst}, ${p.afterSecond})` : `${first} > ${p.afterFirst} AND ${p.afterSecond} = ''`}
+          AND ${behind(p)}
         ORDER BY ${keys} LIMIT ${p.limit}`,
     }),
     /** Replaces values that are still what they were when they were read. What somebody else has locked is left out. */
     replace: statement(`secrets.replace.${name}`, {
       reason: 'not in Prisma',
-      in: { first: textArray(), second: textArray(), before: byteaArray(), sealed: byteaArray() },
+      in: { first: textArray(), second: textArray(), third: textArray(), before: byteaArray(), sealed: byteaArray() },
       out: { first: text() },
       sql: (p) => `
         WITH due AS (
           SELECT t.ctid AS place, n.sealed FROM ${table} t
-          JOIN unnest(${p.first}, ${p.second}, ${p.before}, ${p.sealed}) AS n(first, second, before, sealed)
-            ON t.${first} = n.first AND ${second ? `t.${second}` : `''`} = n.second AND t.${column} = n.before
+          JOIN unnest(${p.first}, ${p.second}, ${p.third}, ${p.before}, ${p.sealed}) AS n(first, second, third, before, sealed)
+            ON t.${first} = n.first AND ${second} = n.second AND ${third} = n.third AND t.${column} = n.before
           FOR NO KEY UPDATE OF t SKIP LOCKED)
         UPDATE ${table} t SET ${column} = due.sealed FROM due WHERE t.ctid = due.place RETURNING t.${first} AS first`,
     }),
@@ -66,7 +81,7 @@ export const sealedColumns: readonly SealedColumn[] = [
   sealedColumn({ table: 'acme_account', column: 'key', keys: ['directory'], place: placeOf.acmeAccount }),
   sealedColumn({ table: 'acme_order', column: 'key', keys: ['subject'], place: placeOf.acmeOrder }),
   sealedColumn({ table: 'development_ca', column: 'key', keys: ['id'], place: placeOf.developmentCa }),
-  sealedColumn({ table: 'variable', column: 'sealed', keys: ['project_id', 'key'], place: placeOf.variable }),
+  sealedColumn({ table: 'variable', column: 'sealed', keys: ['project_id', 'key', 'target'], place: placeOf.variable }),
   sealedColumn({ table: 'webhook', column: 'secret', keys: ['id'], place: placeOf.webhook }),
   sealedColumn({ table: 'webhook', column: 'old_secret', keys: ['id'], place: placeOf.webhook }),
   sealedColumn({ table: 'push_hook', column: 'secret', keys: ['project_id'], place: placeOf.pushHook }),

@@ -112,7 +112,7 @@ export async function listTakedowns(
   { ended }: Static<typeof TakedownQuery>,
   page: PageRequest,
 ): Promise<PageOf<OperatorTakedownView>> {
-  const { where, ...rest } = byId(page)
+  const { where, ...rest } = byId(page, 'tkd')
   const endedAt = ended === undefined ? undefined : ended ? { not: null } : null
   const found = await db.takedown.findMany({ where: { ...where, endedAt }, include: withAccount, ...rest })
   return pageOf(found, page, view, (row) => [row.id])

@@ -1,6 +1,7 @@
 // Tickets in SQL.
-import { byOrder, facetedPage } from '../../platform/facet-statements.ts'
-import { int4, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import { byOrder, facetedPage, pageIn } from '../../platform/facet-statements.ts'
+import type { Order } from '../../platform/page.ts'
+import { optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
 import { eventIn, insertEvent } from '../events/statements.ts'
 
 export const createTicketRows = statement('tickets.create', {
@@ -38,7 +39,7 @@ export const lockTicket = statement('tickets.lock', {
   sql: (p) => `SELECT id FROM ticket WHERE id = ${p.id} FOR UPDATE`,
 })
 
-const filteredIn = { statuses: textArray(), priorities: textArray(), after: text(), limit: int4() }
+const filteredIn = { statuses: textArray(), priorities: textArray(), ...pageIn }
 
 /** Ids of tickets by filter: of an account, or of all. */
 export const ticketPage = {
@@ -57,6 +58,49 @@ export const ticketPage = {
       in: filteredIn,
       out: { id: text() },
       sql: (p) => facetedPage('ticket', order, { status: p.statuses, priority: p.priorities }, p),
+    }),
+  ),
+}
+
+// How many tickets are looked through before the index of words is asked.
+const nearby = 200
+
+/**
+ * Ids of tickets whose subject has the words. Those next to the cursor are looked through first: a word that many have
+ * fills the page there, where its index would yield all of them. A rare word is left to the index.
+ */
+function searchSql(owned: string, order: Order, p: { [K in keyof typeof searchIn]: string }): string {
+  const matches = 'ticket_words(t.account_id, t.status, t.priority, t.subject) @@ (SELECT words FROM q)'
+  return `
+    WITH q AS MATERIALIZED (
+      SELECT ticket_query(${p.accountId}, ${p.statuses}, ${p.priorities}, ${p.search}) AS words),
+    near AS MATERIALIZED (
+      SELECT t.id FROM (
+        SELECT t.* FROM ticket t WHERE ${owned} AND t.id > ${p.above} AND t.id < ${p.below}
+        ORDER BY t.id ${order} LIMIT ${nearby}) t
+      WHERE ${matches} ORDER BY t.id ${order} LIMIT ${p.limit}),
+    far AS MATERIALIZED (SELECT t.id FROM ticket t WHERE (SELECT count(*) FROM near) < ${p.limit} AND ${matches})
+    SELECT id FROM near UNION SELECT id FROM far WHERE id > ${p.above} AND id < ${p.below}
+    ORDER BY id ${order} LIMIT ${p.limit}`
+}
+
+const searchIn = { accountId: optional(text()), search: text(), ...filteredIn }
+
+export const ticketSearch = {
+  account: byOrder((order) =>
+    statement(`tickets.search.account.${order}`, {
+      reason: 'not in Prisma',
+      in: searchIn,
+      out: { id: text() },
+      sql: (p) => searchSql(`t.account_id = ${p.accountId}`, order, p),
+    }),
+  ),
+  all: byOrder((order) =>
+    statement(`tickets.search.all.${order}`, {
+      reason: 'not in Prisma',
+      in: searchIn,
+      out: { id: text() },
+      sql: (p) => searchSql('true', order, p),
     }),
   ),
 }

@@ -5,7 +5,7 @@ import type { Account, Ticket, TicketMessage } from '../../generated/client.ts'
 import type { Db } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { pageBounds } from '../../platform/facet-statements.ts'
-import { newId } from '../../platform/ids.ts'
+import { newId, timeOf } from '../../platform/ids.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { OperatorTicket } from '../../schemas/operator.ts'
 import {
@@ -19,9 +19,9 @@ import {
 import { eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
 import type { Actor } from '../tokens/actor.ts'
-import { createTicketRows, ticketPage } from './statements.ts'
+import { createTicketRows, ticketPage, ticketSearch } from './statements.ts'
 
-type TicketFilter = Pick<Static<typeof TicketQuery>, 'status' | 'priority'>
+type TicketFilter = Pick<Static<typeof TicketQuery>, 'status' | 'priority' | 'search'>
 export type TicketView = Static<typeof TicketSchema>
 export type OperatorTicketView = Static<typeof OperatorTicket>
 export type MessageView = Static<typeof MessageSchema>
@@ -79,7 +79,7 @@ export async function listTickets<View>(
   page: PageRequest,
 ): Promise<PageOf<View>> {
   const ids = await pageIds(db, caller, filter, page)
-  const { where, ...rest } = byId(page)
+  const { where, ...rest } = byId(page, 'tkt')
   const found = await db.ticket.findMany({
     where: ids ? { id: { in: ids } } : { ...where, ...seenFrom(caller) },
     include: withAccount,
@@ -92,19 +92,24 @@ export async function listTickets<View>(
 async function pageIds(
   db: Db,
   { side, actor }: Caller<unknown>,
-  { status, priority }: TicketFilter,
+  { status, priority, search }: TicketFilter,
   page: PageRequest,
 ): Promise<string[] | null> {
-  if (status === undefined && priority === undefined) return null
+  if (status === undefined && priority === undefined && search === undefined) return null
+  const { accountId } = actor
   const filter = {
-    statuses: status === undefined ? ticketStatuses : [status],
-    priorities: priority === undefined ? ticketPriorities : [priority],
+    statuses: status ?? ticketStatuses,
+    priorities: priority ?? ticketPriorities,
     ...pageBounds(page, 'tkt'),
   }
+  const { order } = page
+  const all = side === 'support'
   const found =
-    side === 'support'
-      ? await ticketPage.all[page.order](db, filter)
-      : await ticketPage.account[page.order](db, { ...filter, accountIds: [actor.accountId] })
+    search !== undefined
+      ? await ticketSearch[all ? 'all' : 'account'][order](db, { ...filter, accountId: all ? null : accountId, search })
+      : all
+        ? await ticketPage.all[order](db, filter)
+        : await ticketPage.account[order](db, { ...filter, accountIds: [accountId] })
   return found.map(({ id }) => id)
 }
 
@@ -115,7 +120,7 @@ export async function listMessages(
   page: PageRequest,
 ): Promise<PageOf<MessageView>> {
   const ticket = await findTicket(db, caller, ticketId)
-  const { where, ...rest } = byId(page)
+  const { where, ...rest } = byId(page, 'msg')
   const found = await db.ticketMessage.findMany({ where: { ...where, ticketId: ticket.id }, ...rest })
   return pageOf(found, page, viewMessage, (row) => [row.id])
 }
@@ -137,9 +142,10 @@ export async function checkRelated(db: Db, { accountId }: Actor, related: string
 }
 
 export async function createTicket(db: Db, actor: Actor, input: Static<typeof CreateTicket>): Promise<TicketView> {
-  const now = new Date()
+  const id = newId('tkt')
+  const now = timeOf(id)
   const row = {
-    id: newId('tkt'),
+    id,
     subject: input.subject,
     status: 'OPEN',
     priority: input.priority ?? 'normal',

@@ -88,7 +88,7 @@ async function findRow(db: Db, { accountId }: Actor, id: string): Promise<TokenR
 }
 
 export async function listTokens(db: Db, { accountId }: Actor, page: PageRequest): Promise<PageOf<TokenView>> {
-  const { where, ...rest } = byId(page)
+  const { where, ...rest } = byId(page, 'tok')
   const found = await db.token.findMany({ where: { ...where, accountId, revokedAt: null }, ...rest })
   return pageOf(await withProjects(db, found), page, view, (row) => [row.id])
 }

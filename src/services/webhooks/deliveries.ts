@@ -38,7 +38,7 @@ export async function listDeliveries(
   page: PageRequest,
 ): Promise<PageOf<DeliveryView>> {
   const webhook = await findWebhook(db, actor, webhookId)
-  const { where, ...rest } = byId(page)
+  const { where, ...rest } = byId(page, 'dlv')
   const found = await db.delivery.findMany({ where: { ...where, webhookId: webhook.id }, ...rest })
   return pageOf(found, page, viewDelivery, (row) => [row.id])
 }

@@ -15,6 +15,7 @@ import type {
   Webhook as WebhookSchema,
   WebhookWithSecret as WithSecretSchema,
 } from '../../schemas/webhooks.ts'
+import { matchesType } from '../events/event-types.ts'
 import { append, type EventType } from '../events/events.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { resetSending } from './sending.ts'
@@ -41,10 +42,7 @@ export function viewWebhook(row: Webhook): WebhookView {
 export function subscribes(patterns: readonly string[], type: EventType): boolean {
   // A ping goes to the webhook it is meant for and to no other.
   if (type === 'webhook.ping') return false
-  return patterns.some(
-    (pattern) =>
-      pattern === '*' || pattern === type || (pattern.endsWith('.*') && type.startsWith(pattern.slice(0, -1))),
-  )
+  return patterns.some((pattern) => matchesType(pattern, type))
 }
 
 /** Refuses every bad field of a webhook at once. A pattern that no event can match is a typo. */
@@ -80,7 +78,7 @@ async function findLocked(db: Db, actor: Actor, id: string, purpose: 'change' | 
 }
 
 export async function listWebhooks(db: Db, { accountId }: Actor, page: PageRequest): Promise<PageOf<WebhookView>> {
-  const { where, ...rest } = byId(page)
+  const { where, ...rest } = byId(page, 'whk')
   const found = await db.webhook.findMany({ where: { ...where, accountId }, ...rest })
   return pageOf(found, page, viewWebhook, (row) => [row.id])
 }

@@ -226,7 +226,7 @@ describe('logs', () => {
       [2, 'two'],
     ])
     const rest = await api.call('GET', `/deployments/${id}/logs?limit=2&cursor=${first.body.nextCursor}`)
-    expect(rest.body).toMatchObject({ lines: [{ text: 'three' }], nextCursor: null })
+    expect(rest.body).toMatchObject({ lines: [{ text: 'three' }], hasMore: false })
   })
 
   test('stream as they come, resume behind Last-Event-ID, and end with the final state', async () => {

@@ -42,7 +42,8 @@ test('an operator reads the nodes page by page, newest first, each with its stat
         ...{ startedAt: startedAt.toISOString(), heartbeatAt: heartbeatAt.toISOString() },
       },
     ],
-    nextCursor: null,
+    hasMore: false,
+    nextCursor: expect.any(String),
   })
 })
 
