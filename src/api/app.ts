@@ -8,6 +8,7 @@ import { Body } from '../schemas/common.ts'
 import type { Deps } from './deps.ts'
 import { createAllowance } from './http/allowance.ts'
 import { createGuard, createRecheck } from './http/bearer.ts'
+import { buildSerializer } from './http/compilers.ts'
 import { useCompression } from './http/compression.ts'
 import { groupConnections } from './http/connections.ts'
 import { useCors } from './http/cors.ts'
@@ -85,6 +86,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     trustProxy: config.trustedProxies.length > 0 ? config.trustedProxies : false,
     bodyLimit: bodyLimitBytes,
+    schemaController: { compilersFactory: { buildSerializer } },
     requestTimeout: requestTimeoutMs,
     connectionTimeout: idleConnectionMs,
     genReqId: (raw) => {

@@ -60,7 +60,9 @@ export const faults = {
   },
   token_limited_to_projects: {
     title: 'The token is limited to some projects',
-    cause: 'The operation concerns the whole account, but the token is narrowed to certain projects.',
+    cause:
+      'The operation concerns the whole account, or a name below a domain of another project, but the token is narrowed ' +
+      'to certain projects.',
     cure: 'Use a token without `projects`.',
   },
   token_outlives_caller: {

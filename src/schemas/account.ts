@@ -22,10 +22,14 @@ export const ChangedQuotas = Type.Partial(Type.Object(quotaFields), {
 
 const usageFields = {
   projects: Type.Integer(),
+  serverInstances: Type.Integer({ description: 'That the projects ask for' }),
   deployments: Type.Integer(),
   domains: Type.Integer(),
+  claimsPerMonth: Type.Integer({ description: 'Of this month (UTC)' }),
   records: Type.Integer({ description: 'Of all zones' }),
+  recordBytes: Type.Integer({ description: 'Of all zones' }),
   openTickets: Type.Integer(),
+  messagesPerMonth: Type.Integer({ description: 'To support, of this month (UTC)' }),
   tokens: Type.Integer(),
   webhooks: Type.Integer(),
   buildsAtOnce: Type.Integer({ description: 'Builds that run now' }),
@@ -43,7 +47,9 @@ const ofAccount = () =>
 export const Usage = Type.Object(
   {
     ...usageFields,
+    claimsPerMonth: ofAccount(),
     openTickets: ofAccount(),
+    messagesPerMonth: ofAccount(),
     tokens: ofAccount(),
     webhooks: ofAccount(),
     buildsAtOnce: ofAccount(),
@@ -69,10 +75,14 @@ export const Limits = Type.Object(
 
 const usageExample = {
   projects: 1,
+  serverInstances: 0,
   deployments: 3,
   domains: 1,
+  claimsPerMonth: 1,
   records: 4,
+  recordBytes: 63,
   openTickets: 0,
+  messagesPerMonth: 2,
   tokens: 1,
   webhooks: 0,
   buildsAtOnce: 0,

@@ -214,6 +214,11 @@ export const VariableList = Type.Object(
   { $id: 'VariableList', description: 'All variables of the project' },
 )
 
+export const VariableValues = Type.Object(
+  { key: Type.String(), values: Type.Array(Named(Variable), { description: 'One for each target that has a value' }) },
+  { $id: 'VariableValues', description: 'A variable with all its values' },
+)
+
 export const PutVariable = Body(
   {
     value: Type.String({ maxLength: 20_000 }),

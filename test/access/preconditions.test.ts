@@ -70,3 +70,23 @@ describe.each(makers)('$name', (operation) => {
     if (!changesAtOnce.has(operation.id)) expect(read.headers.etag).toBe(made.headers.etag)
   })
 })
+
+test('a variable that is not there has no version, so that If-Match never makes one', async () => {
+  const path = `/projects/${owner.project}/env/NEW`
+  const put = (headers: Record<string, string>) =>
+    api.call('PUT', path, { token: owner.token, body: { value: 'x' }, headers })
+  for (const etag of ['*', '"any"']) expect((await put({ 'if-match': etag })).status).toBe(412)
+  expect((await put({})).status).toBe(200)
+  expect((await put({ 'if-match': '*' })).status).toBe(200)
+})
+
+test('of two who set the same version of a variable at once, one is refused, also where nobody can read it', async () => {
+  const path = `/projects/${owner.project}/env/RACE`
+  const put = (value: string, headers: Record<string, string> = {}) =>
+    api.call('PUT', path, { token: owner.token, body: { value }, headers })
+  await put('first')
+  const { headers, body } = await api.call('GET', path, { token: owner.token })
+  expect(body).toMatchObject({ key: 'RACE', values: [{ target: 'all', readable: false, value: null }] })
+  const answers = await Promise.all(['second', 'third'].map((value) => put(value, { 'if-match': headers.etag! })))
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 412])
+})

@@ -183,7 +183,7 @@ describe('the stream of events', () => {
     const subjects = ['first', 'second', 'third', 'fourth']
     const heard: string[] = []
     const following = (async () => {
-      for await (const event of own.events({ type: 'ticket.created' })) {
+      for await (const event of own.events({ type: ['ticket.created'] })) {
         heard.push((event.data as { subject: string }).subject)
         if (heard.length === subjects.length) return
       }
@@ -216,13 +216,13 @@ describe('the stream of events', () => {
 
   test('ends with the token, and when the caller says so', async () => {
     const { id, token } = await berth.post('/tokens', { body: { name: 'reader', scopes: ['events:read'] } })
-    const reading = failure(createBerth({ baseUrl, token }).events({ type: 'ticket.created' }).next())
+    const reading = failure(createBerth({ baseUrl, token }).events({ type: ['ticket.created'] }).next())
     await isOpen()
     await berth.delete('/tokens/{id}', { params: { path: { id } } })
     expect(await reading).toMatchObject({ status: 401, code: 'token_revoked' })
 
     const leaving = new AbortController()
-    const left = failure(berth.events({ type: 'ticket.created' }, { signal: leaving.signal }).next())
+    const left = failure(berth.events({ type: ['ticket.created'] }, { signal: leaving.signal }).next())
     await isOpen()
     leaving.abort(new Error('enough'))
     expect(await left).toMatchObject({ message: 'enough' })

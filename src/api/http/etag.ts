@@ -14,10 +14,10 @@ export function isCurrent(request: FastifyRequest, reply: FastifyReply, etag: st
   return known !== undefined && namesEtag(known.replaceAll('W/', ''), etag)
 }
 
-/** Answers one resource, or 304 when the reader's copy is current. */
-export function sendSingle<T>(request: FastifyRequest, reply: FastifyReply, view: T): T {
+/** Answers one resource, or 304 when the reader's copy is current; `version` where that is more than the view. */
+export function sendSingle<T>(request: FastifyRequest, reply: FastifyReply, view: T, version?: unknown): T {
   const text = JSON.stringify(view)
-  const etag = etagOfText(text)
+  const etag = version === undefined ? etagOfText(text) : etagOf(version)
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   if (!isRead) reply.header('etag', etag)
   const answer =
@@ -37,6 +37,8 @@ export function sendOctets(request: FastifyRequest, reply: FastifyReply, octets:
 export function precondition(request: FastifyRequest): Precondition {
   const wanted = request.headers['if-match']
   return (view) => {
-    if (wanted !== undefined && !namesEtag(wanted, etagOf(view))) throw new Fault('precondition_failed')
+    if (wanted === undefined) return
+    // What is not there has no version, and `*` does not stand for it.
+    if (view === null || !namesEtag(wanted, etagOf(view))) throw new Fault('precondition_failed')
   }
 }

@@ -61,6 +61,8 @@ const headersOfCodes: Partial<Record<FaultCode, HeaderName>> = {
   insufficient_scope: 'WWW-Authenticate',
   idempotency_in_progress: 'Retry-After',
   import_in_progress: 'Retry-After',
+  // Of waits and streams, which end.
+  quota_exceeded: 'Retry-After',
   precondition_required: 'ETag',
   rate_limited: 'Retry-After',
   overloaded: 'Retry-After',
@@ -178,8 +180,7 @@ export function answersOf(route: Described, made: Responses, shared: Record<stri
   }
   if (isSingle(route)) share(304, 'NotModified', notModified)
   for (const [status, codes] of byStatus(faultsOf(route))) {
-    const common = status === 401 ? always : [...always, ...limits]
-    share(status, nameOf(status, codes), problemResponse(status, codes, common))
+    share(status, nameOf(status, codes), problemResponse(status, codes, [...always, ...limits]))
   }
   return answers
 }

@@ -4,6 +4,7 @@ import addFormats from 'ajv-formats'
 import type { FastifyInstance, FastifyRequest, FastifySchema, FastifySchemaCompiler } from 'fastify'
 import { Fault, type FieldError } from '../../platform/errors.ts'
 import { invalidFields, mostFieldErrors, refusedBy } from '../../platform/fields.ts'
+import { lazily } from './compilers.ts'
 import { cutLong, inOrder, soundPart } from './field-order.ts'
 import { pointerPart, unstorableIn } from './json-bodies.ts'
 import { nearest } from './nearest.ts'
@@ -33,8 +34,10 @@ for (const ajv of [firstFault, bodies, queries]) (addFormats as unknown as (ajv:
 
 const parts: Record<string, Part> = { body: 'body', querystring: 'query', params: 'path', headers: 'header' }
 
-export const compileValidator: FastifySchemaCompiler<FastifySchema> = ({ schema, httpPart }) => {
-  const part = parts[httpPart ?? 'body'] ?? 'body'
+export const compileValidator: FastifySchemaCompiler<FastifySchema> = ({ schema, httpPart }) =>
+  lazily(() => validatorOf(schema, parts[httpPart ?? 'body'] ?? 'body'))
+
+function validatorOf(schema: FastifySchema, part: Part): (data: unknown) => true | { error: Fault } {
   if (part !== 'body') {
     const validate = queries.compile(schema as object)
     const lists = part === 'query' ? listsIn(schema) : []

@@ -13,6 +13,7 @@ import {
   VariableList,
   VariableParams,
   VariableTarget,
+  VariableValues,
 } from '../../schemas/projects.ts'
 import {
   changeProject,
@@ -23,7 +24,7 @@ import {
   listProjects,
   showProject,
 } from '../../services/projects/projects.ts'
-import { deleteVariable, listVariables, putVariable } from '../../services/projects/variables.ts'
+import { deleteVariable, findVariable, listVariables, putVariable } from '../../services/projects/variables.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
@@ -97,7 +98,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.patch(
     '/projects/:project',
     {
-      config: { scope: 'projects:write', meaning },
+      config: { scope: 'projects:write', faults: ['quota_exceeded'], meaning },
       schema: {
         operationId: 'changeProject',
         tags: ['Projects'],
@@ -137,7 +138,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.get(
     '/projects/:project/env',
     {
-      config: { scope: 'projects:read' },
+      config: { scope: 'projects:read', secretAnswer: true },
       schema: {
         operationId: 'listVariables',
         tags: ['Projects'],
@@ -152,10 +153,31 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
     async (request) => ({ env: await listVariables(db, vault, request.actor, request.params.project) }),
   )
 
+  app.get(
+    '/projects/:project/env/:key',
+    {
+      config: { scope: 'projects:read', secretAnswer: true },
+      schema: {
+        operationId: 'getVariable',
+        tags: ['Projects'],
+        summary: 'Read a build-time variable',
+        description:
+          'Its values for each target, returned only where they are `readable`; the ETag is that of all of them.',
+        params: VariableParams,
+        response: { 200: Named(VariableValues) },
+      },
+    },
+    async (request, reply) => {
+      const { project: projectKey, key } = request.params
+      const { variable, version } = await findVariable(db, vault, request.actor, { projectKey, key })
+      return sendSingle(request, reply, variable, version)
+    },
+  )
+
   app.put(
     '/projects/:project/env/:key',
     {
-      config: { scope: 'projects:write', faults: ['quota_exceeded'], withoutEtag: true },
+      config: { scope: 'projects:write', faults: ['quota_exceeded'] },
       schema: {
         operationId: 'putVariable',
         tags: ['Projects'],
@@ -169,14 +191,15 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     (request) => {
       const { project: projectKey, key } = request.params
-      return putVariable(db, vault, request.actor, { projectKey, key, input: request.body })
+      const change = { projectKey, key, input: request.body, precondition: precondition(request) }
+      return putVariable(db, vault, request.actor, change)
     },
   )
 
   app.delete(
     '/projects/:project/env/:key',
     {
-      config: { scope: 'projects:write', withoutEtag: true },
+      config: { scope: 'projects:write' },
       schema: {
         operationId: 'deleteVariable',
         tags: ['Projects'],
@@ -188,8 +211,9 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
       },
     },
     async (request, reply) => {
-      const { project, key } = request.params
-      await deleteVariable(db, request.actor, project, { key, target: request.query.target })
+      const { project: projectKey, key } = request.params
+      const change = { projectKey, key, target: request.query.target, precondition: precondition(request) }
+      await deleteVariable(db, request.actor, change)
       return reply.code(204).send(null)
     },
   )
