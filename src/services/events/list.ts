@@ -36,7 +36,7 @@ export async function listEvents(
   { types, subjects }: EventFilter,
   page: PageRequest,
 ): Promise<PageOf<EventView>> {
-  const facet = subjects ? 'subject' : projectIds ? 'project' : types ? 'type' : 'account'
+  const facet = subjects ? 'subject' : projectIds ? 'project_id' : types ? 'type' : 'account_id'
   const read: Read = (after, limit, { before, now }) =>
     eventPage[page.order][facet](db, {
       ...{ accountId, types, projectIds, subjects, after, limit },
