@@ -61,8 +61,6 @@ const headersOfCodes: Partial<Record<FaultCode, HeaderName>> = {
   quota_exceeded: 'Retry-After',
   idempotency_in_progress: 'Retry-After',
   import_in_progress: 'Retry-After',
-  // Of waits and streams, which end.
-  quota_exceeded: 'Retry-After',
   precondition_required: 'ETag',
   rate_limited: 'Retry-After',
   overloaded: 'Retry-After',
