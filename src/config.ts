@@ -38,6 +38,7 @@ const Environment = Type.Object({
   TLS_CERT_FILE: Text(),
   TLS_KEY_FILE: Text(),
   TRUSTED_PROXIES: List(),
+  CORS_ORIGINS: List('*'),
   EDGE_HTTP_PORT: Port(8080),
   EDGE_HTTPS_PORT: Port(8443),
   DEPLOYMENT_DOMAIN: Text('localhost'),
@@ -171,6 +172,11 @@ function hostBelow(url: string, domain: string): string | null {
   return protocol === 'https:' && isBelow(hostname, domain.toLowerCase()) ? hostname : null
 }
 
+/** As a browser sends it: scheme, host and port, and nothing after them. */
+function isOrigin(text: string): boolean {
+  return /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text
+}
+
 /** Reads the given environment; an empty variable counts as unset. Throws ConfigError with one sentence per fault. */
 export function loadConfig(source: Record<string, string | undefined>) {
   const given = Object.fromEntries(
@@ -217,6 +223,11 @@ export function loadConfig(source: Record<string, string | undefined>) {
   if (!URL.canParse(endpoint) || !/^https?:\/\/[^/?#@]+(\/[\w./-]*)?$/.test(endpoint)) {
     unsafe.push('ARTIFACTS_ENDPOINT must be an http(s) URL, such as https://s3.example.com.')
   }
+  const corsOrigins = list(env.CORS_ORIGINS).filter((origin) => origin !== 'none')
+  const notAnOrigin = corsOrigins.find((origin) => origin !== '*' && !isOrigin(origin))
+  if (notAnOrigin !== undefined) {
+    unsafe.push(`CORS_ORIGINS must be *, none, or origins such as https://app.example.com, and ${notAnOrigin} is none.`)
+  }
   const runner = socketAddress('RUNNER_LISTEN', env.RUNNER_LISTEN)
   if (env.RUNNER_ADDRESS && !/^(\[[0-9a-f:.]+\]|[^\s:[\]]+)(:\d{1,5})?$/i.test(env.RUNNER_ADDRESS)) {
     unsafe.push('RUNNER_ADDRESS must be <host>:<port>, or a host alone if the port is that of RUNNER_LISTEN.')
@@ -244,6 +255,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
     /** The API's host, if its certificate is managed like a domain's; the listener then uses TLS with it. */
     managedTlsHost,
     trustedProxies: list(env.TRUSTED_PROXIES),
+    /** Origins whose pages may use the API from a browser; `*`: all. */
+    corsOrigins,
     edge: {
       httpPort: env.EDGE_HTTP_PORT,
       httpsPort: env.EDGE_HTTPS_PORT,

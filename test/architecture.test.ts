@@ -33,7 +33,7 @@ const arrows: Record<string, string[]> = {
   tls: ['config.ts', 'services', 'platform'],
   jobs: ['platform'],
   services: ['config.ts', 'generated', 'schemas', 'jobs', 'dns', 'platform'],
-  schemas: [],
+  schemas: ['platform'],
   dns: [],
   sandbox: ['platform', 'dns'],
   'embedded-postgres': [],

@@ -1,7 +1,7 @@
 // The tour of the five capabilities, made by a client that was generated from openapi.yaml.
 import createClient from 'openapi-fetch'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { paths } from './generated/api.ts'
+import type { paths } from '../sdk/src/generated/api.ts'
 import { startApi, type TestApi } from './helpers/api.ts'
 
 let api: TestApi

@@ -46,7 +46,7 @@ async function again(signal: AbortSignal, once: () => Promise<Response>): Promis
 const put = (hostile: Hostile, query: string, body: string, signal: AbortSignal) =>
   call(hostile, `/dns/${hostile.zone}/zone${query}`, {
     method: 'PUT',
-    headers: { 'content-type': 'text/dns' },
+    headers: { 'content-type': 'text/dns', 'if-match': '*' },
     body,
     signal,
   })

@@ -51,6 +51,7 @@ export async function lanesOf(world: World, signal: AbortSignal): Promise<{ lane
           authorization: `Bearer ${world.token}`,
           ...(text !== undefined && { 'content-type': type, 'content-length': String(Buffer.byteLength(text)) }),
           ...(method === 'POST' && { 'idempotency-key': randomUUID() }),
+          ...(path.endsWith('/zone') && { 'if-match': '*' }),
         },
       }),
       text,

@@ -4,11 +4,17 @@ import Fastify, { type FastifyInstance, type FastifyRequest, type FastifyServerO
 import { Fault } from '../platform/errors.ts'
 import { randomLabel } from '../platform/ids.ts'
 import { schemas } from '../schemas/all.ts'
+import { Body } from '../schemas/common.ts'
 import type { Deps } from './deps.ts'
 import { createAllowance } from './http/allowance.ts'
 import { createGuard, createRecheck } from './http/bearer.ts'
+import { buildSerializer } from './http/compilers.ts'
+import { useCompression } from './http/compression.ts'
 import { groupConnections } from './http/connections.ts'
+import { useCors } from './http/cors.ts'
+import { announceDeprecated } from './http/deprecation.ts'
 import { createOnce, createReplay } from './http/idempotency.ts'
+import { refuseUnexpectedBody, refuseUnstorable, useJsonBodies } from './http/json-bodies.ts'
 import { createMetrics, type Metrics, observeRequests } from './http/observe.ts'
 import { useOpenApi } from './http/openapi.ts'
 import { sendFault, toFault } from './http/problem.ts'
@@ -18,13 +24,7 @@ import { createStreams } from './http/sse.ts'
 import { createTokenWatch } from './http/token-watch.ts'
 import { traceRequests } from './http/trace-requests.ts'
 import { negotiateVersion, requireHttps, shedLoad } from './http/transport.ts'
-import {
-  bodyLimitBytes,
-  refuseUnexpectedBody,
-  refuseUnstorable,
-  useJsonBodies,
-  useValidation,
-} from './http/validation.ts'
+import { bodyLimitBytes, completeFault, useValidation } from './http/validation.ts'
 import { createWaits } from './http/waiting.ts'
 import { accountRoutes } from './routes/account.ts'
 import { deploymentLogRoutes } from './routes/deployment-logs.ts'
@@ -88,6 +88,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     trustProxy: config.trustedProxies.length > 0 ? config.trustedProxies : false,
     bodyLimit: bodyLimitBytes,
+    schemaController: { compilersFactory: { buildSerializer } },
     requestTimeout: requestTimeoutMs,
     connectionTimeout: idleConnectionMs,
     genReqId: (raw) => {
@@ -162,13 +163,17 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
     if (request.protocol === 'https') reply.header('strict-transport-security', 'max-age=63072000; includeSubDomains')
     done()
   })
-  app.setErrorHandler((error, request, reply) => {
-    const fault = toFault(error)
+  app.setErrorHandler(async (error, request, reply) => {
+    const fault = await completeFault(toFault(error), request).catch(toFault)
     metrics.problems.inc({ code: fault.code })
     return sendFault(fault, config.baseUrl, request, reply)
   })
   app.setNotFoundHandler(() => {
     throw new Fault('route_not_found')
+  })
+  // After the guard, and before a body is looked at that nobody wants.
+  app.addHook('preParsing', (request, _reply, _payload, done) => {
+    done(request.is404 ? new Fault('route_not_found') : null)
   })
 
   await useOpenApi(app)
@@ -184,6 +189,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
         failuresPerAddress: createRateLimit(failuresPerMinute, sharing('address', false)),
         shares,
       })
+      useCors(api, config.corsOrigins)
       shedLoad(api, config.maxInFlight)
       api.addHook('onRequest', (request, reply, done) => {
         try {
@@ -196,6 +202,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
         guard(request, reply, done)
       })
       giveBack(api, shares)
+      useCompression(api)
       api.addHook('preValidation', (request, _reply, done) => {
         try {
           refuseUnexpectedBody(request.routeOptions.schema, request.body)
@@ -213,6 +220,9 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
         if (route.config?.scope === undefined && !route.config?.anyMethod) {
           throw new Error(`${route.method} ${route.url} does not say which scope it needs`)
         }
+        // A parameter that is not known is refused everywhere: misspelt, it would be ignored in silence.
+        route.schema = { querystring: Body({}), ...route.schema }
+        announceDeprecated(route)
       })
       const once = createOnce(deps)
       const refuseOtherMethods = collectMethods(api)

@@ -2,8 +2,10 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { migrate } from '../../prisma/migrate.ts'
+import { withCatalogue } from '../api/http/error-catalogue.ts'
 import { renderOpenApi } from '../api/http/openapi-file.ts'
 import { type Config, ConfigError, loadConfig, readEnvironment } from '../config.ts'
+import type { Database } from '../platform/database.ts'
 import { Fault } from '../platform/errors.ts'
 import { BadArchive } from '../platform/tar.ts'
 import { WorkerFailed } from '../roles/cluster/process.ts'
@@ -28,14 +30,14 @@ const usage = `Usage:
   berth nodes [--json]                            the processes of the installation
   berth drain|undrain <node>                      a node, by id or name, serves on but takes no new work; or again
   berth accounts create <name>                    print the account id and its test key
-  berth tokens create --account <id> --scopes <scope,…> --name <name>     print the secret once
+  berth tokens create --account <id|name> --scopes <scope,…> --name <name>     print the secret once
   berth secrets rotate                            re-seal every secret with SECRETS_KEY, beside a running platform
   berth secrets status                            tell which keys secrets are sealed with
   berth jobs list [--json]                        jobs that were given up
   berth jobs retry|discard <id…|all>              run them again, or delete them
   berth backup <file>                             write everything into one archive, also beside a running server
   berth restore <file>                            into an empty DATA_DIR and an empty database
-  berth openapi [--check]                         write openapi.yaml, or fail if it differs`
+  berth openapi [--check]                         write openapi.yaml and the catalogue of errors, or fail if one differs`
 
 function parse(args: string[]) {
   try {
@@ -91,19 +93,26 @@ async function main(args: string[]): Promise<void> {
     })
   }
   if (command === 'tokens' && verb === 'create' && values.account && values.scopes && values.name) {
-    const { account: accountId, name } = values
+    const { account, name } = values
     const scopes = values.scopes.split(',') as Scope[]
     const unknown = scopes.find((scope) => !tokenScopes.includes(scope))
     if (unknown !== undefined)
       throw new UsageError(`There is no scope ${unknown}; known are ${tokenScopes.join(', ')}.`)
     return withStorage(config, async ({ db }) => {
-      if (!(await db.account.findUnique({ where: { id: accountId } })))
-        throw new UsageError(`There is no account ${accountId}.`)
+      const { id: accountId } = await accountOf(db, account)
       const { id, secret } = await insertToken(db, { accountId, name, scopes, projectIds: [], expiresAt: null })
       console.log(`Token      ${id}\nSecret     ${secret}`)
     })
   }
   throw new UsageError(`Not understood: berth ${args.join(' ')}\n${usage}`)
+}
+
+/** By its id, or by its name, which is as unique. */
+async function accountOf(db: Database, idOrName: string): Promise<{ id: string }> {
+  const find = (where: { id: string } | { name: string }) => db.account.findUnique({ where })
+  const found = (await find({ id: idOrName })) ?? (await find({ name: idOrName }))
+  if (!found) throw new UsageError(`There is no account ${idOrName}.`)
+  return found
 }
 
 async function migrateDatabase(url: string | undefined): Promise<void> {
@@ -113,10 +122,16 @@ async function migrateDatabase(url: string | undefined): Promise<void> {
 }
 
 async function openapi(check: boolean): Promise<void> {
-  const made = await renderOpenApi()
-  if (!check) return writeFile('openapi.yaml', made)
-  const committed = await readFile('openapi.yaml', 'utf8').catch(() => '')
-  if (committed !== made) throw new UsageError('openapi.yaml differs from the routes; `npm run openapi` writes it.')
+  const guide = 'docs/guides/errors.md'
+  const made = {
+    'openapi.yaml': await renderOpenApi(),
+    [guide]: withCatalogue(await readFile(guide, 'utf8')),
+  }
+  for (const [file, text] of Object.entries(made)) {
+    if (!check) await writeFile(file, text)
+    else if ((await readFile(file, 'utf8').catch(() => '')) !== text)
+      throw new UsageError(`${file} differs from the program; \`npm run openapi\` writes it.`)
+  }
 }
 
 /** The environment variable that sets a port. */

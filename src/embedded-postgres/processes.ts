@@ -80,6 +80,9 @@ export async function endOrphan(data: string): Promise<void> {
   await handle.close()
 }
 
+/** Another process that lives has claimed the directory. */
+export class DirectoryInUse extends Error {}
+
 /** Marks a directory as used by this process; the claim of a dead process is taken over. */
 export async function claim(directory: string): Promise<() => Promise<void>> {
   const file = join(directory, 'owner')
@@ -94,7 +97,7 @@ export async function claim(directory: string): Promise<() => Promise<void>> {
       const held = await readFile(file, 'utf8').catch(() => '')
       const pid = Number.parseInt(held, 10)
       if (pid > 0 && held === `${pid} ${(await describeProcess(pid))?.startedAt}`) {
-        throw new Error(`The database in ${directory} is already in use by process ${pid}.`)
+        throw new DirectoryInUse(`The database in ${directory} is already in use by process ${pid}.`)
       }
       const taken = `${draft}.taken`
       await rename(file, taken).catch(() => undefined)

@@ -65,16 +65,29 @@ export function queueBuilds(source: string, trace: string): string {
 const taken = { id: int8(), payload: jsonb<never>(), attempts: int4(), runAt: text(), trace: optional(text()) }
 const takenColumns = 'id, payload, attempts, run_at::text AS "runAt", trace'
 
-/** Leases the next job to the worker: a waiting one, or one whose worker died. */
+/** Whose domain or deployment a job is for; null for jobs of the platform itself. */
+const ownerOf = (job: string) => `COALESCE((SELECT d.account_id FROM domain d WHERE d.id = ${job}.key),
+  (SELECT d.account_id FROM deployment d WHERE d.id = ${job}.key))`
+
+/**
+ * Leases the next job to the worker, the oldest first: a waiting one, or one whose worker died. Those of an account that
+ * has `most` of the kind under way are passed over: jobs that wait for a server of their owner take as long as that
+ * server likes, and the owner of a hundred of them would hold all others up.
+ */
 export const takeJob = statement('jobs.take', {
   reason: 'lease',
-  in: { worker: text(), kind: text() },
+  in: { worker: text(), kind: text(), most: int4() },
   out: taken,
   sql: (p) => `
+    WITH busy AS MATERIALIZED (
+      SELECT ${ownerOf('r')} AS account_id FROM job r
+      WHERE r.kind = ${p.kind} AND r.failed_at IS NULL AND r.run_at <= now() AND r.locked_until > now()
+      GROUP BY 1 HAVING count(*) >= ${p.most})
     UPDATE job SET locked_by = ${p.worker}, attempts = attempts + 1, taken_run_at = run_at, locked_until = ${leaseEnd()}
-    WHERE id = (SELECT id FROM job WHERE kind = ${p.kind} AND failed_at IS NULL AND run_at <= now()
-                  AND ${isFree('locked_until')}
-                ORDER BY run_at LIMIT 1 FOR UPDATE SKIP LOCKED)
+    WHERE id = (SELECT j.id FROM job j WHERE j.kind = ${p.kind} AND j.failed_at IS NULL AND j.run_at <= now()
+                  AND ${isFree('j.locked_until')}
+                  AND NOT EXISTS (SELECT 1 FROM busy WHERE busy.account_id = ${ownerOf('j')})
+                ORDER BY j.run_at LIMIT 1 FOR UPDATE SKIP LOCKED)
     RETURNING ${takenColumns}`,
 })
 

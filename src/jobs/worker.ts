@@ -102,9 +102,14 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
     })
   }
 
-  /** Accounts take turns at builds; jobs of other kinds are taken by age. */
+  /**
+   * Accounts take turns at builds. Jobs of other kinds are taken by age, but an account has two of a kind under way at
+   * most, and the last two slots are for those that have none.
+   */
   function take(kind: JobKind, slots: number): Promise<Taken[]> {
-    return kind === 'build' ? takeBuild(db, { worker: name, slots }) : takeJob(db, { worker: name, kind })
+    if (kind === 'build') return takeBuild(db, { worker: name, slots })
+    const most = (counts.get(kind) ?? 0) > slots - 2 ? 1 : 2
+    return takeJob(db, { worker: name, kind, most })
   }
 
   async function drain<K extends JobKind>(kind: K, handler: Handler<K>): Promise<void> {

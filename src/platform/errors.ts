@@ -60,7 +60,9 @@ export const faults = {
   },
   token_limited_to_projects: {
     title: 'The token is limited to some projects',
-    cause: 'The operation concerns the whole account, but the token is narrowed to certain projects.',
+    cause:
+      'The operation concerns the whole account, or a name below a domain of another project, but the token is narrowed ' +
+      'to certain projects.',
     cure: 'Use a token without `projects`.',
   },
   token_outlives_caller: {
@@ -188,6 +190,12 @@ export const faults = {
     cause: '`If-Match` names a version of the resource that is not the current one.',
     cure: 'Read the resource again, redo the change on what you find, and send its new ETag.',
   },
+  precondition_required: {
+    title: 'The version to replace must be named',
+    cause:
+      'The request replaces a zone that has records, and carries no `If-Match`. `ETag` of the answer is its version.',
+    cure: 'Look at what is there, then send its ETag as `If-Match`, or `If-Match: *` to replace it whatever it is.',
+  },
   body_too_large: {
     title: 'The body is too large',
     cause: 'The body is larger than the operation takes: 64 KiB, for a push 1 MiB, for a zone import 16 MiB.',
@@ -248,6 +256,8 @@ export type FaultMembers = {
   requiredScope?: string
   retryAfterSeconds?: number
   allow?: string[]
+  /** With precondition_required: the version that is there. */
+  etag?: string
   /** With quota_exceeded: the limit's name, how much the account has, and how much it may have. */
   limit?: string
   used?: number

@@ -43,6 +43,8 @@ export async function follow(source: Source, notifications: Notifications, log: 
   const pending = new Set<string>()
   let closed = false
   let whole = true
+  /** Fewer after a failure, down to one: a name that cannot be read keeps no other from being read. */
+  let atOnce = namesAtOnce
   let running: Promise<void> | null = null
   let wake = () => {}
 
@@ -57,13 +59,16 @@ export async function follow(source: Source, notifications: Notifications, log: 
       }
     }
     while (!closed && pending.size > 0 && !whole) {
-      const names = [...pending].slice(0, namesAtOnce)
+      const names = [...pending].slice(0, atOnce)
       // Removed before the read, so that a change during it is read again.
       for (const name of names) pending.delete(name)
       try {
         await read(names)
+        atOnce = Math.min(namesAtOnce, atOnce * 2)
       } catch (error) {
+        // Behind the others.
         for (const name of names) pending.add(name)
+        atOnce = Math.max(1, Math.floor(names.length / 4))
         throw error
       }
     }

@@ -1,9 +1,11 @@
 // The database: the configured one, or an embedded one that runs as long as this process.
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { migrate, missingMigrations } from '../../prisma/migrate.ts'
 import { type Config, ConfigError } from '../config.ts'
 import { startEmbeddedPostgres } from '../embedded-postgres/index.ts'
+import { DirectoryInUse } from '../embedded-postgres/processes.ts'
 import { findRunningPostgres } from '../embedded-postgres/running.ts'
 import { closeDatabase, type Database, openDatabase } from '../platform/database.ts'
 import { openReadiness, type Readiness } from '../platform/readiness.ts'
@@ -28,6 +30,10 @@ export type Pools = {
   close(): Promise<void>
 }
 
+// How long a command waits for a server that starts, and how often it looks.
+const settlingMs = 30_000
+const lookMs = 100
+
 /** The file that says that a restore has not ended; nothing starts on such a directory. */
 export const restoreMark = (dataDir: string) => resolve(dataDir, 'restore-incomplete')
 
@@ -43,10 +49,19 @@ export async function openPostgres(config: Config, { beside }: { beside: boolean
   const broken = new Promise<string>(() => {})
   if (config.databaseUrl) return { url: config.databaseUrl, shared: false, broken, close: async () => {} }
   const directory = join(config.dataDir, 'postgres')
-  const running = beside ? await findRunningPostgres(directory) : null
-  if (running) return { url: running, shared: true, broken, close: async () => {} }
-  const embedded = await startEmbeddedPostgres({ directory })
-  return { url: embedded.url('postgres'), shared: false, broken: embedded.exited, close: () => embedded.stop() }
+  const deadlineMs = Date.now() + settlingMs
+  for (;;) {
+    const running = beside ? await findRunningPostgres(directory) : null
+    if (running) return { url: running, shared: true, broken, close: async () => {} }
+    try {
+      const embedded = await startEmbeddedPostgres({ directory })
+      return { url: embedded.url('postgres'), shared: false, broken: embedded.exited, close: () => embedded.stop() }
+    } catch (error) {
+      // The server beside which the command is to work is starting, or stopping, at this moment.
+      if (!beside || !(error instanceof DirectoryInUse) || Date.now() > deadlineMs) throw error
+    }
+    await delay(lookMs)
+  }
 }
 
 /** The data directory, made where it is missing, and the database that goes with it. */
@@ -71,11 +86,12 @@ export function openPools(config: Config, url: string): Pools {
   }
 }
 
-/** For a command, also beside a server that runs. It waits for no schema: who gave it is told what to do. */
+/** For a command, also beside a server that runs or starts. It waits for no other schema: who gave it is told what to do. */
 export async function openStorage(config: Config): Promise<Pools> {
   const postgres = await openPlace(config, { beside: true })
   try {
-    if (!postgres.shared) await prepareSchema(config, postgres.url)
+    if (postgres.shared) await schemaOfServer(postgres.url)
+    else await prepareSchema(config, postgres.url)
   } catch (error) {
     await postgres.close()
     throw error
@@ -87,6 +103,17 @@ export async function openStorage(config: Config): Promise<Pools> {
       await pools.close()
       await postgres.close()
     },
+  }
+}
+
+/** Waits for the migrations of a server that is starting. */
+async function schemaOfServer(url: string): Promise<void> {
+  const deadlineMs = Date.now() + settlingMs
+  for (;;) {
+    const missing = await missingMigrations(url)
+    if (missing.length === 0) return
+    if (Date.now() > deadlineMs) throw new ConfigError(lacks(missing))
+    await delay(lookMs)
   }
 }
 

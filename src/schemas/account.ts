@@ -1,6 +1,6 @@
 // The caller's account, its limits and usage, and the regions of the platform.
 import { Type } from '@sinclair/typebox'
-import { Body, Nullable, Timestamp } from './common.ts'
+import { Body, Named, Nullable, Timestamp } from './common.ts'
 import { type QuotaName, quotaNames, quotas } from './quotas.ts'
 
 type Each<T> = Record<QuotaName, T>
@@ -11,44 +11,78 @@ function forEachQuota<T>(make: (name: QuotaName) => T): Each<T> {
 
 const quotaExample = forEachQuota((name) => quotas[name].max)
 
-const Quotas = forEachQuota((name) => Type.Integer({ description: quotas[name].what }))
+const quotaFields = forEachQuota((name) => Type.Integer({ description: quotas[name].what }))
 
-const Usage = Type.Object({
+export const Quotas = Type.Object(quotaFields, { $id: 'Quotas', description: 'What the account may have' })
+
+export const ChangedQuotas = Type.Partial(Type.Object(quotaFields), {
+  $id: 'ChangedQuotas',
+  description: 'Those that an operator set for this account',
+})
+
+const usageFields = {
   projects: Type.Integer(),
+  serverInstances: Type.Integer({ description: 'That the projects ask for' }),
   deployments: Type.Integer(),
   domains: Type.Integer(),
+  claimsPerMonth: Type.Integer({ description: 'Of this month (UTC)' }),
   records: Type.Integer({ description: 'Of all zones' }),
+  recordBytes: Type.Integer({ description: 'Of all zones' }),
   openTickets: Type.Integer(),
+  messagesPerMonth: Type.Integer({ description: 'To support, of this month (UTC)' }),
   tokens: Type.Integer(),
   webhooks: Type.Integer(),
   buildsAtOnce: Type.Integer({ description: 'Builds that run now' }),
   buildsQueued: Type.Integer({ description: 'Deployments that wait for their build' }),
   buildMinutesPerMonth: Type.Integer({ description: 'Of this month (UTC)' }),
   storedBytes: Type.Integer({ description: 'Of all deployments' }),
-})
+}
+
+export const QuotaUsage = Type.Object(usageFields, { $id: 'QuotaUsage', description: 'What the account uses' })
 
 const ofAccount = () =>
   Nullable(Type.Integer({ description: 'null for a token narrowed to projects: it belongs to the whole account' }))
 
 /** As the calling token sees it: one narrowed to projects sees their share. */
-const VisibleUsage = Type.Object({
-  ...Usage.properties,
-  openTickets: ofAccount(),
-  tokens: ofAccount(),
-  webhooks: ofAccount(),
-  buildsAtOnce: ofAccount(),
-  buildsQueued: ofAccount(),
-  buildMinutesPerMonth: ofAccount(),
-  waits: Type.Integer({ description: 'At all servers' }),
-  streams: Type.Integer({ description: 'At all servers' }),
-})
+export const Usage = Type.Object(
+  {
+    ...usageFields,
+    claimsPerMonth: ofAccount(),
+    openTickets: ofAccount(),
+    messagesPerMonth: ofAccount(),
+    tokens: ofAccount(),
+    webhooks: ofAccount(),
+    buildsAtOnce: ofAccount(),
+    buildsQueued: ofAccount(),
+    buildMinutesPerMonth: ofAccount(),
+    waits: Type.Integer({ description: 'At all servers' }),
+    streams: Type.Integer({ description: 'At all servers' }),
+  },
+  { $id: 'Usage', description: 'What the account uses, as the calling token sees it' },
+)
+
+export const Limits = Type.Object(
+  {
+    requestsPerMinute: Type.Integer({ description: 'Per token' }),
+    accountRequestsPerMinute: Type.Integer({ description: 'All tokens of the account together' }),
+    requestsAtOnce: Type.Integer({ description: 'Requests of the account that are open at once at one server' }),
+    bodyBytes: Type.Integer(),
+    zoneImportBytes: Type.Integer(),
+    ...quotaFields,
+  },
+  { $id: 'Limits', description: 'What the account may have, and how much it may ask' },
+)
 
 const usageExample = {
   projects: 1,
+  serverInstances: 0,
   deployments: 3,
   domains: 1,
+  claimsPerMonth: 1,
   records: 4,
+  recordBytes: 63,
   openTickets: 0,
+  messagesPerMonth: 2,
   tokens: 1,
   webhooks: 0,
   buildsAtOnce: 0,
@@ -62,15 +96,8 @@ export const Account = Type.Object(
     id: Type.String({ description: 'acc_…' }),
     name: Type.String(),
     createdAt: Timestamp,
-    limits: Type.Object({
-      requestsPerMinute: Type.Integer({ description: 'Per token' }),
-      accountRequestsPerMinute: Type.Integer({ description: 'All tokens of the account together' }),
-      requestsAtOnce: Type.Integer({ description: 'Requests of the account that are open at once at one server' }),
-      bodyBytes: Type.Integer(),
-      zoneImportBytes: Type.Integer(),
-      ...Quotas,
-    }),
-    usage: VisibleUsage,
+    limits: Named(Limits),
+    usage: Named(Usage),
   },
   {
     $id: 'Account',
@@ -96,9 +123,9 @@ export const Account = Type.Object(
 
 export const AccountLimits = Type.Object(
   {
-    limits: Type.Object(Quotas, { description: 'What the account may have' }),
-    changed: Type.Partial(Type.Object(Quotas), { description: 'Those that an operator set for this account' }),
-    usage: Usage,
+    limits: Named(Quotas),
+    changed: Named(ChangedQuotas),
+    usage: Named(QuotaUsage),
   },
   {
     $id: 'AccountLimits',
@@ -118,11 +145,16 @@ export const ChangeLimits = Body(
       }),
     ),
   ),
-  { minProperties: 1, examples: [{ projects: 500, domains: null }] },
+  { $id: 'ChangeAccountLimits', minProperties: 1, examples: [{ projects: 500, domains: null }] },
+)
+
+export const Region = Type.Object(
+  { id: Type.String(), default: Type.Boolean({ description: 'Where a new project goes' }) },
+  { $id: 'Region', description: 'A place where projects are built and served' },
 )
 
 export const Regions = Type.Object(
-  { regions: Type.Array(Type.Object({ id: Type.String(), default: Type.Boolean() })) },
+  { regions: Type.Array(Named(Region)) },
   {
     $id: 'Regions',
     description: 'Where projects are built and served',

@@ -1,68 +1,60 @@
 // Every schema with a name: the components of openapi.yaml.
-import { Account, AccountLimits, Regions } from './account.ts'
-import { FieldProblem, Problem } from './common.ts'
-import { Deployment, DeploymentError, DeploymentStates, LogLine } from './deployments.ts'
-import { DnsBatchResult, DnsRecord, DnsRecordUpdate, PlannedDnsRecord } from './dns-records.ts'
-import { Certificate, Domain, DomainVerification } from './domains.ts'
-import { AccountSummary, Event, ImportedZone, SuspendedAccount, Suspension } from './events.ts'
-import { Node } from './nodes.ts'
-import { NewAccount, OperatorAccount, OperatorTicket } from './operator.ts'
-import { OperatorDomain } from './operator-domains.ts'
-import { Project, ProjectSettings, Variable } from './projects.ts'
-import { CommitStatusTarget, PushHook, PushHookWithSecret, PushResult } from './push-hooks.ts'
-import { SearchResults } from './search.ts'
-import { OperatorTakedown, Takedown, TakedownNotice } from './takedowns.ts'
-import { Ticket, TicketMessage } from './tickets.ts'
-import { Token, TokenWithSecret } from './tokens.ts'
-import { Delivery, DeliveryWithAttempts, Webhook, WebhookWithSecret } from './webhooks.ts'
-import { ZoneImport, ZoneStatus } from './zones.ts'
+import * as account from './account.ts'
+import * as common from './common.ts'
+import * as deployments from './deployments.ts'
+import * as dnsRecords from './dns-records.ts'
+import * as domains from './domains.ts'
+import * as events from './events.ts'
+import * as nodes from './nodes.ts'
+import * as operator from './operator.ts'
+import * as operatorDomains from './operator-domains.ts'
+import * as projects from './projects.ts'
+import * as pushHooks from './push-hooks.ts'
+import * as search from './search.ts'
+import * as takedowns from './takedowns.ts'
+import * as tickets from './tickets.ts'
+import * as tokens from './tokens.ts'
+import * as webhooks from './webhooks.ts'
+import * as zones from './zones.ts'
 
-export const schemas = [
-  Token,
-  TokenWithSecret,
-  Event,
-  AccountSummary,
-  Suspension,
-  SuspendedAccount,
-  Account,
-  AccountLimits,
-  Regions,
-  Project,
-  ProjectSettings,
-  Variable,
-  PushHook,
-  PushHookWithSecret,
-  CommitStatusTarget,
-  PushResult,
-  Deployment,
-  DeploymentError,
-  DeploymentStates,
-  LogLine,
-  Domain,
-  DomainVerification,
-  Certificate,
-  DnsRecord,
-  PlannedDnsRecord,
-  DnsRecordUpdate,
-  DnsBatchResult,
-  ZoneImport,
-  ImportedZone,
-  ZoneStatus,
-  Ticket,
-  TicketMessage,
-  Webhook,
-  WebhookWithSecret,
-  Delivery,
-  DeliveryWithAttempts,
-  OperatorTicket,
-  OperatorDomain,
-  OperatorAccount,
-  NewAccount,
-  Node,
-  Takedown,
-  OperatorTakedown,
-  TakedownNotice,
-  SearchResults,
-  Problem,
-  FieldProblem,
+const files = [
+  ...[account, common, deployments, dnsRecords, domains, events, nodes, operator, operatorDomains, projects],
+  ...[pushHooks, search, takedowns, tickets, tokens, webhooks, zones],
 ]
+
+type Named = { $id: string }
+
+function isNamed(value: unknown): value is Named {
+  return typeof (value as Named | null)?.$id === 'string'
+}
+
+/** The schema with a reference in place of every schema in it that has a name. */
+export function byName<T>(value: T, isInner = false): T {
+  if (isInner && isNamed(value)) return { $ref: `${value.$id}#` } as T
+  if (Array.isArray(value)) return value.map((item) => byName(item, true)) as T
+  if (value === null || typeof value !== 'object') return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, byName(item, true)])) as T
+}
+
+/** Enums that have a name of their own in the document, wherever they stand. */
+export const enums: Record<string, readonly string[]> = {
+  DeploymentState: deployments.deploymentStates,
+  DeliveryState: webhooks.deliveryStates,
+  DnsDuringSuspension: events.dnsDuringSuspension,
+  DnsRecordType: dnsRecords.dnsRecordTypes,
+  EventType: events.eventTypes,
+  Framework: projects.frameworks,
+  Network: projects.networks,
+  Scope: tokens.tokenScopes,
+  SslState: domains.sslStates,
+  StatusProvider: pushHooks.statusProviders,
+  TicketPriority: tickets.ticketPriorities,
+  TicketStatus: tickets.ticketStatuses,
+  VariableTarget: projects.variableTargets,
+}
+
+/** What the files export under a name, each once, by name. */
+export const schemas: Named[] = files
+  .flatMap((file) => Object.values<unknown>(file).flat().filter(isNamed))
+  .sort((a, b) => (a.$id < b.$id ? -1 : 1))
+  .map((schema) => byName(schema))

@@ -1,10 +1,13 @@
 // Pieces that the schemas of all resources share.
+
 import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import { type FaultCode, faults } from '../platform/errors.ts'
 
 /** The schema, or null, in the form that serialises without trying alternatives. */
 export function Nullable<T extends TSchema>(schema: T) {
+  const { $id: _named, ...rest } = schema
   const values = schema.enum ? { enum: [...schema.enum, null] } : {}
-  return Type.Unsafe<Static<T> | null>({ ...schema, ...values, type: [schema.type, 'null'] })
+  return Type.Unsafe<Static<T> | null>({ ...rest, ...values, type: [schema.type, 'null'] })
 }
 
 /** A field of a response that refers to a named component of openapi.yaml. */
@@ -19,7 +22,7 @@ export function NullableNamed<T extends TSchema>(schema: T) {
 
 export function Choice<T extends string>(
   values: readonly T[],
-  options: { description?: string; default?: NoInfer<T> } = {},
+  options: { $id?: string; description?: string; default?: NoInfer<T> } = {},
 ) {
   return Type.Unsafe<T>({ type: 'string', enum: [...values], ...options })
 }
@@ -27,7 +30,7 @@ export function Choice<T extends string>(
 /** A request object: an unknown field is refused, never dropped in silence. */
 export function Body<T extends TProperties>(
   properties: T,
-  options: { description?: string; examples?: unknown[]; minProperties?: number } = {},
+  options: { $id?: string; description?: string; examples?: unknown[]; minProperties?: number } = {},
 ): TObject<T> {
   return Type.Object(properties, { additionalProperties: false, ...options })
 }
@@ -94,7 +97,7 @@ export function ListOf<K extends string, T extends TSchema>(key: K, item: T) {
       [key]: Type.Array(Named(item)),
       ...pageEnd,
     } as { [P in K]: ReturnType<typeof Type.Array<TSchema & { static: Static<T> }>> } & typeof pageEnd,
-    { description: `A page of ${key}` },
+    { $id: `${item.$id}List`, description: `A page of ${key}` },
   )
 }
 
@@ -108,6 +111,11 @@ export const waitQuery = Body({
   ),
 })
 
+export const ProblemCode = Choice(Object.keys(faults) as FaultCode[], {
+  $id: 'ProblemCode',
+  description: 'Stable, for programs; new ones may come, so treat one that you do not know by its status',
+})
+
 export const FieldProblem = Type.Object(
   {
     in: Choice(['body', 'query', 'path', 'header'] as const, { description: 'Part of the request' }),
@@ -118,22 +126,22 @@ export const FieldProblem = Type.Object(
   { $id: 'FieldProblem', description: 'One refused field' },
 )
 
+export const ConflictingRecord = Type.Object(
+  { id: Type.String(), type: Type.String(), name: Type.String(), value: Type.String() },
+  { $id: 'ConflictingRecord', description: 'With record_conflict: the record in the way' },
+)
+
 export const Problem = Type.Object(
   {
     type: Type.String({ format: 'uri', description: 'Address of the row on this code: cause and cure' }),
     title: Type.String(),
     status: Type.Integer(),
     detail: Type.String(),
-    code: Type.String({ description: 'Stable, for programs' }),
+    code: Named(ProblemCode),
     requestId: Type.String(),
     errors: Type.Optional(Type.Array(Named(FieldProblem), { description: 'With 422: every refused field' })),
     requiredScope: Type.Optional(Type.String({ description: 'With insufficient_scope: the scope it needed' })),
-    record: Type.Optional(
-      Type.Object(
-        { id: Type.String(), type: Type.String(), name: Type.String(), value: Type.String() },
-        { description: 'With record_conflict: the record in the way' },
-      ),
-    ),
+    record: Type.Optional(Named(ConflictingRecord)),
     limit: Type.Optional(Type.String({ description: 'With quota_exceeded: the name of the limit in `GET /account`' })),
     used: Type.Optional(Type.Integer({ description: 'With quota_exceeded: how much the account has' })),
     max: Type.Optional(Type.Integer({ description: 'With quota_exceeded: how much the account may have' })),

@@ -97,7 +97,7 @@ export const CreateDeployment = Body(
     ),
     production: Type.Optional(Type.Boolean({ default: false })),
   },
-  { examples: [{ project: 'hello', ref: 'main', production: true }] },
+  { $id: 'CreateDeployment', examples: [{ project: 'hello', ref: 'main', production: true }] },
 )
 
 export const DeploymentParams = Type.Object({ id: Type.String({ description: 'dpl_…' }) })
@@ -118,12 +118,15 @@ export const DeploymentQuery = ListQuery({
   ),
 })
 
+export const DeploymentTransition = Type.Object(
+  { from: Choice(deploymentStates), to: Choice(deploymentStates), when: Type.String() },
+  { $id: 'DeploymentTransition', description: 'A change of state' },
+)
+
 export const DeploymentStates = Type.Object(
   {
     initial: Choice(deploymentStates),
-    transitions: Type.Array(
-      Type.Object({ from: Choice(deploymentStates), to: Choice(deploymentStates), when: Type.String() }),
-    ),
+    transitions: Type.Array(Named(DeploymentTransition)),
     terminal: Type.Array(Choice(deploymentStates)),
   },
   {
@@ -158,8 +161,29 @@ export const LogLine = Type.Object(
 
 export const LogLines = Type.Object(
   { lines: Type.Array(Named(LogLine)), ...pageEnd },
-  { description: 'A page of log lines, oldest first' },
+  { $id: 'LogLineList', description: 'A page of log lines, oldest first' },
 )
+
+export const LogLineMessage = Type.Object(
+  { id: Type.String({ description: 'Number of the line' }), data: Named(LogLine) },
+  { $id: 'LogLineMessage', description: 'A server-sent event with a line of the log' },
+)
+
+export const LogEnd = Type.Object(
+  { state: Choice(deploymentStates) },
+  { $id: 'LogEnd', description: 'The state in which the deployment has ended' },
+)
+
+export const LogEndMessage = Type.Object(
+  { event: Choice(['end'] as const), data: Named(LogEnd) },
+  { $id: 'LogEndMessage', description: 'The last server-sent event of the log of a deployment that has ended' },
+)
+
+export const LogMessage = Type.Unsafe<unknown>({
+  $id: 'LogMessage',
+  description: 'A server-sent event of the log',
+  oneOf: [Named(LogLineMessage), Named(LogEndMessage)],
+})
 
 export const LogQuery = Body({
   limit: Type.Optional(

@@ -86,10 +86,15 @@ const changeFields = {
 }
 
 export const CreateDnsRecord = Body(createFields, {
+  $id: 'CreateDnsRecord',
   examples: [{ type: 'A', name: 'www', value: '192.0.2.10', ttl: 3600 }],
 })
 
-export const ChangeDnsRecord = Body(changeFields, { minProperties: 1, examples: [{ value: '192.0.2.11' }] })
+export const ChangeDnsRecord = Body(changeFields, {
+  $id: 'ChangeDnsRecord',
+  minProperties: 1,
+  examples: [{ value: '192.0.2.11' }],
+})
 
 const DomainInPath = Type.String({ maxLength: 512, description: 'Name of the domain that hosts the records' })
 
@@ -109,20 +114,26 @@ export const DryRunQuery = Body({
 
 export const highestBatchSize = 1000
 
+export const ChangeDnsRecordById = Body(
+  { id: Type.String({ maxLength: 64 }), ...changeFields },
+  { $id: 'ChangeDnsRecordById', minProperties: 2, description: 'Id of a record, and what changes about it' },
+)
+
 export const DnsBatch = Body(
   {
     delete: Type.Optional(
       Type.Array(Type.String({ maxLength: 64 }), { maxItems: highestBatchSize, description: 'Ids of records' }),
     ),
     update: Type.Optional(
-      Type.Array(Body({ id: Type.String({ maxLength: 64 }), ...changeFields }, { minProperties: 2 }), {
+      Type.Array(ChangeDnsRecordById, {
         maxItems: highestBatchSize,
         description: 'Ids of records, and what changes about each',
       }),
     ),
-    create: Type.Optional(Type.Array(Body(createFields), { maxItems: highestBatchSize })),
+    create: Type.Optional(Type.Array(CreateDnsRecord, { maxItems: highestBatchSize })),
   },
   {
+    $id: 'ChangeDnsRecords',
     minProperties: 1,
     description: `At most ${highestBatchSize} operations in all`,
     examples: [

@@ -26,6 +26,19 @@ const verificationExample = {
   reason: null,
 }
 
+export const VerificationRecord = Type.Object(
+  { name: Type.String(), value: Type.String() },
+  {
+    $id: 'VerificationRecord',
+    description: 'TXT record that proves the ownership where the nameservers stay elsewhere',
+  },
+)
+
+export const ObservedRecords = Type.Object(
+  { nameservers: Type.Array(Type.String()), txt: Type.Array(Type.String()) },
+  { $id: 'ObservedRecords', description: 'What the last check found' },
+)
+
 export const DomainVerification = Type.Object(
   {
     method: Nullable(
@@ -34,16 +47,10 @@ export const DomainVerification = Type.Object(
           'What proved the ownership, or `operator` where the operator of the platform assigned the domain; null until then',
       }),
     ),
-    txt: Type.Object(
-      { name: Type.String(), value: Type.String() },
-      { description: 'TXT record that proves the ownership where the nameservers stay elsewhere' },
-    ),
+    txt: Named(VerificationRecord),
     checkedAt: Nullable(Timestamp),
     nextCheckAt: Nullable(Timestamp),
-    observed: Type.Object(
-      { nameservers: Type.Array(Type.String()), txt: Type.Array(Type.String()) },
-      { description: 'What the last check found' },
-    ),
+    observed: Named(ObservedRecords),
     reason: Nullable(
       Type.String({
         description: 'Why the last check did not find the proof; in a new domain, that nameservers alone cannot be one',
@@ -156,6 +163,7 @@ export const CreateDomain = Body(
     ...redirection,
   },
   {
+    $id: 'CreateDomain',
     examples: [
       { project: 'hello', name: 'example.com' },
       { project: 'hello', name: 'www.example.com', redirectTo: 'example.com' },
@@ -165,7 +173,11 @@ export const CreateDomain = Body(
 
 export const ChangeDomain = Body(
   { project: Type.Optional(ProjectKey), ...redirection },
-  { minProperties: 1, examples: [{ project: 'hello' }, { redirectTo: 'example.com', redirectStatus: 301 }] },
+  {
+    $id: 'ChangeDomain',
+    minProperties: 1,
+    examples: [{ project: 'hello' }, { redirectTo: 'example.com', redirectStatus: 301 }],
+  },
 )
 
 export const DomainParams = Type.Object({ name: Type.String({ maxLength: 512, description: 'Name of the domain' }) })

@@ -2,46 +2,56 @@
 import { Type } from '@sinclair/typebox'
 import { AnyOf, Choice, ListOf, ListQuery, Named, Nullable, Timestamp, timeQuery } from './common.ts'
 
-export const eventTypes = [
-  'deployment.created',
-  'deployment.ready',
-  'deployment.error',
-  'deployment.canceled',
-  'deployment.promoted',
-  'deployment.deleted',
-  'project.created',
-  'project.updated',
-  'project.deleted',
-  'domain.created',
-  'domain.verified',
-  'domain.unverified',
-  'domain.updated',
-  'domain.moved',
-  'domain.deleted',
-  'domain.ssl.active',
-  'domain.ssl.renewed',
-  'domain.ssl.error',
-  'domain.ssl.expired',
-  'dns.record.created',
-  'dns.record.updated',
-  'dns.record.deleted',
-  'dns.zone.imported',
-  'ticket.created',
-  'ticket.replied',
-  'ticket.status_changed',
-  'token.created',
-  'token.updated',
-  'token.revoked',
-  'token.rotated',
-  'webhook.disabled',
-  'webhook.ping',
-  'account.created',
-  'account.limits_changed',
-  'account.suspended',
-  'account.resumed',
-  'takedown.created',
-  'takedown.ended',
+/** The types of events, by the resource that their `data` shows as it was after the change. */
+export const eventGroups = [
+  {
+    name: 'DeploymentEvent',
+    data: 'Deployment',
+    types: [
+      'deployment.created',
+      'deployment.ready',
+      'deployment.error',
+      'deployment.canceled',
+      'deployment.promoted',
+      'deployment.deleted',
+    ],
+  },
+  { name: 'ProjectEvent', data: 'Project', types: ['project.created', 'project.updated', 'project.deleted'] },
+  {
+    name: 'DomainEvent',
+    data: 'Domain',
+    types: [
+      'domain.created',
+      'domain.verified',
+      'domain.unverified',
+      'domain.updated',
+      'domain.moved',
+      'domain.deleted',
+      'domain.ssl.active',
+      'domain.ssl.renewed',
+      'domain.ssl.error',
+      'domain.ssl.expired',
+    ],
+  },
+  {
+    name: 'DnsRecordEvent',
+    data: 'DnsRecord',
+    types: ['dns.record.created', 'dns.record.updated', 'dns.record.deleted'],
+  },
+  { name: 'ZoneEvent', data: 'ImportedZone', types: ['dns.zone.imported'] },
+  { name: 'TicketEvent', data: 'Ticket', types: ['ticket.created', 'ticket.replied', 'ticket.status_changed'] },
+  { name: 'TokenEvent', data: 'Token', types: ['token.created', 'token.updated', 'token.revoked', 'token.rotated'] },
+  { name: 'WebhookEvent', data: 'Webhook', types: ['webhook.disabled', 'webhook.ping'] },
+  {
+    name: 'AccountEvent',
+    data: 'AccountSummary',
+    types: ['account.created', 'account.limits_changed', 'account.resumed'],
+  },
+  { name: 'SuspensionEvent', data: 'SuspendedAccount', types: ['account.suspended'] },
+  { name: 'TakedownEvent', data: 'Takedown', types: ['takedown.created', 'takedown.ended'] },
 ] as const
+
+export const eventTypes = eventGroups.flatMap(({ types }) => [...types])
 
 export const AccountSummary = Type.Object(
   { id: Type.String({ description: 'acc_…' }), name: Type.String() },
@@ -91,48 +101,41 @@ export const SuspendedAccount = Type.Object(
   },
 )
 
-// The resource as the API shows it after the change. Its name tells its shape, so no reader has to guess. The first that
-// fits is taken, so one with more fields comes before one with fewer.
-const resources = [
-  'Deployment',
-  'Project',
-  'Domain',
-  'DnsRecord',
-  'ImportedZone',
-  'Ticket',
-  'Token',
-  'Webhook',
-  'Takedown',
-  'SuspendedAccount',
-  'AccountSummary',
-]
+const EventId = Type.String({ description: 'evt_…' })
 
-export const Event = Type.Object(
-  {
-    id: Type.String({ description: 'evt_…' }),
-    type: Choice(eventTypes),
-    createdAt: Timestamp,
-    actor: Type.String({ description: 'Id of the token that made the change, or system' }),
-    subject: Type.String({ description: 'Id of the resource, or the name of a domain' }),
-    data: Type.Unsafe<object>({
-      anyOf: resources.map((name) => Type.Ref(name)),
-      description: 'The resource as it was after the change',
-    }),
+/** One schema for each group, so that the type of an event tells the shape of its data. */
+export const eventSchemas = eventGroups.map(({ name, data, types }) =>
+  Type.Object(
+    {
+      id: EventId,
+      type: Choice<EventType>(types),
+      createdAt: Timestamp,
+      actor: Type.String({ description: 'Id of the token that made the change, or system' }),
+      subject: Type.String({ description: 'Id of the resource, or the name of a domain' }),
+      data: Type.Ref(data),
+    },
+    { $id: name, description: `Something that happened; \`data\` is the ${data} as it was after the change` },
+  ),
+)
+
+type EventType = (typeof eventTypes)[number]
+type AnyEvent = { id: string; type: EventType; createdAt: string; actor: string; subject: string; data: object }
+
+const placeOf = (name: string) => `#/components/schemas/${name}`
+
+export const Event = Type.Unsafe<AnyEvent>({
+  $id: 'Event',
+  description: 'Something that happened; `type` tells which of these it is',
+  oneOf: eventGroups.map(({ name }) => Type.Ref(name)),
+  discriminator: {
+    propertyName: 'type',
+    mapping: Object.fromEntries(eventGroups.flatMap(({ name, types }) => types.map((type) => [type, placeOf(name)]))),
   },
-  {
-    $id: 'Event',
-    description: 'Something that happened',
-    examples: [
-      {
-        id: 'evt_01jcqk8c4p0gs16q0td7w3y2',
-        type: 'account.created',
-        createdAt: '2026-11-14T09:33:00.000Z',
-        actor: 'system',
-        subject: 'acc_01jcqk5v8w0gk3xq4t7zc9me',
-        data: { id: 'acc_01jcqk5v8w0gk3xq4t7zc9me', name: 'demo' },
-      },
-    ],
-  },
+})
+
+export const EventMessage = Type.Object(
+  { id: EventId, event: Choice<EventType>(eventTypes), data: Named(Event) },
+  { $id: 'EventMessage', description: 'A server-sent event: its id, its type, and the Event as JSON' },
 )
 
 export const EventList = ListOf('events', Event)

@@ -1,8 +1,19 @@
 // Nodes: the processes of the installation, as its operator sees them.
 import { Type } from '@sinclair/typebox'
-import { Choice, ListOf, ListQuery, Nullable, Timestamp } from './common.ts'
+import { Choice, ListOf, ListQuery, Named, Nullable, Timestamp } from './common.ts'
 
 export const nodeStates = ['ACTIVE', 'DRAINING', 'LOST'] as const
+
+export const NodeLoad = Type.Object(
+  {
+    cpu: Type.Number({ description: 'Processors used on average since the heartbeat before' }),
+    memoryBytes: Type.Integer(),
+    work: Type.Record(Type.String(), Type.Integer(), {
+      description: 'What is under way: `jobs` of a worker, `servers` of a runner, `requests` of an API',
+    }),
+  },
+  { $id: 'NodeLoad', description: 'What a process does at its last heartbeat' },
+)
 
 export const Node = Type.Object(
   {
@@ -16,13 +27,7 @@ export const Node = Type.Object(
         'DRAINING: it serves on, but is not ready and takes no new work, because it stops or was asked to. LOST: not ' +
         'heard of for 18 s; it is shown for a day, or until the same roles start again under its name',
     }),
-    load: Type.Object({
-      cpu: Type.Number({ description: 'Processors used on average since the heartbeat before' }),
-      memoryBytes: Type.Integer(),
-      work: Type.Record(Type.String(), Type.Integer(), {
-        description: 'What is under way: `jobs` of a worker, `servers` of a runner, `requests` of an API',
-      }),
-    }),
+    load: Named(NodeLoad),
     startedAt: Timestamp,
     heartbeatAt: Timestamp,
   },

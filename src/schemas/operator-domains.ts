@@ -23,6 +23,7 @@ export const AssignDomain = Body(
     }),
   },
   {
+    $id: 'AssignDomain',
     examples: [
       { account: 'acc_01jcqk4m1p0ga8z3w6x5n2dv', reason: 'The registrar confirmed on 14 November whose domain it is.' },
     ],

@@ -4,6 +4,7 @@ import { Body, Choice, ListOf, ListQuery, Named, Nullable, NullableNamed, Timest
 import { AccountSummary, dnsDuringSuspension, Suspension } from './events.ts'
 import { Reason } from './takedowns.ts'
 import { Ticket, ticketExample, ticketPriorities, ticketStatuses } from './tickets.ts'
+import { secretFields } from './tokens.ts'
 
 export const OperatorTicket = Type.Object(
   { ...Ticket.properties, account: Named(AccountSummary) },
@@ -18,7 +19,7 @@ export const OperatorTicketList = ListOf('tickets', OperatorTicket)
 
 export const ChangeTicketAsSupport = Body(
   { status: Type.Optional(Choice(ticketStatuses)), priority: Type.Optional(Choice(ticketPriorities)) },
-  { minProperties: 1, examples: [{ status: 'IN_PROGRESS', priority: 'high' }] },
+  { $id: 'ChangeTicketAsSupport', minProperties: 1, examples: [{ status: 'IN_PROGRESS', priority: 'high' }] },
 )
 
 const accountExample = {
@@ -42,16 +43,18 @@ export const OperatorAccount = Type.Object(
   { $id: 'OperatorAccount', description: 'An account of the platform', examples: [accountExample] },
 )
 
+// Not a well-formed token: its checksum is wrong, so nobody takes it for a leak.
+const exampleSecret = 'brt_EXAMPLEEXAMPLEEXAMPLEEXAMPLEEX000000'
+
 export const NewAccount = Type.Object(
   {
     ...OperatorAccount.properties,
-    token: Type.String({ description: 'The test key, with full access to the account; shown here and never again' }),
+    ...secretFields,
   },
   {
     $id: 'NewAccount',
-    description: 'A new account and its test key',
-    // Not a well-formed token: its checksum is wrong, so nobody takes it for a leak.
-    examples: [{ ...accountExample, token: 'brt_EXAMPLEEXAMPLEEXAMPLEEXAMPLEEX000000' }],
+    description: 'A new account, and the secret of its test key, which has full access to it',
+    examples: [{ ...accountExample, secret: exampleSecret, token: exampleSecret }],
   },
 )
 
@@ -65,7 +68,7 @@ export const CreateAccount = Body(
       description: 'must be 1 to 100 printable characters, without blanks at the ends',
     }),
   },
-  { examples: [{ name: 'acme' }] },
+  { $id: 'CreateAccount', examples: [{ name: 'acme' }] },
 )
 
 export const ChangeAccount = Body(
@@ -78,7 +81,10 @@ export const ChangeAccount = Body(
     ),
     reason: Type.Optional(Reason),
   },
-  { examples: [{ suspended: true, dns: 'serve', reason: 'Unpaid since September' }, { suspended: false }] },
+  {
+    $id: 'ChangeAccount',
+    examples: [{ suspended: true, dns: 'serve', reason: 'Unpaid since September' }, { suspended: false }],
+  },
 )
 
 export const AccountParams = Type.Object({ id: Type.String({ description: 'acc_…' }) })

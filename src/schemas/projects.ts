@@ -132,6 +132,11 @@ const settingsFields = {
   instances: Type.Optional(Type.Integer({ minimum: 1, maximum: 10 })),
 }
 
+export const ChangeProjectSettings = Body(settingsFields, {
+  $id: 'ChangeProjectSettings',
+  description: 'Settings to change; what is left out stays, or is as for a new project',
+})
+
 const Repo = Type.String({
   maxLength: 140,
   pattern: '^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?/(?!\\.)[A-Za-z0-9._-]*[A-Za-z0-9_-]$',
@@ -146,18 +151,21 @@ export const CreateProject = Body(
     }),
     framework: Type.Optional(Choice(frameworks, { default: 'other' })),
     repo: Repo,
-    settings: Type.Optional(Body(settingsFields)),
+    settings: Type.Optional(ChangeProjectSettings),
   },
-  { examples: [{ name: 'docs', framework: 'vite', repo: 'acme/docs', settings: { buildCommand: 'npm run build' } }] },
+  {
+    $id: 'CreateProject',
+    examples: [{ name: 'docs', framework: 'vite', repo: 'acme/docs', settings: { buildCommand: 'npm run build' } }],
+  },
 )
 
 export const ChangeProject = Body(
   {
     framework: Type.Optional(Choice(frameworks)),
     repo: Type.Optional(Repo),
-    settings: Type.Optional(Body(settingsFields)),
+    settings: Type.Optional(ChangeProjectSettings),
   },
-  { minProperties: 1, examples: [{ settings: { spaFallback: true } }] },
+  { $id: 'ChangeProject', minProperties: 1, examples: [{ settings: { spaFallback: true } }] },
 )
 
 export const ProjectParams = Type.Object({ project: ProjectKey })
@@ -203,7 +211,12 @@ export const Variable = Type.Object(
 
 export const VariableList = Type.Object(
   { env: Type.Array(Named(Variable)) },
-  { description: 'All variables of the project' },
+  { $id: 'VariableList', description: 'All variables of the project' },
+)
+
+export const VariableValues = Type.Object(
+  { key: Type.String(), values: Type.Array(Named(Variable), { description: 'One for each target that has a value' }) },
+  { $id: 'VariableValues', description: 'A variable with all its values' },
 )
 
 export const PutVariable = Body(
@@ -215,6 +228,7 @@ export const PutVariable = Body(
     ),
   },
   {
+    $id: 'PutVariable',
     examples: [
       { value: 's3cret', target: 'production' },
       { value: 'https://api.example.com', readable: true },

@@ -68,7 +68,7 @@ export const CreatePushHook = OptionalBody(
         }),
       ),
     },
-    { examples: [{ overlapSeconds: 3600 }] },
+    { $id: 'CreatePushHook', examples: [{ overlapSeconds: 3600 }] },
   ),
 )
 
@@ -91,7 +91,20 @@ export const PutCommitStatusTarget = Body(
       description: 'must be a token of the repository host, without blanks',
     }),
   },
-  { examples: [{ provider: 'gitea', apiUrl: 'https://git.example.com/api/v1', token: '5f1c0de2' }] },
+  {
+    $id: 'PutCommitStatusTarget',
+    examples: [{ provider: 'gitea', apiUrl: 'https://git.example.com/api/v1', token: '5f1c0de2' }],
+  },
+)
+
+export const PushRepository = Type.Object(
+  { full_name: Type.Optional(Type.String({ maxLength: 1000, description: 'GitHub, Gitea and Forgejo' })) },
+  { $id: 'PushRepository' },
+)
+
+export const PushProject = Type.Object(
+  { path_with_namespace: Type.Optional(Type.String({ maxLength: 1000, description: 'GitLab' })) },
+  { $id: 'PushProject' },
 )
 
 /** The fields of a push that matter; hosts send many more, which are let pass and never looked at. */
@@ -103,16 +116,11 @@ export const Push = Type.Object(
       description: 'must be the full hash of the commit, zeros when the branch was deleted',
     }),
     deleted: Type.Optional(Type.Boolean()),
-    repository: Type.Optional(
-      Type.Object({
-        full_name: Type.Optional(Type.String({ maxLength: 1000, description: 'GitHub, Gitea and Forgejo' })),
-      }),
-    ),
-    project: Type.Optional(
-      Type.Object({ path_with_namespace: Type.Optional(Type.String({ maxLength: 1000, description: 'GitLab' })) }),
-    ),
+    repository: Type.Optional(PushRepository),
+    project: Type.Optional(PushProject),
   },
   {
+    $id: 'Push',
     examples: [
       {
         ref: 'refs/heads/main',

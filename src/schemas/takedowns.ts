@@ -74,6 +74,7 @@ export const CreateTakedown = Body(
     reason: Reason,
   },
   {
+    $id: 'CreateTakedown',
     examples: [
       { host: example.host, reason: example.reason },
       { project: example.project, reason: 'Malware' },

@@ -77,6 +77,7 @@ export const CreateTicket = Body(
     ),
   },
   {
+    $id: 'CreateTicket',
     examples: [
       {
         subject: 'The build cannot find my lockfile',
@@ -93,10 +94,13 @@ export const ChangeTicket = Body(
     priority: Type.Optional(Choice(ticketPriorities)),
     status: Type.Optional(Choice(['CLOSED'] as const, { description: 'Closes the ticket for good' })),
   },
-  { minProperties: 1, examples: [{ priority: 'high' }, { status: 'CLOSED' }] },
+  { $id: 'ChangeTicket', minProperties: 1, examples: [{ priority: 'high' }, { status: 'CLOSED' }] },
 )
 
-export const ReplyToTicket = Body({ message: Message }, { examples: [{ message: 'It is there now, thank you.' }] })
+export const ReplyToTicket = Body(
+  { message: Message },
+  { $id: 'CreateTicketMessage', examples: [{ message: 'It is there now, thank you.' }] },
+)
 
 export const TicketParams = Type.Object({ id: Type.String({ description: 'tkt_…' }) })
 

@@ -20,6 +20,14 @@ export const tokenScopes = [
   ...nouns.flatMap((noun) => [`${noun}:read`, `${noun}:write`] as const),
 ] as const
 
+/** For the reference. */
+export const scopeMeanings = {
+  '*': 'everything of the account',
+  operator: 'for the platform’s own staff; no other scope includes it',
+  ...Object.fromEntries(nouns.map((noun) => [`${noun}:read`, `read ${noun}`])),
+  ...Object.fromEntries(nouns.map((noun) => [`${noun}:write`, `read and change ${noun}`])),
+}
+
 const fields = {
   id: Type.String({ description: 'tok_…' }),
   name: Type.String(),
@@ -48,18 +56,26 @@ const example = {
   parentId: 'tok_01jcqk5v8w0gk3xq4t7zc9me',
 }
 
+const exampleSecret = 'brt_4f2a9c1d8e7b6a5f4e3d2c1b0a9f8e7d6c5b4a'
+
 export const Token = Type.Object(fields, {
   $id: 'Token',
   description: 'An API token, without its secret',
   examples: [example],
 })
 
+/** The secret of a token, and the name that this field had first. */
+export const secretFields = {
+  secret: Type.String({ description: 'Shown in this answer and never again' }),
+  token: Type.String({ deprecated: true, description: 'The same; use `secret`' }),
+}
+
 export const TokenWithSecret = Type.Object(
-  { ...fields, token: Type.String({ description: 'The secret; shown in this answer and never again' }) },
+  { ...fields, ...secretFields },
   {
     $id: 'TokenWithSecret',
     description: 'A new API token with its secret',
-    examples: [{ ...example, token: 'brt_4f2a9c1d8e7b6a5f4e3d2c1b0a9f8e7d6c5b4a' }],
+    examples: [{ ...example, secret: exampleSecret, token: exampleSecret }],
   },
 )
 
@@ -92,7 +108,7 @@ export const CreateToken = Body(
       }),
     ),
   },
-  { examples: [{ name: 'ci', scopes: ['deployments:write'], projects: ['hello'] }] },
+  { $id: 'CreateToken', examples: [{ name: 'ci', scopes: ['deployments:write'], projects: ['hello'] }] },
 )
 
 export const ChangeToken = Body(
@@ -119,7 +135,7 @@ export const ChangeToken = Body(
       description: 'must be a time such as 2027-01-31T12:00:00Z, no later than the token expires now',
     }),
   },
-  { minProperties: 1, examples: [{ name: 'ci of the shop' }, { scopes: ['deployments:read'] }] },
+  { $id: 'ChangeToken', minProperties: 1, examples: [{ name: 'ci of the shop' }, { scopes: ['deployments:read'] }] },
 )
 
 export const RotateToken = OptionalBody(
@@ -132,7 +148,7 @@ export const RotateToken = OptionalBody(
         Type.Boolean({ default: false, description: 'Revokes the tokens that the old one made, and those they made' }),
       ),
     },
-    { examples: [{ overlapSeconds: 3600 }] },
+    { $id: 'RotateToken', examples: [{ overlapSeconds: 3600 }] },
   ),
 )
 

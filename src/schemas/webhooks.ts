@@ -1,6 +1,6 @@
 // Webhooks: where events are sent, and what became of each of them.
 import { Type } from '@sinclair/typebox'
-import { Body, Choice, ListOf, ListQuery, Nullable, OptionalBody, Timestamp } from './common.ts'
+import { Body, Choice, ListOf, ListQuery, Named, Nullable, OptionalBody, Timestamp } from './common.ts'
 
 export const deliveryStates = ['PENDING', 'DELIVERED', 'FAILED'] as const
 
@@ -54,12 +54,15 @@ const Events = Type.Array(Type.String({ minLength: 1, maxLength: 100 }), {
 
 export const CreateWebhook = Body(
   { url: Url, events: Events, active: Type.Optional(Type.Boolean({ default: true })) },
-  { examples: [{ url: 'https://hooks.example.com/berth', events: ['deployment.*', 'domain.verified'] }] },
+  {
+    $id: 'CreateWebhook',
+    examples: [{ url: 'https://hooks.example.com/berth', events: ['deployment.*', 'domain.verified'] }],
+  },
 )
 
 export const ChangeWebhook = Body(
   { url: Type.Optional(Url), events: Type.Optional(Events), active: Type.Optional(Type.Boolean()) },
-  { minProperties: 1, examples: [{ active: false }] },
+  { $id: 'ChangeWebhook', minProperties: 1, examples: [{ active: false }] },
 )
 
 const rotation = Body(
@@ -73,7 +76,7 @@ const rotation = Body(
       }),
     ),
   },
-  { examples: [{ overlapSeconds: 3600 }] },
+  { $id: 'RotateWebhookSecret', examples: [{ overlapSeconds: 3600 }] },
 )
 
 export const RotateSecret = OptionalBody(rotation)
@@ -117,19 +120,22 @@ export const Delivery = Type.Object(
   },
 )
 
-const Attempt = Type.Object({
-  attempt: Type.Integer({ description: '1 for the first' }),
-  startedAt: Timestamp,
-  durationMs: Nullable(Type.Integer({ description: 'Null when the worker was lost before the outcome was known' })),
-  responseStatus: Nullable(Type.Integer({ description: 'HTTP status, if an answer came' })),
-  error: Nullable(Type.String({ description: 'Why the attempt failed' })),
-  responseBody: Nullable(Type.String({ description: 'The first 4 KB of the answer' })),
-})
+export const DeliveryAttempt = Type.Object(
+  {
+    attempt: Type.Integer({ description: '1 for the first' }),
+    startedAt: Timestamp,
+    durationMs: Nullable(Type.Integer({ description: 'Null when the worker was lost before the outcome was known' })),
+    responseStatus: Nullable(Type.Integer({ description: 'HTTP status, if an answer came' })),
+    error: Nullable(Type.String({ description: 'Why the attempt failed' })),
+    responseBody: Nullable(Type.String({ description: 'The first 4 KB of the answer' })),
+  },
+  { $id: 'DeliveryAttempt', description: 'One attempt to deliver' },
+)
 
 export const DeliveryWithAttempts = Type.Object(
   {
     ...Delivery.properties,
-    attemptLog: Type.Array(Attempt, { description: 'What came of each attempt, the first one first' }),
+    attemptLog: Type.Array(Named(DeliveryAttempt), { description: 'What came of each attempt, the first one first' }),
   },
   {
     $id: 'DeliveryWithAttempts',

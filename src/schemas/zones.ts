@@ -7,11 +7,45 @@ export const highestListedChanges = 500
 
 const zoneFileExample = '$ORIGIN example.com.\n$TTL 300\nwww 3600 IN A 192.0.2.10\n'
 
-export const ZoneFileText = Type.String({ description: 'BIND zone file', examples: [zoneFileExample] })
-export const ZoneFileBody = Type.String({ minLength: 1, description: 'BIND zone file', examples: [zoneFileExample] })
+export const ZoneFile = Type.String({
+  $id: 'ZoneFile',
+  minLength: 1,
+  description: 'BIND zone file',
+  examples: [zoneFileExample],
+})
 
-const Lines = (description: string) =>
-  Type.Array(Type.Object({ line: Type.Integer(), detail: Type.String() }), { description })
+export const ZoneChanges = Type.Object(
+  {
+    deleted: Type.Array(Named(DnsRecord)),
+    updated: Type.Array(Named(DnsRecordUpdate)),
+    created: Type.Array(Named(PlannedDnsRecord)),
+  },
+  { $id: 'ZoneChanges', description: 'The changed records themselves' },
+)
+
+export const SkippedLine = Type.Object(
+  {
+    line: Type.Integer(),
+    text: Type.String(),
+    reason: Choice(['soa', 'apex_ns', 'out_of_zone', 'unsupported_type'] as const),
+  },
+  { $id: 'SkippedLine', description: 'A line that is not imported' },
+)
+
+export const NotedLine = Type.Object(
+  { line: Type.Integer(), detail: Type.String() },
+  { $id: 'NotedLine', description: 'A line that was imported otherwise than written' },
+)
+
+export const HiddenRecord = Type.Object(
+  {
+    name: Type.String(),
+    type: Choice(dnsRecordTypes),
+    value: Type.String(),
+    delegation: Type.String({ description: 'Name whose NS records hide this one' }),
+  },
+  { $id: 'HiddenRecord', description: 'A record that resolvers never see' },
+)
 
 export const ZoneImport = Type.Object(
   {
@@ -20,32 +54,12 @@ export const ZoneImport = Type.Object(
     updated: Type.Integer({ description: 'How many got another ttl or comment' }),
     deleted: Type.Integer({ description: 'How many are not in the file' }),
     unchanged: Type.Integer({ description: 'How many stay as they are' }),
-    changes: Type.Object(
-      {
-        deleted: Type.Array(Named(DnsRecord)),
-        updated: Type.Array(Named(DnsRecordUpdate)),
-        created: Type.Array(Named(PlannedDnsRecord)),
-      },
-      { description: 'The changed records themselves' },
-    ),
-    skipped: Type.Array(
-      Type.Object({
-        line: Type.Integer(),
-        text: Type.String(),
-        reason: Choice(['soa', 'apex_ns', 'out_of_zone', 'unsupported_type'] as const),
-      }),
-      { description: 'Lines that are not imported' },
-    ),
-    notes: Lines('Lines that were imported otherwise than written'),
-    hidden: Type.Array(
-      Type.Object({
-        name: Type.String(),
-        type: Choice(dnsRecordTypes),
-        value: Type.String(),
-        delegation: Type.String({ description: 'Name whose NS records hide this one' }),
-      }),
-      { description: 'Records that resolvers never see, because NS records above them delegate their names' },
-    ),
+    changes: Named(ZoneChanges),
+    skipped: Type.Array(Named(SkippedLine), { description: 'Lines that are not imported' }),
+    notes: Type.Array(Named(NotedLine), { description: 'Lines that were imported otherwise than written' }),
+    hidden: Type.Array(Named(HiddenRecord), {
+      description: 'Records that resolvers never see, because NS records above them delegate their names',
+    }),
     truncated: Type.Boolean({
       description: `A list has more than ${highestListedChanges} items and shows the first of them; the counts are whole`,
     }),
@@ -74,23 +88,26 @@ export const ZoneImport = Type.Object(
 
 export const probeErrors = ['timeout', 'refused', 'unreachable', 'not_served', 'invalid_answer'] as const
 
+export const NameserverStatus = Type.Object(
+  {
+    name: Type.String(),
+    address: Type.String({ description: 'Address and port that were asked' }),
+    serial: Nullable(Type.Integer({ description: 'Serial that the nameserver serves; null when it did not tell' })),
+    current: Type.Boolean({ description: 'Whether it serves the serial of the database' }),
+    error: Type.Unsafe<(typeof probeErrors)[number] | null>({
+      type: ['string', 'null'],
+      enum: [...probeErrors, null],
+      description: 'Why it did not tell',
+    }),
+  },
+  { $id: 'NameserverStatus', description: 'What one nameserver serves of a zone' },
+)
+
 export const ZoneStatus = Type.Object(
   {
     domain: Type.String(),
     serial: Type.Integer({ description: 'Serial of the zone in the database' }),
-    nameservers: Type.Array(
-      Type.Object({
-        name: Type.String(),
-        address: Type.String({ description: 'Address and port that were asked' }),
-        serial: Nullable(Type.Integer({ description: 'Serial that the nameserver serves; null when it did not tell' })),
-        current: Type.Boolean({ description: 'Whether it serves the serial of the database' }),
-        error: Type.Unsafe<(typeof probeErrors)[number] | null>({
-          type: ['string', 'null'],
-          enum: [...probeErrors, null],
-          description: 'Why it did not tell',
-        }),
-      }),
-    ),
+    nameservers: Type.Array(Named(NameserverStatus)),
   },
   {
     $id: 'ZoneStatus',

@@ -104,6 +104,24 @@ describe('a key that was used', () => {
     expect(again.headers['idempotency-replayed']).toBe('true')
   })
 
+  test('belongs to what the body says, not to how it is written', async () => {
+    const headers = { 'idempotency-key': newKey(), 'content-type': 'application/json' }
+    const post = (body: string) => api.call('POST', '/tickets', { headers, body })
+    const first = await post('{"subject":"written","message":"é","priority":"low"}')
+    expect(first.status).toBe(201)
+    for (const same of [
+      '{ "priority" : "low",\n\t"message":"\\u00e9", "subject":"written" }\n',
+      '{"message":"é","subject":"writt\\u0065n","priority":"low"}',
+    ]) {
+      const again = await post(same)
+      expect(again).toMatchObject({ status: 201, text: first.text })
+      expect(again.headers['idempotency-replayed']).toBe('true')
+    }
+    for (const other of ['{"subject":"written","message":"é"}', '{"subject":"written","message":"e","priority":"low"}'])
+      expect((await post(other)).body.code).toBe('idempotency_key_reused')
+    expect(await ticketsOf('written')).toBe(1)
+  })
+
   test('is refused with 422 for another body or another path, and changes nothing', async () => {
     const key = newKey()
     await open(key, 'mine')
@@ -138,14 +156,34 @@ describe('what is kept under a key', () => {
     ['a ticket that does not exist', 404, '/tickets/tkt_none/messages', { message: 'hello' }],
     ['a webhook that does not exist', 404, '/webhooks/whk_none/ping', undefined],
     ['a project that does not exist', 404, '/deployments', { project: 'none' }],
-    ['a project name that is taken', 409, '/projects', { name: 'site', repo: 'a/b' }],
-  ])('a refusal for %s is, with its status %i', async (_what, status, path, body) => {
+    ['a scope that the token lacks', 403, '/tokens', { name: 'more', scopes: ['operator'] }],
+  ])(
+    'a refusal for %s is not, whatever its status: it may be otherwise the next time',
+    async (_what, status, path, body) => {
+      const key = newKey()
+      const post = () => api.call('POST', path, { headers: { 'idempotency-key': key }, body })
+      expect((await post()).status).toBe(status)
+      expect(await keptKeys(key)).toHaveLength(0)
+      expect((await post()).headers['idempotency-replayed']).toBeUndefined()
+    },
+  )
+
+  test('a project that comes after the refusal is deployed with the same key', async () => {
+    const headers = { 'idempotency-key': newKey() }
+    const deploy = () => api.call('POST', '/deployments', { headers, body: { project: 'late' } })
+    expect((await deploy()).status).toBe(404)
+    await api.newProject('late')
+    expect((await deploy()).status).toBe(201)
+  })
+
+  test('a conflict that the work found is', async () => {
     const key = newKey()
-    const first = await api.call('POST', path, { headers: { 'idempotency-key': key }, body })
-    expect(first.status).toBe(status)
-    expect(await keptKeys(key)).toMatchObject([{ status }])
-    const again = await api.call('POST', path, { headers: { 'idempotency-key': key }, body })
-    expect(again).toMatchObject({ status, text: first.text })
+    const body = { name: 'site', repo: 'a/b' }
+    const first = await api.call('POST', '/projects', { headers: { 'idempotency-key': key }, body })
+    expect(first.status).toBe(409)
+    expect(await keptKeys(key)).toMatchObject([{ status: 409 }])
+    const again = await api.call('POST', '/projects', { headers: { 'idempotency-key': key }, body })
+    expect(again).toMatchObject({ status: 409, text: first.text })
     expect(again.headers['idempotency-replayed']).toBe('true')
     expect(again.headers['content-type']).toMatch(/^application\/problem\+json/)
   })

@@ -16,6 +16,8 @@ export type Operation = {
   query: { name: string; schema: Schema }[]
   /** `types` are all media types it takes, `type` the first of them. */
   body: { type: string; types: string[]; schema: Schema; examples: unknown[] } | null
+  /** Answers 201. */
+  created: boolean
   /** Headers that the operation says it heeds, in lower case. */
   headers: string[]
   /** Says that it concerns the whole account, so a token narrowed to projects is refused. */
@@ -28,33 +30,48 @@ type Described = {
   requestBody?: { content: Record<string, Schema> }
   security: { bearer: string[] }[]
   servers?: object[]
-  responses: Record<string, { description?: string }>
+  responses: Record<string, Answer>
 }
+
+type Answer = { $ref?: string; description?: string }
 
 export type Document = {
   paths: Record<string, Record<string, Described>>
-  components: { schemas: Record<string, Schema> }
+  components: { schemas: Record<string, Schema>; responses: Record<string, Answer> }
 }
 
 export function documentOf(app: App): Document {
   return (app as unknown as { swagger(): unknown }).swagger() as Document
 }
 
-function bodyOf(described: Described): Operation['body'] {
+/** Whether one of the codes of 403 says that a token narrowed to projects is refused. */
+function isAccountWide(document: Document, { responses }: Described): boolean {
+  const answer = responses[403]
+  const shared = answer?.$ref && document.components.responses[answer.$ref.split('/').pop()!]
+  return (shared || answer)?.description?.includes('token_limited_to_projects') ?? false
+}
+
+/** The schema with what it refers to in place. */
+function resolved(document: Document, schema: Schema): Schema {
+  if (schema === null || typeof schema !== 'object') return schema
+  if (Array.isArray(schema)) return schema.map((item) => resolved(document, item))
+  if (schema.$ref) return resolved(document, document.components.schemas[schema.$ref.split('/').pop()])
+  return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, resolved(document, value)]))
+}
+
+function bodyOf(document: Document, described: Described): Operation['body'] {
   const content = described.requestBody?.content ?? {}
   const [type, media] = Object.entries(content)[0] ?? []
   if (!type) return null
+  const schema = resolved(document, media.schema)
   const several = Object.values(media.examples ?? {}).map((one) => (one as { value: unknown }).value)
-  const examples = [
-    ...several,
-    ...(media.example === undefined ? [] : [media.example]),
-    ...(media.schema.examples ?? []),
-  ]
-  return { type, types: Object.keys(content), schema: media.schema, examples }
+  const examples = [...several, ...(media.example === undefined ? [] : [media.example]), ...(schema.examples ?? [])]
+  return { type, types: Object.keys(content), schema, examples }
 }
 
 export function operationsOf(app: App): Operation[] {
-  return Object.entries(documentOf(app).paths).flatMap(([template, methods]) =>
+  const document = documentOf(app)
+  return Object.entries(document.paths).flatMap(([template, methods]) =>
     Object.entries(methods)
       // What is outside /api is guarded by other means, and tested where it is.
       .filter(([, described]) => described.servers === undefined)
@@ -64,10 +81,13 @@ export function operationsOf(app: App): Operation[] {
         method: method.toUpperCase(),
         template,
         scope: described.security[0]?.bearer[0] ?? null,
-        query: (described.parameters ?? []).filter((parameter) => parameter.in === 'query'),
-        body: bodyOf(described),
+        query: (described.parameters ?? [])
+          .filter((parameter) => parameter.in === 'query')
+          .map(({ name, schema }) => ({ name, schema: resolved(document, schema) })),
+        body: bodyOf(document, described),
+        created: '201' in described.responses,
         headers: (described.parameters ?? []).filter((one) => one.in === 'header').map((one) => one.name.toLowerCase()),
-        accountWide: described.responses[403]?.description?.includes('token_limited_to_projects') ?? false,
+        accountWide: isAccountWide(document, described),
       })),
   )
 }

@@ -46,7 +46,10 @@ export async function runCluster(options: ClusterOptions): Promise<Report> {
   const { nodes, of, token } = installation
   const closers: (() => unknown)[] = [() => installation.close()]
   try {
-    const client = createClient(inTurn(of('api').map(originOf)), token)
+    /** As a balancer that ends TLS and asks one API server after the other. */
+    const clientOf = (servers: Node[]) =>
+      createClient(inTurn(servers.map(originOf)), token, { 'x-forwarded-proto': 'https' })
+    const client = clientOf(of('api'))
     const ledger = new Ledger()
     const [last] = (await client.call<{ events: { id: string }[] }>('GET', '/events?limit=1')).body.events
     const furnished = await furnish(client, ledger, installation.serverRepository)
@@ -90,7 +93,7 @@ export async function runCluster(options: ClusterOptions): Promise<Report> {
         const took = await spend({
           ...furnished,
           ledger,
-          client: createClient(inTurn(among('api').map(originOf)), token),
+          client: clientOf(among('api')),
           edges: among('edge').map(edgeOf),
           nameservers: [...among('nameserver'), ...secondaries].map(nameserverOf),
           number: ++number,

@@ -93,6 +93,7 @@ export async function openInstallation(layout: Layout, say: (line: string) => vo
       HOST: '0.0.0.0',
       PORT: String(ports.api),
       METRICS_PORT: String(ports.metrics),
+      TRUSTED_PROXIES: network.outside,
       BASE_URL: `http://${addresses('api')[0]}:${ports.api}`,
       DEPLOYMENT_DOMAIN: 'sites.test',
       EDGE_HTTP_PORT: String(ports.http),

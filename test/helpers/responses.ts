@@ -1,17 +1,26 @@
-// Holds every answer of every test against openapi.yaml's schema for its path, method and status.
-import { Ajv2020 } from 'ajv/dist/2020.js'
+// Holds every answer of every test against openapi.yaml: its status, its headers, and its body.
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { App } from '../../src/api/app.ts'
 import type { Answer } from './api.ts'
 
-type Response = { $ref?: string; content?: Record<string, { schema: object }> }
+type Reference = { $ref?: string }
+type Header = Reference & { required?: boolean }
+type Response = Reference & { headers?: Record<string, Header>; content?: Record<string, { schema: object }> }
 type Operation = { responses: Record<string, Response> }
 type Document = {
   paths: Record<string, Record<string, Operation>>
-  components: { responses: Record<string, Response> }
+  components: { responses: Record<string, Response>; headers: Record<string, Header> }
 }
 
-export function createResponseChecker(app: App): (method: string, path: string, answer: Answer) => void {
+// Of HTTP itself and of the connection, not of an operation.
+const transport =
+  /^(content-(type|length|encoding)|date|connection|keep-alive|transfer-encoding|cache-control|vary|x-content-type-options|x-accel-buffering|strict-transport-security|access-control-.+)$/
+
+const lastPart = (reference: string) => reference.split('/').pop()!
+const escaped = (text: string) => encodeURIComponent(text.replaceAll('~', '~0').replaceAll('/', '~1'))
+
+function readDocument(app: App) {
   const document = (app as unknown as { swagger(): unknown }).swagger() as Document
   const ajv = new Ajv2020({ strict: false, allErrors: true })
   ;(addFormats as unknown as (ajv: Ajv2020) => void)(ajv)
@@ -25,34 +34,77 @@ export function createResponseChecker(app: App): (method: string, path: string, 
     // The most literal path wins, as in the router: /deployments/states before /deployments/{id}.
     .sort((a, b) => b.fixed - a.fixed)
 
+  return {
+    operationOf(method: string, path: string) {
+      const found = templates.find(({ pattern }) => pattern.test(path.split('?')[0]!))
+      // HEAD is answered as GET is, without a body.
+      const name = method === 'HEAD' ? 'get' : method.toLowerCase()
+      const operation = found && document.paths[found.template]?.[name]
+      return operation && { ...operation, place: ['paths', found.template, name, 'responses'] }
+    },
+    responseOf(operation: Operation & { place: string[] }, status: number) {
+      const response = operation.responses[status]
+      if (!response?.$ref) return response && { ...response, place: [...operation.place, String(status)] }
+      const name = lastPart(response.$ref)
+      return { ...document.components.responses[name]!, place: ['components', 'responses', name] }
+    },
+    isRequired: (header: Header) =>
+      (header.$ref ? document.components.headers[lastPart(header.$ref)] : header)?.required ?? false,
+    validatorOf(place: string[], type: string): ValidateFunction {
+      const pointer = [...place, 'content', type, 'schema'].map(escaped).join('/')
+      return ajv.getSchema(`openapi.json#/${pointer}`)!
+    },
+    errorsOf: (validate: ValidateFunction) => ajv.errorsText(validate.errors),
+  }
+}
+
+const documents = new WeakMap<App, ReturnType<typeof readDocument>>()
+
+function documentOf(app: App) {
+  const known = documents.get(app) ?? readDocument(app)
+  documents.set(app, known)
+  return known
+}
+
+export type Check = (method: string, path: string, answer: Answer) => void
+
+export function createResponseChecker(app: App): Check {
   return (method, path, answer) => {
-    if (method === 'HEAD') return
-    const found = templates.find(({ pattern }) => pattern.test(path.split('?')[0]!))
-    const operation = found && document.paths[found.template]?.[method.toLowerCase()]
-    const response = operation?.responses[answer.status]
-    const shared = response?.$ref?.split('/').pop()
-    const declared = shared ? document.components.responses[shared] : response
+    // Asked by browsers before a request of another origin; it is no operation of its own.
+    if (method === 'OPTIONS') return
+    const document = documentOf(app)
+    const operation = document.operationOf(method, path)
     const where = `${method} ${path} → ${answer.status}`
     if (!operation) {
       if (answer.status < 400) throw new Error(`${where}: openapi.yaml does not know this operation`)
       return
     }
-    if (!declared) {
-      // 304 answers a conditional read and 405 another method; every other status must be declared.
-      if (answer.status === 304) return
-      throw new Error(`${where}: openapi.yaml does not declare this status\n${answer.text}`)
-    }
-    if (answer.body === undefined) return
+    const declared = document.responseOf(operation, answer.status)
+    if (!declared) throw new Error(`${where}: openapi.yaml does not declare this status\n${answer.text}`)
+
+    const headers = Object.entries(declared.headers ?? {}).map(
+      ([name, header]) => [name.toLowerCase(), header] as const,
+    )
+    const known = new Set<string>(headers.map(([name]) => name))
+    const stranger = Object.keys(answer.headers).find((name) => !transport.test(name) && !known.has(name))
+    if (stranger) throw new Error(`${where}: openapi.yaml does not declare the header ${stranger}`)
+    const missing = headers.find(([name, header]) => document.isRequired(header) && answer.headers[name] === undefined)
+    if (missing) throw new Error(`${where}: openapi.yaml requires the header ${missing[0]}`)
+
+    if (method === 'HEAD' || answer.body === undefined) return
     const type = String(answer.headers['content-type']).split(';')[0]!
     if (!declared.content?.[type]) throw new Error(`${where}: openapi.yaml does not declare ${type}`)
-    const part = (text: string) => text.replaceAll('~', '~0').replaceAll('/', '~1')
-    const place = shared
-      ? ['components', 'responses', shared]
-      : ['paths', found.template, method.toLowerCase(), 'responses', String(answer.status)]
-    const pointer = [...place, 'content', type, 'schema']
-    const validate = ajv.getSchema(`openapi.json#/${pointer.map(part).map(encodeURIComponent).join('/')}`)
-    if (!validate?.(answer.body)) {
-      throw new Error(`${where} does not match its schema: ${ajv.errorsText(validate?.errors)}\n${answer.text}`)
-    }
+    const validate = document.validatorOf(declared.place, type)
+    if (validate(answer.body)) return
+    throw new Error(`${where} does not match its schema: ${document.errorsOf(validate)}\n${answer.text}`)
   }
+}
+
+/** The same for a message of a stream. */
+export function checkMessage(app: App, path: string, message: object): void {
+  const document = documentOf(app)
+  const { place } = document.operationOf('GET', path)!
+  const validate = document.validatorOf([...place, '200'], 'text/event-stream')
+  if (validate(message)) return
+  throw new Error(`a message of ${path} does not match: ${document.errorsOf(validate)}\n${JSON.stringify(message)}`)
 }

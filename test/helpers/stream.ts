@@ -1,5 +1,6 @@
 // A reader of server-sent events over a real socket.
 import type { TestApi } from './api.ts'
+import { createResponseChecker } from './responses.ts'
 
 export type Message = { id?: string; event?: string; data: unknown }
 
@@ -18,10 +19,17 @@ export async function readStream(
     headers: { accept: 'text/event-stream', authorization: `Bearer ${token}`, ...headers },
     signal: AbortSignal.any([closing.signal, AbortSignal.timeout(60_000)]),
   })
+  const { status } = response
+  createResponseChecker(api.app)('GET', path, {
+    status,
+    headers: Object.fromEntries(response.headers),
+    body: undefined,
+    text: '',
+  })
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
   let buffer = ''
   return {
-    status: response.status,
+    status,
     async next() {
       for (;;) {
         const end = buffer.indexOf('\n\n')
@@ -31,8 +39,8 @@ export async function readStream(
           const fields = block.split('\n').map((text) => text.split(/: ?(.*)/s) as [string, string])
           const field = (name: string) => fields.find(([key]) => key === name)?.[1]
           const data = field('data')
-          if (data !== undefined) return { id: field('id'), event: field('event'), data: JSON.parse(data) }
-          continue
+          if (data === undefined) continue
+          return { id: field('id'), event: field('event'), data: JSON.parse(data) }
         }
         const { done, value } = await reader.read()
         if (done) return null

@@ -38,6 +38,39 @@ function recordedLog() {
 const add = (key: string | null) => enqueue(api.db, { kind: 'reap', key, payload: { deploymentIds: [key ?? ''] } })
 const jobs = () => api.db.job.findMany()
 
+test('an account whose jobs hang leaves slots to others, and gets to all of its own', async () => {
+  const hog = await api.newAccount()
+  const other = await api.newAccount()
+  const owners = new Map<string, string>()
+  for (const [{ token }, names] of [
+    [hog, Array.from({ length: 12 }, (_, n) => `slow${n}.example.com`)],
+    [other, ['quick.example.net']],
+  ] as const) {
+    await api.call('POST', '/projects', { token, body: { name: 'site', repo: 'test/site' } })
+    for (const name of names) await api.call('POST', '/domains', { token, body: { project: 'site', name } })
+  }
+  for (const { id, accountId } of await api.db.domain.findMany()) owners.set(id, accountId)
+  const seen: string[] = []
+  const hanging = new Set<() => void>()
+  const verify: Handler<'verify'> = {
+    concurrency: 8,
+    retryDelaysMs: [],
+    giveUp: async () => {},
+    run({ domainId }) {
+      const owner = owners.get(domainId)!
+      seen.push(owner)
+      return owner === other.accountId ? Promise.resolve() : new Promise((resolve) => hanging.add(resolve))
+    },
+  }
+  workers.push(startWorker(api.db, api.deps.notifications, pino({ level: 'silent' }), { verify }))
+  await until(() => seen.includes(other.accountId))
+  expect(seen.filter((owner) => owner === hog.accountId).length).toBeLessThanOrEqual(2)
+  await until(() => {
+    for (const end of hanging) end()
+    return seen.length === 13
+  })
+})
+
 describe('a job', () => {
   test('starts at once when it is enqueued, and is gone when it is done', async () => {
     // Because it is told: the clock by which the queue is looked at now and then stands still.

@@ -29,7 +29,7 @@ export class Unanswered extends Error {}
 const patienceMs = 15 * 60_000
 const tryMs = 20_000
 
-export function createClient(origin: () => string, token: string): Client {
+export function createClient(origin: () => string, token: string, more: Record<string, string> = {}): Client {
   const internalErrors: string[] = []
 
   /** Null: nobody knows whether it was done. */
@@ -47,9 +47,11 @@ export function createClient(origin: () => string, token: string): Client {
   }
 
   async function call<T>(method: string, path: string, body?: object | string): Promise<Reply<T>> {
-    const headers: Record<string, string> = { authorization: `Bearer ${token}` }
+    const headers: Record<string, string> = { authorization: `Bearer ${token}`, ...more }
     if (body !== undefined) headers['content-type'] = typeof body === 'string' ? 'text/dns' : 'application/json'
     if (method === 'POST') headers['idempotency-key'] = randomUUID()
+    // Sent again when nobody knows whether it was done, so any version is meant.
+    if (path.endsWith('/zone')) headers['if-match'] = '*'
     const init = {
       headers,
       ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),

@@ -1,5 +1,6 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { get, type IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -248,6 +249,32 @@ describe('the command line', () => {
     const bad = berth(['tokens', 'create', '--account', id!, '--scopes', 'dns:all', '--name', 'ci'])
     expect(await bad.exited).toBe(1)
     expect(bad.output()).toMatch(/There is no scope dns:all/)
+  })
+
+  test('makes the owner of the demo account an operator, beside a server that starts or runs', async () => {
+    install()
+    const operator = ['tokens', 'create', '--account', 'demo', '--scopes', '*,operator', '--name', 'operator']
+    const server = berth(['serve', '--roles', 'api'])
+    // Its directory is claimed, and its database does not answer yet.
+    await until(() => existsSync(join(dataDir, 'data/postgres/owner')))
+    const early = berth(operator)
+    await server.ready()
+    const late = berth(operator)
+    for (const command of [early, late]) {
+      expect([await command.exited, command.output()]).toEqual([
+        0,
+        expect.stringMatching(/^Token +tok_\w+\nSecret +brt_/),
+      ])
+      const headers = { authorization: `Bearer ${/brt_\w+/.exec(command.output())![0]}` }
+      for (const path of ['operator/accounts', 'projects']) {
+        expect((await fetch(`http://127.0.0.1:${ports.PORT}/api/${path}`, { headers })).status).toBe(200)
+      }
+    }
+    expect((await call('/operator/accounts')).status).toBe(403)
+    const nobody = berth(['tokens', 'create', '--account', 'nobody', '--scopes', 'operator', '--name', 'x'])
+    expect([await nobody.exited, nobody.output()]).toEqual([1, 'berth: There is no account nobody.\n'])
+    server.child.kill('SIGTERM')
+    expect(await server.exited).toBe(0)
   })
 })
 

@@ -56,7 +56,7 @@ async function stranger() {
 const put = (zone: string, body: string | Buffer, query = '', token?: string): Promise<Answer> =>
   api.call('PUT', `/dns/${zone}/zone${query}`, {
     body,
-    headers: { 'content-type': 'text/dns' },
+    headers: { 'content-type': 'text/dns', 'if-match': '*' },
     ...(token && { token }),
   })
 const fileOf = (count: number, third = 0) =>
@@ -160,6 +160,15 @@ describe('the thread', () => {
     expect(await eventsOf(zone)).toHaveLength(1)
     const list = await api.call('GET', '/events?type=dns.zone.imported')
     expect(list.body.events).toContainEqual(expect.objectContaining({ subject: zone }))
+  })
+
+  test('writes one event for more than a megabyte of changes', async () => {
+    const zone = await newZone()
+    const long = `"${'x'.repeat(250)}" `.repeat(15)
+    await put(zone, Array.from({ length: 300 }, (_, n) => `t${n} TXT ${long}\n`).join(''))
+    expect(await eventsOf(zone)).toMatchObject([{ type: 'dns.zone.imported', data: { created: 300 } }])
+    const [first] = await rowsOf(zone)
+    expect(await eventsOf(first!.id)).toEqual([])
   })
 
   test.skipIf(process.platform !== 'linux')('works behind everybody else, in the database too', async () => {
@@ -408,7 +417,7 @@ describe('all or nothing', () => {
         ),
       60_000,
     )
-    const headers = { authorization: `Bearer ${api.token}`, 'content-type': 'text/dns' }
+    const headers = { authorization: `Bearer ${api.token}`, 'content-type': 'text/dns', 'if-match': '*' }
     const importing = fetch(`${address}/api/dns/${zone}/zone`, { method: 'PUT', headers, body: fileOf(2_500, 1) })
     const failed = importing.then(
       () => false,

@@ -28,7 +28,7 @@ const create = (zone: string, body: object) => api.call('POST', `/dns/${zone}/re
 const batch = (zone: string, body: object, query = '', headers = {}) =>
   api.call('POST', `/dns/${zone}/records/batch${query}`, { body, headers })
 const put = (zone: string, body: string) =>
-  api.call('PUT', `/dns/${zone}/zone`, { body, headers: { 'content-type': 'text/dns' } })
+  api.call('PUT', `/dns/${zone}/zone`, { body, headers: { 'content-type': 'text/dns', 'if-match': '*' } })
 const count = (zone: string) => api.db.dnsRecord.count({ where: { domain: { name: zone } } })
 const serialOf = async (zone: string) => (await api.db.domain.findFirstOrThrow({ where: { name: zone } })).serial
 
@@ -129,6 +129,43 @@ test('a name and type have at most 60,000 bytes', async () => {
   expect(one.body).toMatchObject({ code: 'quota_exceeded', limit: 'bytesPerSet', max: 60_000 })
   const many = await batch(zone, { create: [{ type: 'TXT', name: 't', value: long(20) }] })
   expect(many.body).toMatchObject({ limit: 'bytesPerSet', errors: [{ pointer: '#/create/0' }] })
+})
+
+describe('the records of all zones of an account', () => {
+  const max = 200_000
+  let token: string
+  const call = (method: string, path: string, body?: object | string) =>
+    api.call(method, path, {
+      token,
+      body,
+      ...(typeof body === 'string' && { headers: { 'content-type': 'text/dns' } }),
+    })
+  const used = async () => (await call('GET', '/account')).body.usage.recordBytes
+  const over = { status: 403, body: { code: 'quota_exceeded', limit: 'recordBytes', max } }
+
+  test('have together as many bytes as it may have, by whatever way they come', async () => {
+    const tenant = await api.newAccount()
+    token = tenant.token
+    await api.db.account.update({ where: { id: tenant.accountId }, data: { limits: { recordBytes: max } } })
+    await call('POST', '/projects', { name: 'full', repo: 'acme/site' })
+    const [one, other] = ['one.full.example.com', 'other.full.example.com']
+    for (const name of [one, other]) await call('POST', '/domains', { project: 'full', name })
+    const long = (n: number) => Array.from({ length: 15 }, (_, part) => text(n * 15 + part)).join(' ')
+    const line = (n: number) => `t${n} TXT ${long(n)}\n`
+    const lines = (from: number, to: number) => Array.from({ length: to - from }, (_, n) => line(from + n)).join('')
+    expect((await call('PUT', `/dns/${one}/zone`, lines(0, 35))).status).toBe(200)
+    const before = await used()
+    expect(before).toBeGreaterThan(128_000)
+    expect(await call('PUT', `/dns/${other}/zone`, lines(0, 35))).toMatchObject(over)
+    const create = Array.from({ length: 18 }, (_, n) => ({ type: 'TXT', name: `u${n}`, value: long(n) }))
+    expect((await call('POST', `/dns/${other}/records/batch`, { create: create.slice(0, 14) })).status).toBe(200)
+    expect(await call('POST', `/dns/${one}/records/batch`, { create: create.slice(14) })).toMatchObject(over)
+    // A replaced zone counts once, and what is deleted counts no more.
+    expect((await call('PUT', `/dns/${one}/zone`, lines(1, 36))).status).toBe(200)
+    expect((await call('PUT', `/dns/${one}/zone`, line(0))).status).toBe(200)
+    expect((await call('DELETE', `/domains/${other}`)).status).toBe(204)
+    expect(await used()).toBe(Buffer.byteLength(`t0${long(0)}`))
+  })
 })
 
 describe('an import', () => {
@@ -258,4 +295,36 @@ test('a statement that takes too long is a problem that says so, and no internal
   const fault = toFault(Object.assign(new Error('canceling statement due to statement timeout'), { code: '57014' }))
   expect(fault.code).toBe('overloaded')
   expect(fault.members.retryAfterSeconds).toBeGreaterThan(0)
+})
+
+describe('a batch of short ids of long records', () => {
+  const ids: string[] = []
+  let zone: string
+  beforeAll(async () => {
+    zone = await newZone()
+    const lines = Array.from({ length: 280 }, (_, n) => `t${n} TXT ${`${text(n)} `.repeat(15)}\n`)
+    expect((await put(zone, lines.join(''))).status).toBe(200)
+    const rows = await api.db.dnsRecord.findMany({ where: { domain: { name: zone } }, select: { id: true } })
+    ids.push(...rows.map(({ id }) => id))
+  })
+  const longer = (count: number) => ({ update: ids.slice(0, count).map((id, n) => ({ id, ttl: 100 + n })) })
+
+  test('is refused where its answer and its events would be large', async () => {
+    for (const query of ['', '?dryRun=true']) {
+      const { status, body } = await batch(zone, longer(280), query)
+      expect(status).toBe(422)
+      expect(body).toMatchObject({ errors: [{ pointer: '#', code: 'too_long' }] })
+    }
+    expect((await batch(zone, longer(10))).status).toBe(200)
+  })
+
+  test('that changes nothing is not kept with its key', async () => {
+    const kept = () => api.db.idempotencyKey.count()
+    const before = await kept()
+    const send = () => batch(zone, longer(20), '?dryRun=true', { 'idempotency-key': 'what-if' })
+    const [first, second] = [await send(), await send()]
+    expect(first.status).toBe(200)
+    expect(second.headers['idempotency-replayed']).toBeUndefined()
+    expect(await kept()).toBe(before)
+  })
 })

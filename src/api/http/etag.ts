@@ -1,36 +1,30 @@
 // Strong ETags of single resources: 304 for a current copy, 412 for a write based on an old one.
-import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
+import { etagOf, etagOfText, namesEtag } from '../../platform/etags.ts'
 
 /** Passed to a service that changes a resource, which calls it with the view of the locked row. */
 export type Precondition = (view: unknown) => void
 
-const etagOfText = (text: string) => `"${hash('sha1', text, 'base64url')}"`
-
-export function etagOf(view: unknown): string {
-  return etagOfText(JSON.stringify(view))
-}
-
-function lists(header: string, etag: string): boolean {
-  return header.split(',').some((item) => item.trim() === '*' || item.trim() === etag)
-}
-
 /** Sets the ETag, and tells whether the reader's copy is current. */
-function isCurrent(request: FastifyRequest, reply: FastifyReply, etag: string): boolean {
+export function isCurrent(request: FastifyRequest, reply: FastifyReply, etag: string): boolean {
   reply.header('etag', etag)
   const known = request.headers['if-none-match']
   // If-None-Match uses weak comparison (RFC 9110, 13.1.2), so a W/ prefix added by a proxy is ignored.
-  return known !== undefined && lists(known.replaceAll('W/', ''), etag)
+  return known !== undefined && namesEtag(known.replaceAll('W/', ''), etag)
 }
 
-/** Answers one resource, or 304 when the reader's copy is current. */
-export function sendSingle<T>(request: FastifyRequest, reply: FastifyReply, view: T): T {
+/** Answers one resource, or 304 when the reader's copy is current; `version` where that is more than the view. */
+export function sendSingle<T>(request: FastifyRequest, reply: FastifyReply, view: T, version?: unknown): T {
   const text = JSON.stringify(view)
-  const answer = isCurrent(request, reply, etagOfText(text))
-    ? reply.code(304).send()
-    : // The text that the ETag was made of, so that it is not written twice.
-      reply.type('application/json; charset=utf-8').send(text)
+  const etag = version === undefined ? etagOfText(text) : etagOf(version)
+  const isRead = request.method === 'GET' || request.method === 'HEAD'
+  if (!isRead) reply.header('etag', etag)
+  const answer =
+    isRead && isCurrent(request, reply, etag)
+      ? reply.code(304).send()
+      : // The text that the ETag was made of, so that it is not written twice.
+        reply.type('application/json; charset=utf-8').send(text)
   // Fastify sends nothing more for a reply that is returned; the type is that of the resource, for the routes.
   return answer as T
 }
@@ -43,6 +37,8 @@ export function sendOctets(request: FastifyRequest, reply: FastifyReply, octets:
 export function precondition(request: FastifyRequest): Precondition {
   const wanted = request.headers['if-match']
   return (view) => {
-    if (wanted !== undefined && !lists(wanted, etagOf(view))) throw new Fault('precondition_failed')
+    if (wanted === undefined) return
+    // What is not there has no version, and `*` does not stand for it.
+    if (view === null || !namesEtag(wanted, etagOf(view))) throw new Fault('precondition_failed')
   }
 }

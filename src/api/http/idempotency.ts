@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Db } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
+import { etagOf } from '../../platform/etags.ts'
 import { placeOf } from '../../platform/secrets.ts'
 import { findAnswer, lockKey, type StoredAnswer, storeAnswer } from '../../services/idempotency/keys.ts'
 import type { Deps } from '../deps.ts'
@@ -18,6 +19,7 @@ function replay(deps: Deps, request: FastifyRequest, reply: FastifyReply, stored
   if (!request.idempotency!.fingerprint.equals(Buffer.from(stored.fingerprint)))
     throw new Fault('idempotency_key_reused')
   if (stored.location) reply.header('location', stored.location)
+  if (stored.etag) reply.header('etag', stored.etag)
   return reply
     .code(stored.status)
     .header('idempotency-replayed', 'true')
@@ -26,16 +28,24 @@ function replay(deps: Deps, request: FastifyRequest, reply: FastifyReply, stored
     .send(deps.vault.open(stored.sealed, placeOf.answer(request.actor.tokenId, request.idempotency!.key)).toString())
 }
 
+/** The body without what JSON leaves to the writer: white space, the order of keys, and how numbers and text are spelt. */
+function canonical(raw: Buffer | null): string {
+  if (!raw || raw.length === 0) return ''
+  // Parsed once more, because the body of the request has its defaults by now, which may change with the server.
+  return JSON.stringify(JSON.parse(raw.toString()), (_key, value: unknown) =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value,
+  )
+}
+
 /** Before a POST runs: reads the key, and replays the stored response if there is one. */
 export function createReplay(deps: Deps) {
   async function replayKnown(request: FastifyRequest, reply: FastifyReply, key: unknown): Promise<boolean> {
     if (typeof key !== 'string' || !/^[\x21-\x7e]([\x20-\x7e]{0,253}[\x21-\x7e])?$/.test(key)) {
       throw new Fault('invalid_idempotency_key')
     }
-    const fingerprint = createHash('sha256')
-      .update(`${request.url}\n`)
-      .update(request.rawBody ?? '')
-      .digest()
+    const fingerprint = createHash('sha256').update(`${request.url}\n`).update(canonical(request.rawBody)).digest()
     request.idempotency = { key, fingerprint }
     const stored = await findAnswer(deps.db, request.actor.tokenId, key)
     if (stored) replay(deps, request, reply, stored)
@@ -53,10 +63,14 @@ export type OnceOptions<T, P> = {
   /** Runs first, outside the transaction, for example for requests to another host. */
   prepare?(): Promise<P>
   work(db: Db, prepared: P): Promise<T>
+  /** Nothing is changed, so that the request may run again and its answer, however large, is not kept. */
+  dry?: boolean
   /** HTTP status of the response. */
   status: number
   /** Path below /api of the created resource. */
   location?(made: T): string
+  /** The created resource as it is read from there, for its ETag; null if it cannot be. Left out: the answer. */
+  shown?(made: T): unknown
 }
 
 export type Once = <T, P = undefined>(
@@ -65,27 +79,40 @@ export type Once = <T, P = undefined>(
   options: OnceOptions<T, P>,
 ) => Promise<T>
 
-type Answer = { status: number; location: string | null; text: string }
+type Answer = { status: number; location: string | null; etag: string | null; text: string }
+
+/** Where the created resource is, and its version. */
+function placeOfMade<T, P>({ status, location, shown = (made) => made }: OnceOptions<T, P>, made: T) {
+  if (status !== 201 || !location) return { location: null, etag: null }
+  const view = shown(made)
+  return { location: `/api${location(made)}`, etag: view === null ? null : etagOf(view) }
+}
+
+function setPlace(reply: FastifyReply, { location, etag }: Pick<Answer, 'location' | 'etag'>): void {
+  if (location) reply.header('location', location)
+  if (etag) reply.header('etag', etag)
+}
 
 /** Runs the work of a POST and sends its result; with an Idempotency-Key, once for all requests with that key. */
 export function createOnce(deps: Deps): Once {
-  async function store(db: Db, request: FastifyRequest, { status, location, text }: Answer) {
+  async function store(db: Db, request: FastifyRequest, { text, ...answer }: Answer) {
     const { key, fingerprint } = request.idempotency!
     const sealed = deps.vault.seal(text, placeOf.answer(request.actor.tokenId, key))
-    await storeAnswer(db, request.actor.tokenId, key, { fingerprint, status, location, sealed })
+    await storeAnswer(db, request.actor.tokenId, key, { fingerprint, sealed, ...answer })
   }
 
   return async function once(request, reply, options) {
-    const { status, work, location, prepare = async () => undefined as never } = options
-    if (!request.idempotency) {
+    const { status, work, dry = false, prepare = async () => undefined as never } = options
+    if (!request.idempotency || dry) {
       const made = await work(deps.db, await prepare())
-      if (location) reply.header('location', `/api${location(made)}`)
+      setPlace(reply, placeOfMade(options, made))
       reply.code(status)
       return made
     }
     const { key } = request.idempotency
     const { tokenId } = request.actor
-    let answer: { stored: StoredAnswer } | { text: string; address: string | null }
+    let answer: { stored: StoredAnswer } | Answer
+    let working = false
     try {
       const prepared = await prepare()
       answer = await deps.db.$transaction(async (db) => {
@@ -94,27 +121,27 @@ export function createOnce(deps: Deps): Once {
         }
         const stored = await findAnswer(db, tokenId, key)
         if (stored) return { stored }
+        working = true
         const made = await work(db, prepared)
-        const address = location ? `/api${location(made)}` : null
         reply.code(status)
         const text = reply.serialize(made as object) as string
-        await store(db, request, { status, location: address, text })
-        return { text, address }
+        const done = { status, ...placeOfMade(options, made), text }
+        await store(db, request, done)
+        return done
       })
     } catch (error) {
       const fault = toFault(error)
-      const failed = statuses[fault.code]
-      const passing = fault.code === 'idempotency_in_progress' || fault.code === 'quota_exceeded'
-      const mayBeRetried = failed >= 500 || [422, 429].includes(failed) || passing
-      if (!mayBeRetried) {
-        const problem = JSON.stringify(problemOf(fault, deps.config.baseUrl, request.id))
-        await store(deps.db, request, { status: failed, location: null, text: problem })
+      // What the work decided stands, as its success would. Everything else may be otherwise the next time: a resource
+      // that is not there yet, a quota, a limit, an outage.
+      if (working && statuses[fault.code] === 409) {
+        const text = JSON.stringify(problemOf(fault, deps.config.baseUrl, request.id))
+        await store(deps.db, request, { status: 409, location: null, etag: null, text })
       }
       throw error
     }
     // Only after the commit: the response must not be sent before its change is durable.
     if ('stored' in answer) return replay(deps, request, reply, answer.stored) as never
-    if (answer.address) reply.header('location', answer.address)
+    setPlace(reply, answer)
     reply
       .code(status)
       .type('application/json; charset=utf-8')

@@ -1,17 +1,42 @@
 // Generates openapi.yaml from the routes: operations come from their schemas, common parts from here.
 import swagger from '@fastify/swagger'
 import type { TSchema } from '@sinclair/typebox'
-import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
-import { Fault, type FaultCode, faults } from '../../platform/errors.ts'
-import { problemOf, statuses } from './problem.ts'
+import type { FastifyInstance } from 'fastify'
+import { byName } from '../../schemas/all.ts'
+import { scopeMeanings } from '../../schemas/tokens.ts'
+import {
+  answersOf,
+  answersOutside,
+  type Described,
+  headers,
+  isConditional,
+  isSingle,
+  type Response,
+  type Responses,
+} from './openapi-answers.ts'
+import { nameEnums } from './openapi-enums.ts'
+import { giveExamples, parameters, webhooks } from './openapi-webhooks.ts'
 import { apiVersion } from './transport.ts'
+
+const guides = `
+
+[Guides](/docs/guides/): [first deploy](/docs/guides/first-deploy), [authentication](/docs/guides/authentication),
+[pagination](/docs/guides/pagination), [retries](/docs/guides/idempotency), [errors](/docs/guides/errors),
+[webhooks](/docs/guides/webhooks), [streams](/docs/guides/streams), [versions](/docs/guides/versions),
+[limits](/docs/guides/limits). What is new: [changelog](/changelog).`
 
 const description =
   `The management API of a hosting platform: deployments, domains with automatic SSL, DNS, projects and
 support tickets. Every request carries \`Authorization: Bearer <token>\`. Errors are RFC 9457 problems whose \`code\` is
 stable. Lists are paged by \`cursor\`. A POST may carry an \`Idempotency-Key\` and be sent again safely. Single resources
 carry an \`ETag\`. \`RateLimit\` tells what is left to the token and to its account. Versions are dated; this is
-${apiVersion}.`.replaceAll('\n', ' ')
+${apiVersion}.`.replaceAll('\n', ' ') + guides
+
+const scopesInWords = [
+  'An API token. Each operation names the scope that the token needs:',
+  '',
+  ...Object.entries(scopeMeanings).map(([scope, meaning]) => `- \`${scope}\`: ${meaning}`),
+].join('\n')
 
 const tags = [
   { name: 'Projects', description: 'Projects, their settings, linked repositories and build-time variables' },
@@ -26,59 +51,7 @@ const tags = [
   { name: 'Operator', description: 'The platform’s own staff' },
 ]
 
-const commonFaults: FaultCode[] = [
-  'unknown_api_version',
-  'invalid_request',
-  'missing_token',
-  'invalid_token',
-  'token_expired',
-  'token_revoked',
-  'account_suspended',
-  'https_required',
-  'rate_limited',
-  'internal_error',
-  'overloaded',
-  'database_unavailable',
-]
-
-/** Whether the change supports If-Match; a resource that cannot be read by itself has no ETag. */
-function isConditional(route: RouteOptions): boolean {
-  return (route.method === 'PATCH' || route.method === 'DELETE') && !route.config?.withoutEtag
-}
-
-/** Every code that an operation can answer with, from its own list and from its shape. */
-function faultsOf(route: RouteOptions, schema: FastifySchema): FaultCode[] {
-  const codes: FaultCode[] = [...commonFaults, ...(route.config?.faults ?? [])]
-  const query = (schema.querystring as TSchema | undefined)?.properties ?? {}
-  if (route.config?.scope) codes.push('insufficient_scope')
-  if (route.config?.accountWide && !schema.params) codes.push('token_limited_to_projects')
-  if (schema.params) codes.push('not_found')
-  codes.push('validation_failed')
-  if (route.method !== 'GET') codes.push('invalid_json', 'body_too_large', 'unsupported_media_type')
-  if ('cursor' in query) codes.push('invalid_cursor')
-  if (route.method === 'POST')
-    codes.push('invalid_idempotency_key', 'idempotency_in_progress', 'idempotency_key_reused')
-  // What makes a resource of an account may exceed one of its quotas.
-  if (route.method === 'POST' && route.config?.scope !== 'operator' && 201 in ((schema.response as object) ?? {}))
-    codes.push('quota_exceeded')
-  if (isConditional(route)) codes.push('precondition_failed')
-  return [...new Set(codes)]
-}
-
-function problemResponses(codes: FaultCode[]) {
-  const byStatus = Map.groupBy(codes, (code) => statuses[code])
-  const entries = [...byStatus]
-    .sort(([a], [b]) => a - b)
-    .map(([status, codes]) => {
-      const lines = codes.map((code) => `- \`${code}\`: ${faults[code].cause}`)
-      const example = problemOf(new Fault(codes[0]!), 'https://api.example.com', 'req_7m2k9xq4tb')
-      const content = { 'application/problem+json': { schema: { $ref: 'Problem#' }, example } }
-      return [status, { description: lines.join('\n'), content }]
-    })
-  return Object.fromEntries(entries)
-}
-
-function headersOf(route: RouteOptions, schema: FastifySchema): TSchema | undefined {
+function headersOf(route: Described): TSchema | undefined {
   const text = (description: string) => ({ type: 'string', description })
   const properties: Record<string, object> = {}
   if (route.method === 'POST') {
@@ -87,77 +60,88 @@ function headersOf(route: RouteOptions, schema: FastifySchema): TSchema | undefi
   if (isConditional(route)) {
     properties['If-Match'] = text('ETag of the version to change; refused with 412 when it is not the current one')
   }
-  if (route.method === 'GET' && schema.params) properties['If-None-Match'] = text('ETag of the copy you have')
+  if (isSingle(route)) properties['If-None-Match'] = text('ETag of the copy you have')
+  if (route.config?.stream) properties['Last-Event-ID'] = text('Of a stream: id of the last message that you have')
   if (Object.keys(properties).length === 0) return undefined
   return { type: 'object', properties } as unknown as TSchema
 }
 
-type RequestBody = { required?: boolean; content: Record<string, { schema: { type?: string | string[] } }> }
+type Schema = {
+  type?: string | string[]
+  description?: string
+  default?: unknown
+  properties?: Record<string, Schema>
+  examples?: unknown[]
+}
+type RequestBody = { required?: boolean; content: Record<string, { schema: { $ref: string } }> }
+type Operation = { operationId: string; responses: Responses; requestBody?: RequestBody; servers?: object[] }
 
 type Document = {
-  paths: Record<
-    string,
-    Record<string, { responses: Record<string, object>; requestBody?: RequestBody; servers?: object[] }>
-  >
-  components: { responses?: Record<string, object> }
-}
-
-// These four are the same for every operation, so they are declared once.
-const sharedResponses: Record<string, string> = {
-  401: 'Unauthorized',
-  429: 'TooManyRequests',
-  500: 'InternalError',
-  503: 'Unavailable',
-}
-
-const headerOf = (description: string, example: string) => ({ description, schema: { type: 'string' }, example })
-const retryAfter = { 'Retry-After': headerOf('Seconds until a next try makes sense', '17') }
-
-const sharedHeaders: Record<string, object> = {
-  429: {
-    ...retryAfter,
-    'RateLimit-Policy': headerOf(
-      'Requests in so many seconds, for the token and for all tokens of its account; with every answer to a valid token',
-      '"token";q=600;w=60, "account";q=1800;w=60',
-    ),
-    RateLimit: headerOf(
-      'Requests left and seconds until there are new ones, for both; with every answer to a valid token',
-      '"token";r=0;t=17, "account";r=912;t=42',
-    ),
-  },
-  503: retryAfter,
-}
-
-function finishDocument(document: Document): void {
-  const shared: Record<string, object> = {}
-  for (const { responses, requestBody, servers } of Object.values(document.paths).flatMap((path) =>
-    Object.values(path),
-  )) {
-    // Operations outside /api have their own responses.
-    if (servers) continue
-    for (const [status, name] of Object.entries(sharedResponses)) {
-      const headers = sharedHeaders[status]
-      shared[name] ??= { ...responses[status]!, ...(headers && { headers }) }
-      responses[status] = { $ref: `#/components/responses/${name}` }
-    }
-    // A body that may be null may be left out.
-    const type = requestBody?.content['application/json']?.schema.type
-    if (requestBody && type?.includes('null')) requestBody.required = false
+  paths: Record<string, Record<string, Operation>>
+  webhooks?: object
+  components: {
+    schemas: Record<string, Schema>
+    responses?: Record<string, Response>
+    headers?: object
+    parameters?: object
   }
-  document.components.responses = shared
+}
+
+/** In words, because generators of clients demand a field of a named schema that has a default. */
+function tellDefault(field: Schema): void {
+  if (field.default === undefined) return
+  const text = `${field.default} if left out`
+  field.description = field.description ? `${field.description}; ${text}` : text
+  delete field.default
+}
+
+/** A body that may be null may be left out, and nobody writes null instead. */
+function tellOptional(requestBody: RequestBody, schemas: Record<string, Schema>): void {
+  const name = requestBody.content['application/json']?.schema.$ref.split('/').pop()
+  const schema = name ? schemas[name] : undefined
+  if (!schema || !Array.isArray(schema.type)) return
+  requestBody.required = false
+  schema.type = 'object'
+}
+
+function finishDocument(document: Document, routes: Map<string, Described>): void {
+  const { components } = document
+  for (const schema of Object.values(components.schemas)) {
+    for (const field of Object.values(schema.properties ?? {})) tellDefault(field)
+  }
+  giveExamples(components.schemas)
+  const shared: Record<string, Response> = {}
+  for (const operation of Object.values(document.paths).flatMap((path) => Object.values(path))) {
+    const route = routes.get(operation.operationId)!
+    operation.responses = operation.servers
+      ? answersOutside(route, operation.responses)
+      : answersOf(route, operation.responses, shared)
+    if (operation.requestBody) tellOptional(operation.requestBody, components.schemas)
+  }
+  components.responses = Object.fromEntries(Object.entries(shared).sort(([a], [b]) => (a < b ? -1 : 1)))
+  components.headers = headers
+  components.parameters = parameters
+  document.webhooks = webhooks()
 }
 
 /** Registers the generator; must come before the routes. */
 export async function useOpenApi(app: FastifyInstance): Promise<void> {
+  const routes = new Map<string, Described>()
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
-      info: { title: 'Berth', version: apiVersion, description },
+      info: {
+        title: 'Berth',
+        version: apiVersion,
+        description,
+        license: { name: 'MIT', identifier: 'MIT' },
+        contact: { name: 'The Berth authors' },
+      },
       servers: [{ url: '/api', description: 'This server' }],
       tags,
       components: {
         securitySchemes: {
-          bearer: { type: 'http', scheme: 'bearer', description: 'API token: brt_… ' },
+          bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'brt_…', description: scopesInWords },
         },
       },
     },
@@ -165,29 +149,32 @@ export async function useOpenApi(app: FastifyInstance): Promise<void> {
     refResolver: { buildLocalReference: (json, _baseUri, _fragment, i) => String(json.$id ?? `def-${i}`) },
     transformObject: (made) => {
       const document = 'openapiObject' in made ? made.openapiObject : {}
-      finishDocument(document as Document)
-      return document as never
+      finishDocument(document as Document, routes)
+      // Without shared objects, which YAML would write as anchors.
+      return JSON.parse(JSON.stringify(nameEnums(document as Document)))
     },
     transform: ({ schema, url, route }) => {
       if (!schema || route.method === 'HEAD') return { schema: { ...schema, hide: true }, url }
+      const body = schema.body ? { body: byName(schema.body, true) } : {}
+      const described: Described = { method: route.method, config: route.config, schema }
+      routes.set(schema.operationId!, described)
       if (!url.startsWith('/api')) {
-        const response = { ...(schema.response as object), ...problemResponses(route.config?.faults ?? []) }
         return {
           url,
-          schema: { ...schema, servers: [{ url: '/', description: 'Outside /api' }], security: [], response },
+          schema: { ...schema, ...body, servers: [{ url: '/', description: 'Outside /api' }], security: [] },
         }
       }
       const scope = route.config?.scope
       const needs = scope ? `Needs the scope \`${scope}\`.` : 'Any valid token will do.'
-      const headers = headersOf(route as RouteOptions, schema)
+      const headers = headersOf(described)
       return {
         url: url.replace(/^\/api/, ''),
         schema: {
           ...schema,
+          ...body,
           description: `${schema.description} ${needs}`,
           security: [{ bearer: scope ? [scope] : [] }],
           ...(headers && { headers }),
-          response: { ...(schema.response as object), ...problemResponses(faultsOf(route as RouteOptions, schema)) },
         },
       }
     },

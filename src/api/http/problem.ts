@@ -42,6 +42,7 @@ export const statuses: Record<FaultCode, number> = {
   account_exists: 409,
   idempotency_in_progress: 409,
   precondition_failed: 412,
+  precondition_required: 428,
   body_too_large: 413,
   unsupported_media_type: 415,
   validation_failed: 422,
@@ -57,6 +58,13 @@ export const statuses: Record<FaultCode, number> = {
 const fastifyFaults: Record<string, FaultCode> = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'body_too_large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
+}
+
+function wrongType(request: FastifyRequest): Fault {
+  const { consumes = ['application/json'] } = (request.routeOptions.schema ?? {}) as { consumes?: string[] }
+  const sent = request.headers['content-type']?.slice(0, 100)
+  const detail = `Send the body as ${consumes.join(' or ')}; ${sent ? `this one is ${sent}` : 'this one has no Content-Type'}.`
+  return new Fault('unsupported_media_type', detail)
 }
 
 /** Any error as a Fault; an unexpected error becomes an internal error that keeps its cause. */
@@ -96,9 +104,10 @@ export function problemOf(fault: Fault, baseUrl: string, requestId: string) {
   }
 }
 
-export function sendFault(fault: Fault, baseUrl: string, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+export function sendFault(found: Fault, baseUrl: string, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const fault = found.code === 'unsupported_media_type' ? wrongType(request) : found
   const status = statuses[fault.code]
-  const { allow, retryAfterSeconds, requiredScope } = fault.members
+  const { allow, etag, retryAfterSeconds, requiredScope } = fault.members
   if (status === 401) {
     // A client that sent no token is only told the scheme (RFC 6750, 3.1); repository hosts do not come with a token.
     const sent = fault.code !== 'missing_token'
@@ -110,6 +119,7 @@ export function sendFault(fault: Fault, baseUrl: string, request: FastifyRequest
   }
   // What is left of the body is not waited for.
   if (fault.code === 'body_too_large') reply.header('connection', 'close')
+  if (etag) reply.header('etag', etag)
   if (allow) reply.header('allow', allow.join(', '))
   if (retryAfterSeconds !== undefined) reply.header('retry-after', String(Math.max(1, Math.ceil(retryAfterSeconds))))
   if (status >= 500) request.log.error({ requestId: request.id, err: fault.cause ?? fault }, fault.code)

@@ -1,37 +1,59 @@
 // Validation by the routes' TypeBox schemas: strict bodies, converted queries, every bad field named at once.
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
-import type { FastifyInstance, FastifySchema, FastifySchemaCompiler } from 'fastify'
+import type { FastifyInstance, FastifyRequest, FastifySchema, FastifySchemaCompiler } from 'fastify'
 import { Fault, type FieldError } from '../../platform/errors.ts'
+import { invalidFields, mostFieldErrors, refusedBy } from '../../platform/fields.ts'
+import { lazily } from './compilers.ts'
+import { cutLong, inOrder, soundPart } from './field-order.ts'
+import { pointerPart, unstorableIn } from './json-bodies.ts'
+import { nearest } from './nearest.ts'
 
 /** The largest body of a request; larger ones are refused before they are read. */
 export const bodyLimitBytes = 64 * 1024
 
 type Part = FieldError['in']
 
-const common = { allErrors: true, useDefaults: true, removeAdditional: false, strict: false, verbose: true } as const
-// The first pass stops at the first error, and lengths are checked first: a list of ten thousand invalid items gets one
-// error for its length, not ten thousand.
-const firstFault = new Ajv({ ...common, coerceTypes: false, allErrors: false })
+/** The checks of a service for a body that has only the fields whose form is right; throws what they refuse. */
+export type Meaning = (request: FastifyRequest, body: never) => unknown
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Asked only for a body whose form is wrong, so that its other faults are named too. */
+    meaning?: Meaning
+  }
+}
+
+const common = { useDefaults: true, removeAdditional: false, strict: false, verbose: true } as const
+// Nearly every body is right, and finding that out takes no list of errors.
+const firstFault = new Ajv({ ...common, coerceTypes: false })
+const bodies = new Ajv({ ...common, coerceTypes: false, allErrors: true })
 // A query has only text, so numbers and booleans are converted from it; a body must have the right types.
-const bodies = new Ajv({ ...common, coerceTypes: false })
-const queries = new Ajv({ ...common, coerceTypes: true })
+const queries = new Ajv({ ...common, coerceTypes: true, allErrors: true })
 for (const ajv of [firstFault, bodies, queries]) (addFormats as unknown as (ajv: Ajv) => void)(ajv)
 
 const parts: Record<string, Part> = { body: 'body', querystring: 'query', params: 'path', headers: 'header' }
 
-export const compileValidator: FastifySchemaCompiler<FastifySchema> = ({ schema, httpPart }) => {
-  const part = parts[httpPart ?? 'body'] ?? 'body'
-  const findAll: ValidateFunction = (part === 'body' ? bodies : queries).compile(schema as object)
-  const findFirst = part === 'body' ? firstFault.compile(schema as object) : null
-  const lists = part === 'query' ? listsIn(schema) : []
-  return (data: unknown) => {
-    for (const name of lists) splitList(data as Record<string, unknown>, name)
-    if (findFirst) {
-      if (findFirst(data)) return true
-      if (tooLong.has(findFirst.errors![0]!.keyword)) return { error: validationFault(findFirst.errors!, part) }
+export const compileValidator: FastifySchemaCompiler<FastifySchema> = ({ schema, httpPart }) =>
+  lazily(() => validatorOf(schema, parts[httpPart ?? 'body'] ?? 'body'))
+
+function validatorOf(schema: FastifySchema, part: Part): (data: unknown) => true | { error: Fault } {
+  if (part !== 'body') {
+    const validate = queries.compile(schema as object)
+    const lists = part === 'query' ? listsIn(schema) : []
+    return (data: unknown) => {
+      for (const name of lists) splitList(data as Record<string, unknown>, name)
+      return validate(data) || { error: new ShapeFault(fieldErrors(validate, part)) }
     }
-    return findAll(data) || { error: validationFault(findAll.errors ?? [], part) }
+  }
+  const isRight = firstFault.compile(schema as object)
+  const findAll = bodies.compile(schema as object)
+  return (body: unknown) => {
+    const unstorable = unstorableIn(body)
+    if (unstorable.length === 0 && isRight(body)) return true
+    const long = cutLong(schema, body)
+    findAll(body)
+    return { error: new ShapeFault([...long, ...unstorable, ...fieldErrors(findAll, part)]) }
   }
 }
 
@@ -52,18 +74,34 @@ export function useValidation(app: FastifyInstance): void {
   app.setValidatorCompiler(compileValidator)
 }
 
-const tooLong = new Set(['maxItems', 'maxLength', 'maxProperties'])
-const mostErrors = 100
+/** A refusal for the form of a request, before its meaning was looked at. */
+class ShapeFault extends Fault {
+  constructor(errors: FieldError[]) {
+    super('validation_failed', undefined, { errors })
+  }
+}
 
-function validationFault(errors: ErrorObject[], part: Part): Fault {
-  const fields = errors
+/** A refusal as it is answered: every bad field once, in the order of the schema, whether its form or its meaning is bad. */
+export async function completeFault(fault: Fault, request: FastifyRequest): Promise<Fault> {
+  const { errors } = fault.members
+  if (!errors?.[0]) return fault
+  const { config, schema = {} } = request.routeOptions
+  const isBody = errors[0].in === 'body'
+  const meaning = isBody && fault instanceof ShapeFault ? config.meaning : undefined
+  const more = meaning ? await refusedBy(() => meaning(request, soundPart(request.body, errors) as never)) : []
+  const all = inOrder(isBody ? schema.body : schema.querystring, [...errors, ...more])
+  const { message, members } = fault instanceof ShapeFault ? invalidFields(all) : fault
+  return new Fault(fault.code, message, { ...members, errors: all.slice(0, mostFieldErrors), cause: fault.cause })
+}
+
+// More than are named in the end: they are put in order first.
+const mostLookedAt = 1_000
+
+function fieldErrors(validate: ValidateFunction, part: Part): FieldError[] {
+  return (validate.errors ?? [])
     .filter((error) => error.keyword !== 'if' && error.keyword !== 'anyOf')
-    .slice(0, mostErrors)
-    .map((e) => fieldError(e, part))
-  const unique = [...new Map(fields.map((field) => [`${field.pointer} ${field.code}`, field])).values()]
-  const names = unique.map((field) => (field.pointer === '#' ? 'body' : field.pointer.slice(2).replaceAll('/', '.')))
-  const where = part === 'body' ? '' : ` of the ${part}`
-  return new Fault('validation_failed', `Not valid: ${[...new Set(names)].join(', ')}${where}.`, { errors: unique })
+    .slice(0, mostLookedAt)
+    .map((error) => fieldError(error, part))
 }
 
 function fieldError(error: ErrorObject, part: Part): FieldError {
@@ -81,8 +119,13 @@ function fieldError(error: ErrorObject, part: Part): FieldError {
       }
     case 'additionalProperties': {
       const known = Object.keys((error.parentSchema as { properties?: object }).properties ?? {})
-      const detail = known.length > 0 ? `is not a field here; known are ${known.join(', ')}` : 'is not a field here'
-      return { in: part, pointer: `${at}/${pointerPart(params.additionalProperty)}`, code: 'unknown_field', detail }
+      const name: string = params.additionalProperty
+      return {
+        in: part,
+        pointer: `${at}/${pointerPart(name)}`,
+        code: 'unknown_field',
+        detail: unknown(name, known, part),
+      }
     }
     case 'type': {
       const detail = at === '#' ? 'a JSON object is required' : `must be ${article(String(params.type))}`
@@ -107,71 +150,14 @@ function fieldError(error: ErrorObject, part: Part): FieldError {
   }
 }
 
+function unknown(name: string, known: string[], part: Part): string {
+  const what = part === 'query' ? 'parameter' : 'field'
+  if (known.length === 0) return `is not a ${what} here; there is none`
+  const meant = nearest(name, known)
+  return `is not a ${what} here; ${meant ? `did you mean ${meant}?` : `known are ${known.join(', ')}`}`
+}
+
 function article(types: string): string {
   const text = types.replaceAll(',', ' or ')
   return /^[aeiou]/.test(text) ? `an ${text}` : `a ${text}`
-}
-
-function pointerPart(key: string): string {
-  return key.replaceAll('~', '~0').replaceAll('/', '~1')
-}
-
-const utf8 = new TextDecoder('utf-8', { fatal: true })
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    rawBody: Buffer | null
-  }
-}
-
-/** JSON bodies: UTF-8 or nothing, and no string that PostgreSQL could not store. */
-export function useJsonBodies(app: FastifyInstance): void {
-  app.decorateRequest('rawBody', null)
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, raw: Buffer, done) => {
-    request.rawBody = raw
-    if (raw.length === 0) return done(null, undefined)
-    try {
-      const text = utf8.decode(raw)
-      const body: unknown = JSON.parse(text)
-      // NUL and lone surrogates can only be written as escapes, so most bodies need no further check.
-      if (text.includes('\\u')) refuseUnstorable(body, 'body')
-      done(null, body)
-    } catch (error) {
-      if (error instanceof Fault) return done(error)
-      const reason = error instanceof SyntaxError ? error.message : 'it is not UTF-8'
-      done(new Fault('invalid_json', `The body is not valid JSON: ${reason.slice(0, 200)}`, { cause: error }))
-    }
-  })
-}
-
-/** Refuses NUL and lone surrogates; without recursion, because the caller controls the nesting. */
-export function refuseUnstorable(value: unknown, part: Part): void {
-  const errors: FieldError[] = []
-  const stack: [unknown, string][] = [[value, '#']]
-  while (stack.length > 0 && errors.length < 20) {
-    const [item, pointer] = stack.pop()!
-    if (typeof item === 'string') {
-      if (item.includes('\0') || !item.isWellFormed()) {
-        errors.push({ in: part, pointer, code: 'bad_characters', detail: 'holds NUL or half of a surrogate pair' })
-      }
-    } else if (item !== null && typeof item === 'object') {
-      for (const [key, child] of Object.entries(item)) {
-        if (key.includes('\0') || !key.isWellFormed()) {
-          errors.push({ in: part, pointer, code: 'bad_characters', detail: 'has a field name with NUL or half a pair' })
-        } else stack.push([child, `${pointer}/${pointerPart(key)}`])
-      }
-    }
-  }
-  if (errors.length > 0) throw new Fault('validation_failed', 'Some text cannot be stored.', { errors })
-}
-
-/** Refuses a body for an operation without one: its fields would otherwise be ignored silently. */
-export function refuseUnexpectedBody(schema: FastifySchema | undefined, body: unknown): void {
-  if (schema?.body || body === undefined || body === null) return
-  if (typeof body === 'object' && !Array.isArray(body) && Object.keys(body).length === 0) return
-  const errors: FieldError[] = [
-    { in: 'body', pointer: '#', code: 'unknown_field', detail: 'this operation takes no body' },
-  ]
-  throw new Fault('validation_failed', 'This operation takes no body.', { errors })
 }

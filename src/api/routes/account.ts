@@ -54,6 +54,6 @@ export const accountRoutes: RoutePlugin = async (app, { deps }) => {
         response: { 200: Named(Regions) },
       },
     },
-    async () => ({ regions: [{ id: config.region, default: true }] }),
+    async (request, reply) => sendSingle(request, reply, { regions: [{ id: config.region, default: true }] }),
   )
 }

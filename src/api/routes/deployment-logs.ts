@@ -2,7 +2,8 @@
 
 import { Fault } from '../../platform/errors.ts'
 import { decodeCursor, encodeCursor } from '../../platform/page.ts'
-import { DeploymentParams, LogLines, LogQuery } from '../../schemas/deployments.ts'
+import { Named } from '../../schemas/common.ts'
+import { DeploymentParams, LogLines, LogMessage, LogQuery } from '../../schemas/deployments.ts'
 import { linesAfter } from '../../services/deployments/deployment-logs.ts'
 import { findDeployment } from '../../services/deployments/deployments.ts'
 import { isFinished } from '../../services/deployments/states.ts'
@@ -18,7 +19,7 @@ export const deploymentLogRoutes: RoutePlugin = async (app, { deps }) => {
   app.get(
     '/deployments/:id/logs',
     {
-      config: { scope: 'deployments:read', faults: ['quota_exceeded'] },
+      config: { scope: 'deployments:read', faults: ['quota_exceeded'], stream: LogMessage },
       schema: {
         operationId: 'getDeploymentLogs',
         tags: ['Deployments'],
@@ -29,7 +30,7 @@ export const deploymentLogRoutes: RoutePlugin = async (app, { deps }) => {
           'and an `end` event with the final state closes the stream.',
         params: DeploymentParams,
         querystring: LogQuery,
-        response: { 200: LogLines },
+        response: { 200: Named(LogLines) },
       },
     },
     async (request, reply) => {

@@ -10,6 +10,7 @@ import {
   DeploymentStates,
 } from '../../schemas/deployments.ts'
 import {
+  checkDeployment,
   createDeployment,
   deleteDeployment,
   getDeployment,
@@ -26,7 +27,7 @@ import {
 } from '../../services/deployments/states.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
-import { NoContent, type RoutePlugin } from './route.ts'
+import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, urls, repositories } = deps
@@ -35,7 +36,12 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/deployments',
     {
-      config: { scope: 'deployments:write', faults: ['not_found', 'ref_not_found'] },
+      config: {
+        scope: 'deployments:write',
+        faults: ['not_found', 'ref_not_found'],
+        meaning: ({ actor }, body: SoundBody<typeof CreateDeployment>) =>
+          checkDeployment(db, { repositories, region }, actor, body),
+      },
       schema: {
         operationId: 'createDeployment',
         tags: ['Deployments'],
@@ -69,7 +75,7 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
           'that neither serve production nor are among the newest of their project are deleted by the platform, with the ' +
           'event `deployment.deleted`.',
         querystring: DeploymentQuery,
-        response: { 200: DeploymentList },
+        response: { 200: Named(DeploymentList) },
       },
     },
     async (request, reply) => {
@@ -91,7 +97,8 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
         response: { 200: Named(DeploymentStates) },
       },
     },
-    async () => ({ initial: initialState, transitions, terminal: terminalStates }),
+    async (request, reply) =>
+      sendSingle(request, reply, { initial: initialState, transitions, terminal: terminalStates }),
   )
 
   app.get(

@@ -14,12 +14,15 @@ import {
   DryRunQuery,
   ZoneParams,
 } from '../../schemas/dns-records.ts'
-import { applyBatch, applyPlanned } from '../../services/dns/batches.ts'
-import { createRecord, findRecord, listRecords } from '../../services/dns/dns-records.ts'
-import { changeRecord, deleteRecord } from '../../services/dns/record-changes.ts'
+import { applyBatch, applyPlanned, checkBatch } from '../../services/dns/batches.ts'
+import { checkRecord, createRecord, findRecord, listRecords } from '../../services/dns/dns-records.ts'
+import { changeRecord, checkChange, deleteRecord } from '../../services/dns/record-changes.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
-import { NoContent, type RoutePlugin } from './route.ts'
+import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
+
+type ZonePath = Static<typeof ZoneParams>
+type RecordPath = Static<typeof DnsRecordParams>
 
 export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, zoneWork } = deps
@@ -27,7 +30,12 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/dns/:domain/records',
     {
-      config: { scope: 'dns:write', faults: ['record_conflict', 'quota_exceeded'] },
+      config: {
+        scope: 'dns:write',
+        faults: ['record_conflict', 'quota_exceeded'],
+        meaning: ({ actor, params }, body: SoundBody<typeof CreateDnsRecord>) =>
+          checkRecord(db, actor, (params as ZonePath).domain, body),
+      },
       schema: {
         operationId: 'createDnsRecord',
         tags: ['DNS'],
@@ -59,7 +67,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
         description: 'Records of the zone, by name.',
         params: ZoneParams,
         querystring: DnsRecordQuery,
-        response: { 200: DnsRecordList },
+        response: { 200: Named(DnsRecordList) },
       },
     },
     async (request, reply) => {
@@ -72,7 +80,12 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/dns/:domain/records/batch',
     {
-      config: { scope: 'dns:write', faults: ['record_conflict', 'quota_exceeded'] },
+      config: {
+        scope: 'dns:write',
+        faults: ['record_conflict', 'quota_exceeded'],
+        meaning: ({ actor, params }, body: SoundBody<typeof DnsBatch>) =>
+          checkBatch(db, actor, (params as ZonePath).domain, body),
+      },
       schema: {
         operationId: 'changeDnsRecords',
         tags: ['DNS'],
@@ -92,6 +105,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
       const wanted = { batch, dryRun: query.dryRun ?? false }
       return once(request, reply, {
         status: 200,
+        dry: wanted.dryRun,
         prepare: () => zoneWork.planBatch(actor, domain, wanted),
         async work(db, plan): Promise<Static<typeof DnsBatchResult>> {
           if (!plan) return applyBatch(db, actor, domain, wanted)
@@ -123,7 +137,12 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.patch(
     '/dns/:domain/records/:id',
     {
-      config: { scope: 'dns:write', faults: ['record_conflict', 'quota_exceeded'] },
+      config: {
+        scope: 'dns:write',
+        faults: ['record_conflict', 'quota_exceeded'],
+        meaning: ({ actor, params }, body: SoundBody<typeof ChangeDnsRecord>) =>
+          checkChange(db, actor, params as RecordPath, body),
+      },
       schema: {
         operationId: 'changeDnsRecord',
         tags: ['DNS'],

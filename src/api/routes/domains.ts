@@ -4,6 +4,7 @@ import { Named, waitQuery } from '../../schemas/common.ts'
 import { ChangeDomain, CreateDomain, Domain, DomainList, DomainParams, DomainQuery } from '../../schemas/domains.ts'
 import { attachDomain, changeDomain } from '../../services/domains/changes.ts'
 import {
+  checkDomain,
   deleteDomain,
   findDomain,
   isSettled,
@@ -14,7 +15,7 @@ import {
 import { nameInPath } from '../../services/domains/names.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
-import { NoContent, type RoutePlugin } from './route.ts'
+import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, config } = deps
@@ -22,7 +23,11 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/domains',
     {
-      config: { scope: 'domains:write', faults: ['not_found', 'domain_exists', 'domain_taken'] },
+      config: {
+        scope: 'domains:write',
+        faults: ['not_found', 'domain_exists', 'domain_taken', 'token_limited_to_projects'],
+        meaning: ({ actor }, body: SoundBody<typeof CreateDomain>) => checkDomain(db, config, actor, body),
+      },
       schema: {
         operationId: 'createDomain',
         tags: ['Domains'],
@@ -43,6 +48,7 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
         status: 201,
         work: (db) => attachDomain(db, config, request.actor, request.body),
         location: (domain) => `/domains/${domain.name}`,
+        shown: (domain) => ({ ...domain, takedown: null }),
       }),
   )
 
@@ -56,7 +62,7 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'List domains',
         description: 'Domains of all projects or of one, newest first.',
         querystring: DomainQuery,
-        response: { 200: DomainList },
+        response: { 200: Named(DomainList) },
       },
     },
     async (request, reply) => {

@@ -1,6 +1,7 @@
 // /events: everything that happened, in pages or as it happens.
 
-import { EventList, EventQuery } from '../../schemas/events.ts'
+import { Named } from '../../schemas/common.ts'
+import { EventList, EventMessage, EventQuery } from '../../schemas/events.ts'
 import { positionOf } from '../../services/events/events.ts'
 import { cursorKeys, filterOf, listEvents } from '../../services/events/list.ts'
 import { createEventFeed } from '../http/event-feed.ts'
@@ -16,7 +17,7 @@ export const eventRoutes: RoutePlugin = async (app, { deps }) => {
   app.get(
     '/events',
     {
-      config: { scope: 'events:read', faults: ['quota_exceeded'] },
+      config: { scope: 'events:read', faults: ['quota_exceeded'], stream: EventMessage },
       // `data` is one of many resources; trying each schema would cost too much.
       serializerCompiler: () => (payload) => JSON.stringify(payload),
       schema: {
@@ -29,7 +30,7 @@ export const eventRoutes: RoutePlugin = async (app, { deps }) => {
           'come as they happen, filtered by `type` and `subject` alike; `Last-Event-ID` resumes behind an event without a ' +
           'gap or a repeat.',
         querystring: EventQuery,
-        response: { 200: EventList },
+        response: { 200: Named(EventList) },
       },
     },
     async (request, reply) => {

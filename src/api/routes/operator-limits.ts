@@ -1,12 +1,15 @@
 // /operator/accounts/{id}/limits: what one account may have, set by the platform's own staff.
 
+import { etagOf } from '../../platform/etags.ts'
 import { AccountLimits, ChangeLimits } from '../../schemas/account.ts'
 import { Named } from '../../schemas/common.ts'
 import { AccountParams } from '../../schemas/operator.ts'
 import { changeLimits, readLimits } from '../../services/accounts/usage.ts'
+import { precondition } from '../http/etag.ts'
 import type { RoutePlugin } from './route.ts'
 
-const access = { scope: 'operator', accountWide: true } as const
+// What is used changes all the time, so a version of it would never be the current one.
+const access = { scope: 'operator', accountWide: true, etagOfPart: true } as const
 
 export const operatorLimitRoutes: RoutePlugin = async (app, { deps }) => {
   const { db, config, tokenDirectory } = deps
@@ -24,14 +27,17 @@ export const operatorLimitRoutes: RoutePlugin = async (app, { deps }) => {
         response: { 200: Named(AccountLimits) },
       },
     },
-    (request) => readLimits(db, config.quotas, request.params.id),
+    async (request, reply) => {
+      const view = await readLimits(db, config.quotas, request.params.id)
+      reply.header('etag', etagOf(view.changed))
+      return view
+    },
   )
 
   app.patch(
     '/operator/accounts/:id/limits',
     {
-      // What is used changes all the time, so a version of it would never be the current one.
-      config: { ...access, withoutEtag: true },
+      config: access,
       schema: {
         operationId: 'changeAccountLimits',
         tags: ['Operator'],
@@ -42,9 +48,11 @@ export const operatorLimitRoutes: RoutePlugin = async (app, { deps }) => {
         response: { 200: Named(AccountLimits) },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const { actor, params, body } = request
-      const limits = await changeLimits(db, config.quotas, actor, { accountId: params.id, input: body })
+      const change = { accountId: params.id, input: body, precondition: precondition(request) }
+      const limits = await changeLimits(db, config.quotas, actor, change)
+      reply.header('etag', etagOf(limits.changed))
       // Other replicas learn of it by notification; this one must not respond before its own cache is updated.
       tokenDirectory.forgetAccount(params.id)
       return limits

@@ -1,4 +1,5 @@
 // /operator/nodes: the processes of the installation, for the platform's own staff.
+import { Named } from '../../schemas/common.ts'
 import { NodeList, NodeQuery } from '../../schemas/nodes.ts'
 import { listNodes } from '../../services/nodes/nodes.ts'
 import { readPage, sendPage } from '../http/page.ts'
@@ -17,7 +18,7 @@ export const operatorNodeRoutes: RoutePlugin = async (app, { deps }) => {
           'Every process with its roles, version, load and last heartbeat, newest first. `berth drain <node>` asks one ' +
           'to drain.',
         querystring: NodeQuery,
-        response: { 200: NodeList },
+        response: { 200: Named(NodeList) },
       },
     },
     async (request, reply) => {

@@ -7,10 +7,16 @@ import {
   TakedownParams,
   TakedownQuery,
 } from '../../schemas/takedowns.ts'
-import { createTakedown, endTakedown, getTakedown, listTakedowns } from '../../services/takedowns/takedowns.ts'
+import {
+  checkTakedown,
+  createTakedown,
+  endTakedown,
+  getTakedown,
+  listTakedowns,
+} from '../../services/takedowns/takedowns.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
-import { NoContent, type RoutePlugin } from './route.ts'
+import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 const access = { scope: 'operator', accountWide: true } as const
 
@@ -20,7 +26,10 @@ export const operatorTakedownRoutes: RoutePlugin = async (app, { deps, once }) =
   app.post(
     '/operator/takedowns',
     {
-      config: access,
+      config: {
+        ...access,
+        meaning: (_request: unknown, body: SoundBody<typeof CreateTakedown>) => checkTakedown(db, urls, body),
+      },
       schema: {
         operationId: 'createTakedown',
         tags: ['Operator'],
@@ -52,7 +61,7 @@ export const operatorTakedownRoutes: RoutePlugin = async (app, { deps, once }) =
         summary: 'List takedowns',
         description: 'Those that stand and those that have ended, newest first.',
         querystring: TakedownQuery,
-        response: { 200: TakedownList },
+        response: { 200: Named(TakedownList) },
       },
     },
     async (request, reply) => {

@@ -22,12 +22,13 @@ import {
   TicketQuery,
 } from '../../schemas/tickets.ts'
 import { findAccount, listAccounts, openAccount, viewAccount } from '../../services/accounts/accounts.ts'
-import { changeAccount } from '../../services/accounts/suspension.ts'
+import { changeAccount, checkSuspension } from '../../services/accounts/suspension.ts'
 import { changeTicket, replyToTicket, transitionsOf } from '../../services/tickets/states.ts'
 import { asSupport, getTicket, listMessages, listTickets } from '../../services/tickets/tickets.ts'
+import { withoutSecret } from '../http/deprecation.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
-import type { RoutePlugin } from './route.ts'
+import type { RoutePlugin, SoundBody } from './route.ts'
 
 const access = { scope: 'operator', accountWide: true } as const
 
@@ -44,7 +45,7 @@ export const operatorRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'List the tickets of all accounts',
         description: 'Every ticket with the account that opened it, newest first.',
         querystring: TicketQuery,
-        response: { 200: OperatorTicketList },
+        response: { 200: Named(OperatorTicketList) },
       },
     },
     async (request, reply) => {
@@ -106,7 +107,7 @@ export const operatorRoutes: RoutePlugin = async (app, { deps, once }) => {
         description: 'The messages of both sides, newest first; `order=asc` reads it from the beginning.',
         params: TicketParams,
         querystring: TicketMessageQuery,
-        response: { 200: TicketMessageList },
+        response: { 200: Named(TicketMessageList) },
       },
     },
     async (request, reply) => {
@@ -135,6 +136,7 @@ export const operatorRoutes: RoutePlugin = async (app, { deps, once }) => {
         status: 201,
         work: (db) => replyToTicket(db, asSupport(request.actor), request.params.id, request.body.message),
         location: () => `/operator/tickets/${request.params.id}/messages`,
+        shown: () => null,
       }),
   )
 
@@ -148,7 +150,7 @@ export const operatorRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'List accounts',
         description: 'All accounts of the platform, newest first.',
         querystring: AccountQuery,
-        response: { 200: AccountList },
+        response: { 200: Named(AccountList) },
       },
     },
     async (request, reply) => {
@@ -160,7 +162,7 @@ export const operatorRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/operator/accounts',
     {
-      config: { ...access, faults: ['account_exists'] },
+      config: { ...access, deprecatesToken: true, faults: ['account_exists'] },
       schema: {
         operationId: 'createAccount',
         tags: ['Operator'],
@@ -175,6 +177,7 @@ export const operatorRoutes: RoutePlugin = async (app, { deps, once }) => {
         status: 201,
         work: (db) => openAccount(db, request.actor, request.body.name),
         location: (account) => `/operator/accounts/${account.id}`,
+        shown: withoutSecret,
       }),
   )
 
@@ -197,7 +200,11 @@ export const operatorRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.patch(
     '/operator/accounts/:id',
     {
-      config: access,
+      config: {
+        ...access,
+        meaning: ({ actor, params }, body: SoundBody<typeof ChangeAccount>) =>
+          checkSuspension(actor, (params as { id: string }).id, body),
+      },
       schema: {
         operationId: 'changeAccount',
         tags: ['Operator'],

@@ -1,16 +1,33 @@
 // Outside /api: health, the reference, openapi and the pages that explain each error code.
-import Fastify, { type FastifyInstance, type FastifyPluginAsync } from 'fastify'
+import type { FastifyPluginAsync } from 'fastify'
 import { Fault, type FaultCode, faults } from '../../platform/errors.ts'
+import { version } from '../../platform/version.ts'
 import type { Deps } from '../deps.ts'
 import { yamlOf } from '../http/openapi.ts'
 import { statuses } from '../http/problem.ts'
+import { type PublicAnswer, publicAnswer, sendPublic } from '../http/public-answers.ts'
+import { openReference, type Reference } from '../http/reference.ts'
 import { boundOpenPerAddress } from '../http/shares.ts'
+import { apiVersion } from '../http/transport.ts'
+import { guideRoutes } from './guides.ts'
 
 const hidden = { schema: { hide: true } } as const
 
 // Pages for everybody are large, and an answer takes memory until it is read.
 const maxOpenPages = 200
 const maxOpenPagesPerAddress = 20
+
+/** What is where. */
+const index = {
+  name: 'Berth',
+  version,
+  apiVersion,
+  api: '/api',
+  docs: '/docs',
+  openapi: '/openapi.yaml',
+  errors: '/errors',
+  health: '/healthz',
+}
 
 export const platformRoutes: FastifyPluginAsync<{ deps: Deps }> = async (app, { deps }) => {
   app.get('/healthz', hidden, async () => ({ status: 'ok' }))
@@ -26,19 +43,47 @@ export const platformRoutes: FastifyPluginAsync<{ deps: Deps }> = async (app, { 
 
 const pages: FastifyPluginAsync = async (app) => {
   boundOpenPerAddress(app, maxOpenPagesPerAddress, maxOpenPages)
-  let json = ''
-  app.get('/openapi.json', hidden, async (_request, reply) => {
-    json ||= JSON.stringify(app.swagger())
-    return reply.type('application/json').send(json)
-  })
-  app.get('/openapi.yaml', hidden, async (_request, reply) => reply.type('application/yaml').send(yamlOf(app)))
+  await app.register(guideRoutes)
+  // Made for the first reader: the routes are not all there yet.
+  const documents = new Map<string, PublicAnswer>()
+  const document = (type: string, write: () => string) => {
+    const made = documents.get(type) ?? publicAnswer(type, write())
+    documents.set(type, made)
+    return made
+  }
+  app.get('/openapi.json', hidden, (request, reply) =>
+    sendPublic(
+      request,
+      reply,
+      document('application/json; charset=utf-8', () => JSON.stringify(app.swagger())),
+    ),
+  )
+  app.get('/openapi.yaml', hidden, (request, reply) =>
+    sendPublic(
+      request,
+      reply,
+      document('application/yaml; charset=utf-8', () => yamlOf(app)),
+    ),
+  )
 
-  let reference: Promise<FastifyInstance> | null = null
+  let opened: Promise<Reference> | null = null
+  const reference = () => {
+    opened ??= openReference()
+    return opened
+  }
   app.get('/docs', hidden, async (_request, reply) => reply.redirect('/docs/', 301))
-  app.get('/docs/*', hidden, async (request, reply) => {
-    reference ??= openReference()
-    const page = await (await reference).inject({ url: request.url })
-    return reply.code(page.statusCode).type(String(page.headers['content-type'])).send(page.rawPayload)
+  app.get('/docs/', hidden, async (request, reply) => sendPublic(request, reply, (await reference()).page))
+  app.get('/docs/js/scalar.js', hidden, async (request, reply) =>
+    sendPublic(request, reply, (await reference()).script),
+  )
+
+  app.get('/', hidden, async (request, reply) => {
+    if (!/html/.test(request.headers.accept ?? '')) return reply.send(index)
+    const links = [index.docs, index.openapi, index.errors, index.health].map(
+      (path) => `<li><a href="${path}">${path}</a></li>`,
+    )
+    const body = `<p>The API is at <code>${index.api}</code>, version ${apiVersion}.</p><ul>${links.join('')}</ul>`
+    return reply.type('text/html; charset=utf-8').send(page('Berth', body))
   })
 
   app.get('/errors', hidden, async (_request, reply) => {
@@ -57,30 +102,6 @@ const pages: FastifyPluginAsync = async (app) => {
     const rows = `<p>Code <code>${code}</code>, HTTP status ${status}</p><h2>Cause</h2><p>${html(cause)}</p><h2>Cure</h2><p>${html(cure)}</p>`
     return reply.type('text/html; charset=utf-8').send(page(title, `${rows}<p><a href="/errors">All codes</a></p>`))
   })
-}
-
-/**
- * The interactive reference. It is 4 MB of script that take 26 MB of memory, so it is loaded for its first reader.
- * Everything the page needs comes from this server: it works without any other network.
- */
-async function openReference(): Promise<FastifyInstance> {
-  const { default: reference } = await import('@scalar/fastify-api-reference')
-  const pages = Fastify()
-  await pages.register(reference, {
-    routePrefix: '/docs',
-    configuration: {
-      url: '/openapi.json',
-      pageTitle: 'Berth API reference',
-      withDefaultFonts: false,
-      telemetry: false,
-      hideClientButton: true,
-      showDeveloperTools: 'never',
-      authentication: { preferredSecurityScheme: 'bearer' },
-      agent: { disabled: true },
-      mcp: { disabled: true },
-    } as never,
-  })
-  return pages
 }
 
 // The catalogue marks code with backticks.

@@ -13,23 +13,26 @@ import {
   VariableList,
   VariableParams,
   VariableTarget,
+  VariableValues,
 } from '../../schemas/projects.ts'
 import {
   changeProject,
+  checkSettings,
   createProject,
   deleteProject,
   findProject,
   listProjects,
   showProject,
 } from '../../services/projects/projects.ts'
-import { deleteVariable, listVariables, putVariable } from '../../services/projects/variables.ts'
+import { deleteVariable, findVariable, listVariables, putVariable } from '../../services/projects/variables.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
-import { NoContent, type RoutePlugin } from './route.ts'
+import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, urls, vault } = deps
   const { region } = deps.config
+  const meaning = (_request: unknown, body: SoundBody<typeof ChangeProject>) => checkSettings(body)
 
   app.get(
     '/projects',
@@ -41,7 +44,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'List projects',
         description: 'The projects of the account with their settings and linked repository, by name.',
         querystring: ProjectQuery,
-        response: { 200: ProjectList },
+        response: { 200: Named(ProjectList) },
       },
     },
     async (request, reply) => {
@@ -54,7 +57,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/projects',
     {
-      config: { scope: 'projects:write', faults: ['project_exists'] },
+      config: { scope: 'projects:write', faults: ['project_exists'], meaning },
       schema: {
         operationId: 'createProject',
         tags: ['Projects'],
@@ -69,6 +72,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
         status: 201,
         work: (db) => createProject(db, urls, request.actor, { region, input: request.body }),
         location: (project) => `/projects/${project.name}`,
+        shown: (project) => ({ ...project, takedown: null }),
       }),
   )
 
@@ -94,7 +98,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.patch(
     '/projects/:project',
     {
-      config: { scope: 'projects:write' },
+      config: { scope: 'projects:write', faults: ['quota_exceeded'], meaning },
       schema: {
         operationId: 'changeProject',
         tags: ['Projects'],
@@ -134,7 +138,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.get(
     '/projects/:project/env',
     {
-      config: { scope: 'projects:read' },
+      config: { scope: 'projects:read', secretAnswer: true },
       schema: {
         operationId: 'listVariables',
         tags: ['Projects'],
@@ -143,10 +147,31 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
           'Every variable for each target that has a value. Values are sealed at rest, and returned only where they are ' +
           '`readable`.',
         params: ProjectParams,
-        response: { 200: VariableList },
+        response: { 200: Named(VariableList) },
       },
     },
     async (request) => ({ env: await listVariables(db, vault, request.actor, request.params.project) }),
+  )
+
+  app.get(
+    '/projects/:project/env/:key',
+    {
+      config: { scope: 'projects:read', secretAnswer: true },
+      schema: {
+        operationId: 'getVariable',
+        tags: ['Projects'],
+        summary: 'Read a build-time variable',
+        description:
+          'Its values for each target, returned only where they are `readable`; the ETag is that of all of them.',
+        params: VariableParams,
+        response: { 200: Named(VariableValues) },
+      },
+    },
+    async (request, reply) => {
+      const { project: projectKey, key } = request.params
+      const { variable, version } = await findVariable(db, vault, request.actor, { projectKey, key })
+      return sendSingle(request, reply, variable, version)
+    },
   )
 
   app.put(
@@ -166,14 +191,15 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     (request) => {
       const { project: projectKey, key } = request.params
-      return putVariable(db, vault, request.actor, { projectKey, key, input: request.body })
+      const change = { projectKey, key, input: request.body, precondition: precondition(request) }
+      return putVariable(db, vault, request.actor, change)
     },
   )
 
   app.delete(
     '/projects/:project/env/:key',
     {
-      config: { scope: 'projects:write', withoutEtag: true },
+      config: { scope: 'projects:write' },
       schema: {
         operationId: 'deleteVariable',
         tags: ['Projects'],
@@ -185,8 +211,9 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
       },
     },
     async (request, reply) => {
-      const { project, key } = request.params
-      await deleteVariable(db, request.actor, project, { key, target: request.query.target })
+      const { project: projectKey, key } = request.params
+      const change = { projectKey, key, target: request.query.target, precondition: precondition(request) }
+      await deleteVariable(db, request.actor, change)
       return reply.code(204).send(null)
     },
   )

@@ -14,6 +14,7 @@ import {
   PutCommitStatusTarget,
 } from '../../schemas/push-hooks.ts'
 import {
+  apiUrlOf,
   createPushHook,
   deleteCommitStatusTarget,
   deletePushHook,
@@ -27,7 +28,7 @@ import { precondition, sendSingle } from '../http/etag.ts'
 import { createRateLimit, tooMany } from '../http/rate-limit.ts'
 import { boundOpenPerAddress } from '../http/shares.ts'
 import { requireHttps, shedLoad } from '../http/transport.ts'
-import { NoContent, type RoutePlugin } from './route.ts'
+import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const pushHookRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, urls, vault, config } = deps
@@ -72,6 +73,7 @@ export const pushHookRoutes: RoutePlugin = async (app, { deps, once }) => {
         status: 201,
         work: (db) => createPushHook(db, { urls, vault }, request.actor, { key: project, overlapSeconds }),
         location: () => `/projects/${project}/hook`,
+        shown: ({ secret: _secret, ...hook }) => hook,
       })
     },
   )
@@ -99,7 +101,11 @@ export const pushHookRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.put(
     '/projects/:project/hook/status',
     {
-      config: { scope: 'projects:write' },
+      config: {
+        scope: 'projects:write',
+        meaning: (_request: unknown, { provider, apiUrl }: SoundBody<typeof PutCommitStatusTarget>) =>
+          provider === undefined ? null : apiUrlOf(config, { provider, apiUrl }),
+      },
       schema: {
         operationId: 'putCommitStatusTarget',
         tags: ['Projects'],
@@ -114,15 +120,15 @@ export const pushHookRoutes: RoutePlugin = async (app, { deps, once }) => {
       },
     },
     (request) => {
-      const { project: key } = request.params
-      return putCommitStatusTarget(db, { urls, vault, rules: config }, request.actor, { key, input: request.body })
+      const change = { key: request.params.project, input: request.body, precondition: precondition(request) }
+      return putCommitStatusTarget(db, { urls, vault, rules: config }, request.actor, change)
     },
   )
 
   app.delete(
     '/projects/:project/hook/status',
     {
-      config: { scope: 'projects:write', withoutEtag: true },
+      config: { scope: 'projects:write' },
       schema: {
         operationId: 'deleteCommitStatusTarget',
         tags: ['Projects'],
@@ -133,7 +139,8 @@ export const pushHookRoutes: RoutePlugin = async (app, { deps, once }) => {
       },
     },
     async (request, reply) => {
-      await deleteCommitStatusTarget(db, urls, request.actor, request.params.project)
+      const { project: key } = request.params
+      await deleteCommitStatusTarget(db, urls, request.actor, { key, precondition: precondition(request) })
       return reply.code(204).send(null)
     },
   )

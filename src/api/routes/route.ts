@@ -1,9 +1,13 @@
 // The options of every route plugin, and the settings by which routes describe themselves.
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { Type } from '@sinclair/typebox'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import type { FaultCode } from '../../platform/errors.ts'
+import type { Sound } from '../../platform/fields.ts'
 import type { Deps } from '../deps.ts'
 import type { Once } from '../http/idempotency.ts'
+
+/** A body without the fields whose form is wrong, as `meaning` gets it. */
+export type SoundBody<T extends TSchema> = Sound<Static<T>>
 
 export type RoutePlugin = FastifyPluginAsyncTypebox<{ deps: Deps; once: Once }>
 
@@ -13,6 +17,10 @@ declare module 'fastify' {
     faults?: FaultCode[]
     /** The resource cannot be read by itself, so it has no ETag for If-Match. */
     withoutEtag?: boolean
+    /** The ETag is that of what can be changed; the rest changes all the time, so no copy is ever current. */
+    etagOfPart?: boolean
+    /** The operation can also answer a stream; the schema is that of its messages. */
+    stream?: TSchema
   }
 }
 

@@ -14,10 +14,17 @@ import {
   TicketQuery,
 } from '../../schemas/tickets.ts'
 import { changeTicket, replyToTicket, transitionsOf } from '../../services/tickets/states.ts'
-import { asCustomer, createTicket, getTicket, listMessages, listTickets } from '../../services/tickets/tickets.ts'
+import {
+  asCustomer,
+  checkRelated,
+  createTicket,
+  getTicket,
+  listMessages,
+  listTickets,
+} from '../../services/tickets/tickets.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
-import type { RoutePlugin } from './route.ts'
+import type { RoutePlugin, SoundBody } from './route.ts'
 
 export const ticketRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db } = deps
@@ -25,7 +32,12 @@ export const ticketRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/tickets',
     {
-      config: { scope: 'tickets:write', accountWide: true },
+      config: {
+        scope: 'tickets:write',
+        accountWide: true,
+        meaning: ({ actor }, { related }: SoundBody<typeof CreateTicket>) =>
+          related === undefined ? null : checkRelated(db, actor, related),
+      },
       schema: {
         operationId: 'createTicket',
         tags: ['Tickets'],
@@ -53,7 +65,7 @@ export const ticketRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'List tickets',
         description: 'The tickets of the account, newest first.',
         querystring: TicketQuery,
-        response: { 200: TicketList },
+        response: { 200: Named(TicketList) },
       },
     },
     async (request, reply) => {
@@ -115,7 +127,7 @@ export const ticketRoutes: RoutePlugin = async (app, { deps, once }) => {
         description: 'The messages of both sides, newest first; `order=asc` reads it from the beginning.',
         params: TicketParams,
         querystring: TicketMessageQuery,
-        response: { 200: TicketMessageList },
+        response: { 200: Named(TicketMessageList) },
       },
     },
     async (request, reply) => {
@@ -144,6 +156,7 @@ export const ticketRoutes: RoutePlugin = async (app, { deps, once }) => {
         status: 201,
         work: (db) => replyToTicket(db, asCustomer(request.actor), request.params.id, request.body.message),
         location: () => `/tickets/${request.params.id}/messages`,
+        shown: () => null,
       }),
   )
 }

@@ -12,10 +12,18 @@ import {
   TokenWithSecret,
 } from '../../schemas/tokens.ts'
 import { changeToken } from '../../services/tokens/narrowing.ts'
-import { createToken, findToken, listTokens, revokeToken, rotateToken } from '../../services/tokens/tokens.ts'
+import {
+  checkToken,
+  createToken,
+  findToken,
+  listTokens,
+  revokeToken,
+  rotateToken,
+} from '../../services/tokens/tokens.ts'
+import { withoutSecret } from '../http/deprecation.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
-import { NoContent, type RoutePlugin } from './route.ts'
+import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, tokenDirectory } = deps
@@ -30,7 +38,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'List tokens',
         description: 'The live tokens of the account, newest first, without their secrets.',
         querystring: TokenQuery,
-        response: { 200: TokenList },
+        response: { 200: Named(TokenList) },
       },
     },
     async (request, reply) => {
@@ -42,7 +50,11 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/tokens',
     {
-      config: { scope: 'tokens:write' },
+      config: {
+        scope: 'tokens:write',
+        deprecatesToken: true,
+        meaning: ({ actor }, body: SoundBody<typeof CreateToken>) => checkToken(db, actor, body),
+      },
       schema: {
         operationId: 'createToken',
         tags: ['Tokens'],
@@ -59,6 +71,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         status: 201,
         work: (db) => createToken(db, request.actor, request.body),
         location: (token) => `/tokens/${token.id}`,
+        shown: withoutSecret,
       }),
   )
 
@@ -143,7 +156,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/tokens/:id/rotate',
     {
-      config: { scope: 'tokens:write', accountWide: true, faults: ['token_outlives_caller'] },
+      config: { scope: 'tokens:write', accountWide: true, deprecatesToken: true, faults: ['token_outlives_caller'] },
       schema: {
         operationId: 'rotateToken',
         tags: ['Tokens'],
@@ -165,6 +178,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         status: 201,
         work: (db) => rotateToken(db, request.actor, id, { overlapSeconds, revokeChildren }),
         location: (token) => `/tokens/${token.id}`,
+        shown: withoutSecret,
       })
       tokenDirectory.forgetAccount(request.actor.accountId)
       return made

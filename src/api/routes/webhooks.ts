@@ -19,6 +19,7 @@ import {
 import { findDelivery, listDeliveries, pingWebhook, redeliver } from '../../services/webhooks/deliveries.ts'
 import {
   changeWebhook,
+  checkWebhook,
   createWebhook,
   deleteWebhook,
   findWebhook,
@@ -28,13 +29,14 @@ import {
 } from '../../services/webhooks/webhooks.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
-import { NoContent, type RoutePlugin } from './route.ts'
+import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 const reads = { scope: 'webhooks:read', accountWide: true } as const
 const writes = { scope: 'webhooks:write', accountWide: true } as const
 
 export const webhookRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, config, vault } = deps
+  const meaning = (_request: unknown, body: SoundBody<typeof ChangeWebhook>) => checkWebhook(config, body)
 
   app.get(
     '/webhooks',
@@ -46,7 +48,7 @@ export const webhookRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'List webhooks',
         description: 'The webhooks of the account, newest first, without their secrets.',
         querystring: WebhookQuery,
-        response: { 200: WebhookList },
+        response: { 200: Named(WebhookList) },
       },
     },
     async (request, reply) => {
@@ -58,7 +60,7 @@ export const webhookRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/webhooks',
     {
-      config: writes,
+      config: { ...writes, meaning },
       schema: {
         operationId: 'createWebhook',
         tags: ['Webhooks'],
@@ -73,6 +75,7 @@ export const webhookRoutes: RoutePlugin = async (app, { deps, once }) => {
         status: 201,
         work: (db) => createWebhook(db, request.actor, request.body, { rules: config, vault }),
         location: (webhook) => `/webhooks/${webhook.id}`,
+        shown: ({ secret: _secret, ...webhook }) => webhook,
       }),
   )
 
@@ -96,7 +99,7 @@ export const webhookRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.patch(
     '/webhooks/:id',
     {
-      config: writes,
+      config: { ...writes, meaning },
       schema: {
         operationId: 'changeWebhook',
         tags: ['Webhooks'],
@@ -185,7 +188,7 @@ export const webhookRoutes: RoutePlugin = async (app, { deps, once }) => {
         description: 'What was sent to the webhook, or is about to be, newest first.',
         params: WebhookParams,
         querystring: DeliveryQuery,
-        response: { 200: DeliveryList },
+        response: { 200: Named(DeliveryList) },
       },
     },
     async (request, reply) => {

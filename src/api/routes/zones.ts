@@ -6,7 +6,7 @@ import { probeSoa } from '../../dns/soa-probe.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { Named } from '../../schemas/common.ts'
 import { DryRunQuery, ZoneParams } from '../../schemas/dns-records.ts'
-import { ZoneFileBody, ZoneFileText, ZoneImport, ZoneStatus } from '../../schemas/zones.ts'
+import { ZoneFile, ZoneImport, ZoneStatus } from '../../schemas/zones.ts'
 import { findZone } from '../../services/dns/dns-records.ts'
 import { type ZoneUpload, zoneImportLimitBytes } from '../../services/dns/zone-work.ts'
 import { nameserversOf } from '../../services/domains/nameservers.ts'
@@ -68,7 +68,7 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
           'The zone as a BIND zone file. ALIAS records and the addresses that the nameservers add by themselves are ' +
           'comments to every other program.',
         params: ZoneParams,
-        response: { 200: { description: 'The zone file', content: { 'text/dns': { schema: ZoneFileText } } } },
+        response: { 200: { description: 'The zone file', content: { 'text/dns': { schema: Named(ZoneFile) } } } },
       },
     },
     async (request, reply) => {
@@ -82,7 +82,7 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
   app.put(
     '/dns/:domain/zone',
     {
-      config: { scope: 'dns:write', faults: ['quota_exceeded', 'import_in_progress'] },
+      config: { scope: 'dns:write', faults: ['quota_exceeded', 'import_in_progress', 'precondition_required'] },
       // The body is text only in the reference: here it is octets that nobody has read yet.
       validatorCompiler: (route) => (route.httpPart === 'body' ? () => true : compileValidator(route)),
       schema: {
@@ -92,18 +92,21 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
         description:
           'Replaces the records of the zone by those of a BIND zone file. Records that are in both keep their ids. ' +
           'SOA, apex NS and out-of-zone lines are reported, not imported; a line that cannot be read refuses the file. ' +
-          'More than 1,000 changes are one event, `dns.zone.imported`. An account imports one large file at a time.',
+          'More than 1,000 changes are one event, `dns.zone.imported`. An account imports one large file at a time. ' +
+          'A zone that has records is replaced only with `If-Match`: the ETag of its export, or `*` for whatever is there.',
         consumes: zoneFileTypes,
         params: ZoneParams,
         querystring: DryRunQuery,
-        body: ZoneFileBody,
+        body: ZoneFile,
         response: { 200: Named(ZoneImport) },
       },
     },
     async (request, reply) => {
       const upload = uploads.get(request)
       if (!upload) throw invalidField('#', 'required', 'A zone file is needed.')
-      const options = { upload, dryRun: request.query.dryRun ?? false, signal: untilGone(reply) }
+      const ifMatch = request.headers['if-match']
+      const dryRun = request.query.dryRun ?? false
+      const options = { upload, dryRun, ifMatch, options: config, signal: untilGone(reply) }
       const { octets } = await zoneWork.importZone(request.actor, request.params.domain, options)
       return reply.type('application/json; charset=utf-8').send(Buffer.from(octets.buffer) as never)
     },
@@ -112,7 +115,8 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
   app.get(
     '/dns/:domain/zone/status',
     {
-      config: { scope: 'dns:read' },
+      // Asked of the nameservers each time.
+      config: { scope: 'dns:read', withoutEtag: true },
       schema: {
         operationId: 'getZoneStatus',
         tags: ['DNS'],

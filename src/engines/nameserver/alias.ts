@@ -1,6 +1,6 @@
-// Resolves the targets of ALIAS records: addresses are cached and refreshed in the background.
+// Resolves the targets of ALIAS records: addresses are cached and refreshed in the background. Each account has its own
+// part of the cache and of the lookups: whoever leads names to servers that never answer holds up nobody else.
 import { Resolver } from 'node:dns/promises'
-import { LRUCache } from 'lru-cache'
 import { ipv4Octets, ipv6Octets } from '../../dns/addresses.ts'
 import { typeNumbers } from '../../dns/packet/numbers.ts'
 import { textName } from '../../dns/packet/wire-names.ts'
@@ -14,9 +14,9 @@ export type ResolveAlias = (name: string, type: AddressType) => Promise<{ addres
 
 export type Aliases = {
   /** The addresses that are known now; unknown or expired ones are looked up in the background. */
-  resolved(target: string, type: number): Addresses | null
+  resolved(target: string, type: number, owner: string): Addresses | null
   /** Resolves when the lookup in progress has ended, or after the longest time an answer may wait. */
-  settled(target: string, type: number): Promise<void>
+  settled(target: string, type: number, owner: string): Promise<void>
 }
 
 const lowestSeconds = 30
@@ -25,9 +25,10 @@ const highestSeconds = 300
 const staleMs = 3_600_000
 const failedMs = 5_000
 const highestWaitMs = 1_000
-const highestNames = 10_000
+// Of one account.
+const highestNames = 1_000
 // A client that queries thousands of names must not make this server send thousands of lookups at once.
-const highestInFlight = 200
+const highestInFlight = { account: 50, all: 500 }
 
 export function createResolver(servers: readonly string[]): ResolveAlias {
   const resolver = new Resolver({ timeout: 1_500, tries: 2 })
@@ -45,6 +46,9 @@ export function createResolver(servers: readonly string[]): ResolveAlias {
 
 type Entry = { addresses: Addresses | null; freshUntil: number; usableUntil: number }
 
+/** Of one account; those that were asked for last come last. */
+type Part = { entries: Map<string, Entry>; inFlight: Map<string, Promise<void>> }
+
 export type AliasOptions = {
   /** Which addresses of a target may be answered; the others are left out. */
   mayAnswer(address: string): boolean
@@ -52,11 +56,23 @@ export type AliasOptions = {
 }
 
 export function createAliases(resolve: ResolveAlias, { mayAnswer, now = Date.now }: AliasOptions): Aliases {
-  const entries = new LRUCache<string, Entry>({ max: highestNames })
-  const inFlight = new Map<string, Promise<void>>()
+  const parts = new Map<string, Part>()
+  let inFlightOfAll = 0
 
-  async function refresh(key: string, target: string, type: number): Promise<void> {
-    const before = entries.get(key)
+  function partOf(owner: string): Part {
+    const part = parts.get(owner) ?? { entries: new Map(), inFlight: new Map() }
+    parts.set(owner, part)
+    return part
+  }
+
+  function keep({ entries }: Part, key: string, entry: Entry): void {
+    entries.delete(key)
+    entries.set(key, entry)
+    if (entries.size > highestNames) entries.delete(entries.keys().next().value!)
+  }
+
+  async function refresh(part: Part, key: string, target: string, type: number): Promise<void> {
+    const before = part.entries.get(key)
     const ipv4 = type === typeNumbers.A
     try {
       const resolved = await resolve(textName(target), ipv4 ? 'A' : 'AAAA')
@@ -66,11 +82,11 @@ export function createAliases(resolve: ResolveAlias, { mayAnswer, now = Date.now
       const ttl = found.length === 0 ? lowestSeconds : Math.max(lowestSeconds, lowest)
       const rdatas = octets.filter((one) => one !== null).map(addressRdata)
       const freshUntil = now() + ttl * 1000
-      entries.set(key, { addresses: { rdatas, ttl }, freshUntil, usableUntil: freshUntil + staleMs })
+      keep(part, key, { addresses: { rdatas, ttl }, freshUntil, usableUntil: freshUntil + staleMs })
     } catch {
       const usable = before?.addresses && before.usableUntil > now()
       const freshUntil = now() + failedMs
-      entries.set(key, {
+      keep(part, key, {
         addresses: usable ? before.addresses : null,
         freshUntil,
         usableUntil: usable ? before.usableUntil : freshUntil,
@@ -78,25 +94,32 @@ export function createAliases(resolve: ResolveAlias, { mayAnswer, now = Date.now
     }
   }
 
-  function start(key: string, target: string, type: number): void {
-    if (inFlight.has(key) || inFlight.size >= highestInFlight) return
+  function start(part: Part, key: string, target: string, type: number): void {
+    const { inFlight } = part
+    if (inFlight.has(key) || inFlight.size >= highestInFlight.account || inFlightOfAll >= highestInFlight.all) return
+    inFlightOfAll++
     inFlight.set(
       key,
-      refresh(key, target, type).finally(() => inFlight.delete(key)),
+      refresh(part, key, target, type).finally(() => {
+        inFlight.delete(key)
+        inFlightOfAll--
+      }),
     )
   }
 
   const keyOf = (target: string, type: number) => `${type} ${target}`
 
   return {
-    resolved(target, type) {
+    resolved(target, type, owner) {
+      const part = partOf(owner)
       const key = keyOf(target, type)
-      const entry = entries.get(key)
-      if (!entry || entry.freshUntil <= now()) start(key, target, type)
+      const entry = part.entries.get(key)
+      if (entry) keep(part, key, entry)
+      if (!entry || entry.freshUntil <= now()) start(part, key, target, type)
       return entry && entry.usableUntil > now() ? entry.addresses : null
     },
-    async settled(target, type) {
-      const pending = inFlight.get(keyOf(target, type))
+    async settled(target, type, owner) {
+      const pending = partOf(owner).inFlight.get(keyOf(target, type))
       if (!pending) return
       let timer: NodeJS.Timeout | undefined
       const late = new Promise<void>((done) => {

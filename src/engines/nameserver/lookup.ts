@@ -17,7 +17,7 @@ export type Found = {
   /** Made from a wildcard: any number of names have this answer. */
   wildcard: boolean
   /** An address that must be resolved first; the answer is SERVFAIL until then. */
-  awaits: { target: string; type: number } | null
+  awaits: { target: string; type: number; owner: string } | null
 }
 
 export type Addresses = { rdatas: readonly Rdata[]; ttl: number }
@@ -26,8 +26,11 @@ export type Addresses = { rdatas: readonly Rdata[]; ttl: number }
 export type OutsideAddresses = {
   /** Addresses of a host of the edge; null for every other name. */
   edge(target: string, type: number): Addresses | null
-  /** Addresses of a name elsewhere, an empty list if it has none; null while they are not known. */
-  resolved(target: string, type: number): Addresses | null
+  /**
+   * Addresses of a name elsewhere, an empty list if it has none; null while they are not known. `owner` is the account
+   * that asks.
+   */
+  resolved(target: string, type: number, owner: string): Addresses | null
 }
 
 const highestChain = 8
@@ -91,8 +94,8 @@ function flatten(node: AliasNode, type: number, { zone, outside, found }: Work):
     // Not authoritative: another zone, or below a delegation.
     if (where?.kind !== 'node') {
       found.cacheable = false
-      const resolved = outside.resolved(target, type)
-      if (!resolved) found.awaits = { target, type }
+      const resolved = outside.resolved(target, type, zone.owner)
+      if (!resolved) found.awaits = { target, type, owner: zone.owner }
       return resolved
     }
     const set = setOf(where.node, type)

@@ -132,9 +132,9 @@ export class ZoneTable {
     return zone
   }
 
-  #constantsOf({ nameservers = [] }: ZoneSource): ZoneConstants {
+  #constantsOf({ accountId: owner, nameservers = [] }: ZoneSource): ZoneConstants {
     const [mname] = nameservers
-    if (mname === undefined) return this.#constants
+    if (mname === undefined) return { ...this.#constants, owner }
     const { soa } = this.#constants
     const pair = nameservers.join(' ')
     const constants = this.#constantsOfPairs.get(pair) ?? {
@@ -143,7 +143,7 @@ export class ZoneTable {
       soa: (zone: string) => ({ ...soa(zone), mname }),
     }
     this.#constantsOfPairs.set(pair, constants)
-    return constants
+    return { ...constants, owner }
   }
 
   /** The zone that answers for a name. */

@@ -49,6 +49,8 @@ export type ZoneNode = {
 export type Zone = {
   /** Names are in the form of wireName. */
   origin: string
+  /** The account; empty for the platform itself. */
+  owner: string
   serial: number
   nodes: ReadonlyMap<string, ZoneNode>
   soa: Rrset
@@ -63,6 +65,8 @@ export type ZoneRecord = { name: string; type: string; value: string; ttl: numbe
 export type ZoneConstants = {
   /** The NS records at the apex. */
   nameservers: readonly string[]
+  /** The account; default: the platform itself. */
+  owner?: string
   soa(zone: string): {
     mname: string
     rname: string
@@ -166,7 +170,7 @@ export function* buildZoneInSteps(
   }
   for (const record of constants.generated(pointed)) add(record)
   const negative = { ...soaSet, ttl: Math.min(ttl, minimum) }
-  const zone: Zone = { origin, serial, nodes, soa: soaSet, negative, hasCuts }
+  const zone: Zone = { origin, owner: constants.owner ?? '', serial, nodes, soa: soaSet, negative, hasCuts }
   for (const challenge of challenges) addChallenge(zone, nodeAt, challenge)
   return zone
 }

@@ -2,17 +2,18 @@
 import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
 import { firstLeavingSlot, type ServedInstance } from '../../services/instances/instances.ts'
-import { type Dial, keyOf } from './dial.ts'
+import { keyOf } from './dial.ts'
 import { ServerUnavailable } from './failures.ts'
 import type { ExchangeKind, Upstream } from './instance.ts'
 import type { InstanceTable } from './instance-table.ts'
 import { defaultLimits, type ServerLimits } from './limits.ts'
 import { createPool } from './pool.ts'
+import type { Reach } from './reach.ts'
 import { createVisits, type Lane, type Visits } from './visits.ts'
 
 export type BalancerOptions = {
   table: InstanceTable
-  dial(onLost: (node: string) => void): Dial
+  reach: Reach
   /** The runner of this process. */
   local: LocalInstances | null
   log: Logger
@@ -35,11 +36,9 @@ export type Balancer = Visits & {
   close(): Promise<void>
 }
 
-type Remote = { lane: Lane; idle(): void; close(): void }
+type Remote = { node: string; lane: Lane; idle(): void; close(): void }
 type Waiting = { act(lane: Lane): void; fail(error: Error): void; untilMs: number }
 
-// A node that could not be reached gets no request for this long, if there is another one.
-const suspectMs = 2_000
 // Shorter than the runner waits before it stops an instance without connections.
 const idleConnectionMs = 4_000
 // How long a healthy instance may take to accept a connection.
@@ -47,10 +46,8 @@ const acceptMs = 5_000
 const tickMs = 500
 
 export function createBalancer(options: BalancerOptions): Balancer {
-  const { table, local, log } = options
+  const { table, reach, local, log } = options
   const limits = { ...defaultLimits, ...options.limits }
-  const dial = options.dial((node) => void suspects.set(node, performance.now() + suspectMs))
-  const suspects = new Map<string, number>()
   /** By deployment and term. */
   const remotes = new Map<string, Map<string, Remote>>()
   const tunnels = new Set<Duplex>()
@@ -58,8 +55,6 @@ export function createBalancer(options: BalancerOptions): Balancer {
   let ticking: NodeJS.Timeout | undefined
   let turn = 0
   let closed = false
-
-  const isSuspect = (node: string) => (suspects.get(node) ?? 0) > performance.now()
 
   function laneOf(instance: ServedInstance): Lane | null {
     const { deploymentId, term, node } = instance
@@ -79,7 +74,7 @@ export function createBalancer(options: BalancerOptions): Balancer {
     const first = turn++
     for (let n = 0; n < instances.length; n++) {
       const instance = instances[(first + n) % instances.length]!
-      if (isSuspect(instance.node)) continue
+      if (reach.isLost(instance.node)) continue
       const lane = laneOf(instance)
       if (!lane) continue
       const rank = (instance.state === 'healthy' ? 0 : 2) + (instance.slot < firstLeavingSlot ? 0 : 1)
@@ -92,7 +87,7 @@ export function createBalancer(options: BalancerOptions): Balancer {
     const exchanges = new Set<() => void>()
     const connect = () => {
       const { state } = table.of(instance.deploymentId).find(({ term }) => term === instance.term) ?? instance
-      return dial(instance, state === 'healthy' ? acceptMs : limits.waitMs)
+      return reach.connect(instance, state === 'healthy' ? acceptMs : limits.waitMs)
     }
     const pool = createPool(connect, { idleMs: idleConnectionMs })
     const upstream: Upstream = {
@@ -104,6 +99,7 @@ export function createBalancer(options: BalancerOptions): Balancer {
       },
     }
     return {
+      node: instance.node,
       lane: {
         use: (act) => act(upstream),
         isRunning: () => table.has(instance),
@@ -153,7 +149,7 @@ export function createBalancer(options: BalancerOptions): Balancer {
     if (all.size === 0) waiting.delete(deploymentId)
   }
 
-  /** Suspicions end, and an instance that was asked for may have been stopped just then. */
+  /** A node may be found again, and an instance that was asked for may have been stopped just then. */
   function tick(): void {
     for (const deploymentId of [...waiting.keys()]) {
       resume(deploymentId)
@@ -182,6 +178,8 @@ export function createBalancer(options: BalancerOptions): Balancer {
       remote.idle()
     }
     if (known?.size === 0) remotes.delete(deploymentId)
+    if (known)
+      reach.keep(new Set([...remotes.values()].flatMap((terms) => [...terms.values()].map(({ node }) => node))))
     resume(deploymentId)
   })
 
@@ -229,6 +227,7 @@ export function createBalancer(options: BalancerOptions): Balancer {
       // A WebSocket does not end by itself.
       for (const socket of tunnels) socket.destroy()
       for (const known of remotes.values()) for (const remote of known.values()) remote.idle()
+      reach.close()
       await table.close()
     },
   }

@@ -12,13 +12,19 @@ export const protocol = 'berth-instance/1'
 export type Reply = 'ok' | 'gone' | 'unreachable' | `unavailable ${string}`
 export const longestReply = 4_096
 
-export type Dial = (instance: ServedInstance, waitMs: number) => Promise<TLSSocket>
+export type RunnerNode = { node: string; address: string }
+
+/** `line` says whom the connection is for. `waitMs`: how long the instance may take to be started. */
+export type Dial = (to: RunnerNode, line: string, waitMs: number) => Promise<TLSSocket>
+
+/** In place of an instance: the runner gives back every byte. */
+export const pulseLine = 'pulse'
 
 export const keyOf = ({ deploymentId, term }: Pick<ServedInstance, 'deploymentId' | 'term'>) =>
   `${deploymentId}/${term}`
 
 // A node that is gone or hangs is found within this time. It is near: a handshake takes milliseconds.
-const handshakeMs = 3_000
+const handshakeMs = 2_000
 
 /** `host:port`; an IPv6 address in brackets. */
 export function splitAddress(address: string): { host: string; port: number } {
@@ -33,11 +39,10 @@ function refusalOf(reply: Reply): NotReached | null {
   return new NotReached(reply.slice('unavailable '.length), { again: false })
 }
 
-/** `onLost` is told of nodes that could not be reached. `waitMs`: how long the instance may take to be started. */
+/** `onLost` is told of nodes that could not be reached. */
 export function createDial(credentials: Pick<NodeCredentials, 'current'>, onLost: (node: string) => void): Dial {
-  return (instance, waitMs) =>
+  return ({ node, address }, line, waitMs) =>
     new Promise((resolve, reject) => {
-      const { node, address } = instance
       const own = credentials.current
       if (!own) return reject(new NotReached('This edge has no certificate for runners yet.', { again: true }))
       const { cert, key, ca } = own
@@ -93,7 +98,7 @@ export function createDial(credentials: Pick<NodeCredentials, 'current'>, onLost
         clearTimeout(timer)
         timer = setTimeout(() => lose(new Error('it does not answer')), waitMs)
         socket.setNoDelay(true)
-        socket.write(`${keyOf(instance)}\n`)
+        socket.write(`${line}\n`)
       })
     })
 }

@@ -19,6 +19,7 @@ import { createDial } from './dial.ts'
 import { openInstanceTable } from './instance-table.ts'
 import type { ServerLimits } from './limits.ts'
 import { openRunnerPort } from './port.ts'
+import { createReach } from './reach.ts'
 import { openRunner, type Runner } from './runner.ts'
 import { createServers, type Servers, type ServersOptions } from './servers.ts'
 
@@ -105,7 +106,8 @@ export async function openBalancer(options: Common, node: string, local: LocalIn
     await credentials.close()
     throw error
   })
-  const balancer = createBalancer({ ...options, table, local, dial: (onLost) => createDial(credentials, onLost) })
+  const reach = createReach((onLost) => createDial(credentials, onLost))
+  const balancer = createBalancer({ ...options, table, local, reach })
   return {
     ...balancer,
     async close() {

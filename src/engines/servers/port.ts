@@ -4,7 +4,7 @@ import { createServer, type TLSSocket } from 'node:tls'
 import type { Logger } from 'pino'
 import { nodeUri } from '../../tls/internal-ca.ts'
 import type { NodeCredentials } from '../../tls/node-credentials.ts'
-import { longestReply, protocol, type Reply } from './dial.ts'
+import { longestReply, protocol, pulseLine, type Reply } from './dial.ts'
 import { ServerUnavailable } from './failures.ts'
 
 export type PortOptions = {
@@ -21,6 +21,7 @@ export type RunnerPort = { port: number; close(): Promise<void> }
 // A stranger holds a connection no longer than this.
 const handshakeMs = 5_000
 const longestLine = 200
+const keepAliveMs = 30_000
 
 export async function openRunnerPort({ host, port, credentials, connect, log }: PortOptions): Promise<RunnerPort> {
   const open = new Set<TLSSocket>()
@@ -37,6 +38,8 @@ export async function openRunnerPort({ host, port, credentials, connect, log }: 
   })
   server.on('secureConnection', (edge) => {
     open.add(edge)
+    // An edge whose machine is gone closes nothing.
+    edge.setKeepAlive(true, keepAliveMs)
     edge.on('close', () => open.delete(edge))
     edge.on('error', () => edge.destroy())
     // The purpose in the certificate says it too, and is checked by TLS.
@@ -47,6 +50,10 @@ export async function openRunnerPort({ host, port, credentials, connect, log }: 
 
   async function serve(edge: TLSSocket, key: string): Promise<void> {
     const reply = (text: Reply) => void edge.end(`${text.replaceAll('\n', ' ').slice(0, longestReply - 1)}\n`)
+    if (key === pulseLine) {
+      edge.write('ok\n' satisfies `${Reply}\n`)
+      return void edge.pipe(edge)
+    }
     try {
       const instance = await connect(key)
       if (!instance) return reply('gone')

@@ -82,6 +82,11 @@ export function forward(
     connection = null
     stopBody?.()
     taken.destroy()
+    // Its machine is gone: another one may answer what changes nothing.
+    if (error instanceof NotReached && repeatable && !taken.answering && again(error)) {
+      response.off('close', leave)
+      return void done()
+    }
     const stalled = error instanceof Stalled
     const stale = repeatable && taken.reused && !taken.answering && !stalled
     if (!stalled && !stale) checkForCrash(instance)

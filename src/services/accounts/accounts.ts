@@ -53,7 +53,7 @@ export function viewAccount(row: Account): AccountView {
 /** An account made by an operator, and the test key to hand out. */
 export async function openAccount(db: Db, actor: Actor, name: string): Promise<Static<typeof NewAccount>> {
   const { account, token } = await createAccount(db, name, ['*'], actor.tokenId)
-  return { ...viewAccount(account), token }
+  return { ...viewAccount(account), secret: token, token }
 }
 
 /** Any account of the platform: for operators alone. */

@@ -3,6 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import type { Account } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { invalidField } from '../../platform/errors.ts'
+import { badField, refuseFields, type Sound } from '../../platform/fields.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { ChangeAccount } from '../../schemas/operator.ts'
 import { queueIssuesOf } from '../certificates/jobs.ts'
@@ -31,15 +32,17 @@ function columnsOf(before: Account, { suspended, dns, reason }: Change) {
   }
 }
 
-function check(actor: Actor, id: string, { suspended, dns, reason }: Change): void {
+export function checkSuspension(actor: Actor, id: string, { suspended, dns, reason }: Sound<Change>): void {
   if (suspended && id === actor.accountId) {
     // Nobody would be left to lift it.
     throw invalidField('#/suspended', 'own_account', 'an operator cannot suspend the account it works from')
   }
-  if (suspended) return
-  for (const [field, value] of Object.entries({ dns, reason })) {
-    if (value !== undefined) throw invalidField(`#/${field}`, 'not_allowed', 'belongs to a suspension only')
-  }
+  if (suspended !== false) return
+  const detail = 'belongs to a suspension only'
+  refuseFields([
+    ...(dns === undefined ? [] : [badField('#/dns', 'not_allowed', detail)]),
+    ...(reason === undefined ? [] : [badField('#/reason', 'not_allowed', detail)]),
+  ])
 }
 
 /**
@@ -56,7 +59,7 @@ export async function changeAccount(
     await lockAccount(db, { id })
     const before = await findAccount(db, id)
     precondition(viewAccount(before))
-    check(actor, id, input)
+    checkSuspension(actor, id, input)
     const data = columnsOf(before, input)
     const same = (Object.keys(data) as (keyof typeof data)[]).every((key) => data[key] === before[key])
     if (same) return viewAccount(before)

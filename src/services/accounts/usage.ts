@@ -8,31 +8,35 @@ import type { Limits } from '../../schemas/quotas.ts'
 import { append } from '../events/events.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { readShare } from './share.ts'
-import { lockAccount, readBuildUsage } from './statements.ts'
+import { lockAccount, readMonthUsage } from './statements.ts'
 
 export type LimitsView = Static<typeof AccountLimits>
 export type UsageView = LimitsView['usage']
 
 /** From counters that triggers keep; the records are summed up from those of the account's domains, at most its quota. */
 export async function readUsage(db: Db, accountId: string): Promise<UsageView> {
-  const [counters, zones, [builds]] = await Promise.all([
+  const [counters, zones, [month]] = await Promise.all([
     db.accountUsage.groupBy({ by: ['name'], where: { accountId }, _sum: { used: true } }),
-    db.domain.aggregate({ where: { accountId }, _sum: { recordCount: true } }),
-    readBuildUsage(db, { accountId }),
+    db.domain.aggregate({ where: { accountId }, _sum: { recordCount: true, recordBytes: true } }),
+    readMonthUsage(db, { accountId }),
   ])
   const used = new Map(counters.map(({ name, _sum }) => [name, Number(_sum.used)]))
   const count = (name: string) => used.get(name) ?? 0
   return {
     projects: count('projects'),
+    serverInstances: count('serverInstances'),
     deployments: count('deployments'),
     domains: count('domains'),
+    claimsPerMonth: Number(month?.claims),
     records: zones._sum.recordCount ?? 0,
+    recordBytes: Number(zones._sum.recordBytes ?? 0),
     openTickets: count('openTickets'),
+    messagesPerMonth: Number(month?.messages),
     tokens: count('tokens'),
     webhooks: count('webhooks'),
-    buildsAtOnce: Number(builds?.running),
+    buildsAtOnce: Number(month?.running),
     buildsQueued: count('buildsQueued'),
-    buildMinutesPerMonth: Number(builds?.minutes),
+    buildMinutesPerMonth: Number(month?.minutes),
     storedBytes: count('storedBytes'),
   }
 }
@@ -68,16 +72,24 @@ export async function readLimits(db: Db, defaults: Limits, accountId: string): P
   return viewLimits(db, defaults, await findAccount(db, accountId))
 }
 
+/** The version of limits is that of those that were set: what is used changes all the time. */
+type LimitsChange = {
+  accountId: string
+  input: Static<typeof ChangeLimits>
+  precondition(changed: unknown): void
+}
+
 /** Sets limits of any account: for operators alone. What is there above a new limit stays. */
 export async function changeLimits(
   db: Db,
   defaults: Limits,
   actor: Actor,
-  { accountId, input }: { accountId: string; input: Static<typeof ChangeLimits> },
+  { accountId, input, precondition }: LimitsChange,
 ): Promise<LimitsView> {
   return inTransaction(db, async (db) => {
     await lockAccount(db, { id: accountId })
     const before = await findAccount(db, accountId)
+    precondition(before.limits)
     const merged = Object.entries({ ...(before.limits as object), ...input }).filter(([, max]) => max !== null)
     const limits = Object.fromEntries(merged)
     const account = await db.account.update({ where: { id: accountId }, data: { limits } })

@@ -4,6 +4,7 @@ import type { Deployment, Project } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
+import type { Sound } from '../../platform/fields.ts'
 import { newId, timeOf } from '../../platform/ids.ts'
 import { isRefName, type Repositories } from '../../platform/repositories.ts'
 import type { Urls } from '../../platform/urls.ts'
@@ -11,6 +12,7 @@ import type { CreateDeployment, Deployment as DeploymentSchema } from '../../sch
 import { append, eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
 import { deploymentLabel } from '../projects/labels.ts'
+import { checkProjectField } from '../projects/projects.ts'
 import { endMootTakedowns } from '../takedowns/ending.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { queuePositions } from './queue.ts'
@@ -124,6 +126,17 @@ export async function planDeployment(
   // A host that does not answer never refuses the call: the worker goes on trying.
   const commit = resolution === 'unreachable' ? '' : resolution.found
   return { project, ref, commit, production, region, source: 'api' }
+}
+
+/** Refuses what would be refused of a new deployment, and makes none. */
+export async function checkDeployment(
+  db: Db,
+  options: PlanOptions,
+  actor: Actor,
+  { project, ref }: Sound<Static<typeof CreateDeployment>>,
+): Promise<void> {
+  await checkProjectField(db, actor, project)
+  if (project !== undefined && ref !== undefined) await planDeployment(db, options, actor, { project, ref })
 }
 
 export async function createDeployment(

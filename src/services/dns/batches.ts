@@ -3,14 +3,15 @@ import type { Static } from '@sinclair/typebox'
 import { type Conflict, conflict } from '../../dns/conflicts.ts'
 import { type Db, inTransaction, transactionOn } from '../../platform/database.ts'
 import { type FieldError, invalidField } from '../../platform/errors.ts'
+import { badField, invalidFields, refuseFields, type Sound } from '../../platform/fields.ts'
 import { newId } from '../../platform/ids.ts'
 import { JsonText } from '../../platform/statement.ts'
 import { type DnsBatch, type DnsBatchResult, highestBatchSize } from '../../schemas/dns-records.ts'
 import type { Actor } from '../tokens/actor.ts'
-import { findZoneToChange, type RecordRow, viewCreated, viewRecord, type Zone } from './dns-records.ts'
+import { findZone, findZoneToChange, type RecordRow, viewCreated, viewRecord, type Zone } from './dns-records.ts'
 import { type Changes, isEmpty, isSameRecord, rowsToWrite, writeChanges, writeRows } from './record-changes.ts'
 import { countSets, overfullSet, type RecordLimits, recordsAllowed } from './record-limits.ts'
-import { invalidRecord, readDraft, recordConflict, refusedPlace } from './record-rules.ts'
+import { draftErrors, readDraft, recordConflict, refusedPlace } from './record-rules.ts'
 import { selectRecordsById, selectRecordsByName } from './zone-statements.ts'
 import { openZone } from './zones.ts'
 
@@ -25,6 +26,16 @@ export function refuseOversized(batch: Batch): void {
   const size = sizeOf(batch)
   if (size <= highestBatchSize) return
   throw invalidField('#', 'too_long', `has ${size} operations; a batch has at most ${highestBatchSize}`)
+}
+
+// An id is short, but the answer and the events show the record that it names.
+const highestBatchBytes = 1024 * 1024
+
+function refuseLarge(named: RecordRow[]): void {
+  const bytes = named.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0)
+  if (bytes <= highestBatchBytes) return
+  const detail = `names records of ${bytes} bytes; those of a batch have at most ${highestBatchBytes}`
+  throw invalidField('#', 'too_long', detail)
 }
 
 export async function applyBatch(
@@ -118,20 +129,28 @@ export async function applyPlanned(
 /** `grows` is false for a record that was in its set before. */
 type Placed = { at: string; row: RecordRow; grows: boolean }
 
-async function planBatch(db: Db, zone: Zone, batch: Batch, limits: RecordLimits): Promise<Changes> {
+/** What a batch asks for, one operation at a time; `errors` has those that cannot be done by themselves. */
+async function readBatch(
+  db: Db,
+  zone: Zone,
+  batch: Sound<Batch>,
+): Promise<Changes & { placed: Placed[]; errors: FieldError[] }> {
   const errors: FieldError[] = []
   const now = new Date()
-  const named = [...(batch.delete ?? []), ...(batch.update ?? []).map(({ id }) => id)]
+  const named = [...(batch.delete ?? []), ...(batch.update ?? []).map((item) => item?.id)]
+  const ids = named.filter((id) => id !== undefined)
   const byId = new Map<string, RecordRow>()
-  if (named.length > 0) {
-    for (const row of await selectRecordsById(db, { zoneId: zone.id, ids: named })) byId.set(row.id, row)
+  if (ids.length > 0) {
+    for (const row of await selectRecordsById(db, { zoneId: zone.id, ids })) byId.set(row.id, row)
+    refuseLarge([...byId.values()])
   }
   const used = new Set<string>()
   // Each record may be named once: a deletion and an update of one record contradict each other.
-  const take = (id: string, pointer: string): RecordRow | null => {
+  const take = (id: string | undefined, pointer: string): RecordRow | null => {
+    if (id === undefined) return null
     const row = byId.get(id)
-    if (!row) errors.push({ in: 'body', pointer, code: 'not_found', detail: `There is no record ${id} in the zone.` })
-    else if (used.has(id)) errors.push({ in: 'body', pointer, code: 'repeated', detail: `${id} is named twice.` })
+    if (!row) errors.push(badField(pointer, 'not_found', `There is no record ${id} in the zone.`))
+    else if (used.has(id)) errors.push(badField(pointer, 'repeated', `${id} is named twice.`))
     else {
       used.add(id)
       return row
@@ -142,7 +161,7 @@ async function planBatch(db: Db, zone: Zone, batch: Batch, limits: RecordLimits)
   const deleted = (batch.delete ?? []).flatMap((id, index) => take(id, `#/delete/${index}`) ?? [])
   const updated: Changes['updated'] = []
   const placed: Placed[] = []
-  for (const [index, { id, ...change }] of (batch.update ?? []).entries()) {
+  for (const [index, { id, ...change } = {}] of (batch.update ?? []).entries()) {
     const at = `#/update/${index}`
     const before = take(id, `${at}/id`)
     if (!before) continue
@@ -155,7 +174,7 @@ async function planBatch(db: Db, zone: Zone, batch: Batch, limits: RecordLimits)
     }
   }
   const created: RecordRow[] = []
-  for (const [index, input] of (batch.create ?? []).entries()) {
+  for (const [index, input = {}] of (batch.create ?? []).entries()) {
     const at = `#/create/${index}`
     const draft = readDraft(zone.name, input, at)
     if (Array.isArray(draft)) errors.push(...draft)
@@ -165,6 +184,18 @@ async function planBatch(db: Db, zone: Zone, batch: Batch, limits: RecordLimits)
       placed.push({ at, row, grows: true })
     }
   }
+  return { deleted, updated, created, placed, errors }
+}
+
+/** Refuses what would be refused of each operation by itself, and changes nothing. */
+export async function checkBatch(db: Db, actor: Actor, path: string, batch: Sound<Batch>): Promise<void> {
+  const zone = await findZone(db, actor, path)
+  const { placed, errors } = await readBatch(db, zone, batch)
+  refuseFields([...errors, ...placed.flatMap(({ row, at }) => draftErrors(row, at))])
+}
+
+async function planBatch(db: Db, zone: Zone, batch: Batch, limits: RecordLimits): Promise<Changes> {
+  const { deleted, updated, created, placed, errors } = await readBatch(db, zone, batch)
   const leaving = [...deleted, ...updated.map(({ before }) => before)]
   await checkPlaces(db, zone, { placed, leaving, errors, limits })
   return { deleted, updated, created }
@@ -196,7 +227,7 @@ async function checkPlaces(db: Db, zone: Zone, { placed, leaving, errors, limits
     if (place) errors.push(place)
     else conflicts.push({ found, error: { in: 'body', pointer: at, code: found.code, detail: found.detail } })
   }
-  if (errors.length > 0) throw invalidRecord([...errors, ...conflicts.map(({ error }) => error)])
+  if (errors.length > 0) throw invalidFields([...errors, ...conflicts.map(({ error }) => error)])
   const [first] = conflicts
   if (!first) return checkSets(placed, atName, limits)
   const { found } = first

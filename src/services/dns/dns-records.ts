@@ -6,6 +6,7 @@ import type { RecordType } from '../../dns/record-types.ts'
 import type { DnsRecord, Domain, Prisma } from '../../generated/client.ts'
 import { type Db, violation } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
+import { invalidFields, refuseFields, type Sound } from '../../platform/fields.ts'
 import { newId } from '../../platform/ids.ts'
 import { type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { DnsRecordQuery, DnsRecord as DnsRecordSchema, PlannedDnsRecord } from '../../schemas/dns-records.ts'
@@ -16,8 +17,8 @@ import { inProjectsOf } from '../projects/projects.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { setRefusal } from './record-limits.ts'
 import {
+  draftErrors,
   excludedTypes,
-  invalidRecord,
   type RecordInput,
   readDraft,
   recordConflict,
@@ -134,11 +135,11 @@ function behind({ after, order }: PageRequest): Prisma.DnsRecordWhereInput {
 export async function createRecord(db: Db, actor: Actor, path: string, input: RecordInput): Promise<DnsRecordView> {
   const zone = zoneInPath(path)
   const draft = readDraft(zone, input)
-  if (Array.isArray(draft)) return refuse(db, actor, path, invalidRecord(draft))
+  if (Array.isArray(draft)) return refuse(db, actor, path, invalidFields(draft))
   const misplaced = conflict<RecordRow>(draft, [])
   if (misplaced) {
     const place = refusedPlace(misplaced)
-    return refuse(db, actor, path, place ? invalidRecord([place]) : recordConflict(misplaced))
+    return refuse(db, actor, path, place ? invalidFields([place]) : recordConflict(misplaced))
   }
   // An error would abort the transaction of the caller. With the zone locked first, the statement sees every record.
   if (!('$connect' in db)) await lockZone(db, { accountId: actor.accountId, name: zone })
@@ -158,6 +159,12 @@ export async function createRecord(db: Db, actor: Actor, path: string, input: Re
     if (found) throw recordConflict(found)
   }
   throw new Fault('record_conflict', `Another record is being made at ${row.name}.`)
+}
+
+/** Refuses what would be refused of a new record by itself, and makes none. */
+export async function checkRecord(db: Db, actor: Actor, path: string, input: Sound<RecordInput>): Promise<void> {
+  const zone = await findZone(db, actor, path)
+  refuseFields(draftErrors(readDraft(zone.name, input)))
 }
 
 /** A zone that does not exist is reported before any fault of the record. */

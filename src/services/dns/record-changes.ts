@@ -3,6 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import { conflict } from '../../dns/conflicts.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
+import { invalidFields, refuseFields, type Sound } from '../../platform/fields.ts'
 import { JsonText } from '../../platform/statement.ts'
 import type { ChangeDnsRecord } from '../../schemas/dns-records.ts'
 import { eventOf, type NewEvent, numbered } from '../events/events.ts'
@@ -10,6 +11,7 @@ import { insertEvents } from '../events/statements.ts'
 import type { Actor } from '../tokens/actor.ts'
 import {
   type DnsRecordView,
+  findZone,
   findZoneToChange,
   type RecordPath,
   type RecordRow,
@@ -17,7 +19,7 @@ import {
   type Zone,
 } from './dns-records.ts'
 import { setRefusal } from './record-limits.ts'
-import { invalidRecord, type RecordDraft, readDraft, recordConflict, refusedPlace } from './record-rules.ts'
+import { draftErrors, type RecordDraft, readDraft, recordConflict, refusedPlace } from './record-rules.ts'
 import { insertRecordRows } from './statements.ts'
 import {
   deleteRecordRows,
@@ -123,17 +125,29 @@ export async function changeRecord(
     const before = await findInZone(db, zone, id)
     precondition(viewRecord(zone.name, before))
     const draft = readDraft(zone.name, { ...before, ...change })
-    if (Array.isArray(draft)) throw invalidRecord(draft)
+    if (Array.isArray(draft)) throw invalidFields(draft)
     if (isSameRecord(before, draft)) return viewRecord(zone.name, before)
     const beside = await selectRecordsByName(db, { zoneId: zone.id, names: [draft.name] })
     const found = conflict({ ...draft, id }, beside)
     const place = found && refusedPlace(found)
-    if (place) throw invalidRecord([place])
+    if (place) throw invalidFields([place])
     if (found) throw recordConflict(found)
     const after: RecordRow = { ...before, ...draft, updatedAt: new Date() }
     await writeChanges(db, actor, zone, { deleted: [], updated: [{ before, after }], created: [] })
     return viewRecord(zone.name, after)
   })
+}
+
+/** Refuses what would be refused of a change by itself, and changes nothing. */
+export async function checkChange(
+  db: Db,
+  actor: Actor,
+  { domain, id }: RecordPath,
+  change: Sound<Static<typeof ChangeDnsRecord>>,
+): Promise<void> {
+  const zone = await findZone(db, actor, domain)
+  const before = await findInZone(db, zone, id)
+  refuseFields(draftErrors(readDraft(zone.name, { ...before, ...change })))
 }
 
 export async function deleteRecord(

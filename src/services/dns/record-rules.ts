@@ -5,28 +5,35 @@ import { relativeName } from '../../dns/names.ts'
 import { parseRdata } from '../../dns/rdata.ts'
 import { type RecordType, recordTypes, ttlLimits } from '../../dns/record-types.ts'
 import { Fault, type FieldError } from '../../platform/errors.ts'
+import { badField, type Sound } from '../../platform/fields.ts'
 import type { CreateDnsRecord } from '../../schemas/dns-records.ts'
 
 export type RecordInput = Static<typeof CreateDnsRecord>
 export type RecordDraft = { type: RecordType; name: string; value: string; ttl: number; comment: string | null }
 
-/** The record in canonical form, or an error for each invalid field; `at` is the record's place in the body. */
-export function readDraft(zone: string, input: RecordInput, at = '#'): RecordDraft | FieldError[] {
-  const name = relativeName(input.name, zone)
-  const value = parseRdata(input.type, input.value, zone)
-  if (name.ok && value.ok) {
-    return {
-      type: input.type,
-      name: name.value,
-      value: value.value,
-      ttl: input.ttl ?? ttlLimits.default,
-      comment: input.comment?.trim() || null,
-    }
+/**
+ * The record in canonical form, or an error for each invalid field; `at` is the record's place in the body. There is
+ * neither for an input that lacks fields and whose others are valid.
+ */
+export function readDraft(zone: string, input: Sound<RecordInput>, at = '#'): RecordDraft | FieldError[] {
+  const { type, ttl = ttlLimits.default, comment } = input
+  const name = input.name === undefined ? null : relativeName(input.name, zone)
+  const value = type === undefined || input.value === undefined ? null : parseRdata(type, input.value, zone)
+  if (type && name?.ok && value?.ok) {
+    return { type, name: name.value, value: value.value, ttl, comment: comment?.trim() || null }
   }
   const errors: FieldError[] = []
-  if (!name.ok) errors.push({ in: 'body', pointer: `${at}/name`, code: 'bad_format', detail: name.detail })
-  if (!value.ok) errors.push({ in: 'body', pointer: `${at}/value`, code: 'bad_format', detail: value.detail })
+  if (name && !name.ok) errors.push(badField(`${at}/name`, 'bad_format', name.detail))
+  if (value && !value.ok) errors.push(badField(`${at}/value`, 'bad_format', value.detail))
   return errors
+}
+
+/** What is wrong with a record by itself, whatever else is in the zone. */
+export function draftErrors(draft: RecordDraft | FieldError[], at = '#'): FieldError[] {
+  if (Array.isArray(draft)) return draft
+  const misplaced = conflict(draft, [])
+  const place = misplaced && refusedPlace(misplaced, at)
+  return place ? [place] : []
 }
 
 /** Types that may not be at the same name as `type`; computed by the rules, so that SQL has the same ones. */
@@ -54,11 +61,4 @@ export function recordConflict(found: Conflict<PlacedRecord & { id: string }>, e
     ...(record && { record: { id: record.id, type: record.type, name: record.name, value: record.value } }),
     ...(errors && { errors }),
   })
-}
-
-export function invalidRecord(errors: FieldError[]): Fault {
-  const [first] = errors
-  const detail =
-    errors.length === 1 ? first!.detail : `${errors.length} fields are not valid; the first: ${first!.detail}`
-  return new Fault('validation_failed', detail, { errors })
 }

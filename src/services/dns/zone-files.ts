@@ -1,10 +1,8 @@
 // Zone files as octets: what comes in, what goes out, and one large import at a time for each account.
-import { hash } from 'node:crypto'
 import type { Static } from '@sinclair/typebox'
 import type { Db } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import type { ZoneImport } from '../../schemas/zones.ts'
-import type { ZoneResult } from './thread/messages.ts'
 import { importRecords, type ZoneImportRequest } from './zone-imports.ts'
 import { tryLockImports, unlockImports } from './zone-statements.ts'
 import type { Pace } from './zones.ts'
@@ -24,8 +22,8 @@ export function textOf(octets: ArrayBuffer): string {
   return text
 }
 
-export function octetsOf(text: string): ZoneResult {
-  return { octets: new TextEncoder().encode(text), etag: `"${hash('sha1', text, 'base64url')}"` }
+export function octetsOf(text: string): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(text)
 }
 
 export function importInProgress(): Fault {

@@ -1,8 +1,10 @@
 // Replaces the records of a zone by those of a zone file: all or nothing, in short statements.
 import type { Static } from '@sinclair/typebox'
-import { type Db, transactionOn } from '../../platform/database.ts'
-import { invalidField } from '../../platform/errors.ts'
+import { type Db, refusedQuota, transactionOn } from '../../platform/database.ts'
+import { Fault, invalidField } from '../../platform/errors.ts'
+import { namesEtag } from '../../platform/etags.ts'
 import type { ZoneImport } from '../../schemas/zones.ts'
+import { quotaFault } from '../accounts/quotas.ts'
 import { append, eventOf } from '../events/events.ts'
 import type { Actor } from '../tokens/actor.ts'
 import type { RecordRow, Zone } from './dns-records.ts'
@@ -10,13 +12,16 @@ import { eventsOfChanges } from './record-changes.ts'
 import { recordsAllowed, setRefusal } from './record-limits.ts'
 import { insertRecordRows } from './statements.ts'
 import { type Difference, diffZone, type PlannedFile, planFile, viewImport } from './zone-plans.ts'
-import { deleteRecordRows, growSerial, updateRecordRows } from './zone-statements.ts'
-import { openZone, type Pace, readWholeZone, readZoneAtOnce } from './zones.ts'
+import { deleteRecordRows, growSerial, selectRecordPage, updateRecordRows } from './zone-statements.ts'
+import { type ExportOptions, openZone, type Pace, readWholeZone, readZoneAtOnce, zoneEtag } from './zones.ts'
 
-export type ZoneImportRequest = { actor: Actor; path: string; text: string; dryRun: boolean }
+/** How a zone is replaced: `ifMatch` names the version that is (the header), `options` is what versions depend on. */
+export type Replacement = { dryRun: boolean; ifMatch: string | undefined; options: ExportOptions }
+export type ZoneImportRequest = Replacement & { actor: Actor; path: string; text: string }
 
-/** Up to as many changes an import writes an event for each of them, and one for all of them otherwise. */
+/** Up to as many changes and bytes an import writes an event for each of them, and one for all of them otherwise. */
 export const highestRecordEvents = 1_000
+const highestEventBytes = 1024 * 1024
 // Rows in one statement: some 50 ms, after which others get the database's processor.
 const rowsAtOnce = 1_000
 // How often an import looks at a zone that other requests change meanwhile, before it locks it first.
@@ -27,10 +32,14 @@ type Seen = { zone: Zone; records: RecordRow[] }
 /** Imports a file, or tells what that would change. `connection` is a handle of `onConnection`. */
 export async function importRecords(
   connection: Db,
-  { actor, path, text, dryRun }: ZoneImportRequest,
+  { actor, path, text, ...replacement }: ZoneImportRequest,
   pace: Pace,
 ): Promise<Static<typeof ZoneImport>> {
-  const { name } = await openZone(connection, actor, path)
+  const { dryRun } = replacement
+  const opened = await openZone(connection, actor, path)
+  const { name } = opened
+  // Before the file is read; what is found out under the lock counts.
+  requireVersion(replacement, opened, await hasRecords(connection, opened))
   const limits = await recordsAllowed(connection, actor.accountId)
   const steps = planFile(text, name, limits)
   let step = steps.next()
@@ -39,21 +48,42 @@ export async function importRecords(
   const look = () => readZoneAtOnce(connection, actor, path, pace)
   if (dryRun) {
     const seen = await look()
+    requireVersion(replacement, seen.zone, seen.records.length > 0)
     const changes = planChanges(seen, file)
     return viewImport(name, { changes, file, dryRun, serial: seen.zone.serial })
+  }
+  const planLocked = async (zone: Zone) => {
+    const records = await readWholeZone(connection, zone, pace)
+    requireVersion(replacement, zone, records.length > 0)
+    return planChanges({ zone, records }, file)
   }
   for (let looks = 1; ; looks++) {
     // Read and compared before the zone is locked, so that others hardly wait.
     const seen = looks <= highestLooks ? await look() : null
+    if (seen) requireVersion(replacement, seen.zone, seen.records.length > 0)
     const planned = seen && planChanges(seen, file)
     const done = await transactionOn(connection, async () => {
       const zone = await openZone(connection, actor, path, true)
       if (seen && (seen.zone.id !== zone.id || seen.zone.serial !== zone.serial)) return null
-      const changes = planned ?? planChanges({ zone, records: await readWholeZone(connection, zone, pace) }, file)
+      const changes = planned ?? (await planLocked(zone))
       return { changes, serial: await writeDifference(connection, { actor, zone, changes }, pace) }
     })
     if (done) return viewImport(name, { ...done, file, dryRun })
   }
+}
+
+async function hasRecords(connection: Db, { id }: Zone): Promise<boolean> {
+  const first = { zoneId: id, afterName: '', afterId: '', limit: 1 }
+  return (await selectRecordPage(connection, first)).length > 0
+}
+
+/** Whoever replaces records has to say which: those of somebody else would be lost otherwise. */
+function requireVersion({ ifMatch, dryRun, options }: Replacement, zone: Zone, hasRecords: boolean): void {
+  const etag = zoneEtag(zone, options)
+  if (ifMatch !== undefined && !namesEtag(ifMatch, etag)) throw new Fault('precondition_failed')
+  if (ifMatch !== undefined || dryRun || !hasRecords) return
+  const detail = `${zone.name} has records. Send If-Match: ${etag} to replace this version of them, or If-Match: *.`
+  throw new Fault('precondition_required', detail, { etag })
 }
 
 function planChanges({ zone, records }: Seen, file: PlannedFile): Difference {
@@ -82,13 +112,13 @@ async function writeDifference(connection: Db, { actor, zone, changes }: ToWrite
   // Deleted first: what comes may stand where something else goes.
   await inParts(deleted, (part) => deleteRecordRows(connection, { zoneId, ids: part.map(({ id }) => id) }))
   await inParts(updated, (part) => updateRecordRows(connection, { zoneId, records: part.map(({ after }) => after) }))
-  await inParts(created, (part) => insertRecordRows(connection, { zoneId, records: part }).catch(refuseSets))
+  await inParts(created, (part) => insertRecordRows(connection, { zoneId, records: part }).catch(refuse))
   const [grown] = await growSerial(connection, { zoneId })
   const { serial } = grown!
   const { projectId } = zone
   const summary = { domain: zone.name, ...countsOf(changes), serial }
   const events =
-    count <= highestRecordEvents
+    count <= highestRecordEvents && bytesOf(changes) <= highestEventBytes
       ? eventsOfChanges(actor, zone, changes)
       : [eventOf(actor, 'dns.zone.imported', { subject: zone.name, projectId, data: summary })]
   await append(connection, events)
@@ -100,6 +130,13 @@ function countsOf({ deleted, updated, created, unchanged }: Difference) {
   return { created: created.length, updated: updated.length, deleted: deleted.length, unchanged }
 }
 
-function refuseSets(error: unknown): never {
-  throw setRefusal(error) ?? error
+function bytesOf({ deleted, updated, created }: Difference): number {
+  const rows = [...deleted, ...created, ...updated.map(({ after }) => after)]
+  return rows.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0)
+}
+
+/** A refusal of a trigger as a fault: what the database says of it does not leave the thread. */
+function refuse(error: unknown): never {
+  const quota = refusedQuota(error)
+  throw setRefusal(error) ?? (quota ? quotaFault(quota) : error)
 }

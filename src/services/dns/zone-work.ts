@@ -5,10 +5,10 @@ import { Fault } from '../../platform/errors.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { type BatchRequest, type PlannedBatch, refuseOversized, sizeOf } from './batches.ts'
 import { zoneInPath } from './dns-records.ts'
-import type { ZoneResult } from './thread/messages.ts'
+import type { ZoneFileResult, ZoneImportResult } from './thread/messages.ts'
 import { createZoneThread } from './thread/zone-thread.ts'
 import { importInProgress, octetsOf, textOf } from './zone-files.ts'
-import { importRecords } from './zone-imports.ts'
+import { importRecords, type Replacement } from './zone-imports.ts'
 import { countZoneRecords } from './zone-statements.ts'
 import { type ExportOptions, exportText } from './zones.ts'
 
@@ -30,14 +30,14 @@ export type ZoneUpload = {
   discard(): void
 }
 
-export type ZoneImportOptions = { upload: ZoneUpload; dryRun: boolean; signal: AbortSignal }
+export type ZoneImportOptions = Replacement & { upload: ZoneUpload; signal: AbortSignal }
 export type ZoneExportOptions = { options: ExportOptions; signal: AbortSignal }
 
 export type ZoneWork = {
   upload(accountId: string): ZoneUpload
   /** Replaces the records of a zone by those of a file, or tells what that would change. The result is JSON. */
-  importZone(actor: Actor, path: string, options: ZoneImportOptions): Promise<ZoneResult>
-  exportZone(actor: Actor, path: string, options: ZoneExportOptions): Promise<ZoneResult>
+  importZone(actor: Actor, path: string, options: ZoneImportOptions): Promise<ZoneImportResult>
+  exportZone(actor: Actor, path: string, options: ZoneExportOptions): Promise<ZoneFileResult>
   /** Works a large batch out; null for a small one, which is done as fast without. */
   planBatch(actor: Actor, path: string, request: BatchRequest): Promise<PlannedBatch | null>
   close(): Promise<void>
@@ -127,6 +127,9 @@ class Claims {
   }
 }
 
+/** What a zone file depends on, without the rest of the configuration: it is sent to the thread. */
+const exported = ({ nameservers, edge }: ExportOptions) => ({ nameservers, edge: { addresses: edge.addresses } })
+
 export type ZoneWorkOptions = { db: Database; databaseUrl: string; log: Logger }
 
 export function createZoneWork({ db, databaseUrl, log }: ZoneWorkOptions): ZoneWork {
@@ -156,30 +159,30 @@ export function createZoneWork({ db, databaseUrl, log }: ZoneWorkOptions): ZoneW
 
   return {
     upload: (accountId) => new Upload(claims, accountId),
-    importZone(actor, path, { upload, dryRun, signal }) {
+    importZone(actor, path, { upload, signal, ...wanted }) {
+      const replacement = { ...wanted, options: exported(wanted.options) }
       const file = upload as Upload
       return inTime(signal, async (signal) => {
         if ((await isSmallZone(actor, path)) && file.isSmall) {
-          const request = { actor, path, text: textOf(file.take()), dryRun }
+          const request = { actor, path, text: textOf(file.take()), ...replacement }
           const pace = async () => signal.throwIfAborted()
-          return octetsOf(
-            JSON.stringify(await onConnection(db, (connection) => importRecords(connection, request, pace))),
-          )
+          const view = await onConnection(db, (connection) => importRecords(connection, request, pace))
+          return { octets: octetsOf(JSON.stringify(view)) }
         }
         file.claim()
-        const job = { kind: 'import' as const, actor, path, octets: file.take(), dryRun }
+        const job = { kind: 'import' as const, actor, path, octets: file.take(), ...replacement }
         return thread.run(actor.accountId, job, signal)
       })
     },
     exportZone(actor, path, { options, signal }) {
       return inTime(signal, async (signal) => {
-        const { nameservers, edge } = options
-        const request = { actor, path, options: { nameservers, edge: { addresses: edge.addresses } } }
+        const request = { actor, path, options: exported(options) }
         if (!(await isSmallZone(actor, path))) {
           return thread.run(actor.accountId, { kind: 'export', ...request }, signal)
         }
         const pace = async () => signal.throwIfAborted()
-        return octetsOf(await onConnection(db, (connection) => exportText(connection, request, pace)))
+        const { text, etag } = await onConnection(db, (connection) => exportText(connection, request, pace))
+        return { octets: octetsOf(text), etag }
       })
     },
     async planBatch(actor, path, { batch, dryRun }) {

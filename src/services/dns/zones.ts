@@ -1,9 +1,11 @@
 // Zones as a whole: read from one moment, written as a zone file, and the records that the service adds itself.
+import { hash } from 'node:crypto'
 import { isIPv6 } from 'node:net'
 import type { Config } from '../../config.ts'
 import { writeZoneFile } from '../../dns/zone-file-writer.ts'
 import { type Db, transactionOn } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
+import { version } from '../../platform/version.ts'
 import { nameserversOf } from '../domains/nameservers.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { type RecordRow, type Zone, zoneInPath } from './dns-records.ts'
@@ -88,16 +90,27 @@ export function readZoneAtOnce(
   return transactionOn(connection, read, 'ISOLATION LEVEL REPEATABLE READ READ ONLY')
 }
 
+/** The version of a zone: its serial, and what else its zone file is written from. */
+export function zoneEtag(zone: Zone, { nameservers, edge }: ExportOptions): string {
+  const { id, serial } = zone
+  const rest = hash('sha1', JSON.stringify([id, zone.nameservers, nameservers, edge.addresses, version]), 'base64url')
+  return `"${serial}-${rest.slice(0, 12)}"`
+}
+
 export type ExportOptions = Pick<Config, 'nameservers'> & EdgeAddresses
 
 export type ZoneExport = { actor: Actor; path: string; options: ExportOptions }
 
 /** The zone as a zone file. */
-export async function exportText(connection: Db, { actor, path, options }: ZoneExport, pace: Pace): Promise<string> {
+export async function exportText(
+  connection: Db,
+  { actor, path, options }: ZoneExport,
+  pace: Pace,
+): Promise<{ text: string; etag: string }> {
   const { zone, records } = await readZoneAtOnce(connection, actor, path, pace)
   await pace()
   const nameservers = nameserversOf(options.nameservers, zone.nameservers)
-  return writeZoneFile({
+  const text = writeZoneFile({
     zone: zone.name,
     serial: zone.serial,
     nameservers,
@@ -105,4 +118,5 @@ export async function exportText(connection: Db, { actor, path, options }: ZoneE
     records,
     generated: generatedRecords(options, records),
   })
+  return { text, etag: zoneEtag(zone, options) }
 }

@@ -31,7 +31,12 @@ export async function assignDomain(
     const others = await db.domain.findMany({
       where: {
         accountId: { not: accountId },
-        OR: [{ name }, { name: { endsWith: `.${name}` }, verified: true, method: 'nameservers' }],
+        OR: [
+          { name },
+          // Whatever proved it is at this name too.
+          { name: `*.${name}`, verified: true },
+          { name: { endsWith: `.${name}` }, verified: true, method: 'nameservers' },
+        ],
       },
       orderBy: { id: 'asc' },
       select: { id: true, name: true },

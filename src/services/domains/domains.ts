@@ -7,12 +7,13 @@ import { jobValues } from '../../jobs/statements.ts'
 import { deleteInBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
+import { type Sound, together } from '../../platform/fields.ts'
 import { newId, randomLabel } from '../../platform/ids.ts'
 import { byId, containing, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { Certificate, CreateDomain, DomainQuery, Domain as DomainSchema } from '../../schemas/domains.ts'
 import { append, eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
-import { inProjectsOf, projectIdsOf } from '../projects/projects.ts'
+import { checkProjectField, inProjectsOf, projectIdsOf } from '../projects/projects.ts'
 import { findNotice } from '../takedowns/standing.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { findTarget, pairFor } from './availability.ts'
@@ -123,13 +124,36 @@ export async function listDomains(
   )
 }
 
+/** Refuses what would be refused of a new domain, and attaches none. */
+export async function checkDomain(
+  db: Db,
+  options: PlatformNames,
+  actor: Actor,
+  { project, name }: Sound<Static<typeof CreateDomain>>,
+): Promise<void> {
+  await together(
+    () => checkProjectField(db, actor, project),
+    () => (name === undefined ? null : nameToAttach(options, name)),
+  )
+}
+
+/** The name to attach; if it is refused, so is a project that is not there, at once. */
+async function readNewName(db: Db, options: PlatformNames, actor: Actor, input: Static<typeof CreateDomain>) {
+  try {
+    return nameToAttach(options, input.name)
+  } catch (error) {
+    await checkDomain(db, options, actor, input)
+    throw error
+  }
+}
+
 export async function createDomain(
   db: Db,
   options: PlatformNames,
   actor: Actor,
   input: Pick<Static<typeof CreateDomain>, 'project' | 'name'>,
 ): Promise<DomainView> {
-  const name = nameToAttach(options, input.name)
+  const name = await readNewName(db, options, actor, input)
   const made = await claimName(db, options, actor, { ...input, name })
   if (made) return made
   // Something changed since the first read. With the lock nothing does, so that reading again tells what.

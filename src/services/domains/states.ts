@@ -167,9 +167,11 @@ export async function markVerified(
   })
 }
 
-/** Whether another claim to the name is verified, or the name or one above it is reserved for another account. */
+/** Whether somebody else has proved the name, or it or one above it is reserved for another account. */
 async function isTaken(db: Db, { id, name, accountId }: { id: string; name: string; accountId: string }) {
-  if ((await db.domain.count({ where: { name, verified: true, id: { not: id } } })) > 0) return true
+  // The TXT record of a wildcard is that of its host, which has one owner.
+  const same = [{ name }, { name: hostOf(name), accountId: { not: accountId } }]
+  if ((await db.domain.count({ where: { OR: same, verified: true, id: { not: id } } })) > 0) return true
   // A reserved name is taken too: an older claim must not be verified by a delegation that the owner left behind.
   const names = [name, ...parentsOf(name)]
   const where = { name: { in: names }, accountId: { not: accountId }, until: { gt: new Date() } }

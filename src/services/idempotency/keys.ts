@@ -8,6 +8,7 @@ export type StoredAnswer = {
   fingerprint: Uint8Array
   status: number
   location: string | null
+  etag: string | null
   /** The body, sealed: it may hold a secret that was shown once. */
   sealed: Uint8Array
 }

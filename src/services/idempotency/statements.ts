@@ -18,14 +18,15 @@ export const storeAnswerRow = statement('idempotency.store', {
     fingerprint: bytea(),
     status: int4(),
     location: optional(text()),
+    etag: optional(text()),
     sealed: bytea(),
   },
   out: { key: text() },
   sql: (p) => `
-    INSERT INTO idempotency_key (token_id, key, fingerprint, status, location, sealed, created_at)
-    VALUES (${p.tokenId}, ${p.key}, ${p.fingerprint}, ${p.status}, ${p.location}, ${p.sealed}, now())
+    INSERT INTO idempotency_key (token_id, key, fingerprint, status, location, etag, sealed, created_at)
+    VALUES (${p.tokenId}, ${p.key}, ${p.fingerprint}, ${p.status}, ${p.location}, ${p.etag}, ${p.sealed}, now())
     ON CONFLICT (token_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, status = excluded.status,
-      location = excluded.location, sealed = excluded.sealed, created_at = excluded.created_at
+      location = excluded.location, etag = excluded.etag, sealed = excluded.sealed, created_at = excluded.created_at
       WHERE idempotency_key.created_at <= now() - interval '24 hours'
     RETURNING key`,
 })

@@ -4,6 +4,7 @@ import type { Project } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
+import type { Sound } from '../../platform/fields.ts'
 import { newId } from '../../platform/ids.ts'
 import { containing, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import { isRefName } from '../../platform/repositories.ts'
@@ -82,6 +83,15 @@ export async function projectIdsOf(db: Db, actor: Actor, keys: string[]): Promis
 }
 
 /** As `findProject`, with the project locked against other changes until the transaction ends. */
+/** The same for a project that a body names beside other fields: refused as one of them. */
+export async function checkProjectField(db: Db, actor: Actor, key: string | undefined): Promise<void> {
+  if (key === undefined) return
+  await findProject(db, actor, key).catch((error) => {
+    if (!(error instanceof Fault) || error.code !== 'not_found') throw error
+    throw invalidField('#/project', 'not_found', error.message)
+  })
+}
+
 export async function findProjectToChange(db: Db, actor: Actor, key: string): Promise<Project> {
   const { accountId, projectIds } = actor
   await lockProject(db, { accountId, projectIds, key })
@@ -128,7 +138,9 @@ function matching(search: string | undefined) {
   return search ? { OR: [{ name: containing(search) }, { repo: containing(search) }] } : {}
 }
 
-function checkBranch(branch: string | undefined): void {
+/** What a schema cannot say of the settings of a project. */
+export function checkSettings({ settings }: Sound<Static<typeof ChangeProject>>): void {
+  const branch = settings?.productionBranch
   if (branch !== undefined && !isRefName(branch)) {
     throw invalidField('#/settings/productionBranch', 'bad_format', 'must be a branch name that git allows')
   }
@@ -141,7 +153,7 @@ export async function createProject(
   { region, input }: { region: string; input: Static<typeof CreateProject> },
 ): Promise<ProjectView> {
   if (actor.projectIds) throw new Fault('token_limited_to_projects')
-  checkBranch(input.settings?.productionBranch)
+  checkSettings(input)
   const now = new Date()
   const row: Project = {
     productionBranch: 'main',
@@ -205,7 +217,7 @@ export async function changeProject(
   actor: Actor,
   { key, input, precondition }: ProjectChange,
 ): Promise<ProjectView> {
-  checkBranch(input.settings?.productionBranch)
+  checkSettings(input)
   return inTransaction(db, async (db) => {
     const before = await findProjectToChange(db, actor, key)
     const shown = await showProject(db, urls, before)

@@ -1,10 +1,11 @@
 // Variables of a project: sealed when they come in, opened for builds and servers, and for readers if they are readable.
+import { hash } from 'node:crypto'
 import type { Static } from '@sinclair/typebox'
 import type { Variable } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { placeOf, type Vault } from '../../platform/secrets.ts'
-import type { PutVariable, Variable as VariableSchema } from '../../schemas/projects.ts'
+import type { PutVariable, Variable as VariableSchema, VariableValues } from '../../schemas/projects.ts'
 import { checkQuota } from '../accounts/quotas.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { findProject, findProjectToChange } from './projects.ts'
@@ -33,15 +34,47 @@ export async function listVariables(db: Db, vault: Vault, actor: Actor, projectK
   return found.map((row) => view(vault, row))
 }
 
+/** Every value of a variable is its version, also where it is sealed anew: it is read by nobody, and must not get lost. */
+const versionOf = (rows: Variable[]) =>
+  rows.length === 0
+    ? null
+    : rows.map(({ target, readable, updatedAt, sealed }) => [
+        target,
+        readable,
+        updatedAt,
+        hash('sha1', sealed, 'base64url'),
+      ])
+
+const valuesOf = (db: Db, projectId: string, key: string) =>
+  db.variable.findMany({ where: { projectId, key }, orderBy: { target: 'asc' } })
+
+const noVariable = (key: string, target?: string) =>
+  new Fault('not_found', `The project has no variable ${key}${target ? ` for ${target}` : ''}.`)
+
+export async function findVariable(
+  db: Db,
+  vault: Vault,
+  actor: Actor,
+  { projectKey, key }: { projectKey: string; key: string },
+): Promise<{ variable: Static<typeof VariableValues>; version: unknown }> {
+  const project = await findProject(db, actor, projectKey)
+  const rows = await valuesOf(db, project.id, key)
+  if (rows.length === 0) throw noVariable(key)
+  return { variable: { key, values: rows.map((row) => view(vault, row)) }, version: versionOf(rows) }
+}
+
+type VariableChange = { projectKey: string; key: string; precondition(version: unknown): void }
+
 /** Sets the value for one target; those for the others stay as they are. */
 export async function putVariable(
   db: Db,
   vault: Vault,
   actor: Actor,
-  { projectKey, key, input }: { projectKey: string; key: string; input: Static<typeof PutVariable> },
+  { projectKey, key, input, precondition }: VariableChange & { input: Static<typeof PutVariable> },
 ): Promise<VariableView> {
   return inTransaction(db, async (db) => {
     const project = await findProjectToChange(db, actor, projectKey)
+    precondition(versionOf(await valuesOf(db, project.id, key)))
     const place = { projectId: project.id, key, target: input.target ?? 'all' }
     const others = await db.variable.count({ where: { projectId: project.id, NOT: place } })
     await checkQuota(db, actor.accountId, 'variables', others)
@@ -63,11 +96,13 @@ export async function putVariable(
 export async function deleteVariable(
   db: Db,
   actor: Actor,
-  projectKey: string,
-  { key, target }: { key: string; target: VariableView['target'] | undefined },
+  { projectKey, key, target, precondition }: VariableChange & { target: VariableView['target'] | undefined },
 ): Promise<void> {
-  const project = await findProject(db, actor, projectKey)
-  const { count } = await db.variable.deleteMany({ where: { projectId: project.id, key, target } })
-  if (count > 0) return
-  throw new Fault('not_found', `The project has no variable ${key}${target ? ` for ${target}` : ''}.`)
+  await inTransaction(db, async (db) => {
+    const project = await findProjectToChange(db, actor, projectKey)
+    const rows = await valuesOf(db, project.id, key)
+    if (!rows.some((row) => target === undefined || row.target === target)) throw noVariable(key, target)
+    precondition(versionOf(rows))
+    await db.variable.deleteMany({ where: { projectId: project.id, key, target } })
+  })
 }

@@ -102,12 +102,15 @@ export async function createPushHook(
   })
 }
 
+/** `key` is that of the project; the version of the hook is that of its statuses, too. */
+type HookChange = { key: string; precondition(view: PushHookView): void }
+
 /** Pushes are refused from now on. The token for statuses goes too. */
 export async function deletePushHook(
   db: Db,
   urls: Urls,
   actor: Actor,
-  { key, precondition }: { key: string; precondition(view: PushHookView): void },
+  { key, precondition }: HookChange,
 ): Promise<void> {
   await inTransaction(db, async (db) => {
     const project = await findProjectToChange(db, actor, key)
@@ -118,7 +121,10 @@ export async function deletePushHook(
 }
 
 /** The address under which `/repos/…/statuses/…` is found: as it was written, without what would double a slash. */
-function apiUrlOf(rules: TargetRules, input: Static<typeof PutCommitStatusTarget>): string {
+export function apiUrlOf(
+  rules: TargetRules,
+  input: Pick<Static<typeof PutCommitStatusTarget>, 'provider' | 'apiUrl'>,
+): string {
   if (input.apiUrl === undefined && input.provider !== 'github') {
     throw invalidField('#/apiUrl', 'required', 'is required for gitea, such as https://git.example.com/api/v1')
   }
@@ -134,11 +140,11 @@ export async function putCommitStatusTarget(
   db: Db,
   { urls, vault, rules }: HookTools & { rules: TargetRules },
   actor: Actor,
-  { key, input }: { key: string; input: Static<typeof PutCommitStatusTarget> },
+  { key, input, precondition }: HookChange & { input: Static<typeof PutCommitStatusTarget> },
 ): Promise<PushHookView> {
   return inTransaction(db, async (db) => {
     const project = await findProjectToChange(db, actor, key)
-    await readHookToChange(db, project)
+    precondition(view(urls, await readHookToChange(db, project)))
     const row = await db.pushHook.update({
       where: { projectId: project.id },
       data: {
@@ -155,11 +161,17 @@ export async function putCommitStatusTarget(
   })
 }
 
-export async function deleteCommitStatusTarget(db: Db, urls: Urls, actor: Actor, key: string): Promise<void> {
+export async function deleteCommitStatusTarget(
+  db: Db,
+  urls: Urls,
+  actor: Actor,
+  { key, precondition }: HookChange,
+): Promise<void> {
   await inTransaction(db, async (db) => {
     const project = await findProjectToChange(db, actor, key)
-    const { statusProvider } = await readHookToChange(db, project)
-    if (!statusProvider) throw new Fault('not_found', `The project ${project.name} posts no commit statuses.`)
+    const hook = await readHookToChange(db, project)
+    precondition(view(urls, hook))
+    if (!hook.statusProvider) throw new Fault('not_found', `The project ${project.name} posts no commit statuses.`)
     await db.pushHook.update({
       where: { projectId: project.id },
       data: {

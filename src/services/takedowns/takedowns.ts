@@ -3,6 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import type { Account, Takedown } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
+import type { Sound } from '../../platform/fields.ts'
 import { newId } from '../../platform/ids.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { Urls } from '../../platform/urls.ts'
@@ -69,7 +70,14 @@ async function ownerOfDomain(db: Db, host: string): Promise<Owner | null> {
   return serving ? { accountId: serving.accountId, projectId: serving.projectId } : null
 }
 
-function findTarget(db: Db, urls: Urls, { host, project }: Static<typeof CreateTakedown>): Promise<Target> {
+/** Refuses what would be refused of a takedown, and makes none. */
+export async function checkTakedown(db: Db, urls: Urls, { host, project }: Sound<Static<typeof CreateTakedown>>) {
+  if (host !== undefined || project !== undefined) await findTarget(db, urls, { host, project })
+}
+
+type Named = Pick<Static<typeof CreateTakedown>, 'host' | 'project'>
+
+function findTarget(db: Db, urls: Urls, { host, project }: Named): Promise<Target> {
   if (host !== undefined && project === undefined) return targetOfHost(db, urls, host)
   if (project !== undefined && host === undefined) return targetOfProject(db, urls, project)
   const [pointer, code] = host === undefined ? ['#/host', 'required'] : ['#/project', 'not_allowed']

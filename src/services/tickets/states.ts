@@ -88,19 +88,17 @@ export async function changeTicket<View>(
   return inTransaction(db, async (db) => {
     const before = await findToChange(db, caller, id)
     precondition(caller.view(before))
+    const wanted = { status: status ?? before.status, priority: priority ?? before.priority }
+    // A change that was made already may be sent again, by who has not got its answer.
+    if (wanted.status === before.status && wanted.priority === before.priority) return caller.view(before)
     refuseClosed(before)
     const allowed = transitions.some(
       (step) => step.by === caller.side && step.when === 'sets it' && step.from === before.status && step.to === status,
     )
-    if (status && !allowed) {
+    if (wanted.status !== before.status && !allowed) {
       throw new Fault('invalid_transition', `The ticket is ${before.status} and cannot become ${status}.`)
     }
-    const after = {
-      ...before,
-      status: status ?? before.status,
-      priority: priority ?? before.priority,
-      updatedAt: new Date(),
-    }
+    const after = { ...before, ...wanted, updatedAt: new Date() }
     await move(db, caller, before, after)
     return caller.view(after)
   })

@@ -129,7 +129,7 @@ export async function listMessages(
  * What a ticket is about, as it is stored: a deployment or a domain must be the account's own. A request id cannot be
  * checked further than its form, because requests are in the log and not in the database.
  */
-async function checkRelated(db: Db, { accountId }: Actor, related: string): Promise<string> {
+export async function checkRelated(db: Db, { accountId }: Actor, related: string): Promise<string> {
   if (related.startsWith('dpl_')) {
     if ((await db.deployment.count({ where: { id: related, accountId } })) > 0) return related
     throw invalidField('#/related', 'not_found', `there is no deployment ${related}`)

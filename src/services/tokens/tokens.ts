@@ -3,11 +3,12 @@ import type { Static } from '@sinclair/typebox'
 import type { Token } from '../../generated/client.ts'
 import { inBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
-import { Fault, invalidField } from '../../platform/errors.ts'
+import { Fault } from '../../platform/errors.ts'
+import { badField, refuseFields, type Sound, together } from '../../platform/fields.ts'
 import { newId } from '../../platform/ids.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import { hashToken, newToken } from '../../platform/secrets.ts'
-import type { CreateToken, Token as TokenSchema } from '../../schemas/tokens.ts'
+import type { CreateToken, Token as TokenSchema, TokenWithSecret as WithSecretSchema } from '../../schemas/tokens.ts'
 import { append, eventOf } from '../events/events.ts'
 import { type Actor, rightsOf, type Scope } from './actor.ts'
 import {
@@ -22,6 +23,7 @@ import {
 import { deleteEndedTokens, revokeLine, selectLiveTokens } from './statements.ts'
 
 export type TokenView = Static<typeof TokenSchema>
+export type TokenWithSecret = Static<typeof WithSecretSchema>
 
 // Nobody may be able to make more tokens than can be revoked at once: 40,000 events took longer than a transaction may.
 const highestEvents = 1_000
@@ -100,18 +102,13 @@ export async function listTokens(db: Db, { accountId }: Actor, page: PageRequest
 }
 
 /** Makes a token that can do no more than the one that makes it, and for no longer. */
-export async function createToken(
-  db: Db,
-  actor: Actor,
-  input: Static<typeof CreateToken>,
-): Promise<TokenView & { token: string }> {
+export async function createToken(db: Db, actor: Actor, input: Static<typeof CreateToken>): Promise<TokenWithSecret> {
   return inTransaction(db, async (db) => {
     const parent = await lockCaller(db, actor)
     const granter = withRights(actor, parent)
     const scopes = input.scopes ?? granter.scopes
     requireScopes(granter, scopes, 'grant it')
-    const expiresAt = expiryOf(parent, input.expiresAt)
-    const projectIds = await resolveProjects(db, granter, input.projects ?? null)
+    const [expiresAt, projectIds] = await readGrant(db, granter, parent, input)
     const { id, secret } = await insertToken(db, {
       accountId: actor.accountId,
       name: input.name,
@@ -122,22 +119,42 @@ export async function createToken(
     })
     const made = await findToken(db, actor, id)
     await append(db, [eventOf(actor, 'token.created', { subject: id, projectId: null, data: made })])
-    return { ...made, token: secret }
+    return { ...made, secret, token: secret }
   })
 }
 
-export async function resolveProjects(db: Db, actor: Actor, keys: string[] | null): Promise<string[]> {
+type Grant = Sound<Pick<Static<typeof CreateToken>, 'expiresAt' | 'projects'>>
+
+/** When a new token ends, and which projects it is narrowed to. */
+function readGrant(db: Db, actor: Actor, parent: Token, { expiresAt, projects }: Grant) {
+  return together<[Date | null, string[]]>(
+    () => expiryOf(parent, expiresAt),
+    () => resolveProjects(db, actor, projects ?? null),
+  )
+}
+
+/** Refuses what would be refused of a new token, and makes none. */
+export async function checkToken(db: Db, actor: Actor, input: Sound<Static<typeof CreateToken>>): Promise<void> {
+  await inTransaction(db, async (db) => readGrant(db, actor, await lockCaller(db, actor), input))
+}
+
+export async function resolveProjects(db: Db, actor: Actor, named: (string | undefined)[] | null): Promise<string[]> {
+  const keys = named?.map((key) => key ?? '')
   if (!keys) return [...(actor.projectIds ?? [])]
   const found = await db.project.findMany({
     where: { accountId: actor.accountId, OR: [{ name: { in: keys } }, { id: { in: keys } }] },
     select: { id: true, name: true },
   })
-  return keys.map((key, index) => {
+  const resolved = keys.map((key) => {
     const project = found.find(({ id, name }) => id === key || name === key)
-    const allowed = project && (!actor.projectIds || actor.projectIds.includes(project.id))
-    if (!allowed) throw invalidField(`#/projects/${index}`, 'not_found', `there is no project ${key}`)
-    return project.id
+    return project && (!actor.projectIds || actor.projectIds.includes(project.id)) ? project.id : null
   })
+  refuseFields(
+    keys.flatMap((key, index) =>
+      resolved[index] || key === '' ? [] : badField(`#/projects/${index}`, 'not_found', `there is no project ${key}`),
+    ),
+  )
+  return resolved.filter((id) => id !== null)
 }
 
 /** Revokes the token and all that descend from it: whoever stole it may have made some. */
@@ -175,7 +192,7 @@ export async function rotateToken(
   actor: Actor,
   id: string,
   { overlapSeconds, revokeChildren }: Rotation,
-): Promise<TokenView & { token: string }> {
+): Promise<TokenWithSecret> {
   return inTransaction(db, async (db) => {
     const caller = await lockCaller(db, actor)
     const old = await findRow(db, actor, id)
@@ -199,7 +216,7 @@ export async function rotateToken(
     await db.token.updateMany({ where: { parentId: id, id: { not: madeId } }, data: { parentId: heir } })
     const made = await findToken(db, actor, madeId)
     await append(db, [eventOf(actor, 'token.rotated', { subject: id, projectId: null, data: made })])
-    return { ...made, token: secret }
+    return { ...made, secret, token: secret }
   })
 }
 

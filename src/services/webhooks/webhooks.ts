@@ -4,6 +4,7 @@ import type { Static } from '@sinclair/typebox'
 import type { Webhook } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault, type FieldError } from '../../platform/errors.ts'
+import { badField, refuseFields, type Sound } from '../../platform/fields.ts'
 import { newId } from '../../platform/ids.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import { placeOf, type Vault } from '../../platform/secrets.ts'
@@ -45,18 +46,16 @@ export function subscribes(patterns: readonly string[], type: EventType): boolea
 }
 
 /** Refuses every bad field of a webhook at once. A pattern that no event can match is a typo. */
-function check(rules: TargetRules, input: Static<typeof ChangeWebhook>): void {
+export function checkWebhook(rules: TargetRules, input: Sound<Static<typeof ChangeWebhook>>): void {
   const errors: FieldError[] = []
   const refusal = input.url === undefined ? null : targetRefusal(input.url, rules)
-  if (refusal) errors.push({ in: 'body', pointer: '#/url', code: 'bad_url', detail: refusal })
+  if (refusal) errors.push(badField('#/url', 'bad_url', refusal))
   for (const [index, pattern] of (input.events ?? []).entries()) {
-    if (eventTypes.some((type) => subscribes([pattern], type))) continue
+    if (pattern === undefined || eventTypes.some((type) => subscribes([pattern], type))) continue
     const detail = `${pattern} matches no event; known are *, prefixes such as deployment.* and ${eventTypes.join(', ')}`
-    errors.push({ in: 'body', pointer: `#/events/${index}`, code: 'unknown_event', detail })
+    errors.push(badField(`#/events/${index}`, 'unknown_event', detail))
   }
-  if (errors.length === 0) return
-  const names = errors.map((error) => error.pointer.slice(2).replaceAll('/', '.'))
-  throw new Fault('validation_failed', `Not valid: ${names.join(', ')}.`, { errors })
+  refuseFields(errors)
 }
 
 // The form that the libraries of Standard Webhooks take.
@@ -90,7 +89,7 @@ export async function createWebhook(
   input: Static<typeof CreateWebhook>,
   { rules, vault }: { rules: TargetRules; vault: Vault },
 ): Promise<WebhookWithSecret> {
-  check(rules, input)
+  checkWebhook(rules, input)
   const now = new Date()
   const secret = newSecret()
   const id = newId('whk')
@@ -123,7 +122,7 @@ export async function changeWebhook(
   return inTransaction(db, async (db) => {
     const before = await findLocked(db, actor, id, 'change')
     precondition(viewWebhook(before))
-    check(rules, input)
+    checkWebhook(rules, input)
     const after = await db.webhook.update({ where: { id }, data: { ...input, updatedAt: new Date() } })
     if ((after.active && !before.active) || after.url !== before.url) await resetSending(db, id)
     return viewWebhook(after)

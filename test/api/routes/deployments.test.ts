@@ -4,6 +4,7 @@ import { appendLines } from '../../../src/services/deployments/deployment-logs.t
 import { finishDeployment, type Outcome } from '../../../src/services/deployments/states.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { createRepository } from '../../helpers/repository.ts'
+import { checkMessage } from '../../helpers/responses.ts'
 import { readStream } from '../../helpers/stream.ts'
 import { until } from '../../helpers/until.ts'
 
@@ -232,11 +233,14 @@ describe('logs', () => {
     const { id } = await deploy()
     await appendLines(api.db, id, [line('one'), line('two')])
     const stream = await readStream(api, `/deployments/${id}/logs`, { 'last-event-id': '1' })
-    expect(await stream.next()).toMatchObject({ id: '2', data: { text: 'two' } })
+    const line2 = await stream.next()
+    expect(line2).toMatchObject({ id: '2', data: { text: 'two' } })
     await appendLines(api.db, id, [line('three')])
     expect(await stream.next()).toMatchObject({ id: '3', data: { text: 'three' } })
     await finish(id)
-    expect(await stream.next()).toMatchObject({ event: 'end', data: { state: 'READY' } })
+    const end = await stream.next()
+    expect(end).toMatchObject({ event: 'end', data: { state: 'READY' } })
+    for (const message of [line2!, end!]) checkMessage(api.app, `/deployments/${id}/logs`, message)
     expect(await stream.next()).toBeNull()
   })
 })

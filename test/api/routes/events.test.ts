@@ -5,6 +5,7 @@ import { buildApp } from '../../../src/api/app.ts'
 import { listen } from '../../../src/platform/notifications.ts'
 import { append } from '../../../src/services/events/events.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
+import { checkMessage } from '../../helpers/responses.ts'
 import { readStream } from '../../helpers/stream.ts'
 
 let api: TestApi
@@ -81,7 +82,9 @@ describe('the live stream', () => {
     const stream = await readStream(api, '/events?type=project.updated')
     await api.newProject('noise')
     await patch('svelte')
-    expect(await stream.next()).toMatchObject({ event: 'project.updated', data: { data: { framework: 'svelte' } } })
+    const message = await stream.next()
+    expect(message).toMatchObject({ event: 'project.updated', data: { data: { framework: 'svelte' } } })
+    checkMessage(api.app, '/events', message!)
     stream.close()
   })
 

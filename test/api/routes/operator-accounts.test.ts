@@ -30,11 +30,13 @@ describe('accounts', () => {
       suspendedAt: null,
       createdAt: expect.any(String),
       suspension: null,
-      token: expect.stringMatching(/^brt_[0-9A-Za-z]{36}$/),
+      secret: expect.stringMatching(/^brt_[0-9A-Za-z]{36}$/),
+      token: body.secret,
     })
+    expect(headers.deprecation).toBe('@1794787200')
     expect((await api.call('GET', '/projects', { token: body.token })).status).toBe(200)
     expect((await desk('GET', '/accounts', { token: body.token })).status).toBe(403)
-    const { token, ...shown } = body
+    const { secret: _secret, token, ...shown } = body
     const read = await desk('GET', `/accounts/${body.id}`)
     expect(read.body).toEqual(shown)
     expect((await desk('GET', '/accounts')).text).not.toContain('brt_')

@@ -49,6 +49,28 @@ const verify = async (name: string, who: { accountId: string }) =>
   })
 
 describe('a domain that the operator assigns', () => {
+  test('takes along the wildcard that another account proved by the TXT record of the same name, for good', async () => {
+    const prove = async (name: string) =>
+      markVerified(api.db, api.config, await idOf(name, squatter), {
+        method: 'txt',
+        observed: { nameservers: [], txt: [] },
+        nextCheckAt: new Date(),
+      })
+    for (const name of ['starred.net', '*.starred.net']) {
+      await attach(name, squatter)
+      await prove(name)
+    }
+    const { id } = await api.db.project.findFirstOrThrow({ where: { accountId: owner.accountId } })
+    const claim = { name: 'starred.net', accountId: owner.accountId, projectId: id, txtValue: 'x' }
+    const now = new Date()
+    await api.db.domain.create({ data: { ...claim, id: 'dom_starred', createdAt: now, updatedAt: now } })
+    expect((await assign('starred.net', owner.accountId)).status).toBe(200)
+    expect(await read('*.starred.net', squatter)).toMatchObject({ verified: false })
+    // The record may be there still.
+    expect(await prove('*.starred.net')).toBe('taken')
+    expect(await read('*.starred.net', squatter)).toMatchObject({ verified: false })
+  })
+
   test('is verified for that account, and every other claim ends, each with an event', async () => {
     await attach('disputed.net', squatter)
     await attach('disputed.net', owner)

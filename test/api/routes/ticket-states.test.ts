@@ -65,23 +65,30 @@ test('a ticket, its message and its events are written by one transaction', asyn
 describe('the states', () => {
   const pairs = ticketStatuses.flatMap((from) => ticketStatuses.map((to) => [from, to] as const))
 
-  test.each(pairs)('support moves %s to %s if and only if the table says so', async (from, to) => {
-    const id = await openIn(from)
-    const answer = await api.call('PATCH', `/operator/tickets/${id}`, { token: operator, body: { status: to } })
-    const allowed = transitions.some(
-      (t) => t.by === 'support' && t.when === 'sets it' && t.from === from && t.to === to,
-    )
-    if (allowed) {
-      expect([answer.status, answer.body.status]).toEqual([200, to])
-      expect(await eventsOf(id)).toEqual(['ticket.created', 'ticket.status_changed'])
-    } else {
-      expect(answer.status).toBe(409)
-      expect(answer.body.code).toBe(from === 'CLOSED' ? 'ticket_closed' : 'invalid_transition')
-      if (from !== 'CLOSED') expect(answer.body.detail).toBe(`The ticket is ${from} and cannot become ${to}.`)
-      expect(await statusOf(id)).toBe(from)
-      expect(await eventsOf(id)).toEqual(['ticket.created'])
-    }
-  })
+  test.each(pairs)(
+    'support moves %s to %s if and only if the table says so, and to what it is already without an event',
+    async (from, to) => {
+      const id = await openIn(from)
+      const answer = await api.call('PATCH', `/operator/tickets/${id}`, { token: operator, body: { status: to } })
+      const allowed = transitions.some(
+        (t) => t.by === 'support' && t.when === 'sets it' && t.from === from && t.to === to,
+      )
+      if (from === to) {
+        // Sent again by who has not got the answer.
+        expect([answer.status, answer.body.status]).toEqual([200, to])
+        expect(await eventsOf(id)).toEqual(['ticket.created'])
+      } else if (allowed) {
+        expect([answer.status, answer.body.status]).toEqual([200, to])
+        expect(await eventsOf(id)).toEqual(['ticket.created', 'ticket.status_changed'])
+      } else {
+        expect(answer.status).toBe(409)
+        expect(answer.body.code).toBe(from === 'CLOSED' ? 'ticket_closed' : 'invalid_transition')
+        if (from !== 'CLOSED') expect(answer.body.detail).toBe(`The ticket is ${from} and cannot become ${to}.`)
+        expect(await statusOf(id)).toBe(from)
+        expect(await eventsOf(id)).toEqual(['ticket.created'])
+      }
+    },
+  )
 
   test('the table allows support exactly the line of the contract', () => {
     const steps = transitions.filter((t) => t.by === 'support' && t.when === 'sets it').map((t) => `${t.from} ${t.to}`)
@@ -163,15 +170,14 @@ describe('the states', () => {
     expect(await eventsOf(id)).toEqual(['ticket.created'])
   })
 
-  test('of many changes at the same time one wins, and one event tells it', async () => {
+  test('of many that close a ticket at the same time one does, and one event tells it', async () => {
     const id = await openIn('RESOLVED')
     const close = (side: number) =>
       side % 2 === 0
         ? api.call('PATCH', `/tickets/${id}`, { body: { status: 'CLOSED' } })
         : api.call('PATCH', `/operator/tickets/${id}`, { token: operator, body: { status: 'CLOSED' } })
     const answers = await Promise.all(Array.from({ length: 12 }, (_, i) => close(i)))
-    expect(answers.filter((answer) => answer.status === 200)).toHaveLength(1)
-    expect(answers.filter((answer) => answer.body.code === 'ticket_closed')).toHaveLength(11)
+    for (const answer of answers) expect([answer.status, answer.body.status]).toEqual([200, 'CLOSED'])
     expect(await eventsOf(id)).toEqual(['ticket.created', 'ticket.status_changed'])
   })
 

@@ -38,7 +38,7 @@ async function newZone(): Promise<string> {
 }
 
 const put = (zone: string, body: string | Buffer, query = '', type = 'text/dns') =>
-  api.call('PUT', `/dns/${zone}/zone${query}`, { body, headers: { 'content-type': type } })
+  api.call('PUT', `/dns/${zone}/zone${query}`, { body, headers: { 'content-type': type, 'if-match': '*' } })
 const exported = async (zone: string) => (await api.call('GET', `/dns/${zone}/zone`)).text
 const create = async (zone: string, body: object) => (await api.call('POST', `/dns/${zone}/records`, { body })).body
 const records = async (zone: string) => (await api.call('GET', `/dns/${zone}/records?limit=100`)).body.records
@@ -296,5 +296,61 @@ describe('status', () => {
       }
       readSoaAnswer(bent, query)
     }
+  })
+})
+
+describe('the version of a zone', () => {
+  const file = 'a 300 A 192.0.2.1\n'
+  const replace = (zone: string, headers: Record<string, string> = {}, query = '') =>
+    api.call('PUT', `/dns/${zone}/zone${query}`, { body: file, headers: { 'content-type': 'text/dns', ...headers } })
+  const versionOf = async (zone: string) => (await api.call('GET', `/dns/${zone}/zone`)).headers.etag!
+
+  test('an empty zone needs none; one with records is not replaced without', async () => {
+    const zone = await newZone()
+    expect((await replace(zone)).status).toBe(200)
+    await create(zone, { type: 'A', name: 'b', value: '192.0.2.2' })
+    const refused = await replace(zone)
+    expect([refused.status, refused.body.code]).toEqual([428, 'precondition_required'])
+    expect(refused.headers.etag).toBe(await versionOf(zone))
+    expect(refused.body.detail).toContain(refused.headers.etag)
+    expect(await records(zone)).toHaveLength(2)
+    expect((await replace(zone, { 'if-match': refused.headers.etag! })).status).toBe(200)
+    expect(await records(zone)).toHaveLength(1)
+    expect((await replace(zone, { 'if-match': '*' })).status).toBe(200)
+  })
+
+  test('a trial changes nothing and needs none, but refuses a wrong one', async () => {
+    const zone = await newZone()
+    await create(zone, { type: 'A', name: 'b', value: '192.0.2.2' })
+    expect((await replace(zone, {}, '?dryRun=true')).status).toBe(200)
+    expect((await replace(zone, { 'if-match': '"old"' }, '?dryRun=true')).status).toBe(412)
+  })
+
+  test('every change of a record makes another one, and what was read before it replaces nothing', async () => {
+    const zone = await newZone()
+    const { id } = await create(zone, { type: 'A', name: 'b', value: '192.0.2.2' })
+    const seen = await versionOf(zone)
+    await api.call('PATCH', `/dns/${zone}/records/${id}`, { body: { comment: 'mine' } })
+    const late = await replace(zone, { 'if-match': seen })
+    expect([late.status, late.body.code]).toEqual([412, 'precondition_failed'])
+    expect(await records(zone)).toMatchObject([{ id, comment: 'mine' }])
+  })
+
+  test('of two who replace the same version at once, one is refused', async () => {
+    const zone = await newZone()
+    await create(zone, { type: 'A', name: 'b', value: '192.0.2.2' })
+    const headers = { 'if-match': await versionOf(zone) }
+    const answers = await Promise.all([replace(zone, headers), replace(zone, headers)])
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 412])
+  })
+
+  test('nor is a large zone replaced without one', async () => {
+    const zone = await newZone()
+    const text = Array.from({ length: 300 }, (_, i) => `h${i} 300 A 192.0.2.1`).join('\n')
+    expect((await put(zone, text)).status).toBe(200)
+    const refused = await replace(zone)
+    expect([refused.status, refused.headers.etag]).toEqual([428, await versionOf(zone)])
+    expect((await replace(zone, { 'if-match': '"old"' })).status).toBe(412)
+    expect((await replace(zone, { 'if-match': refused.headers.etag! })).status).toBe(200)
   })
 })

@@ -5,7 +5,7 @@ import { createAliases, type ResolveAlias } from '../../../src/engines/nameserve
 import { createNameserver } from '../../../src/engines/nameserver/server.ts'
 import { isPublicAddress } from '../../../src/platform/public-address.ts'
 import { until } from '../../helpers/until.ts'
-import { addressesIn, askUdp } from './packets.ts'
+import { addressesIn, askUdp, question } from './packets.ts'
 import { startWorld } from './world.ts'
 import { ask, negativeSoa, nowhere, type Served, serveZones, zoneOf } from './zones.ts'
 
@@ -16,7 +16,7 @@ afterEach(async () => {
   served = null
 })
 const target = wireName('host.example.net')
-const settle = (aliases: ReturnType<typeof createAliases>) => aliases.settled(target, typeNumbers.A)
+const settle = (aliases: ReturnType<typeof createAliases>) => aliases.settled(target, typeNumbers.A, 'acc')
 
 describe('an ALIAS inside the zone', () => {
   const zone = zoneOf(`
@@ -69,7 +69,7 @@ describe('addresses from elsewhere', () => {
     const resolve = vi.fn<ResolveAlias>(async () => [{ address, ttl }])
     const aliases = createAliases(resolve, { mayAnswer: () => true, now: () => nowMs })
     const read = () => {
-      const known = aliases.resolved(target, typeNumbers.A)
+      const known = aliases.resolved(target, typeNumbers.A, 'acc')
       return known && `${known.rdatas.map(({ head }) => head.join('.'))} ${known.ttl}`
     }
     expect(read()).toBeNull()
@@ -98,15 +98,51 @@ describe('addresses from elsewhere', () => {
       },
       { mayAnswer: () => true, now: () => nowMs },
     )
-    aliases.resolved(target, typeNumbers.A)
+    aliases.resolved(target, typeNumbers.A, 'acc')
     await settle(aliases)
     fails = true
     for (nowMs = 61_000; nowMs < 3_600_000; nowMs += 600_000) {
-      expect(aliases.resolved(target, typeNumbers.A)?.rdatas).toHaveLength(1)
+      expect(aliases.resolved(target, typeNumbers.A, 'acc')?.rdatas).toHaveLength(1)
       await settle(aliases)
     }
     nowMs = 3_700_000
-    expect(aliases.resolved(target, typeNumbers.A)).toBeNull()
+    expect(aliases.resolved(target, typeNumbers.A, 'acc')).toBeNull()
+  })
+})
+
+describe('an account that leads names to servers that do not answer', () => {
+  const slow = (n: number) => wireName(`slow${n}.example.org`)
+  const resolve: ResolveAlias = (name) =>
+    name.startsWith('slow') ? new Promise(() => {}) : Promise.resolve([{ address: '192.0.2.1', ttl: 60 }])
+
+  test('leaves lookups to the others', async () => {
+    const aliases = createAliases(resolve, { mayAnswer: () => true })
+    for (let n = 0; n < 1_000; n++) aliases.resolved(slow(n), typeNumbers.A, 'hog')
+    expect(aliases.resolved(target, typeNumbers.A, 'acc')).toBeNull()
+    await settle(aliases)
+    expect(aliases.resolved(target, typeNumbers.A, 'acc')?.rdatas).toHaveLength(1)
+  })
+
+  test('leaves answers that may wait to the others', async () => {
+    served = await serveZones({ resolveAlias: resolve, rateLimit: null })
+    served.put('hog.com', '@ ALIAS slow1.example.org', { account: 'hog' })
+    served.put('example.com', '@ ALIAS host.example.net', { account: 'acc' })
+    const channel = { tcp: false, send() {} }
+    for (let n = 0; n < 1_200; n++) {
+      void served.responder.respond(question('hog.com', 'A'), { address: '127.0.0.1', port: 9 }, channel)
+    }
+    expect((await askUdp(served.port, 'example.com', 'A')).rcode).toBe('NOERROR')
+  })
+
+  test('makes nobody else’s addresses be forgotten, however many names it has', async () => {
+    const aliases = createAliases(resolve, { mayAnswer: () => true })
+    aliases.resolved(target, typeNumbers.A, 'acc')
+    await settle(aliases)
+    for (let n = 0; n < 12_000; n++) {
+      aliases.resolved(wireName(`quick${n}.example.org`), typeNumbers.A, 'hog')
+      if (n % 40 === 0) await new Promise((resolve) => setImmediate(resolve))
+    }
+    expect(aliases.resolved(target, typeNumbers.A, 'acc')?.rdatas).toHaveLength(1)
   })
 })
 
@@ -123,9 +159,9 @@ describe('addresses that are not public', () => {
 
   async function answered(mayAnswer: (address: string) => boolean, type: 'A' | 'AAAA', resolver = resolve) {
     const aliases = createAliases(resolver, { mayAnswer })
-    aliases.resolved(target, typeNumbers[type])
-    await aliases.settled(target, typeNumbers[type])
-    return aliases.resolved(target, typeNumbers[type])
+    aliases.resolved(target, typeNumbers[type], 'acc')
+    await aliases.settled(target, typeNumbers[type], 'acc')
+    return aliases.resolved(target, typeNumbers[type], 'acc')
   }
 
   test('are left out where only public ones may be answered', async () => {

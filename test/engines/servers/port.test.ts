@@ -1,17 +1,21 @@
 // The port between machines: who is let in, who is believed to be a runner, and what reaches a server once.
 
+import { once } from 'node:events'
 import { createServer as createHttpServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { connect as connectTcp, createServer, type Server, type Socket } from 'node:net'
 import { connect, createServer as createTlsServer } from 'node:tls'
 import { afterEach, expect, test } from 'vitest'
 import { createBalancer } from '../../../src/engines/servers/balancer.ts'
-import { createDial, protocol } from '../../../src/engines/servers/dial.ts'
+import { createDial, keyOf, protocol, pulseLine } from '../../../src/engines/servers/dial.ts'
 import { NotReached, ServerUnavailable } from '../../../src/engines/servers/failures.ts'
 import type { InstanceTable } from '../../../src/engines/servers/instance-table.ts'
 import { openRunnerPort } from '../../../src/engines/servers/port.ts'
+import { createReach } from '../../../src/engines/servers/reach.ts'
 import type { ServedInstance } from '../../../src/services/instances/instances.ts'
 import { makeInternalCa, type NodeCertificate, signNode } from '../../../src/tls/internal-ca.ts'
+import { openLink } from '../../helpers/link.ts'
+import { until } from '../../helpers/until.ts'
 import { log } from './cluster.ts'
 
 const ca = [await makeInternalCa()]
@@ -62,7 +66,7 @@ const instanceAt = (port: number, over: Partial<ServedInstance> = {}): ServedIns
 })
 
 function dial(instance: ServedInstance, certificate = edgeCertificate, lost: string[] = []) {
-  return createDial(credentialsOf(certificate), (node) => lost.push(node))(instance, 5_000)
+  return createDial(credentialsOf(certificate), (node) => lost.push(node))(instance, keyOf(instance), 5_000)
 }
 
 /** A server that says which instance it was asked as, and gives back what it gets. */
@@ -169,14 +173,8 @@ async function openEdge(instances: ServedInstance[]): Promise<number> {
     onChange() {},
     close: async () => {},
   }
-  const limits = { waitMs: 5_000 }
-  const balancer = createBalancer({
-    table,
-    local: null,
-    log,
-    limits,
-    dial: (onLost) => createDial(credentialsOf(edgeCertificate), onLost),
-  })
+  const reach = createReach((onLost) => createDial(credentialsOf(edgeCertificate), onLost))
+  const balancer = createBalancer({ table, local: null, log, limits: { waitMs: 5_000 }, reach })
   closers.push(balancer.close)
   return listening(
     createHttpServer((request, response) => balancer.proxy(request, response, { deploymentId: 'dpl_1' })),
@@ -228,4 +226,37 @@ test('a request that has reached a server is never sent to another one', async (
   const port = await openEdge([instanceAt(runner), instanceAt(runner, { term: '8', slot: 1 })])
   expect(await post(port)).toMatch(/^502 /)
   expect(reached).toBe(1)
+})
+
+test('a runner whose machine is gone without a word gets no more requests, and those it has go to another one', async () => {
+  const named = (name: string) =>
+    listening(createHttpServer((request, response) => void request.resume().on('end', () => response.end(name))))
+  const [first, second] = [await named('first'), await named('second')]
+  const link = await openLink(`tcp://127.0.0.1:${await openPort(async () => connectTcp(first, '127.0.0.1'))}`)
+  closers.push(link.close)
+  const other = await openPort(async () => connectTcp(second, '127.0.0.1'), await signNode(ca, 'runner', 'run-2'))
+  const port = await openEdge([
+    instanceAt(Number(new URL(link.url).port), { term: '1' }),
+    instanceAt(other, { term: '2', slot: 1, node: 'run-2' }),
+  ])
+  const visit = async () => {
+    const answer = await fetch(`http://127.0.0.1:${port}/`)
+    return `${answer.status} ${await answer.text()}`
+  }
+  const seen = new Set<string>()
+  await until(async () => seen.add(await visit()).size === 2)
+  // Nothing is closed: what is sent there is never answered.
+  link.freeze()
+  const answers = await Promise.all(Array.from({ length: 8 }, visit))
+  expect(new Set(answers)).toEqual(new Set(['200 second']))
+  link.thaw()
+  await until(async () => (await visit()) === '200 first')
+})
+
+test('a runner gives back the bytes of a pulse, to an edge alone', async () => {
+  const port = await openPort(async () => null)
+  const socket = await createDial(credentialsOf(edgeCertificate), () => {})(instanceAt(port), pulseLine, 5_000)
+  socket.write('.')
+  expect(String((await once(socket, 'data'))[0])).toBe('.')
+  socket.destroy()
 })

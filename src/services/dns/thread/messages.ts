@@ -2,12 +2,13 @@
 import { Fault, type FaultCode, type FaultMembers } from '../../../platform/errors.ts'
 import type { Actor } from '../../tokens/actor.ts'
 import type { BatchRequest, PlannedBatch } from '../batches.ts'
+import type { Replacement } from '../zone-imports.ts'
 import type { ZoneExport } from '../zones.ts'
 
 export type ThreadData = { databaseUrl: string; connections: number }
 
 export type ZoneJob =
-  | { kind: 'import'; actor: Actor; path: string; octets: ArrayBuffer; dryRun: boolean }
+  | ({ kind: 'import'; actor: Actor; path: string; octets: ArrayBuffer } & Replacement)
   | ({ kind: 'export' } & ZoneExport)
   | ({ kind: 'batch'; actor: Actor; path: string } & BatchRequest)
 
@@ -19,10 +20,11 @@ export type SentError =
   | { fault: FaultCode; detail: string; members: FaultMembers }
   | { message: string; code: string | undefined; stack: string | undefined }
 
-/** JSON or a zone file as octets, so that the main thread need not serialize anything, and their ETag. */
-export type ZoneResult = { octets: Uint8Array<ArrayBuffer>; etag: string }
+/** A zone file or JSON as octets, so that the main thread need not serialize anything. */
+export type ZoneFileResult = { octets: Uint8Array<ArrayBuffer>; etag: string }
+export type ZoneImportResult = { octets: Uint8Array<ArrayBuffer> }
 
-export type Results = { import: ZoneResult; export: ZoneResult; batch: PlannedBatch }
+export type Results = { import: ZoneImportResult; export: ZoneFileResult; batch: PlannedBatch }
 export type AnyResult = Results[keyof Results]
 
 export type FromThread = { id: number } & ({ result: AnyResult } | { error: SentError })

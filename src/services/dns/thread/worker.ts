@@ -20,10 +20,13 @@ lowerThread()
 async function work(connection: Db, job: ZoneJob, pace: Pace): Promise<AnyResult> {
   lowerBackend(databaseUrl, backendOf(connection))
   if (job.kind === 'batch') return planLargeBatch(connection, job.actor, job.path, job)
-  if (job.kind === 'export') return octetsOf(await exportText(connection, job, pace))
-  const { actor, path, octets, dryRun } = job
-  const view = await importAlone(connection, { actor, path, text: textOf(octets), dryRun }, pace)
-  return octetsOf(JSON.stringify(view))
+  if (job.kind === 'export') {
+    const { text, etag } = await exportText(connection, job, pace)
+    return { octets: octetsOf(text), etag }
+  }
+  const { octets, ...request } = job
+  const view = await importAlone(connection, { ...request, text: textOf(octets) }, pace)
+  return { octets: octetsOf(JSON.stringify(view)) }
 }
 
 async function run(id: number, job: ZoneJob): Promise<void> {

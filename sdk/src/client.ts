@@ -1,0 +1,194 @@
+// The client: calls that resolve to the body of the answer, lists, waiting and streams.
+import createClient from 'openapi-fetch'
+import { BerthError, DeploymentFailed, DomainFailed } from './errors.ts'
+import type { paths } from './generated/api.ts'
+import { createRetryingFetch, pause } from './retry.ts'
+import { follow, type Open, type StreamOptions } from './streams.ts'
+import type {
+  AnswerOf,
+  ApiClient,
+  Deployment,
+  Domain,
+  Event,
+  InitOf,
+  ItemOf,
+  ListPath,
+  LogLine,
+  Method,
+  PageOf,
+  PathOf,
+} from './types.ts'
+
+export type BerthOptions = {
+  /** Ends in `/api`. */
+  baseUrl: string
+  /** A function is asked before every request: for tokens that are rotated. */
+  token: string | (() => string | Promise<string>)
+  /** How often a request is sent again when that is safe: 4 unless said otherwise. */
+  retries?: number
+  /** How long one attempt may take: 90 s unless said otherwise. */
+  timeoutMs?: number
+  fetch?: (input: Request, init?: RequestInit) => Promise<Response>
+}
+
+export type WaitOptions = {
+  signal?: AbortSignal
+}
+
+type Call<M extends Method> = <P extends PathOf<M>>(path: P, ...init: InitOf<P, M>) => Promise<AnswerOf<P, M>>
+
+/** The filters of the list of events, which its stream has too. */
+export type EventFilter = Omit<
+  NonNullable<paths['/events']['get']['parameters']['query']>,
+  'limit' | 'cursor' | 'order'
+>
+
+export type Berth = {
+  /** Resolve to the body of the answer, and throw a `BerthError` for every status of 400 or more. */
+  get: Call<'get'>
+  post: Call<'post'>
+  put: Call<'put'>
+  patch: Call<'patch'>
+  delete: Call<'delete'>
+  /** All items of a list, read page by page as the loop goes on. */
+  list<P extends ListPath>(path: P, ...init: InitOf<P, 'get'>): AsyncGenerator<ItemOf<P>, void, undefined>
+  /** The same, a page at a time. */
+  pages<P extends ListPath>(path: P, ...init: InitOf<P, 'get'>): AsyncGenerator<PageOf<P>, void, undefined>
+  /** Resolves when the deployment is READY; throws `DeploymentFailed` if it ends otherwise. */
+  waitUntilReady(deploymentId: string, options?: WaitOptions): Promise<Deployment>
+  /** Resolves when the domain is verified and has its certificate; throws `DomainFailed` if it cannot be issued. */
+  waitUntilActive(domain: string, options?: WaitOptions): Promise<Domain>
+  /** Events as they happen, from now on or behind `lastEventId`, without a gap or a repeat. */
+  events(filter?: EventFilter, options?: StreamOptions): AsyncGenerator<Event, void, undefined>
+  /** The log of a deployment from its beginning, as it is written; ends with the deployment's build. */
+  logs(deploymentId: string, options?: StreamOptions): AsyncGenerator<LogLine, void, undefined>
+  /** openapi-fetch itself, with the same retries: `{ data, error, response }`, for headers such as ETag. */
+  raw: ApiClient
+}
+
+const longestWaitSeconds = 60
+const longestPage = 100
+// A server that stops answers its waits at once.
+const betweenWaitsMs = 1_000
+
+// biome-ignore lint/suspicious/noExplicitAny: the methods are typed by `Berth`, path by path.
+type Untyped = any
+
+export function createBerth(options: BerthOptions): Berth {
+  const { baseUrl, token, retries = 4, timeoutMs = 90_000 } = options
+  // Looked up at each call, and called without a receiver, as browsers want it.
+  const fetch: NonNullable<BerthOptions['fetch']> = options.fetch ?? ((input, init) => globalThis.fetch(input, init))
+  const raw = createClient<paths>({
+    baseUrl,
+    fetch: createRetryingFetch({ fetch, retries, timeoutMs }),
+    // A zone file is text.
+    bodySerializer: (body: unknown) => (typeof body === 'string' ? body : JSON.stringify(body)),
+  })
+  raw.use({
+    async onRequest({ request, schemaPath }) {
+      request.headers.set('authorization', `Bearer ${typeof token === 'function' ? await token() : token}`)
+      if (request.method === 'PUT' && isZone(schemaPath)) request.headers.set('content-type', 'text/dns')
+    },
+  })
+
+  const waitSeconds = Math.max(1, Math.min(longestWaitSeconds, Math.floor(timeoutMs / 1500)))
+  const untyped = raw as Untyped
+  const call = (method: string) => (path: string, init?: Untyped) => send(method, path, init)
+  async function send(method: string, path: string, init: Untyped = {}): Promise<Untyped> {
+    const parseAs = method === 'GET' && isZone(path) ? 'text' : 'json'
+    const { data, error, response } = await untyped[method](path, { parseAs, ...init })
+    if (!response.ok) throw new BerthError(response, error)
+    return data
+  }
+  const get = call('GET')
+
+  async function* pages(path: string, init: Untyped = {}): AsyncGenerator<Untyped> {
+    const { params } = init
+    let cursor: string | undefined
+    for (;;) {
+      const query = { limit: longestPage, ...params?.query, ...(cursor && { cursor }) }
+      const page = await get(path, { ...init, params: { ...params, query } })
+      yield page
+      // A poller's cursor is there on the last page too.
+      if (!(page.hasMore ?? page.nextCursor !== null)) return
+      cursor = page.nextCursor
+    }
+  }
+
+  async function* list(path: string, init?: Untyped): AsyncGenerator<Untyped> {
+    for await (const page of pages(path, init)) yield* Object.values(page).find(Array.isArray) as Untyped[]
+  }
+
+  /** Reads until it is settled; the server answers when something has changed. */
+  async function until(
+    path: string,
+    params: object,
+    isSettled: (it: Untyped) => boolean,
+    { signal }: WaitOptions = {},
+  ) {
+    const read = (wait?: number) => get(path, { params: { path: params, query: { wait } }, signal })
+    for (;;) {
+      const startedMs = Date.now()
+      const found = await read(waitSeconds).catch((error) => {
+        // Others of the account wait already, as many as may.
+        if (error.problem?.limit === 'waits') return read()
+        throw error
+      })
+      if (isSettled(found)) return found
+      await pause(Math.max(0, betweenWaitsMs - (Date.now() - startedMs)), signal)
+    }
+  }
+
+  const opener =
+    (path: string, params: object): Open =>
+    (init) =>
+      send('GET', path, { params, parseAs: 'stream', ...init })
+
+  async function* events(filter: EventFilter = {}, streamOptions: StreamOptions = {}): AsyncGenerator<Event> {
+    const { signal } = streamOptions
+    // Without it, what happens before the first event is read would be lost if the connection breaks off.
+    const newest = async () => (await get('/events', { params: { query: { limit: 1 } }, signal })).events[0]?.id
+    const lastEventId = streamOptions.lastEventId ?? (await newest())
+    for await (const { data } of follow(opener('/events', { query: filter }), { lastEventId, signal })) {
+      yield JSON.parse(data)
+    }
+  }
+
+  async function* logs(id: string, streamOptions: StreamOptions = {}): AsyncGenerator<LogLine> {
+    const open = opener('/deployments/{id}/logs', { path: { id } })
+    for await (const { event, data } of follow(open, streamOptions)) {
+      if (event === 'end') return
+      yield JSON.parse(data)
+    }
+  }
+
+  const methods: Record<keyof Berth, unknown> = {
+    get,
+    post: call('POST'),
+    put: call('PUT'),
+    patch: call('PATCH'),
+    delete: call('DELETE'),
+    list,
+    pages,
+    async waitUntilReady(id: string, waitOptions?: WaitOptions) {
+      const isSettled = ({ state }: Deployment) => state !== 'BUILDING'
+      const deployment = await until('/deployments/{id}', { id }, isSettled, waitOptions)
+      if (deployment.state !== 'READY') throw new DeploymentFailed(deployment)
+      return deployment
+    },
+    async waitUntilActive(name: string, waitOptions?: WaitOptions) {
+      const isSettled = ({ verified, ssl }: Domain) => verified && ssl !== 'PENDING' && ssl !== 'ISSUING'
+      const domain = await until('/domains/{name}', { name }, isSettled, waitOptions)
+      if (domain.ssl !== 'ACTIVE') throw new DomainFailed(domain)
+      return domain
+    },
+    events,
+    logs,
+    raw,
+  }
+  return methods as Berth
+}
+
+function isZone(path: string): boolean {
+  return path.endsWith('/zone')
+}

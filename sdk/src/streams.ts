@@ -1,0 +1,91 @@
+// Server-sent events: reads a stream for as long as it is wanted, and resumes behind the last message when it breaks off.
+import { backoffMs, pause, streamType } from './retry.ts'
+
+export type Message = { id: string | undefined; event: string; data: string }
+
+export type StreamOptions = {
+  /** Begins behind this event. */
+  lastEventId?: string | undefined
+  signal?: AbortSignal | undefined
+}
+
+/** Opens the stream; throws if it is refused. */
+export type Open = (init: { headers: Record<string, string>; signal: AbortSignal }) => Promise<ReadableStream>
+
+// The server gives a sign of life every 15 s.
+const silentMs = 45_000
+
+/** Ends when the caller leaves the loop or aborts. An outage is waited for, unless the stream was never open. */
+export async function* follow(open: Open, options: StreamOptions): AsyncGenerator<Message, void, undefined> {
+  const { signal } = options
+  let { lastEventId } = options
+  let wasOpen = false
+  for (let failures = 0; ; ) {
+    const connection = new AbortController()
+    const abort = () => connection.abort(signal?.reason)
+    signal?.addEventListener('abort', abort)
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const alive = () => {
+      clearTimeout(timer)
+      timer = setTimeout(() => connection.abort(new DOMException('The stream is silent.', 'TimeoutError')), silentMs)
+    }
+    try {
+      signal?.throwIfAborted()
+      alive()
+      const headers = { accept: streamType, ...(lastEventId !== undefined && { 'last-event-id': lastEventId }) }
+      const stream = await open({ headers, signal: connection.signal })
+      wasOpen = true
+      for await (const message of readMessages(stream, alive)) {
+        failures = 0
+        lastEventId = message.id ?? lastEventId
+        yield message
+      }
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason
+      if (!wasOpen || isFinal(error)) throw error
+    } finally {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', abort)
+      connection.abort()
+    }
+    await pause(backoffMs(++failures), signal)
+  }
+}
+
+/** What will not be otherwise the next time: the token is revoked, or the resource is gone. */
+function isFinal(error: unknown): boolean {
+  const { status } = error as { status?: number }
+  return status !== undefined && status < 500 && status !== 429
+}
+
+/** The format of the HTML standard, 9.2.6. */
+export async function* readMessages(stream: ReadableStream, alive: () => void): AsyncGenerator<Message> {
+  const reader = stream.pipeThrough(new TextDecoderStream()).getReader()
+  let buffer = ''
+  let fields: Record<string, string> = {}
+  let data: string[] = []
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      alive()
+      buffer += value
+      // A CR at the end may be the first half of CRLF.
+      const lines = buffer.split(/\r\n|\n|\r(?!$)/)
+      buffer = lines.pop() ?? ''
+      for (const line of lines) {
+        if (line !== '') {
+          const [, name = '', text = ''] = /^([^:]*):? ?(.*)$/s.exec(line) ?? []
+          if (name === 'data') data.push(text)
+          else fields[name] = text
+          continue
+        }
+        if (data.length > 0) yield { id: fields.id, event: fields.event ?? 'message', data: data.join('\n') }
+        fields = {}
+        data = []
+      }
+    }
+  } finally {
+    await reader.cancel().catch(() => {})
+  }
+}

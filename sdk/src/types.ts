@@ -1,0 +1,44 @@
+// The vocabulary of the API, taken from openapi.yaml: what each path takes, and what it answers.
+import type { Client, ClientPathsWithMethod, MaybeOptionalInit } from 'openapi-fetch'
+import type { components, paths } from './generated/api.ts'
+
+/** Every named schema of openapi.yaml: `Schemas['Deployment']`. */
+export type Schemas = components['schemas']
+export type Deployment = Schemas['Deployment']
+export type Domain = Schemas['Domain']
+export type Event = Schemas['Event']
+export type LogLine = Schemas['LogLine']
+export type Problem = Schemas['Problem']
+export type Project = Schemas['Project']
+
+/** What is called with a token; push hooks are for repository hosts. */
+export type ApiPaths = Omit<paths, `/hooks/${string}`>
+export type ApiClient = Client<ApiPaths>
+
+export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
+export type PathOf<M extends Method> = ClientPathsWithMethod<ApiClient, M>
+export type Init<P extends PathOf<M>, M extends Method> = MaybeOptionalInit<ApiPaths[P], M>
+/** The second argument: it may be left out where nothing in it is required. */
+export type InitOf<P extends PathOf<M>, M extends Method> = undefined extends Init<P, M> ? [Init<P, M>?] : [Init<P, M>]
+
+type SuccessOf<R> = R[keyof R & (200 | 201 | 202)]
+type BodyOf<R> = R extends { content: { 'application/json': infer Json } }
+  ? Json
+  : R extends { content: infer C extends object }
+    ? C[keyof C]
+    : undefined
+/** The body of the answer: JSON, the text of a zone, or nothing. */
+export type AnswerOf<P extends PathOf<M>, M extends Method> = ApiPaths[P][M] extends { responses: infer R }
+  ? [SuccessOf<R>] extends [never]
+    ? undefined
+    : BodyOf<SuccessOf<R>>
+  : never
+
+/** Paths that answer a page of a list. */
+export type ListPath = {
+  [P in PathOf<'get'>]: AnswerOf<P, 'get'> extends { nextCursor: string | null } ? P : never
+}[PathOf<'get'>]
+export type PageOf<P extends ListPath> = AnswerOf<P, 'get'>
+export type ItemOf<P extends ListPath> = {
+  [K in keyof PageOf<P>]: PageOf<P>[K] extends readonly (infer T)[] ? T : never
+}[keyof PageOf<P>]

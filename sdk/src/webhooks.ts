@@ -1,0 +1,72 @@
+// Whether a webhook's request is genuine, by the rules of Standard Webhooks; WebCrypto does the work in every runtime.
+import type { Event } from './types.ts'
+
+/** The request is not one that Berth sent, or it is an old one that somebody sends again. Answer it with 401. */
+export class WebhookVerificationError extends Error {
+  override readonly name = 'WebhookVerificationError'
+}
+
+export type WebhookRequest = {
+  /** As it came: one that was parsed and written again is not signed. */
+  body: string | Uint8Array
+  headers: Headers | Record<string, string | string[] | undefined>
+  /** `whsec_…` of `POST /webhooks`. */
+  secret: string
+  /** How old a request may be: 300 unless said otherwise. */
+  toleranceSeconds?: number
+}
+
+const defaultToleranceSeconds = 300
+
+/** The event of a genuine request. `id` stays the same when it is sent again: handle each once. */
+export async function verifyWebhook(request: WebhookRequest): Promise<Event> {
+  const { headers, secret, toleranceSeconds = defaultToleranceSeconds } = request
+  const id = header(headers, 'webhook-id')
+  const timestamp = header(headers, 'webhook-timestamp')
+  const signatures = header(headers, 'webhook-signature').split(' ')
+  if (!/^\d{1,12}$/.test(timestamp) || !(Math.abs(Date.now() / 1000 - Number(timestamp)) <= toleranceSeconds)) {
+    throw new WebhookVerificationError('webhook-timestamp is not of the last minutes')
+  }
+  const body = typeof request.body === 'string' ? encode(request.body) : request.body
+  const signed = join(encode(`${id}.${timestamp}.`), body)
+  const keyBytes = decode(secret.replace(/^whsec_/, ''))
+  if (!keyBytes?.length) throw new TypeError('the secret is not one of a webhook: whsec_…')
+  const algorithm = { name: 'HMAC', hash: 'SHA-256' }
+  const key = await crypto.subtle.importKey('raw', keyBytes, algorithm, false, ['verify'])
+  // During a rotation there is one for each secret.
+  for (const signature of signatures) {
+    const bytes = signature.startsWith('v1,') ? decode(signature.slice(3)) : null
+    // Compares in constant time.
+    if (bytes && (await crypto.subtle.verify('HMAC', key, bytes, signed))) {
+      return JSON.parse(new TextDecoder().decode(body)) as Event
+    }
+  }
+  throw new WebhookVerificationError('no signature of webhook-signature belongs to the body and the secret')
+}
+
+function header(headers: WebhookRequest['headers'], name: string): string {
+  const entries = headers instanceof Headers ? [...headers] : Object.entries(headers)
+  const value = entries.find(([key]) => key.toLowerCase() === name)?.[1]
+  if (typeof value !== 'string' || value === '') throw new WebhookVerificationError(`${name} is missing`)
+  return value
+}
+
+function encode(text: string): Uint8Array {
+  return new TextEncoder().encode(text)
+}
+
+function join(one: Uint8Array, other: Uint8Array): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(one.length + other.length)
+  whole.set(one)
+  whole.set(other, one.length)
+  return whole
+}
+
+/** Null if it is not base64. */
+function decode(base64: string): Uint8Array<ArrayBuffer> | null {
+  try {
+    return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
+  } catch {
+    return null
+  }
+}

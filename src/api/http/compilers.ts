@@ -1,0 +1,27 @@
+// Validators and serializers of routes, made at their first use: all of them together are a third of a start.
+import SerializerSelector from '@fastify/fast-json-stringify-compiler'
+
+/** The function that `make` returns, made when it is called first. */
+export function lazily<In, Out>(make: () => (value: In) => Out): (value: In) => Out {
+  let made: ((value: In) => Out) | null = null
+  return (value) => {
+    made ??= make()
+    return made(value)
+  }
+}
+
+type Factory = ReturnType<typeof SerializerSelector.SerializerSelector>
+
+const factory = SerializerSelector.SerializerSelector()
+
+/** Answers with the same schema, as those of most faults are, share a serializer. */
+export const buildSerializer: Factory = (externalSchemas, options) => {
+  const compile = factory(externalSchemas, options)
+  const known = new Map<string, ReturnType<typeof compile>>()
+  return (route) => {
+    const text = JSON.stringify(route.schema)
+    const shared = known.get(text) ?? lazily(() => compile(route))
+    known.set(text, shared)
+    return shared
+  }
+}

@@ -1,0 +1,145 @@
+// JSON bodies: UTF-8, no key twice, no text that PostgreSQL could not store, and none where none belongs.
+import type { FastifyInstance, FastifySchema } from 'fastify'
+import { Fault, type FieldError } from '../../platform/errors.ts'
+import { invalidFields } from '../../platform/fields.ts'
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    rawBody: Buffer | null
+  }
+}
+
+export function useJsonBodies(app: FastifyInstance): void {
+  app.decorateRequest('rawBody', null)
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, raw: Buffer, done) => {
+    request.rawBody = raw
+    if (raw.length === 0) return done(null, undefined)
+    try {
+      done(null, readBody(raw))
+    } catch (error) {
+      if (error instanceof Fault) return done(error)
+      const reason = error instanceof SyntaxError ? error.message : 'it is not UTF-8'
+      done(new Fault('invalid_json', `The body is not valid JSON: ${reason.slice(0, 200)}`, { cause: error }))
+    }
+  })
+}
+
+function readBody(raw: Buffer): unknown {
+  const text = utf8.decode(raw)
+  const body: unknown = JSON.parse(text)
+  if (typeof body !== 'object' || body === null) return body
+  // Of two equal keys JSON.parse keeps the last one in silence. Counting finds that without looking at any key.
+  if (countKeys(raw) !== countFields(body)) {
+    throw new Fault('invalid_json', `The body is not valid JSON: ${repeatedKey(raw)} is there twice in one object.`)
+  }
+  // NUL and lone surrogates can only be written as escapes, so most bodies need no further check.
+  if (text.includes('\\u')) {
+    const errors = findUnstorable(body, 'body')
+    if (errors.length > 0) unstorable.set(body, errors)
+  }
+  return body
+}
+
+const quote = 0x22
+const backslash = 0x5c
+const colon = 0x3a
+
+/** Calls `each` with the bounds of every key of a text that is valid JSON; octet by octet, which is fastest. */
+function eachKey(raw: Buffer, each: (start: number, end: number) => void): void {
+  for (let at = 0; at < raw.length; at++) {
+    if (raw[at] !== quote) continue
+    const start = at
+    for (at++; raw[at] !== quote; at++) if (raw[at] === backslash) at++
+    let next = at + 1
+    while (raw[next]! <= 0x20) next++
+    if (raw[next] === colon) each(start, at + 1)
+  }
+}
+
+function countKeys(raw: Buffer): number {
+  let keys = 0
+  eachKey(raw, () => keys++)
+  return keys
+}
+
+/** Without recursion, because the caller controls the nesting. */
+function countFields(body: object): number {
+  let fields = 0
+  const stack: object[] = [body]
+  for (let item = stack.pop(); item !== undefined; item = stack.pop()) {
+    const values: unknown[] = Array.isArray(item) ? item : Object.values(item)
+    if (values !== item) fields += values.length
+    for (const value of values) if (typeof value === 'object' && value !== null) stack.push(value)
+  }
+  return fields
+}
+
+/** The first key that an object has twice, as it is written. */
+function repeatedKey(raw: Buffer): string {
+  // What is between two keys opens and closes objects; inside of text nothing does.
+  const open: Set<string>[] = []
+  let read = 0
+  let found = 'a key'
+  eachKey(raw, (start, end) => {
+    const between = raw.toString('utf8', read, start).replaceAll(/"(\\.|[^"\\])*"/gs, '')
+    for (const bracket of between.match(/[{}[\]]/g) ?? []) {
+      if (bracket === '{' || bracket === '[') open.push(new Set())
+      else open.pop()
+    }
+    const written = raw.toString('utf8', start, end)
+    const known = open.at(-1)!
+    const key = JSON.parse(written) as string
+    if (found === 'a key' && known.has(key)) found = written.slice(0, 100)
+    known.add(key)
+    read = end
+  })
+  return found
+}
+
+const unstorable = new WeakMap<object, FieldError[]>()
+const mostUnstorable = 20
+
+/** What is wrong with the text of a body that was parsed here. */
+export function unstorableIn(body: unknown): FieldError[] {
+  return (typeof body === 'object' && body !== null && unstorable.get(body)) || []
+}
+
+/** NUL and lone surrogates, in the order in which they are written. */
+function findUnstorable(value: unknown, part: FieldError['in']): FieldError[] {
+  const errors: FieldError[] = []
+  const stack: [unknown, string][] = [[value, '#']]
+  while (stack.length > 0 && errors.length < mostUnstorable) {
+    const [item, pointer] = stack.pop()!
+    const bad = (detail: string) => errors.push({ in: part, pointer, code: 'bad_characters', detail })
+    if (typeof item === 'string') {
+      if (!isStorable(item)) bad('holds NUL or half of a surrogate pair')
+    } else if (item !== null && typeof item === 'object') {
+      for (const [key, child] of Object.entries(item).reverse()) {
+        if (isStorable(key)) stack.push([child, `${pointer}/${pointerPart(key)}`])
+        else bad('has a field name with NUL or half a pair')
+      }
+    }
+  }
+  return errors
+}
+
+const isStorable = (text: string) => !text.includes('\0') && text.isWellFormed()
+
+export function refuseUnstorable(value: unknown, part: FieldError['in']): void {
+  const errors = findUnstorable(value, part)
+  if (errors.length > 0) throw invalidFields(errors)
+}
+
+export function pointerPart(key: string): string {
+  return key.replaceAll('~', '~0').replaceAll('/', '~1')
+}
+
+/** Refuses a body for an operation without one: its fields would otherwise be ignored silently. */
+export function refuseUnexpectedBody(schema: FastifySchema | undefined, body: unknown): void {
+  if (schema?.body || body === undefined || body === null) return
+  if (typeof body === 'object' && !Array.isArray(body) && Object.keys(body).length === 0) return
+  throw invalidFields([{ in: 'body', pointer: '#', code: 'unknown_field', detail: 'This operation takes no body.' }])
+}

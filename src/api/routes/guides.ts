@@ -1,0 +1,86 @@
+// /docs/guides and /changelog: pages for people, rendered from docs/guides and CHANGELOG.md.
+import { readdir, readFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import type { FastifyPluginAsync } from 'fastify'
+import { Marked } from 'marked'
+import { Fault } from '../../platform/errors.ts'
+
+const hidden = { schema: { hide: true } } as const
+// The program is in dist/ when it is compiled, and the pages are beside it.
+const root = join(import.meta.dirname, '../../..').replace(/[/\\]dist$/, '')
+const folder = join(root, 'docs/guides')
+
+export const guideRoutes: FastifyPluginAsync = async (app) => {
+  // Rendered for the first reader, and once: they are part of the program.
+  let guides: Promise<Map<string, string>> | null = null
+  let changelog: Promise<string> | null = null
+
+  app.get('/docs/guides', hidden, async (_request, reply) => reply.redirect('/docs/guides/', 301))
+  app.get<{ Params: { name: string } }>('/docs/guides/:name', hidden, async (request, reply) => {
+    guides ??= renderGuides()
+    const page = (await guides).get(request.params.name)
+    if (page === undefined) throw new Fault('route_not_found', 'There is no such guide.')
+    return reply.type('text/html; charset=utf-8').send(page)
+  })
+  app.get('/changelog', hidden, async (_request, reply) => {
+    changelog ??= readFile(join(root, 'CHANGELOG.md'), 'utf8').then(render)
+    return reply.type('text/html; charset=utf-8').send(await changelog)
+  })
+}
+
+async function renderGuides(): Promise<Map<string, string>> {
+  const files = (await readdir(folder)).filter((name) => name.endsWith('.md'))
+  const pages = files.map(async (file) => {
+    const name = file === 'README.md' ? '' : basename(file, '.md')
+    return [name, render(await readFile(join(folder, file), 'utf8'))] as const
+  })
+  return new Map(await Promise.all(pages))
+}
+
+const marked = new Marked({
+  gfm: true,
+  renderer: {
+    heading({ tokens, depth, text }) {
+      const id = text
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N} -]/gu, '')
+        .replaceAll(' ', '-')
+      return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}</h${depth}>\n`
+    },
+  },
+  walkTokens(token) {
+    // Files refer to each other by their names, pages by their addresses.
+    if (token.type === 'link') token.href = token.href.replace(/^([\w-]+)\.md(?=#|$)/, '$1')
+  },
+})
+
+function render(markdown: string): string {
+  const title = /^# (.+)$/m.exec(markdown)?.[1] ?? 'Berth'
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>${title} · Berth</title>
+<style>${style}</style>
+</head>
+<body>
+<nav><a href="/docs/guides/">Guides</a> <a href="/docs/">Reference</a> <a href="/errors">Errors</a> <a href="/changelog">Changelog</a></nav>
+<main>
+${marked.parse(markdown, { async: false })}</main>
+</body>
+</html>
+`
+}
+
+// Wide tables and lines of code are scrolled on a telephone; the page is not.
+const style = `
+:root{color-scheme:light dark}
+body{font:16px/1.6 system-ui,sans-serif;max-width:48rem;margin:2rem auto;padding:0 1rem}
+nav a{margin-right:1rem}
+code{font:.9em ui-monospace,monospace}
+pre,table{display:block;overflow-x:auto}
+pre{padding:.8rem 1rem;background:color-mix(in srgb,currentColor 8%,transparent);border-radius:6px;line-height:1.45}
+table{border-collapse:collapse}
+th,td{text-align:left;vertical-align:top;padding:.3rem .8rem .3rem 0;border-bottom:1px solid color-mix(in srgb,currentColor 20%,transparent)}
+`
