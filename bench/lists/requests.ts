@@ -57,6 +57,9 @@ export function listsOf(document: ListDocument, paths: Record<string, string>): 
   })
 }
 
+/** Searches for what is common, rare, and nowhere. */
+export const searches = ['site', 'main', commonCommit, 'question', rareWord, 'nowhere'].map((q) => `/search?q=${q}`)
+
 // Bounds on the id, as cursors are: tried alone.
 const bounds = ['since', 'until']
 

@@ -9,7 +9,7 @@ import pg from 'pg'
 import { startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 import { freePort, startPlatform, withoutLimits } from '../children.ts'
 import { quantile, table, verdict } from '../figures.ts'
-import { type ListDocument, listsOf, queriesOf } from './requests.ts'
+import { type ListDocument, listsOf, queriesOf, searches } from './requests.ts'
 import { type Seeded, type Sizes, seed } from './seed.ts'
 
 /** The first is almost empty: a page and little more of everything, with every value that is filtered for. */
@@ -90,7 +90,7 @@ export async function run(args: string[]): Promise<void> {
     const lists = listsOf(document, full.paths).flatMap((list) =>
       queriesOf(list).map((query) => `${list.path}${query && `?${query}`}`),
     )
-    const asked = ['/account', ...lists].flatMap((path) => [
+    const asked = ['/account', ...searches, ...lists].flatMap((path) => [
       { name: path, path, of: (server: Server) => server.token },
       ...(path === '/account' ? [{ name: `${path} (narrowed)`, path, of: (server: Server) => server.narrowed }] : []),
     ])

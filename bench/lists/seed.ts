@@ -55,7 +55,7 @@ function fill(sizes: Sizes): string[] {
        created_at, ready_at, finished_at)
      SELECT ${id('dpl', 'i')}, ${account}, ${project},
        CASE WHEN i < 8 THEN 'BUILDING' WHEN i < 40 THEN 'CANCELED' WHEN i % 25 = 0 THEN 'ERROR' ELSE 'READY' END,
-       CASE WHEN i < 30 THEN '${rareRef}' WHEN i % 3 = 0 THEN 'feature-' || i % 1000 ELSE 'main' END, CASE WHEN i % 211 = 0 THEN '${commonCommit}' ELSE md5(i::text) || '00000000' END,
+       CASE WHEN i < 30 THEN '${rareRef}' WHEN i % 3 = 0 THEN 'feature-' || i % 1000 ELSE 'main' END, CASE WHEN i % 997 = 0 THEN '${commonCommit}' ELSE md5(i::text) || '00000000' END,
        i < 60 OR i % 3 = 1, 'site-x-' || i, 'local-1', 'api', 1000, now(), now(), now() FROM ${rows(sizes.deployments)}`,
     `INSERT INTO project_usage SELECT project_id, 0, count(*), sum(stored_bytes) FROM deployment GROUP BY project_id`,
     `INSERT INTO account_usage SELECT account_id, 'deployments', 0, count(*) FROM deployment GROUP BY account_id`,

@@ -40,6 +40,7 @@ import { operatorTakedownRoutes } from './routes/operator-takedowns.ts'
 import { platformRoutes } from './routes/platform.ts'
 import { projectRoutes } from './routes/projects.ts'
 import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
+import { searchRoutes } from './routes/search.ts'
 import { ticketRoutes } from './routes/tickets.ts'
 import { tokenRoutes } from './routes/tokens.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
@@ -68,6 +69,7 @@ const apiRoutes = [
   tokenRoutes,
   eventRoutes,
   accountRoutes,
+  searchRoutes,
   ticketRoutes,
   webhookRoutes,
   operatorRoutes,

@@ -145,6 +145,11 @@ export const faults = {
     cause: 'Nobody proved within 30 days that this account owns the domain, so it is not checked any more.',
     cure: 'Delete the domain and add it again. `GET /dns/{domain}/zone` saves its records before.',
   },
+  domain_has_redirects: {
+    title: 'Other domains redirect to this one',
+    cause: 'A domain to which others redirect can neither be deleted nor redirect itself.',
+    cure: 'Have the others redirect elsewhere first, by `PATCH /domains/{name}` with another `redirectTo`, or null.',
+  },
   domain_has_wildcard: {
     title: 'The domain still has its wildcard',
     cause: 'A domain cannot be deleted while its wildcard is attached, because the wildcard lives in its zone.',

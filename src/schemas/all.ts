@@ -10,6 +10,7 @@ import * as operator from './operator.ts'
 import * as operatorDomains from './operator-domains.ts'
 import * as projects from './projects.ts'
 import * as pushHooks from './push-hooks.ts'
+import * as search from './search.ts'
 import * as takedowns from './takedowns.ts'
 import * as tickets from './tickets.ts'
 import * as tokens from './tokens.ts'
@@ -18,7 +19,7 @@ import * as zones from './zones.ts'
 
 const files = [
   ...[account, common, deployments, dnsRecords, domains, events, nodes, operator, operatorDomains, projects],
-  ...[pushHooks, takedowns, tickets, tokens, webhooks, zones],
+  ...[pushHooks, search, takedowns, tickets, tokens, webhooks, zones],
 ]
 
 type Named = { $id: string }

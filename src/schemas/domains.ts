@@ -91,6 +91,12 @@ export const Certificate = Type.Object(
   },
 )
 
+const RedirectStatus = Type.Unsafe<301 | 308>({
+  type: 'integer',
+  enum: [301, 308],
+  description: '308, unless told otherwise, keeps the method of a request; with 301 browsers send a GET',
+})
+
 export const Domain = Type.Object(
   {
     name: Type.String({ description: 'Lower case, in Punycode; the key of the domain' }),
@@ -106,6 +112,10 @@ export const Domain = Type.Object(
     verification: Named(DomainVerification),
     certificate: NullableNamed(Certificate),
     verifiedAt: Nullable(Timestamp),
+    redirectTo: Nullable(
+      Type.String({ description: 'Domain to which visitors are sent, with path and query, once it is verified' }),
+    ),
+    redirectStatus: Nullable(RedirectStatus),
     takedown: Type.Optional(NullableNamed(TakedownNotice)),
   },
   {
@@ -122,10 +132,25 @@ export const Domain = Type.Object(
         verification: verificationExample,
         certificate: null,
         verifiedAt: null,
+        redirectTo: null,
+        redirectStatus: null,
       },
     ],
   },
 )
+
+const redirection = {
+  redirectTo: Type.Optional(
+    Nullable(
+      Type.String({
+        minLength: 1,
+        maxLength: 254,
+        description: 'Another domain of the account, to which visitors are sent; null for none',
+      }),
+    ),
+  ),
+  redirectStatus: Type.Optional(RedirectStatus),
+}
 
 export const CreateDomain = Body(
   {
@@ -135,8 +160,24 @@ export const CreateDomain = Body(
       maxLength: 254,
       description: 'Domain name, Unicode or Punycode, or a wildcard such as *.example.com',
     }),
+    ...redirection,
   },
-  { $id: 'CreateDomain', examples: [{ project: 'hello', name: 'example.com' }] },
+  {
+    $id: 'CreateDomain',
+    examples: [
+      { project: 'hello', name: 'example.com' },
+      { project: 'hello', name: 'www.example.com', redirectTo: 'example.com' },
+    ],
+  },
+)
+
+export const ChangeDomain = Body(
+  { project: Type.Optional(ProjectKey), ...redirection },
+  {
+    $id: 'ChangeDomain',
+    minProperties: 1,
+    examples: [{ project: 'hello' }, { redirectTo: 'example.com', redirectStatus: 301 }],
+  },
 )
 
 export const DomainParams = Type.Object({ name: Type.String({ maxLength: 512, description: 'Name of the domain' }) })

@@ -24,6 +24,8 @@ export const eventGroups = [
       'domain.created',
       'domain.verified',
       'domain.unverified',
+      'domain.updated',
+      'domain.moved',
       'domain.deleted',
       'domain.ssl.active',
       'domain.ssl.renewed',
@@ -38,7 +40,7 @@ export const eventGroups = [
   },
   { name: 'ZoneEvent', data: 'ImportedZone', types: ['dns.zone.imported'] },
   { name: 'TicketEvent', data: 'Ticket', types: ['ticket.created', 'ticket.replied', 'ticket.status_changed'] },
-  { name: 'TokenEvent', data: 'Token', types: ['token.created', 'token.revoked', 'token.rotated'] },
+  { name: 'TokenEvent', data: 'Token', types: ['token.created', 'token.updated', 'token.revoked', 'token.rotated'] },
   { name: 'WebhookEvent', data: 'Webhook', types: ['webhook.disabled', 'webhook.ping'] },
   {
     name: 'AccountEvent',

@@ -111,6 +111,33 @@ export const CreateToken = Body(
   { $id: 'CreateToken', examples: [{ name: 'ci', scopes: ['deployments:write'], projects: ['hello'] }] },
 )
 
+export const ChangeToken = Body(
+  {
+    name: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
+    scopes: Type.Optional(
+      Type.Array(Choice(tokenScopes), {
+        minItems: 1,
+        maxItems: 20,
+        uniqueItems: true,
+        description: 'Fewer than the token has',
+      }),
+    ),
+    projects: Type.Optional(
+      Type.Array(ProjectKey, {
+        minItems: 1,
+        maxItems: 50,
+        uniqueItems: true,
+        description: 'Fewer than the token is narrowed to',
+      }),
+    ),
+    expiresAt: Type.Optional({
+      ...TimestampInput,
+      description: 'must be a time such as 2027-01-31T12:00:00Z, no later than the token expires now',
+    }),
+  },
+  { $id: 'ChangeToken', minProperties: 1, examples: [{ name: 'ci of the shop' }, { scopes: ['deployments:read'] }] },
+)
+
 export const RotateToken = OptionalBody(
   Body(
     {

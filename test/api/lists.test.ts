@@ -1,7 +1,7 @@
 // Every list with every filter and every pair of them reads a page from an index, however large its tables are.
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type ListDocument, listsOf, queriesOf } from '../../bench/lists/requests.ts'
+import { type ListDocument, listsOf, queriesOf, searches } from '../../bench/lists/requests.ts'
 import { type Seeded, seed } from '../../bench/lists/seed.ts'
 import { startApi, type TestApi } from '../helpers/api.ts'
 
@@ -160,6 +160,14 @@ describe('reads a page and no more', () => {
       }
     }
     expect(found).toEqual([])
+  })
+
+  test('of each kind that is searched through', async () => {
+    for (const token of [seeded.token, seeded.narrowed]) {
+      for (const path of searches) expect((await check(path, token)).faults).toEqual([])
+    }
+    const found = (await api.call('GET', searches[0]!, { token: seeded.token })).body
+    expect(found.projects).toHaveLength(5)
   })
 
   test('of the counters of an account, and of the projects that a token is narrowed to', async () => {

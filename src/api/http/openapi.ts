@@ -2,6 +2,7 @@
 import swagger from '@fastify/swagger'
 import type { TSchema } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
+import { stringify } from 'yaml'
 import { byName } from '../../schemas/all.ts'
 import { scopeMeanings } from '../../schemas/tokens.ts'
 import {
@@ -183,5 +184,6 @@ export async function useOpenApi(app: FastifyInstance): Promise<void> {
 
 /** The document as it is committed: openapi.yaml. */
 export function yamlOf(app: FastifyInstance): string {
-  return app.swagger({ yaml: true })
+  // Readers of YAML 1.1, such as Python's, would take an unquoted date for one, and the version is a date.
+  return stringify(app.swagger(), { compat: 'yaml-1.1' })
 }

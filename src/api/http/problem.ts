@@ -34,6 +34,7 @@ export const statuses: Record<FaultCode, number> = {
   domain_taken: 409,
   claim_ended: 409,
   domain_has_wildcard: 409,
+  domain_has_redirects: 409,
   record_conflict: 409,
   import_in_progress: 409,
   ticket_closed: 409,

@@ -2,10 +2,13 @@
 
 import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
-import type { Actor } from '../../services/tokens/actor.ts'
+import { type Actor, rightsOf } from '../../services/tokens/actor.ts'
 import { liveTokens } from '../../services/tokens/tokens.ts'
 
-/** Calls `end` when the token is revoked or expired, or its account suspended; returns a function to stop watching. */
+/**
+ * Calls `end` when the token is revoked, narrowed or expired, or its account suspended; returns a function to stop
+ * watching.
+ */
 export type TokenWatch = (actor: Actor, end: () => void) => () => void
 
 // Expiry causes no notification, so all tokens are checked regularly.
@@ -20,7 +23,7 @@ declare module 'fastify' {
 }
 
 export function createTokenWatch(db: Database, notifications: Notifications): TokenWatch {
-  const tokens = new Map<string, { accountId: string; ends: Set<() => void> }>()
+  const tokens = new Map<string, { accountId: string; ends: Map<() => void, string> }>()
   let off: (() => void)[] = []
 
   async function check(accountIds?: ReadonlySet<string>): Promise<void> {
@@ -29,7 +32,9 @@ export function createTokenWatch(db: Database, notifications: Notifications): To
     // If the database is unavailable, tokens cannot be checked, and streams get no data either.
     const live = await liveTokens(db, ids).catch(() => null)
     if (!live) return
-    for (const id of ids) if (!live.has(id)) for (const end of tokens.get(id)?.ends ?? []) end()
+    for (const id of ids) {
+      for (const [end, rights] of tokens.get(id)?.ends ?? []) if (live.get(id) !== rights) end()
+    }
   }
 
   // Many events that come together, as when a token is revoked with all that it made, are one check.
@@ -56,10 +61,11 @@ export function createTokenWatch(db: Database, notifications: Notifications): To
     ]
   }
 
-  return ({ tokenId, accountId }, end) => {
+  return (actor, end) => {
+    const { tokenId, accountId } = actor
     if (tokens.size === 0) begin()
-    const entry = tokens.get(tokenId) ?? { accountId, ends: new Set() }
-    entry.ends.add(end)
+    const entry = tokens.get(tokenId) ?? { accountId, ends: new Map() }
+    entry.ends.set(end, rightsOf(actor))
     tokens.set(tokenId, entry)
     return () => {
       entry.ends.delete(end)

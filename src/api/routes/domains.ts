@@ -1,10 +1,10 @@
-// /domains: attach, read, wait, check again, delete.
+// /domains: attach, read, wait, check again, move, redirect, delete.
 
 import { Named, waitQuery } from '../../schemas/common.ts'
-import { CreateDomain, Domain, DomainList, DomainParams, DomainQuery } from '../../schemas/domains.ts'
+import { ChangeDomain, CreateDomain, Domain, DomainList, DomainParams, DomainQuery } from '../../schemas/domains.ts'
+import { attachDomain, changeDomain } from '../../services/domains/changes.ts'
 import {
   checkDomain,
-  createDomain,
   deleteDomain,
   findDomain,
   isSettled,
@@ -37,7 +37,8 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
           '`verification.txt`; where only the record can prove it, `verification.reason` says so already here. ' +
           'Records are not answered while several accounts claim a name and none has proved it. The domain is ' +
           'checked at once and then again and again, for 30 days, and gets its certificate as soon as it is verified. A ' +
-          'wildcard such as `*.example.com` needs `example.com` to be attached.',
+          'wildcard such as `*.example.com` needs `example.com` to be attached. With `redirectTo` its visitors are sent to ' +
+          'another domain of the account, over HTTP and HTTPS, with path and query.',
         body: CreateDomain,
         response: { 201: Named(Domain) },
       },
@@ -45,7 +46,7 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
     (request, reply) =>
       once(request, reply, {
         status: 201,
-        work: (db) => createDomain(db, config, request.actor, request.body),
+        work: (db) => attachDomain(db, config, request.actor, request.body),
         location: (domain) => `/domains/${domain.name}`,
         shown: (domain) => ({ ...domain, takedown: null }),
       }),
@@ -121,10 +122,35 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
       }),
   )
 
+  app.patch(
+    '/domains/:name',
+    {
+      config: { scope: 'domains:write', faults: ['domain_has_redirects'] },
+      schema: {
+        operationId: 'changeDomain',
+        tags: ['Domains'],
+        summary: 'Move or redirect a domain',
+        description:
+          'Moves the domain to another project: its zone, certificate and verification stay, and visitors see the other ' +
+          'project at once. Or has it redirect to another domain of the account, which does not redirect itself, as ' +
+          '`www` to the name without it, or an old name to a new one; until that one is verified, the domain shows its ' +
+          'project. A token that is narrowed to projects needs both projects.',
+        params: DomainParams,
+        body: ChangeDomain,
+        response: { 200: Named(Domain) },
+      },
+    },
+    async (request, reply) => {
+      const { actor, body: input } = request
+      const change = { path: request.params.name, input, precondition: precondition(request) }
+      return sendSingle(request, reply, await changeDomain(db, config, actor, change))
+    },
+  )
+
   app.delete(
     '/domains/:name',
     {
-      config: { scope: 'domains:write', faults: ['domain_has_wildcard'] },
+      config: { scope: 'domains:write', faults: ['domain_has_wildcard', 'domain_has_redirects'] },
       schema: {
         operationId: 'deleteDomain',
         tags: ['Domains'],

@@ -1,7 +1,8 @@
-// /tokens: list, create, read the current one, rotate, revoke.
+// /tokens: list, create, read the current one, narrow, rotate, revoke.
 
 import { Named } from '../../schemas/common.ts'
 import {
+  ChangeToken,
   CreateToken,
   RotateToken,
   Token,
@@ -10,6 +11,7 @@ import {
   TokenQuery,
   TokenWithSecret,
 } from '../../schemas/tokens.ts'
+import { changeToken } from '../../services/tokens/narrowing.ts'
 import {
   checkToken,
   createToken,
@@ -102,6 +104,31 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
       },
     },
     async (request, reply) => sendSingle(request, reply, await findToken(db, request.actor, request.params.id)),
+  )
+
+  app.patch(
+    '/tokens/:id',
+    {
+      config: { scope: 'tokens:write', accountWide: true },
+      schema: {
+        operationId: 'changeToken',
+        tags: ['Tokens'],
+        summary: 'Rename or narrow a token',
+        description:
+          'Changes the name, or gives the token an earlier expiry, fewer scopes or fewer projects: never more than it has. ' +
+          'What the tokens that it made have beyond that, they lose too, and one that is left with nothing is revoked. ' +
+          'Takes effect as a revocation does. The calling token needs every scope of the changed one.',
+        params: TokenParams,
+        body: ChangeToken,
+        response: { 200: Named(Token) },
+      },
+    },
+    async (request, reply) => {
+      const change = { id: request.params.id, input: request.body, precondition: precondition(request) }
+      const token = await changeToken(db, request.actor, change)
+      tokenDirectory.forgetAccount(request.actor.accountId)
+      return sendSingle(request, reply, token)
+    },
   )
 
   app.delete(

@@ -73,9 +73,7 @@ export async function openEncryption(options: EncryptionOptions): Promise<Encryp
       if (isPlatform(host) && !config.production) return null
       // Before a certificate exists, and after it has expired, HTTP is better than no site.
       if (!certificates.isInService(host)) return null
-      // Node's parser accepts bytes above ASCII, which must not get into a header.
-      const path = url.startsWith('/') ? url.replace(/[^\x21-\x7e]/g, encodeURIComponent) : '/'
-      return `https://${host}${suffix}${path}`
+      return `https://${host}${suffix}${pathOf(url)}`
     },
     // A project may not set HSTS for hosts of the platform's own domain.
     isStrict: (found, host) => found.hsts && !isPlatform(host),
@@ -87,6 +85,11 @@ export async function openEncryption(options: EncryptionOptions): Promise<Encryp
   }
 }
 
+/** Path and query as a header may have them: Node's parser accepts bytes above ASCII. */
+export function pathOf(url: string): string {
+  return url.startsWith('/') ? url.replace(/[^\x21-\x7e]/g, encodeURIComponent) : '/'
+}
+
 /** Returns the size of the body in bytes, as `sendPage` does. */
 export function sendChallenge(request: IncomingMessage, response: ServerResponse, value: string): number {
   const head = request.method === 'HEAD'
@@ -96,11 +99,22 @@ export function sendChallenge(request: IncomingMessage, response: ServerResponse
   return head ? 0 : value.length
 }
 
-/** 308 keeps method and body. The client sends the body again, so it is not read here. */
-export function sendToHttps(request: IncomingMessage, response: ServerResponse, location: string): number {
-  const headers = ['location', location, 'cache-control', 'no-store', 'content-length', '0']
+type Redirection = { location: string; status: number; caching: string }
+
+/** The client sends the body again, so it is not read here. */
+export function sendRedirect(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { location, status, caching }: Redirection,
+): number {
+  const headers = ['location', location, 'cache-control', caching, 'content-length', '0']
   if (request.method !== 'GET' && request.method !== 'HEAD') headers.push('connection', 'close')
-  response.writeHead(308, headers)
+  response.writeHead(status, headers)
   response.end()
   return 0
+}
+
+/** 308 keeps method and body. */
+export function sendToHttps(request: IncomingMessage, response: ServerResponse, location: string): number {
+  return sendRedirect(request, response, { location, status: 308, caching: 'no-store' })
 }

@@ -5,7 +5,15 @@ import type { TLSSocket } from 'node:tls'
 import type { Logger } from 'pino'
 import { StoreUnavailable } from '../../platform/artifacts.ts'
 import type { DrainSignal } from '../../platform/draining.ts'
-import { type Encryption, isEncrypted, sendChallenge, sendToHttps, strictTransport } from './encryption.ts'
+import {
+  type Encryption,
+  isEncrypted,
+  pathOf,
+  sendChallenge,
+  sendRedirect,
+  sendToHttps,
+  strictTransport,
+} from './encryption.ts'
 import { destinationOf, hasOneHost } from './host-header.ts'
 import type { EdgeMetrics } from './metrics.ts'
 import { sendUnknownHost } from './pages.ts'
@@ -16,7 +24,7 @@ import type { SecondLook } from './second-look.ts'
 import type { ServerProjects } from './server-projects.ts'
 import type { Site, Sites } from './sites.ts'
 import type { Snapshot } from './snapshot.ts'
-import type { Target } from './targets.ts'
+import type { Host, Redirect, Target } from './targets.ts'
 import { createUnderWay } from './under-way.ts'
 
 export type HandlerOptions = {
@@ -28,6 +36,8 @@ export type HandlerOptions = {
   servers: ServerProjects | undefined
   lookAgain: SecondLook
   requests: RequestLog
+  /** The address of a host over plain HTTP. */
+  plainOrigin(host: string): string
   /** Aborted while the process drains. */
   draining?: DrainSignal | undefined
   log: Logger
@@ -41,11 +51,14 @@ export type Handler = {
   endBarred(): void
 }
 
+/** What a request is for, and where its host sends it. */
+type Redirected = { host: string; url: string; found: Host; redirect: Redirect }
+
 /** What a request is for, and the deployment that its host shows. */
 type Visit = { host: string; url: string; target: Target }
 
 export function createHandler(options: HandlerOptions): Handler {
-  const { state, sites, respond, metrics, servers, lookAgain, requests, draining, log } = options
+  const { state, sites, respond, metrics, servers, lookAgain, requests, plainOrigin, draining, log } = options
   const underWay = createUnderWay()
   const proxied = new WeakSet<ServerResponse>()
   const isBarred = (host: string) => state.snapshot?.find(host)?.barred === true
@@ -89,17 +102,34 @@ export function createHandler(options: HandlerOptions): Handler {
     if (found?.barred) return void bar(request, response)
     // Read once: if production moves meanwhile, this request is still answered by one deployment.
     const target = found?.target
-    if (!target && !looked) {
+    if (!target && !found?.redirect && !looked) {
       const look = lookAgain()
       if (look) return void look.then(() => attempt(request, response, true))
     }
     if (!found) return void metrics.count(response, sendUnknownHost(response, host))
+    if (found.redirect) return void sendAway(request, response, { host, url, found, redirect: found.redirect })
     if (!isEncrypted(request)) {
       const location = encryption?.locationOf(host, url)
       if (location) return void metrics.count(response, sendToHttps(request, response, location))
     } else if (encryption?.isStrict(found, host)) response.setHeader('strict-transport-security', strictTransport)
     if (!target) return void respond.page(response, 'nothingDeployed')
     handleRequest(request, response, { host, url, target })
+  }
+
+  /** To the same path of another host, by HTTPS if that has a certificate: one step, however the visitor came. */
+  function sendAway(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { host, url, found, redirect }: Redirected,
+  ): void {
+    const { encryption } = state
+    if (isEncrypted(request) && encryption?.isStrict(found, host)) {
+      response.setHeader('strict-transport-security', strictTransport)
+    }
+    const location = encryption?.locationOf(redirect.host, url) ?? `${plainOrigin(redirect.host)}${pathOf(url)}`
+    // Else a browser keeps it for ever, also when it leads elsewhere.
+    const caching = 'public, max-age=0, must-revalidate'
+    metrics.count(response, sendRedirect(request, response, { location, status: redirect.status, caching }))
   }
 
   /** Before any redirect, over HTTP and HTTPS alike. A body is not read, so the connection cannot be used again. */

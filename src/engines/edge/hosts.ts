@@ -1,9 +1,10 @@
 // The table of hosts in memory: every host name → the deployment it shows. Changed only between two requests.
 import type { EdgeHostRow } from '../../services/deployments/hosts.ts'
 import type { Takeovers } from './takeovers.ts'
-import type { Host } from './targets.ts'
+import type { Host, Redirect } from './targets.ts'
 
-type Project = { label: string; server: boolean; production: Host; domains: string[]; deployments: Set<string> }
+type Domain = { name: string; redirect: Redirect | undefined }
+type Project = { label: string; server: boolean; production: Host; domains: Domain[]; deployments: Set<string> }
 
 export class HostTable {
   readonly #suffix: string
@@ -40,13 +41,22 @@ export class HostTable {
 
   /** What is served, as rows of the database: a table to which they are applied serves the same. */
   *rows(): Generator<EdgeHostRow> {
-    const none = { deploymentId: null, server: false, hsts: false, barred: false }
+    const none = {
+      deploymentId: null,
+      server: false,
+      hsts: false,
+      barred: false,
+      redirectTo: null,
+      redirectStatus: null,
+    }
     for (const [projectId, { label, server, production, domains, deployments }] of this.#projects) {
       const { target, hsts, barred } = production
       const deploymentId = target?.deploymentId ?? null
-      yield { kind: 'project', name: label, projectId, deploymentId, server, hsts, barred }
-      for (const name of domains) {
-        if (this.#domains.get(name) === production) yield { ...none, kind: 'domain', name, projectId }
+      yield { ...none, kind: 'project', name: label, projectId, deploymentId, server, hsts, barred }
+      for (const { name, redirect } of domains) {
+        if (this.#domains.get(name)?.projectId !== projectId) continue
+        const sent = redirect && { redirectTo: redirect.host, redirectStatus: redirect.status }
+        yield { ...none, ...sent, kind: 'domain', name, projectId }
       }
       for (const deploymentId of deployments) {
         const name = this.#deployments.get(deploymentId)!.slice(0, -this.#suffix.length)
@@ -58,12 +68,13 @@ export class HostTable {
   /** Applies rows of the database; a requested project, deployment or domain without a row was deleted. */
   apply(rows: EdgeHostRow[], subjects: readonly string[] = []): void {
     const present = new Set<string>()
-    const domains = new Map<string, string[]>()
+    const domains = Map.groupBy(
+      rows.filter(({ kind }) => kind === 'domain'),
+      ({ projectId }) => projectId,
+    )
     for (const row of rows) {
       if (row.kind === 'project') present.add(row.projectId)
       else if (row.kind === 'deployment') present.add(row.deploymentId!)
-      else if (domains.has(row.projectId)) domains.get(row.projectId)!.push(row.name)
-      else domains.set(row.projectId, [row.name])
     }
     for (const subject of subjects) {
       if (present.has(subject)) continue
@@ -76,7 +87,7 @@ export class HostTable {
     for (const row of rows) if (row.kind === 'deployment') this.#putDeployment(row)
   }
 
-  #putProject({ projectId, name, deploymentId, server, hsts, barred }: EdgeHostRow, domains: string[]): void {
+  #putProject({ projectId, name, deploymentId, server, hsts, barred }: EdgeHostRow, domains: EdgeHostRow[]): void {
     let project = this.#projects.get(projectId)
     if (!project) {
       const production = { projectId, target: null, hsts, barred }
@@ -93,8 +104,13 @@ export class HostTable {
     }
     this.#takeovers.move(production, deploymentId === null ? null : { deploymentId, projectId }, server)
     this.#dropDomains(project)
-    project.domains = domains
-    for (const domain of domains) this.#domains.set(domain, production)
+    project.domains = domains.map(({ name, redirectTo, redirectStatus }) => ({
+      name,
+      redirect: redirectTo ? { host: redirectTo, status: redirectStatus! } : undefined,
+    }))
+    for (const { name, redirect } of project.domains) {
+      this.#domains.set(name, redirect ? { projectId, target: null, hsts, barred, redirect } : production)
+    }
   }
 
   #putDeployment({ projectId, name, deploymentId }: EdgeHostRow): void {
@@ -134,9 +150,9 @@ export class HostTable {
   }
 
   #dropDomains(project: Project): void {
-    for (const domain of project.domains) {
+    for (const { name } of project.domains) {
       // The domain may have moved to another project meanwhile.
-      if (this.#domains.get(domain) === project.production) this.#domains.delete(domain)
+      if (this.#domains.get(name)?.projectId === project.production.projectId) this.#domains.delete(name)
     }
   }
 }

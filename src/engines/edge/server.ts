@@ -84,9 +84,16 @@ export function createEdge(options: EdgeOptions): Edge {
     servers,
     lookAgain,
     requests,
+    plainOrigin,
     draining,
     log,
   })
+
+  function plainOrigin(host: string): string {
+    const { port } = server.address() as AddressInfo
+    // As for HTTPS: in production visitors use the usual port, whatever is in between.
+    return `http://${host}${config.production || port === 80 ? '' : `:${port}`}`
+  }
 
   const http1 = {
     headersTimeout: headersTimeoutMs,

@@ -29,6 +29,7 @@ const relevant = new Set([
   'project.deleted',
   'domain.verified',
   'domain.unverified',
+  'domain.updated',
   'domain.deleted',
   'account.suspended',
   'account.resumed',

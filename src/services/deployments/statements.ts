@@ -182,15 +182,22 @@ export const edgeHost = {
   hsts: boolean(),
   /** A project that is taken down, or whose account is suspended. */
   barred: boolean(),
+  /** The host that visitors of a domain are sent to, and the status. */
+  redirectTo: optional(text()),
+  redirectStatus: optional(int4()),
 }
 
 const edgeProject = `'project'::text AS kind, p.label AS name, p.id AS "projectId",
   p.current_deployment_id AS "deploymentId", p.framework = 'node' AS server, p.hsts,
-  a.suspended_at IS NOT NULL OR t.id IS NOT NULL AS barred`
+  a.suspended_at IS NOT NULL OR t.id IS NOT NULL AS barred,
+  NULL::text AS "redirectTo", NULL::int AS "redirectStatus"`
 const edgeProjects = `project p JOIN account a ON a.id = p.account_id
   LEFT JOIN takedown t ON t.project_id = p.id AND t.host IS NULL AND t.ended_at IS NULL`
-const edgeDomain = `'domain', d.name, d.project_id, NULL, false, false, false`
-const edgeDeployment = `'deployment', d.label, d.project_id, d.id, false, false, false`
+// Nobody is sent to a name that the account has not proved, or has lost: the domain shows its project then.
+const edgeDomain = `'domain', d.name, d.project_id, NULL, false, false, false, r.name,
+  CASE WHEN r.id IS NOT NULL THEN d.redirect_status END`
+const edgeDomains = 'domain d LEFT JOIN domain r ON r.id = d.redirect_id AND r.verified'
+const edgeDeployment = `'deployment', d.label, d.project_id, d.id, false, false, false, NULL, NULL`
 
 /** One statement, so that projects, domains and deployments are of the same moment. */
 export const edgeHosts = statement('deployments.edgeHosts', {
@@ -199,7 +206,7 @@ export const edgeHosts = statement('deployments.edgeHosts', {
   out: edgeHost,
   sql: () => `
     SELECT ${edgeProject} FROM ${edgeProjects}
-    UNION ALL SELECT ${edgeDomain} FROM domain d WHERE d.verified
+    UNION ALL SELECT ${edgeDomain} FROM ${edgeDomains} WHERE d.verified
     UNION ALL SELECT ${edgeDeployment} FROM deployment d WHERE d.state = 'READY'`,
 })
 
@@ -213,9 +220,10 @@ export const touchedEdgeHosts = statement('deployments.touchedEdgeHosts', {
       SELECT key AS id FROM subject
       UNION SELECT d.project_id FROM deployment d JOIN subject s ON s.key = d.id
       UNION SELECT d.project_id FROM domain d JOIN subject s ON s.key = d.name
+      UNION SELECT d.project_id FROM domain r JOIN subject s ON s.key = r.name JOIN domain d ON d.redirect_id = r.id
       UNION SELECT p.id FROM project p JOIN subject s ON s.key = p.account_id
       UNION SELECT t.project_id FROM takedown t JOIN subject s ON s.key = t.id)
     SELECT ${edgeProject} FROM ${edgeProjects} JOIN touched ON touched.id = p.id
-    UNION ALL SELECT ${edgeDomain} FROM domain d JOIN touched t ON t.id = d.project_id WHERE d.verified
+    UNION ALL SELECT ${edgeDomain} FROM ${edgeDomains} JOIN touched t ON t.id = d.project_id WHERE d.verified
     UNION ALL SELECT ${edgeDeployment} FROM deployment d JOIN subject s ON s.key = d.id WHERE d.state = 'READY'`,
 })

@@ -26,12 +26,12 @@ import { createDomainRows, createWildcardRows, lockDomain, lockHost } from './st
 export type DomainView = Static<typeof DomainSchema>
 export type CertificateView = Static<typeof Certificate>
 
-export type DomainRow = Domain & { project: Pick<Project, 'name'> }
+export type DomainRow = Domain & { project: Pick<Project, 'name'>; redirect: Pick<Domain, 'name'> | null }
 
 /** What the view of a domain needs besides its row. */
 export type ViewOptions = Pick<Config, 'nameservers'>
 
-export const withProject = { project: { select: { name: true } } } as const
+export const withNames = { project: { select: { name: true } }, redirect: { select: { name: true } } } as const
 
 // How long a deleted name stays reserved, because its delegation at the registrar may still be there.
 const holdMs = 7 * 24 * 60 * 60_000
@@ -52,6 +52,8 @@ type ShownFields =
   | 'ssl'
   | 'certificate'
   | 'createdAt'
+  | 'redirect'
+  | 'redirectStatus'
 
 export function viewDomain({ nameservers: pool }: ViewOptions, row: Pick<DomainRow, ShownFields>): DomainView {
   return {
@@ -71,6 +73,8 @@ export function viewDomain({ nameservers: pool }: ViewOptions, row: Pick<DomainR
     },
     certificate: row.certificate as CertificateView | null,
     verifiedAt: row.verifiedAt?.toISOString() ?? null,
+    redirectTo: row.redirect?.name ?? null,
+    redirectStatus: row.redirectStatus as DomainView['redirectStatus'],
   }
 }
 
@@ -86,13 +90,13 @@ export function isSettled(row: DomainRow): boolean {
 
 export async function findDomain(db: Db, actor: Actor, path: string): Promise<DomainRow> {
   const name = nameInPath(path)
-  const row = await db.domain.findFirst({ where: { ...inProjectsOf(actor), name }, include: withProject })
+  const row = await db.domain.findFirst({ where: { ...inProjectsOf(actor), name }, include: withNames })
   if (!row) throw new Fault('not_found', `There is no domain ${name}.`)
   return row
 }
 
 /** The domain, locked against other changes until the transaction ends. */
-async function findToChange(db: Db, actor: Actor, path: string): Promise<DomainRow> {
+export async function findToChange(db: Db, actor: Actor, path: string): Promise<DomainRow> {
   await lockDomain(db, { accountId: actor.accountId, name: nameInPath(path) })
   return findDomain(db, actor, path)
 }
@@ -109,7 +113,7 @@ export async function listDomains(
   const { where, ...rest } = byId(page, 'dom')
   const found = await db.domain.findMany({
     where: { ...where, ...inProjectsOf(actor), ...ofProject, verified, ssl: ssl && { in: ssl }, ...named },
-    include: withProject,
+    include: withNames,
     ...rest,
   })
   return pageOf(
@@ -147,7 +151,7 @@ export async function createDomain(
   db: Db,
   options: PlatformNames,
   actor: Actor,
-  input: Static<typeof CreateDomain>,
+  input: Pick<Static<typeof CreateDomain>, 'project' | 'name'>,
 ): Promise<DomainView> {
   const name = await readNewName(db, options, actor, input)
   const made = await claimName(db, options, actor, { ...input, name })
@@ -166,7 +170,7 @@ async function claimName(
   db: Db,
   options: PlatformNames,
   actor: Actor,
-  { project: projectKey, name }: Static<typeof CreateDomain>,
+  { project: projectKey, name }: Pick<Static<typeof CreateDomain>, 'project' | 'name'>,
 ): Promise<DomainView | null> {
   const found = await findTarget(db, actor, projectKey, name)
   const project = { id: found.projectId, name: found.projectName }
@@ -195,6 +199,8 @@ async function claimName(
     ssl: 'PENDING',
     certificate: null,
     createdAt: now,
+    redirect: null,
+    redirectStatus: null,
   })
   const values = {
     id,
@@ -230,11 +236,18 @@ export async function requestVerification(
     const row = await db.domain.update({
       where: { id },
       data: { nextCheckAt: now, ...(!verified && { checkingSince: now }) },
-      include: withProject,
+      include: withNames,
     })
     await enqueue(db, { kind: 'verify', key: id, payload: { domainId: id } })
     return viewDomain(options, row)
   })
+}
+
+/** Throws if other domains redirect to this one. */
+export async function refuseTarget(db: Db, { id, name }: Pick<DomainRow, 'id' | 'name'>): Promise<void> {
+  const sources = await db.domain.findMany({ where: { redirectId: id }, select: { name: true }, take: 3 })
+  if (sources.length === 0) return
+  throw new Fault('domain_has_redirects', `To ${name} redirect ${sources.map((one) => one.name).join(', ')}.`)
 }
 
 /** Deletes the domain with its zone. A verified name stays reserved for the account for `holdMs`. */
@@ -251,6 +264,7 @@ export async function deleteDomain(
     precondition(await showDomain(db, options, row))
     const wildcards = await db.domain.count({ where: { accountId, name: `*.${name}` } })
     if (wildcards > 0) throw new Fault('domain_has_wildcard', `Delete *.${name} first: it lives in this zone.`)
+    await refuseTarget(db, row)
     // Only verified names are reserved: otherwise anyone could block names of others.
     if (row.verified) {
       const hold = { accountId, until: new Date(Date.now() + holdMs) }

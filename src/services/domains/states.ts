@@ -3,7 +3,7 @@ import type { Prisma } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { append, type EventType } from '../events/events.ts'
-import { type CertificateView, type DomainView, type ViewOptions, viewDomain, withProject } from './domains.ts'
+import { type CertificateView, type DomainView, type ViewOptions, viewDomain, withNames } from './domains.ts'
 import { hostOf, parentsOf } from './names.ts'
 import { checkNamesBelow, checkNamesWithReason, lockHost } from './statements.ts'
 
@@ -56,7 +56,7 @@ export async function move(
   const [row] = await db.domain.updateManyAndReturn({
     where: { ...guard, id },
     data: { ...data, updatedAt: new Date() },
-    include: withProject,
+    include: withNames,
   })
   if (!row) return null
   const view = viewDomain(options, row)

@@ -4,7 +4,7 @@ import type { Static } from '@sinclair/typebox'
 import type { Event as EventRow } from '../../generated/client.ts'
 import type { Db } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
-import { newId } from '../../platform/ids.ts'
+import { newId, timeOf } from '../../platform/ids.ts'
 import { currentTrace } from '../../platform/tracing.ts'
 import type { Event as EventSchema } from '../../schemas/events.ts'
 import type { Actor } from '../tokens/actor.ts'
@@ -41,7 +41,10 @@ export async function append(db: Db, events: NewEvent[]): Promise<void> {
 /** Events with their ids and their trace, as they are written. */
 export function numbered(events: NewEvent[]): NumberedEvent[] {
   const trace = currentTrace()
-  return events.map((event) => ({ id: newId('evt'), trace, ...event }))
+  return events.map((event) => {
+    const id = newId('evt')
+    return { id, trace, createdAt: timeOf(id), ...event }
+  })
 }
 
 /**
@@ -57,9 +60,9 @@ export type EventView = Static<typeof EventSchema>
 /** A place in the log: the number of the writing transaction, and the row's number within it. */
 export type Position = { xid: string; seq: string }
 
-type Shown = Pick<EventRow, 'id' | 'type' | 'createdAt' | 'actor' | 'subject'> & { data: unknown }
+export type Listed = Pick<EventRow, 'id' | 'type' | 'createdAt' | 'actor' | 'subject'> & { data: unknown }
 
-export function viewEvent({ id, type, createdAt, actor, subject, data }: Shown): EventView {
+export function viewEvent({ id, type, createdAt, actor, subject, data }: Listed): EventView {
   return { id, type: type as EventType, createdAt: createdAt.toISOString(), actor, subject, data: data as object }
 }
 

@@ -1,7 +1,6 @@
 // Pages of the event log in SQL, by id.
-import { pageIn } from '../../platform/facet-statements.ts'
 import type { Order } from '../../platform/page.ts'
-import { json, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import { boolean, int4, json, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
 
 /**
  * What a statement could see, in the numbers of events: every transaction below `max` but those that were `open`. One in
@@ -25,70 +24,67 @@ const listIn = {
   types: optional(textArray()),
   projectIds: optional(textArray()),
   subjects: optional(textArray()),
-  since: optional(timestamptz()),
-  until: optional(timestamptz()),
-  ...pageIn,
-}
-/** Only what the first could not see, and the second can. */
-const betweenIn = { seenMax: text(), seenOpen: textArray(), max: text(), open: textArray() }
-const out = {
-  id: text(),
-  type: text(),
-  createdAt: timestamptz(),
-  actor: text(),
-  subject: text(),
-  data: json<object>(),
+  /** The ids of the page are behind this one. */
+  after: text(),
+  limit: int4(),
+  /** What could be seen before, and what can be seen now. */
+  seenMax: text(),
+  seenOpen: textArray(),
+  max: text(),
+  open: textArray(),
 }
 
-type Facet = 'type' | 'project' | 'subject'
-type Places = { [K in keyof typeof listIn]: string } & Partial<{ [K in keyof typeof betweenIn]: string }>
+type Facet = 'account_id' | 'type' | 'project_id' | 'subject'
+type Places = { [K in keyof typeof listIn]: string }
 
-const facets = {
-  type: (p: Places) => [p.types, 'type'],
-  project: (p: Places) => [p.projectIds, 'project_id'],
-  subject: (p: Places) => [p.subjects, 'subject'],
-} satisfies Record<Facet, (p: Places) => string[]>
+const sees = (max: string, open: string) => `(e.xid < ${max}::xid8 AND e.xid <> ALL(${open}::xid8[]))`
+const among = (column: string, values: string) => `AND (${values} IS NULL OR ${column} = ANY(${values}))`
 
-/** Each value of the facet has its part of the page, read in order by its index; the other conditions are only checked. */
-function listSql(facet: Facet | null, order: Order, p: Places): string {
-  const [values, column] = facet ? facets[facet](p) : []
-  const sees = (max: string, open: string) => `(xid < ${max}::xid8 AND xid <> ALL(${open}::xid8[]))`
-  const page = `
-    SELECT * FROM event WHERE account_id = ${p.accountId} ${column ? `AND ${column} = facet.value` : ''}
-      AND (${p.types} IS NULL OR type = ANY(${p.types})) AND (${p.subjects} IS NULL OR subject = ANY(${p.subjects}))
-      AND (${p.projectIds} IS NULL OR project_id = ANY(${p.projectIds}))
-      AND (${p.since} IS NULL OR created_at >= ${p.since}) AND (${p.until} IS NULL OR created_at < ${p.until})
-      ${p.max ? `AND ${sees(p.max, p.open!)} AND NOT ${sees(p.seenMax!, p.seenOpen!)}` : ''}
-      AND id > ${p.above} AND id < ${p.below}
-    ORDER BY id ${order} LIMIT ${p.limit}`
+const facets = { type: 'types', project_id: 'projectIds', subject: 'subjects' } as const
+
+/** The ids of the page first, from an index alone. Each value of a facet has its part of it. */
+function idsSql(facet: Facet, order: Order, p: Places): string {
+  if (facet === 'account_id') {
+    return `
+      SELECT id FROM event WHERE account_id = ${p.accountId} AND id ${order === 'asc' ? '>' : '<'} ${p.after}
+      ORDER BY id ${order} LIMIT ${p.limit}`
+  }
+  // What the facet itself asks for would only be checked again.
+  const types = facet === 'type' ? 'NULL' : p.types
+  const projectIds = facet === 'project_id' ? 'NULL' : p.projectIds
   return `
-    SELECT e.id, e.type, e.created_at AS "createdAt", e.actor, e.subject, e.data
-    FROM ${values ? `unnest(${values}) AS facet(value), LATERAL` : ''} (${page}) e
-    ORDER BY e.id ${order} LIMIT ${p.limit}`
+    SELECT page.id FROM unnest(${p[facets[facet]]}) AS facet(value), LATERAL event_ids(
+      ${p.accountId}, '${facet}', facet.value, ${types}, ${projectIds}, ${p.after}, '${order}', ${p.limit}) page(id)
+    ORDER BY page.id ${order} LIMIT ${p.limit}`
 }
 
-const newestFirst = (facet: Facet | null) =>
-  statement(`events.list_${facet ?? 'account'}_desc`, {
+const list = (facet: Facet, order: Order) =>
+  statement(`events.list_${facet}_${order}`, {
     reason: 'not in Prisma',
     in: listIn,
-    out,
-    sql: (p) => listSql(facet, 'desc', p),
+    out: {
+      id: text(),
+      type: text(),
+      createdAt: timestamptz(),
+      actor: text(),
+      subject: text(),
+      data: json<object>(),
+      /** Whether it can be seen now, and could not before. */
+      fresh: boolean(),
+    },
+    sql: (p) => `
+      SELECT e.id, e.type, e.created_at AS "createdAt", e.actor, e.subject, e.data,
+        ${sees(p.max, p.open)} AND NOT ${sees(p.seenMax, p.seenOpen)} AS fresh
+      FROM event e WHERE e.id = ANY(ARRAY(${idsSql(facet, order, p)}))
+        ${among('e.type', p.types)} ${among('e.project_id', p.projectIds)} ${among('e.subject', p.subjects)}
+      ORDER BY e.id ${order}`,
   })
 
-const oldestFirst = (facet: Facet | null) =>
-  statement(`events.list_${facet ?? 'account'}_asc`, {
-    reason: 'not in Prisma',
-    in: { ...listIn, ...betweenIn },
-    out,
-    sql: (p) => listSql(facet, 'asc', p),
-  })
-
-const byFacet = <S>(define: (facet: Facet | null) => S) => ({
-  account: define(null),
-  type: define('type'),
-  project: define('project'),
-  subject: define('subject'),
+const ofOrder = (order: Order) => ({
+  account_id: list('account_id', order),
+  type: list('type', order),
+  project_id: list('project_id', order),
+  subject: list('subject', order),
 })
 
-export const listNewest = byFacet(newestFirst)
-export const listOldest = byFacet(oldestFirst)
+export const eventPage = { asc: ofOrder('asc'), desc: ofOrder('desc') }

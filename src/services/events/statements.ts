@@ -1,5 +1,5 @@
 // Events in SQL: how changes write them, and how the log is read in the order of (xid, seq).
-import { newId } from '../../platform/ids.ts'
+import { newId, timeOf } from '../../platform/ids.ts'
 import {
   boolean,
   int4,
@@ -16,7 +16,7 @@ import { currentTrace } from '../../platform/tracing.ts'
 import type { NewEvent } from './event-types.ts'
 
 /** An event as it is written. */
-export type NumberedEvent = NewEvent & { id: string; trace: string | null }
+export type NumberedEvent = NewEvent & { id: string; trace: string | null; createdAt: Date }
 
 /** Parameters of `insertEvent`, for the statement that it is part of. */
 export const eventIn = {
@@ -28,11 +28,15 @@ export const eventIn = {
   eventSubject: text(),
   eventData: json<object>(),
   eventTrace: optional(text()),
+  eventAt: timestamptz(),
 }
 
+/** The time of an event is that in its id, by which lists are ordered and bounded. */
 export function eventValues(event: NewEvent) {
+  const eventId = newId('evt')
   return {
-    eventId: newId('evt'),
+    eventId,
+    eventAt: timeOf(eventId),
     eventAccount: event.accountId,
     eventProject: event.projectId,
     eventType: event.type,
@@ -47,7 +51,7 @@ export function eventValues(event: NewEvent) {
 export function insertEvent(p: { [K in keyof typeof eventIn]: string }, source: string): string {
   return `INSERT INTO event (id, account_id, project_id, type, actor, subject, data, trace, created_at)
     SELECT ${p.eventId}, ${p.eventAccount}, ${p.eventProject}, ${p.eventType}, ${p.eventActor}, ${p.eventSubject},
-      ${p.eventData}, ${p.eventTrace}, now() FROM ${source}`
+      ${p.eventData}, ${p.eventTrace}, ${p.eventAt} FROM ${source}`
 }
 
 /**
@@ -60,9 +64,9 @@ export const insertEvents = statement('events.insert', {
   out: { id: text() },
   sql: (p) => `
     INSERT INTO event (id, account_id, project_id, type, actor, subject, data, trace, created_at)
-    SELECT id, "accountId", "projectId", type, actor, subject, data, trace, now()
+    SELECT id, "accountId", "projectId", type, actor, subject, data, trace, "createdAt"
     FROM json_to_recordset(${p.events}) AS e(id text, "accountId" text, "projectId" text, type text, actor text,
-      subject text, data json, trace text)
+      subject text, data json, trace text, "createdAt" timestamptz)
     RETURNING id`,
 })
 

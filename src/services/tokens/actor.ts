@@ -11,6 +11,11 @@ export type Actor = {
   projectIds: readonly string[] | null
 }
 
+/** The rights of a token as a text that differs if they do. */
+export function rightsOf({ scopes, projectIds }: { scopes: readonly string[]; projectIds: readonly string[] | null }) {
+  return JSON.stringify([[...scopes].sort(), [...(projectIds ?? [])].sort()])
+}
+
 /** Write implies read; `*` is everything of the account, but never the operator's part of the API. */
 export function allows(held: readonly Scope[], needed: Scope): boolean {
   if (held.includes(needed)) return true

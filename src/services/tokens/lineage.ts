@@ -19,8 +19,15 @@ export async function lockCaller(db: Db, { accountId, tokenId }: Actor): Promise
   return caller
 }
 
+/** The actor with the rights that its token has now: it may have been narrowed since the request came. */
+export function withRights(actor: Actor, { scopes, projectIds }: Token): Actor {
+  const now = { ...actor, scopes: scopes as Scope[], projectIds: projectIds.length > 0 ? projectIds : null }
+  requireScopes(now, ['tokens:write'], 'change tokens')
+  return now
+}
+
 // `*` may grant every scope of the account; the operator's own is granted by those who hold it.
-function grants(held: readonly Scope[], wanted: Scope): boolean {
+export function grants(held: readonly Scope[], wanted: Scope): boolean {
   return wanted === '*' ? held.includes('*') : allows(held, wanted)
 }
 
@@ -33,7 +40,7 @@ export function requireScopes(actor: Actor, scopes: readonly Scope[], deed: stri
 }
 
 /** Throws unless the actor has every right of the token that it wants to end or replace. */
-export function requireRights(actor: Actor, token: Token, verb: 'revoke' | 'rotate'): void {
+export function requireRights(actor: Actor, token: Token, verb: 'revoke' | 'rotate' | 'change'): void {
   const { projectIds } = actor
   const wider = projectIds && (token.projectIds.length === 0 || token.projectIds.some((id) => !projectIds.includes(id)))
   // As everything outside the projects of a narrowed token.
@@ -42,7 +49,7 @@ export function requireRights(actor: Actor, token: Token, verb: 'revoke' | 'rota
 }
 
 /** Null is never, the latest of all. */
-function isLater(time: Date | null, than: Date | null): boolean {
+export function isLater(time: Date | null, than: Date | null): boolean {
   if (than === null) return false
   return time === null || time.getTime() > than.getTime()
 }
@@ -59,7 +66,7 @@ export function expiryOf(parent: Token, wanted: string | null | undefined): Date
 }
 
 /** A pattern lets a 31st of February and a leap second pass; PostgreSQL and JavaScript do not. */
-function futureTime(text: string): Date {
+export function futureTime(text: string): Date {
   const time = new Date(text)
   const ms = time.getTime()
   if (Number.isNaN(ms) || time.getUTCFullYear() > 9999)

@@ -14,6 +14,18 @@ export const selectAncestors = statement('tokens.ancestors', {
     SELECT id FROM line`,
 })
 
+/** All live tokens that descend from one, by any number of steps: each behind its parent. */
+export const selectDescendants = statement('tokens.descendants', {
+  reason: 'not in Prisma',
+  in: { id: text() },
+  out: { id: text() },
+  sql: (p) => `
+    WITH RECURSIVE line AS (
+      SELECT id, 0 AS depth FROM token WHERE id = ${p.id}
+      UNION SELECT t.id, line.depth + 1 FROM token t JOIN line ON t.parent_id = line.id WHERE t.revoked_at IS NULL)
+    SELECT id FROM line WHERE depth > 0 ORDER BY depth, id`,
+})
+
 /** Revokes all tokens that descend from one, by any number of steps, and that one too if `itself`. */
 export const revokeLine = statement('tokens.revokeLine', {
   reason: 'not in Prisma',
@@ -45,9 +57,9 @@ export const updateLastUses = statement('tokens.last_uses', {
 export const selectLiveTokens = statement('tokens.live', {
   reason: 'not in Prisma',
   in: { ids: textArray() },
-  out: { id: text() },
+  out: { id: text(), scopes: textArray<Scope>(), projectIds: textArray() },
   sql: (p) => `
-    SELECT t.id FROM token t JOIN account a ON a.id = t.account_id
+    SELECT t.id, t.scopes, t.project_ids AS "projectIds" FROM token t JOIN account a ON a.id = t.account_id
     WHERE t.id = ANY(${p.ids}) AND a.suspended_at IS NULL
       AND (t.revoked_at IS NULL OR t.revoked_at > now()) AND (t.expires_at IS NULL OR t.expires_at > now())`,
 })

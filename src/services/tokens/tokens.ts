@@ -10,8 +10,16 @@ import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page
 import { hashToken, newToken } from '../../platform/secrets.ts'
 import type { CreateToken, Token as TokenSchema, TokenWithSecret as WithSecretSchema } from '../../schemas/tokens.ts'
 import { append, eventOf } from '../events/events.ts'
-import type { Actor, Scope } from './actor.ts'
-import { expiryOf, lockCaller, refuseOwnEnd, requireRights, requireScopes, successionOf } from './lineage.ts'
+import { type Actor, rightsOf, type Scope } from './actor.ts'
+import {
+  expiryOf,
+  lockCaller,
+  refuseOwnEnd,
+  requireRights,
+  requireScopes,
+  successionOf,
+  withRights,
+} from './lineage.ts'
 import { deleteEndedTokens, revokeLine, selectLiveTokens } from './statements.ts'
 
 export type TokenView = Static<typeof TokenSchema>
@@ -21,9 +29,9 @@ export type TokenWithSecret = Static<typeof WithSecretSchema>
 const highestEvents = 1_000
 
 /** With the names of its projects: stored are their ids, so a new project of an old name is out of reach. */
-type TokenRow = Token & { projects: string[] }
+export type TokenRow = Token & { projects: string[] }
 
-async function withProjects(db: Db, tokens: Token[]): Promise<TokenRow[]> {
+export async function withProjects(db: Db, tokens: Token[]): Promise<TokenRow[]> {
   const ids = [...new Set(tokens.flatMap((token) => token.projectIds))]
   const select = { id: true, name: true }
   const found =
@@ -34,7 +42,7 @@ async function withProjects(db: Db, tokens: Token[]): Promise<TokenRow[]> {
   })
 }
 
-function view(row: TokenRow): TokenView {
+export function viewToken(row: TokenRow): TokenView {
   return {
     id: row.id,
     name: row.name,
@@ -77,10 +85,10 @@ export async function insertToken(db: Db, token: NewToken): Promise<{ id: string
 
 /** A live token of the account; one that was revoked is gone for every reader. */
 export async function findToken(db: Db, actor: Actor, id: string): Promise<TokenView> {
-  return view(await findRow(db, actor, id))
+  return viewToken(await findRow(db, actor, id))
 }
 
-async function findRow(db: Db, { accountId }: Actor, id: string): Promise<TokenRow> {
+export async function findRow(db: Db, { accountId }: Actor, id: string): Promise<TokenRow> {
   const token = await db.token.findFirst({ where: { id, accountId, revokedAt: null } })
   if (!token) throw new Fault('not_found', `There is no token ${id}.`)
   const [row] = await withProjects(db, [token])
@@ -90,16 +98,17 @@ async function findRow(db: Db, { accountId }: Actor, id: string): Promise<TokenR
 export async function listTokens(db: Db, { accountId }: Actor, page: PageRequest): Promise<PageOf<TokenView>> {
   const { where, ...rest } = byId(page, 'tok')
   const found = await db.token.findMany({ where: { ...where, accountId, revokedAt: null }, ...rest })
-  return pageOf(await withProjects(db, found), page, view, (row) => [row.id])
+  return pageOf(await withProjects(db, found), page, viewToken, (row) => [row.id])
 }
 
 /** Makes a token that can do no more than the one that makes it, and for no longer. */
 export async function createToken(db: Db, actor: Actor, input: Static<typeof CreateToken>): Promise<TokenWithSecret> {
-  const scopes = input.scopes ?? [...actor.scopes]
-  requireScopes(actor, scopes, 'grant it')
   return inTransaction(db, async (db) => {
     const parent = await lockCaller(db, actor)
-    const [expiresAt, projectIds] = await readGrant(db, actor, parent, input)
+    const granter = withRights(actor, parent)
+    const scopes = input.scopes ?? [...granter.scopes]
+    requireScopes(granter, scopes, 'grant it')
+    const [expiresAt, projectIds] = await readGrant(db, granter, parent, input)
     const { id, secret } = await insertToken(db, {
       accountId: actor.accountId,
       name: input.name,
@@ -129,7 +138,7 @@ export async function checkToken(db: Db, actor: Actor, input: Sound<Static<typeo
   await inTransaction(db, async (db) => readGrant(db, actor, await lockCaller(db, actor), input))
 }
 
-async function resolveProjects(db: Db, actor: Actor, named: (string | undefined)[] | null): Promise<string[]> {
+export async function resolveProjects(db: Db, actor: Actor, named: (string | undefined)[] | null): Promise<string[]> {
   const keys = named?.map((key) => key ?? '')
   if (!keys) return [...(actor.projectIds ?? [])]
   const found = await db.project.findMany({
@@ -156,10 +165,10 @@ export async function revokeToken(
   precondition: (view: TokenView) => void,
 ): Promise<void> {
   await inTransaction(db, async (db) => {
-    await lockCaller(db, actor)
+    const caller = await lockCaller(db, actor)
     const token = await findRow(db, actor, id)
-    requireRights(actor, token, 'revoke')
-    precondition(view(token))
+    requireRights(withRights(actor, caller), token, 'revoke')
+    precondition(viewToken(token))
     await endLine(db, actor, { id, itself: true })
   })
 }
@@ -171,7 +180,7 @@ async function endLine(db: Db, actor: Actor, { id, itself }: { id: string; itsel
   const rows = await withProjects(db, await db.token.findMany({ where: { id: { in: told } } }))
   await append(
     db,
-    rows.map((row) => eventOf(actor, 'token.revoked', { subject: row.id, projectId: null, data: view(row) })),
+    rows.map((row) => eventOf(actor, 'token.revoked', { subject: row.id, projectId: null, data: viewToken(row) })),
   )
 }
 
@@ -187,7 +196,7 @@ export async function rotateToken(
   return inTransaction(db, async (db) => {
     const caller = await lockCaller(db, actor)
     const old = await findRow(db, actor, id)
-    requireRights(actor, old, 'rotate')
+    requireRights(withRights(actor, caller), old, 'rotate')
     const { parentId, childrenOf } = await successionOf(db, caller, old)
     const { accountId, name, projectIds, expiresAt } = old
     const scopes = old.scopes as Scope[]
@@ -211,10 +220,10 @@ export async function rotateToken(
   })
 }
 
-/** Which of these tokens are still accepted. */
-export async function liveTokens(db: Db, tokenIds: string[]): Promise<Set<string>> {
+/** Which of these tokens are still accepted, and with which rights. */
+export async function liveTokens(db: Db, tokenIds: string[]): Promise<Map<string, string>> {
   const found = await selectLiveTokens(db, { ids: tokenIds })
-  return new Set(found.map(({ id }) => id))
+  return new Map(found.map((token) => [token.id, rightsOf(token)]))
 }
 
 // Until then a caller is told that its token was revoked or has expired, and not that there is none.

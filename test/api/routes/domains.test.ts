@@ -51,6 +51,8 @@ describe('attaching', () => {
       'verification',
       'certificate',
       'verifiedAt',
+      'redirectTo',
+      'redirectStatus',
     ])
     expect(body).toMatchObject({
       name: 'example.com',

@@ -1,0 +1,25 @@
+// /search: what an account has, found by a few characters.
+import { Named } from '../../schemas/common.ts'
+import { SearchQuery, SearchResults } from '../../schemas/search.ts'
+import { search } from '../../services/search/search.ts'
+import type { RoutePlugin } from './route.ts'
+
+export const searchRoutes: RoutePlugin = async (app, { deps }) => {
+  app.get(
+    '/search',
+    {
+      config: { scope: null },
+      schema: {
+        operationId: 'search',
+        tags: ['Account'],
+        summary: 'Search',
+        description:
+          'Projects, domains, deployments and tickets of the account that fit the text, some of each. Shows what the token ' +
+          'may read: `searched` names the kinds that were looked through.',
+        querystring: SearchQuery,
+        response: { 200: Named(SearchResults) },
+      },
+    },
+    (request) => search(deps, request.actor, request.query),
+  )
+}

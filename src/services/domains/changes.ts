@@ -1,0 +1,118 @@
+// Changes of a domain by its owner: to another project, and to redirect to another domain.
+import type { Static } from '@sinclair/typebox'
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { invalidField } from '../../platform/errors.ts'
+import type { ChangeDomain, CreateDomain } from '../../schemas/domains.ts'
+import { append, eventOf } from '../events/events.ts'
+import { findProjectToChange, inProjectsOf } from '../projects/projects.ts'
+import type { Actor } from '../tokens/actor.ts'
+import {
+  createDomain,
+  type DomainRow,
+  type DomainView,
+  findDomain,
+  refuseTarget,
+  showDomain,
+  type ViewOptions,
+  viewDomain,
+  withNames,
+} from './domains.ts'
+import { isWildcard, nameInPath, type PlatformNames, readName } from './names.ts'
+import { lockDomain } from './statements.ts'
+
+type Input = Static<typeof ChangeDomain>
+
+/** Attaches a domain, and has it redirect if that is asked for. */
+export async function attachDomain(
+  db: Db,
+  options: PlatformNames,
+  actor: Actor,
+  { redirectTo, redirectStatus, ...input }: Static<typeof CreateDomain>,
+): Promise<DomainView> {
+  if (redirectTo === undefined && redirectStatus === undefined) return createDomain(db, options, actor, input)
+  return inTransaction(db, async (db) => {
+    const { name } = await createDomain(db, options, actor, input)
+    const redirection = { redirectTo: redirectTo ?? null, ...(redirectStatus && { redirectStatus }) }
+    return changeDomain(db, options, actor, { path: name, input: redirection, precondition: () => {} })
+  })
+}
+
+export type DomainChange = { path: string; input: Input; precondition(view: DomainView): void }
+
+/** Zone, certificate and verification stay as they are: none of them depends on the project. */
+export async function changeDomain(
+  db: Db,
+  options: ViewOptions,
+  actor: Actor,
+  { path, input, precondition }: DomainChange,
+): Promise<DomainView> {
+  const target = readTarget(input.redirectTo)
+  return inTransaction(db, async (db) => {
+    // In one order, so that two domains that are to redirect to each other do not lock each other.
+    const names = [nameInPath(path), ...(target === null ? [] : [target])].sort()
+    for (const name of names) await lockDomain(db, { accountId: actor.accountId, name })
+    const before = await findDomain(db, actor, path)
+    const shown = await showDomain(db, options, before)
+    precondition(shown)
+    const data = { ...(await movement(db, actor, input)), ...(await redirection(db, actor, before, { input, target })) }
+    const changes = Object.entries(data).some(([key, value]) => before[key as keyof typeof data] !== value)
+    if (!changes) return shown
+    const after = await db.domain.update({
+      where: { id: before.id },
+      data: { ...data, updatedAt: new Date() },
+      include: withNames,
+    })
+    await tell(db, options, actor, { before, after })
+    return showDomain(db, options, after)
+  })
+}
+
+/** The name to redirect to, as domains are stored; null if none is asked for. */
+function readTarget(redirectTo: string | null | undefined): string | null {
+  if (redirectTo === null || redirectTo === undefined) return null
+  const read = readName(redirectTo)
+  if (!('name' in read)) throw invalidField('#/redirectTo', read.code, read.detail)
+  if (isWildcard(read.name)) throw invalidField('#/redirectTo', 'bad_format', 'must be one host, not a wildcard')
+  return read.name
+}
+
+async function movement(db: Db, actor: Actor, { project }: Input) {
+  // Locked, so that it is not deleted meanwhile.
+  return project === undefined ? {} : { projectId: (await findProjectToChange(db, actor, project)).id }
+}
+
+/** A domain that redirects is never redirected to: no loop can be made, and no visitor takes two steps. */
+async function redirection(
+  db: Db,
+  actor: Actor,
+  domain: DomainRow,
+  { input: { redirectTo, redirectStatus }, target: name }: { input: Input; target: string | null },
+) {
+  if (redirectTo === null && redirectStatus === undefined) return { redirectId: null, redirectStatus: null }
+  if (name === null) {
+    if (redirectStatus === undefined) return {}
+    if (redirectTo === undefined && domain.redirectId !== null) return { redirectStatus }
+    throw invalidField('#/redirectStatus', 'no_redirect', 'needs redirectTo, the domain to redirect to')
+  }
+  const target = await db.domain.findFirst({ where: { ...inProjectsOf(actor), name }, include: withNames })
+  if (!target) throw invalidField('#/redirectTo', 'not_found', `there is no domain ${name} in the account`)
+  if (target.id === domain.id) throw invalidField('#/redirectTo', 'redirect_loop', 'is the domain itself')
+  if (target.redirect) {
+    throw invalidField('#/redirectTo', 'redirect_loop', `redirects itself, to ${target.redirect.name}`)
+  }
+  await refuseTarget(db, domain)
+  return { redirectId: target.id, redirectStatus: redirectStatus ?? domain.redirectStatus ?? 308 }
+}
+
+/** Readers of the project that the domain has left are told that it has, as it was when it left. */
+async function tell(
+  db: Db,
+  options: ViewOptions,
+  actor: Actor,
+  { before, after }: { before: DomainRow; after: DomainRow },
+): Promise<void> {
+  const event = (type: 'domain.moved' | 'domain.updated', row: DomainRow) =>
+    eventOf(actor, type, { subject: row.name, projectId: row.projectId, data: viewDomain(options, row) })
+  const left = before.projectId === after.projectId ? [] : [event('domain.moved', before)]
+  await append(db, [...left, event('domain.updated', after)])
+}

@@ -1,0 +1,101 @@
+// Narrows tokens: an earlier end, fewer scopes, fewer projects. What descends from one never has more than it.
+import type { Static } from '@sinclair/typebox'
+import type { Token } from '../../generated/client.ts'
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { Fault, type FieldError } from '../../platform/errors.ts'
+import type { ChangeToken } from '../../schemas/tokens.ts'
+import { append, eventOf } from '../events/events.ts'
+import type { Actor, Scope } from './actor.ts'
+import { futureTime, grants, isLater, lockCaller, requireRights, withRights } from './lineage.ts'
+import { selectDescendants } from './statements.ts'
+import { findRow, findToken, resolveProjects, type TokenView, viewToken, withProjects } from './tokens.ts'
+
+type Input = Static<typeof ChangeToken>
+type Rights = Pick<Token, 'scopes' | 'projectIds' | 'expiresAt'>
+
+export type TokenChange = { id: string; input: Input; precondition(view: TokenView): void }
+
+export async function changeToken(db: Db, actor: Actor, { id, input, precondition }: TokenChange): Promise<TokenView> {
+  return inTransaction(db, async (db) => {
+    const changer = withRights(actor, await lockCaller(db, actor))
+    const token = await findRow(db, actor, id)
+    requireRights(changer, token, 'change')
+    precondition(viewToken(token))
+    const rights = await narrowed(db, changer, token, input)
+    await db.token.update({ where: { id }, data: { ...rights, ...(input.name !== undefined && { name: input.name }) } })
+    const after = await findToken(db, actor, id)
+    await append(db, [eventOf(actor, 'token.updated', { subject: id, projectId: null, data: after })])
+    await narrowDescendants(db, actor, id)
+    return after
+  })
+}
+
+/** The rights that are left to the token; throws if one of them is more than it has, naming each. */
+async function narrowed(db: Db, actor: Actor, token: Token, input: Input): Promise<Rights> {
+  const errors: FieldError[] = []
+  const refuse = (pointer: string, code: string, detail: string) =>
+    void errors.push({ in: 'body', pointer, code, detail })
+  const scopes = input.scopes ?? (token.scopes as Scope[])
+  for (const [index, scope] of scopes.entries()) {
+    if (!grants(token.scopes as Scope[], scope)) refuse(`#/scopes/${index}`, 'widens', 'the token does not have it')
+  }
+  const projectIds = input.projects ? await resolveProjects(db, actor, input.projects) : token.projectIds
+  for (const [index, id] of projectIds.entries()) {
+    if (token.projectIds.length > 0 && !token.projectIds.includes(id)) {
+      refuse(`#/projects/${index}`, 'widens', 'the token may not see it')
+    }
+  }
+  const expiresAt = input.expiresAt === undefined ? token.expiresAt : futureTime(input.expiresAt)
+  if (isLater(expiresAt, token.expiresAt)) {
+    refuse('#/expiresAt', 'widens', `must be at most ${token.expiresAt!.toISOString()}, when the token expires`)
+  }
+  if (errors.length === 0) return { scopes, projectIds, expiresAt }
+  const names = errors.map(({ pointer }) => pointer.slice(2).replaceAll('/', '.'))
+  throw new Fault('validation_failed', `Not valid: ${names.join(', ')}.`, { errors })
+}
+
+/** What both have; null if that is nothing. */
+function common(child: Rights, parent: Rights): Rights | null {
+  const [held, given] = [child.scopes as Scope[], parent.scopes as Scope[]]
+  const both = [...held.filter((one) => grants(given, one)), ...given.filter((one) => grants(held, one))]
+  const scopes = held.every((one) => grants(given, one)) ? child.scopes : [...new Set(both)]
+  // An empty list stands for the whole account.
+  const isWhole = parent.projectIds.length === 0
+  const projectIds = child.projectIds.length === 0 ? parent.projectIds : child.projectIds
+  const left = isWhole ? child.projectIds : projectIds.filter((id) => parent.projectIds.includes(id))
+  if (scopes.length === 0 || (!isWhole && left.length === 0)) return null
+  const expiresAt = isLater(child.expiresAt, parent.expiresAt) ? parent.expiresAt : child.expiresAt
+  return { scopes, projectIds: left, expiresAt }
+}
+
+const isSame = (one: Rights, other: Rights) =>
+  one.scopes.join() === other.scopes.join() &&
+  one.projectIds.join() === other.projectIds.join() &&
+  one.expiresAt?.getTime() === other.expiresAt?.getTime()
+
+/** Parents before their children, each by what is left to its own parent. */
+async function narrowDescendants(db: Db, actor: Actor, id: string): Promise<void> {
+  const line = [id, ...(await selectDescendants(db, { id })).map((row) => row.id)]
+  const found = await db.token.findMany({ where: { id: { in: line } } })
+  const tokens = new Map(found.map((token) => [token.id, token]))
+  const changed: { token: Token; type: 'token.updated' | 'token.revoked' }[] = []
+  for (const token of line.slice(1).map((one) => tokens.get(one)!)) {
+    const parent = tokens.get(token.parentId!)!
+    const rights = parent.revokedAt ? null : common(token, parent)
+    if (rights && isSame(rights, token)) continue
+    const data = rights ?? { revokedAt: new Date() }
+    const after = await db.token.update({ where: { id: token.id }, data })
+    tokens.set(token.id, after)
+    changed.push({ token: after, type: rights ? 'token.updated' : 'token.revoked' })
+  }
+  const rows = await withProjects(
+    db,
+    changed.map(({ token }) => token),
+  )
+  await append(
+    db,
+    rows.map((row, index) =>
+      eventOf(actor, changed[index]!.type, { subject: row.id, projectId: null, data: viewToken(row) }),
+    ),
+  )
+}
