@@ -25,6 +25,8 @@ export const readAvailability = statement('domains.availability', {
     projectName: text(),
     exists: boolean(),
     taken: boolean(),
+    /** The name, or one above it, is attached to a project that the token does not see. */
+    outside: boolean(),
     /** Of the host of a wildcard; null if it is not attached. */
     hostPair: optional(textArray()),
     usual: textArray(),
@@ -42,6 +44,8 @@ export const readAvailability = statement('domains.availability', {
         WHERE d.verified AND d.name = ANY(${listed(p.names)}) AND d.account_id <> ${p.accountId})
       OR EXISTS (SELECT 1 FROM domain_hold h
         WHERE h.name = ANY(${listed(p.names)}) AND h.account_id <> ${p.accountId} AND h.until > now()) AS taken,
+      EXISTS (SELECT 1 FROM domain d WHERE d.account_id = ${p.accountId} AND d.name = ANY(${listed(p.names)})
+        AND d.project_id <> ALL(${p.projectIds})) AS outside,
       (SELECT COALESCE(d.nameservers, '{}') FROM domain d
         WHERE d.account_id = ${p.accountId} AND d.name = ${p.host}) AS "hostPair",
       COALESCE(a.nameservers, '{}') AS usual,

@@ -234,6 +234,20 @@ describe('whose name it is', () => {
     }
     expect((await attach('x.example.net', { token: narrow.body.token ?? narrow.body.secret })).status).toBe(404)
   })
+
+  test('a token attaches no name below a domain of a project that it does not see: that would be verified by itself', async () => {
+    await attach('whole.example.net')
+    await api.call('POST', '/projects', { body: { name: 'apart', repo: 'test/site' } })
+    const { token } = (await api.call('POST', '/tokens', { body: { name: 'n', scopes: ['*'], projects: ['apart'] } }))
+      .body
+    for (const name of ['login.whole.example.net', 'a.b.whole.example.net', '*.whole.example.net']) {
+      const refused = await attach(name, { token, project: 'apart' })
+      expect(refused).toMatchObject({ status: 409, body: { code: 'domain_taken' } })
+      expect((await attach(name, { project: 'apart' })).status).toBe(201)
+    }
+    expect((await attach('own.example.net', { token, project: 'apart' })).status).toBe(201)
+    expect((await attach('login.own.example.net', { token, project: 'apart' })).status).toBe(201)
+  })
 })
 
 describe('reading', () => {
