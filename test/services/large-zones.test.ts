@@ -162,6 +162,15 @@ describe('the thread', () => {
     expect(list.body.events).toContainEqual(expect.objectContaining({ subject: zone }))
   })
 
+  test('writes one event for more than a megabyte of changes', async () => {
+    const zone = await newZone()
+    const long = `"${'x'.repeat(250)}" `.repeat(15)
+    await put(zone, Array.from({ length: 300 }, (_, n) => `t${n} TXT ${long}\n`).join(''))
+    expect(await eventsOf(zone)).toMatchObject([{ type: 'dns.zone.imported', data: { created: 300 } }])
+    const [first] = await rowsOf(zone)
+    expect(await eventsOf(first!.id)).toEqual([])
+  })
+
   test.skipIf(process.platform !== 'linux')('works behind everybody else, in the database too', async () => {
     await put(await newZone(), fileOf(1_001))
     const { rows } = await (await connect()).query<{ pid: number }>(

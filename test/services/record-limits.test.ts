@@ -259,3 +259,35 @@ test('a statement that takes too long is a problem that says so, and no internal
   expect(fault.code).toBe('overloaded')
   expect(fault.members.retryAfterSeconds).toBeGreaterThan(0)
 })
+
+describe('a batch of short ids of long records', () => {
+  const ids: string[] = []
+  let zone: string
+  beforeAll(async () => {
+    zone = await newZone()
+    const lines = Array.from({ length: 280 }, (_, n) => `t${n} TXT ${`${text(n)} `.repeat(15)}\n`)
+    expect((await put(zone, lines.join(''))).status).toBe(200)
+    const rows = await api.db.dnsRecord.findMany({ where: { domain: { name: zone } }, select: { id: true } })
+    ids.push(...rows.map(({ id }) => id))
+  })
+  const longer = (count: number) => ({ update: ids.slice(0, count).map((id, n) => ({ id, ttl: 100 + n })) })
+
+  test('is refused where its answer and its events would be large', async () => {
+    for (const query of ['', '?dryRun=true']) {
+      const { status, body } = await batch(zone, longer(280), query)
+      expect(status).toBe(422)
+      expect(body).toMatchObject({ errors: [{ pointer: '#', code: 'too_long' }] })
+    }
+    expect((await batch(zone, longer(10))).status).toBe(200)
+  })
+
+  test('that changes nothing is not kept with its key', async () => {
+    const kept = () => api.db.idempotencyKey.count()
+    const before = await kept()
+    const send = () => batch(zone, longer(20), '?dryRun=true', { 'idempotency-key': 'what-if' })
+    const [first, second] = [await send(), await send()]
+    expect(first.status).toBe(200)
+    expect(second.headers['idempotency-replayed']).toBeUndefined()
+    expect(await kept()).toBe(before)
+  })
+})

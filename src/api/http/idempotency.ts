@@ -53,6 +53,8 @@ export type OnceOptions<T, P> = {
   /** Runs first, outside the transaction, for example for requests to another host. */
   prepare?(): Promise<P>
   work(db: Db, prepared: P): Promise<T>
+  /** Nothing is changed, so that the request may run again and its answer, however large, is not kept. */
+  dry?: boolean
   /** HTTP status of the response. */
   status: number
   /** Path below /api of the created resource. */
@@ -76,8 +78,8 @@ export function createOnce(deps: Deps): Once {
   }
 
   return async function once(request, reply, options) {
-    const { status, work, location, prepare = async () => undefined as never } = options
-    if (!request.idempotency) {
+    const { status, work, location, dry = false, prepare = async () => undefined as never } = options
+    if (!request.idempotency || dry) {
       const made = await work(deps.db, await prepare())
       if (location) reply.header('location', `/api${location(made)}`)
       reply.code(status)

@@ -92,6 +92,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
       const wanted = { batch, dryRun: query.dryRun ?? false }
       return once(request, reply, {
         status: 200,
+        dry: wanted.dryRun,
         prepare: () => zoneWork.planBatch(actor, domain, wanted),
         async work(db, plan): Promise<Static<typeof DnsBatchResult>> {
           if (!plan) return applyBatch(db, actor, domain, wanted)

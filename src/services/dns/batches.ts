@@ -27,6 +27,16 @@ export function refuseOversized(batch: Batch): void {
   throw invalidField('#', 'too_long', `has ${size} operations; a batch has at most ${highestBatchSize}`)
 }
 
+// An id is short, but the answer and the events show the record that it names.
+const highestBatchBytes = 1024 * 1024
+
+function refuseLarge(named: RecordRow[]): void {
+  const bytes = named.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0)
+  if (bytes <= highestBatchBytes) return
+  const detail = `names records of ${bytes} bytes; those of a batch have at most ${highestBatchBytes}`
+  throw invalidField('#', 'too_long', detail)
+}
+
 export async function applyBatch(
   db: Db,
   actor: Actor,
@@ -125,6 +135,7 @@ async function planBatch(db: Db, zone: Zone, batch: Batch, limits: RecordLimits)
   const byId = new Map<string, RecordRow>()
   if (named.length > 0) {
     for (const row of await selectRecordsById(db, { zoneId: zone.id, ids: named })) byId.set(row.id, row)
+    refuseLarge([...byId.values()])
   }
   const used = new Set<string>()
   // Each record may be named once: a deletion and an update of one record contradict each other.

@@ -1,8 +1,9 @@
 // Replaces the records of a zone by those of a zone file: all or nothing, in short statements.
 import type { Static } from '@sinclair/typebox'
-import { type Db, transactionOn } from '../../platform/database.ts'
+import { type Db, refusedQuota, transactionOn } from '../../platform/database.ts'
 import { invalidField } from '../../platform/errors.ts'
 import type { ZoneImport } from '../../schemas/zones.ts'
+import { quotaFault } from '../accounts/quotas.ts'
 import { append, eventOf } from '../events/events.ts'
 import type { Actor } from '../tokens/actor.ts'
 import type { RecordRow, Zone } from './dns-records.ts'
@@ -15,8 +16,9 @@ import { openZone, type Pace, readWholeZone, readZoneAtOnce } from './zones.ts'
 
 export type ZoneImportRequest = { actor: Actor; path: string; text: string; dryRun: boolean }
 
-/** Up to as many changes an import writes an event for each of them, and one for all of them otherwise. */
+/** Up to as many changes and bytes an import writes an event for each of them, and one for all of them otherwise. */
 export const highestRecordEvents = 1_000
+const highestEventBytes = 1024 * 1024
 // Rows in one statement: some 50 ms, after which others get the database's processor.
 const rowsAtOnce = 1_000
 // How often an import looks at a zone that other requests change meanwhile, before it locks it first.
@@ -82,13 +84,13 @@ async function writeDifference(connection: Db, { actor, zone, changes }: ToWrite
   // Deleted first: what comes may stand where something else goes.
   await inParts(deleted, (part) => deleteRecordRows(connection, { zoneId, ids: part.map(({ id }) => id) }))
   await inParts(updated, (part) => updateRecordRows(connection, { zoneId, records: part.map(({ after }) => after) }))
-  await inParts(created, (part) => insertRecordRows(connection, { zoneId, records: part }).catch(refuseSets))
+  await inParts(created, (part) => insertRecordRows(connection, { zoneId, records: part }).catch(refuse))
   const [grown] = await growSerial(connection, { zoneId })
   const { serial } = grown!
   const { projectId } = zone
   const summary = { domain: zone.name, ...countsOf(changes), serial }
   const events =
-    count <= highestRecordEvents
+    count <= highestRecordEvents && bytesOf(changes) <= highestEventBytes
       ? eventsOfChanges(actor, zone, changes)
       : [eventOf(actor, 'dns.zone.imported', { subject: zone.name, projectId, data: summary })]
   await append(connection, events)
@@ -100,6 +102,13 @@ function countsOf({ deleted, updated, created, unchanged }: Difference) {
   return { created: created.length, updated: updated.length, deleted: deleted.length, unchanged }
 }
 
-function refuseSets(error: unknown): never {
-  throw setRefusal(error) ?? error
+function bytesOf({ deleted, updated, created }: Difference): number {
+  const rows = [...deleted, ...created, ...updated.map(({ after }) => after)]
+  return rows.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0)
+}
+
+/** A refusal of a trigger as a fault: what the database says of it does not leave the thread. */
+function refuse(error: unknown): never {
+  const quota = refusedQuota(error)
+  throw setRefusal(error) ?? (quota ? quotaFault(quota) : error)
 }
