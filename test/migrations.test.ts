@@ -165,7 +165,8 @@ describe('an installation from before there were quotas', () => {
       `INSERT INTO account (id, name, created_at) VALUES ('acc_1', 'one', now()), ('acc_2', 'two', now());
       INSERT INTO project (id, account_id, name, framework, repo, region, label, production_branch, spa_fallback,
         clean_urls, auto_deploy, created_at, updated_at)
-        SELECT 'prj_' || n, 'acc_1', 'site-' || n, 'static', 'a/b', 'local-1', 'l' || n, 'main', false, true, true, ${made}
+        SELECT 'prj_' || n, 'acc_1', 'site-' || n, CASE n WHEN 3 THEN 'node' ELSE 'static' END, 'a/b', 'local-1', 'l' || n,
+          'main', false, true, true, ${made}
         FROM generate_series(1, 3) n;
       INSERT INTO deployment (id, account_id, project_id, state, ref, commit, production, label, region, source, created_at)
         SELECT 'dpl_' || n, 'acc_1', 'prj_1', CASE WHEN n < 3 THEN 'BUILDING' ELSE 'READY' END, 'main', '', true, 'd' || n,
@@ -184,10 +185,14 @@ describe('an installation from before there were quotas', () => {
     const db = openDatabase(url, 2)
     expect(await readUsage(db, 'acc_1')).toEqual({
       projects: 3,
+      serverInstances: 1,
       deployments: 5,
       domains: 2,
+      claimsPerMonth: 0,
       records: 7,
+      recordBytes: 77,
       openTickets: 1,
+      messagesPerMonth: 0,
       tokens: 1,
       webhooks: 0,
       buildsAtOnce: 0,
@@ -198,7 +203,13 @@ describe('an installation from before there were quotas', () => {
     // From there on the counters follow.
     await db.domain.deleteMany({ where: { id: 'dom_2' } })
     await db.project.deleteMany({ where: { id: 'prj_3' } })
-    expect(await readUsage(db, 'acc_1')).toMatchObject({ projects: 2, domains: 1, records: 3 })
+    expect(await readUsage(db, 'acc_1')).toMatchObject({
+      projects: 2,
+      serverInstances: 0,
+      domains: 1,
+      records: 3,
+      recordBytes: 33,
+    })
     expect(await readUsage(db, 'acc_2')).toMatchObject({ projects: 0, tokens: 0, records: 0 })
     await closeDatabase(db)
   })

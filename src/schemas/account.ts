@@ -15,10 +15,14 @@ const Quotas = forEachQuota((name) => Type.Integer({ description: quotas[name].w
 
 const Usage = Type.Object({
   projects: Type.Integer(),
+  serverInstances: Type.Integer({ description: 'That the projects ask for' }),
   deployments: Type.Integer(),
   domains: Type.Integer(),
+  claimsPerMonth: Type.Integer({ description: 'Of this month (UTC)' }),
   records: Type.Integer({ description: 'Of all zones' }),
+  recordBytes: Type.Integer({ description: 'Of all zones' }),
   openTickets: Type.Integer(),
+  messagesPerMonth: Type.Integer({ description: 'To support, of this month (UTC)' }),
   tokens: Type.Integer(),
   webhooks: Type.Integer(),
   buildsAtOnce: Type.Integer({ description: 'Builds that run now' }),
@@ -33,7 +37,9 @@ const ofAccount = () =>
 /** As the calling token sees it: one narrowed to projects sees their share. */
 const VisibleUsage = Type.Object({
   ...Usage.properties,
+  claimsPerMonth: ofAccount(),
   openTickets: ofAccount(),
+  messagesPerMonth: ofAccount(),
   tokens: ofAccount(),
   webhooks: ofAccount(),
   buildsAtOnce: ofAccount(),
@@ -45,10 +51,14 @@ const VisibleUsage = Type.Object({
 
 const usageExample = {
   projects: 1,
+  serverInstances: 0,
   deployments: 3,
   domains: 1,
+  claimsPerMonth: 1,
   records: 4,
+  recordBytes: 63,
   openTickets: 0,
+  messagesPerMonth: 2,
   tokens: 1,
   webhooks: 0,
   buildsAtOnce: 0,

@@ -2,16 +2,37 @@
 
 type Quota = { max: number; what: string; cure: string }
 
+const MiB = 1024 ** 2
 const GiB = 1024 ** 3
 
 export const quotas = {
   projects: { max: 100, what: 'Projects', cure: 'Delete one that is not needed' },
+  serverInstances: {
+    max: 20,
+    what: 'Instances of servers, of all projects',
+    cure: 'Set `instances` of a project lower, or delete one that is not needed',
+  },
   domains: { max: 100, what: 'Domains', cure: 'Delete one that is not needed' },
+  claimsPerMonth: {
+    max: 1_000,
+    what: 'Names added in a calendar month (UTC) that the account never had before',
+    cure: 'Use a wildcard, or wait for the next month',
+  },
   recordsPerZone: { max: 10_000, what: 'Records of one zone', cure: 'Delete records that are not needed' },
   recordsPerSet: { max: 100, what: 'Records of one name and type', cure: 'Use fewer records at this name' },
   bytesPerSet: { max: 60_000, what: 'Bytes of the records of one name and type', cure: 'Use fewer or shorter records' },
+  recordBytes: {
+    max: 8 * MiB,
+    what: 'Bytes of the names and values of all records of all zones',
+    cure: 'Delete records that are not needed',
+  },
   tokens: { max: 100, what: 'Tokens', cure: 'Revoke one that is not used' },
   openTickets: { max: 50, what: 'Open tickets', cure: 'Close one, or go on in one that is open' },
+  messagesPerMonth: {
+    max: 1_000,
+    what: 'Messages to support in a calendar month (UTC)',
+    cure: 'Wait for the next month',
+  },
   webhooks: { max: 50, what: 'Webhooks', cure: 'Delete one that is not needed' },
   variables: { max: 200, what: 'Variables of one project', cure: 'Delete one that is not used' },
   buildsAtOnce: { max: 2, what: 'Builds that run at once', cure: 'Wait until one has ended' },

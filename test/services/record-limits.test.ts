@@ -131,6 +131,43 @@ test('a name and type have at most 60,000 bytes', async () => {
   expect(many.body).toMatchObject({ limit: 'bytesPerSet', errors: [{ pointer: '#/create/0' }] })
 })
 
+describe('the records of all zones of an account', () => {
+  const max = 200_000
+  let token: string
+  const call = (method: string, path: string, body?: object | string) =>
+    api.call(method, path, {
+      token,
+      body,
+      ...(typeof body === 'string' && { headers: { 'content-type': 'text/dns' } }),
+    })
+  const used = async () => (await call('GET', '/account')).body.usage.recordBytes
+  const over = { status: 403, body: { code: 'quota_exceeded', limit: 'recordBytes', max } }
+
+  test('have together as many bytes as it may have, by whatever way they come', async () => {
+    const tenant = await api.newAccount()
+    token = tenant.token
+    await api.db.account.update({ where: { id: tenant.accountId }, data: { limits: { recordBytes: max } } })
+    await call('POST', '/projects', { name: 'full', repo: 'acme/site' })
+    const [one, other] = ['one.full.example.com', 'other.full.example.com']
+    for (const name of [one, other]) await call('POST', '/domains', { project: 'full', name })
+    const long = (n: number) => Array.from({ length: 15 }, (_, part) => text(n * 15 + part)).join(' ')
+    const line = (n: number) => `t${n} TXT ${long(n)}\n`
+    const lines = (from: number, to: number) => Array.from({ length: to - from }, (_, n) => line(from + n)).join('')
+    expect((await call('PUT', `/dns/${one}/zone`, lines(0, 35))).status).toBe(200)
+    const before = await used()
+    expect(before).toBeGreaterThan(128_000)
+    expect(await call('PUT', `/dns/${other}/zone`, lines(0, 35))).toMatchObject(over)
+    const create = Array.from({ length: 18 }, (_, n) => ({ type: 'TXT', name: `u${n}`, value: long(n) }))
+    expect((await call('POST', `/dns/${other}/records/batch`, { create: create.slice(0, 14) })).status).toBe(200)
+    expect(await call('POST', `/dns/${one}/records/batch`, { create: create.slice(14) })).toMatchObject(over)
+    // A replaced zone counts once, and what is deleted counts no more.
+    expect((await call('PUT', `/dns/${one}/zone`, lines(1, 36))).status).toBe(200)
+    expect((await call('PUT', `/dns/${one}/zone`, line(0))).status).toBe(200)
+    expect((await call('DELETE', `/domains/${other}`)).status).toBe(204)
+    expect(await used()).toBe(Buffer.byteLength(`t0${long(0)}`))
+  })
+})
+
 describe('an import', () => {
   test('of a set of 101 names the line, and changes nothing', async () => {
     const zone = await newZone()

@@ -93,7 +93,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.patch(
     '/projects/:project',
     {
-      config: { scope: 'projects:write' },
+      config: { scope: 'projects:write', faults: ['quota_exceeded'] },
       schema: {
         operationId: 'changeProject',
         tags: ['Projects'],

@@ -5,20 +5,25 @@ import type { Actor } from '../tokens/actor.ts'
 
 /** The share of the actor's projects: deployments from counters. What belongs to no project is null. */
 export async function readShare(db: Db, actor: Actor) {
-  const [projects, used, domains] = await Promise.all([
+  const [projects, servers, used, domains] = await Promise.all([
     db.project.count({ where: projectsOf(actor) }),
+    db.project.aggregate({ where: { AND: [projectsOf(actor), { framework: 'node' }] }, _sum: { instances: true } }),
     db.projectUsage.aggregate({
       where: { projectId: { in: [...(actor.projectIds ?? [])] } },
       _sum: { deployments: true, storedBytes: true },
     }),
-    db.domain.aggregate({ where: inProjectsOf(actor), _count: true, _sum: { recordCount: true } }),
+    db.domain.aggregate({ where: inProjectsOf(actor), _count: true, _sum: { recordCount: true, recordBytes: true } }),
   ])
   return {
     projects,
+    serverInstances: servers._sum.instances ?? 0,
     deployments: Number(used._sum.deployments ?? 0),
     domains: domains._count,
+    claimsPerMonth: null,
     records: domains._sum.recordCount ?? 0,
+    recordBytes: Number(domains._sum.recordBytes ?? 0),
     openTickets: null,
+    messagesPerMonth: null,
     tokens: null,
     webhooks: null,
     buildsAtOnce: null,

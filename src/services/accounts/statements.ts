@@ -17,12 +17,17 @@ export const readLimit = statement('accounts.limit', {
   sql: (p) => `SELECT account_limit(${p.accountId}, ${p.name}) AS max`,
 })
 
-/** Builds of the account that run now, and minutes of this month. */
-export const readBuildUsage = statement('accounts.builds', {
+const thisMonth = (name: string, account: string) => `COALESCE((
+  SELECT used FROM month_usage WHERE account_id = ${account} AND name = '${name}'
+    AND month = date_trunc('month', now() AT TIME ZONE 'UTC')::date), 0)`
+
+/** Builds of the account that run now, and what it used in this month. */
+export const readMonthUsage = statement('accounts.month', {
   reason: 'not in Prisma',
   in: { accountId: text() },
-  out: { running: int8(), minutes: int8() },
+  out: { running: int8(), minutes: int8(), claims: int8(), messages: int8() },
   sql: (p) => `
     SELECT COALESCE((SELECT running FROM build_account WHERE account_id = ${p.accountId}), 0) AS running,
-      build_minutes(${p.accountId}) AS minutes`,
+      build_minutes(${p.accountId}) AS minutes,
+      ${thisMonth('claimsPerMonth', p.accountId)} AS claims, ${thisMonth('messagesPerMonth', p.accountId)} AS messages`,
 })

@@ -8,31 +8,35 @@ import type { Limits } from '../../schemas/quotas.ts'
 import { append } from '../events/events.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { readShare } from './share.ts'
-import { lockAccount, readBuildUsage } from './statements.ts'
+import { lockAccount, readMonthUsage } from './statements.ts'
 
 export type LimitsView = Static<typeof AccountLimits>
 export type UsageView = LimitsView['usage']
 
 /** From counters that triggers keep; the records are summed up from those of the account's domains, at most its quota. */
 export async function readUsage(db: Db, accountId: string): Promise<UsageView> {
-  const [counters, zones, [builds]] = await Promise.all([
+  const [counters, zones, [month]] = await Promise.all([
     db.accountUsage.groupBy({ by: ['name'], where: { accountId }, _sum: { used: true } }),
-    db.domain.aggregate({ where: { accountId }, _sum: { recordCount: true } }),
-    readBuildUsage(db, { accountId }),
+    db.domain.aggregate({ where: { accountId }, _sum: { recordCount: true, recordBytes: true } }),
+    readMonthUsage(db, { accountId }),
   ])
   const used = new Map(counters.map(({ name, _sum }) => [name, Number(_sum.used)]))
   const count = (name: string) => used.get(name) ?? 0
   return {
     projects: count('projects'),
+    serverInstances: count('serverInstances'),
     deployments: count('deployments'),
     domains: count('domains'),
+    claimsPerMonth: Number(month?.claims),
     records: zones._sum.recordCount ?? 0,
+    recordBytes: Number(zones._sum.recordBytes ?? 0),
     openTickets: count('openTickets'),
+    messagesPerMonth: Number(month?.messages),
     tokens: count('tokens'),
     webhooks: count('webhooks'),
-    buildsAtOnce: Number(builds?.running),
+    buildsAtOnce: Number(month?.running),
     buildsQueued: count('buildsQueued'),
-    buildMinutesPerMonth: Number(builds?.minutes),
+    buildMinutesPerMonth: Number(month?.minutes),
     storedBytes: count('storedBytes'),
   }
 }

@@ -45,10 +45,14 @@ test('an account shows its limits, and counts what it holds and nothing of other
     },
     usage: {
       projects: 1,
+      serverInstances: 0,
       deployments: 0,
       domains: 1,
+      claimsPerMonth: 1,
       records: 1,
+      recordBytes: 12,
       openTickets: 1,
+      messagesPerMonth: 2,
       tokens: 2,
       webhooks: 1,
       buildsAtOnce: 0,
@@ -83,13 +87,28 @@ test('shows a token narrowed to projects their share alone, and nothing of what 
   await made('/webhooks', { url: 'https://hooks.example.com/', events: ['*'] })
   await made('/tickets', { subject: 'open', message: 'it waits' })
   const builds = { buildsAtOnce: null, buildsQueued: null, buildMinutesPerMonth: null }
-  const wide = { openTickets: null, tokens: null, webhooks: null, ...builds }
+  const wide = {
+    claimsPerMonth: null,
+    openTickets: null,
+    messagesPerMonth: null,
+    tokens: null,
+    webhooks: null,
+    ...builds,
+  }
   const usageOf = async (projects: string[]) => {
     const narrow = await made('/tokens', { name: 'narrow', scopes: ['dns:read'], projects })
     return (await api.call('GET', '/account', { token: narrow.token })).body.usage
   }
   await api.db.deployment.updateMany({ where: { project: { name: 'share' } }, data: { storedBytes: 5000n } })
-  const share = { projects: 1, deployments: 1, domains: 1, records: 2, storedBytes: 5000 }
+  const share = {
+    projects: 1,
+    serverInstances: 0,
+    deployments: 1,
+    domains: 1,
+    records: 2,
+    recordBytes: 22,
+    storedBytes: 5000,
+  }
   expect(await usageOf(['share'])).toEqual({ ...share, ...wide, waits: 0, streams: 0 })
   expect(await usageOf(['share', 'rest'])).toMatchObject({
     projects: 2,

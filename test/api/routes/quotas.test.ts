@@ -16,6 +16,9 @@ beforeAll(async () => {
     QUOTA_VARIABLES: '3',
     QUOTA_RECORDS_PER_ZONE: '6',
     QUOTA_STORED_BYTES: '1000',
+    QUOTA_CLAIMS_PER_MONTH: '12',
+    QUOTA_MESSAGES_PER_MONTH: '10',
+    QUOTA_SERVER_INSTANCES: '5',
   })
   operator = (await createAccount(api.db, 'the desk', ['operator'])).token
 })
@@ -185,4 +188,61 @@ test('every quota is documented with what it bounds and what to do', () => {
     expect(quotas[name].what, name).toMatch(/^[A-Z]/)
     expect(quotas[name].cure, name).toMatch(/^[A-Z].*[^.]$/)
   }
+})
+
+describe('what is kept for ever', () => {
+  test('names that an account adds and deletes are counted for a month, those that it had before are not', async () => {
+    const { token, project, post, accountId } = await tenant()
+    await project('site')
+    const add = (name: string) => post('/domains', { name: `${name}.${accountId.slice(4)}.com`, project: 'site' })
+    const remove = (name: string) => api.call('DELETE', `/domains/${name}.${accountId.slice(4)}.com`, { token })
+    for (let n = 0; n < 12; n++) {
+      expect((await add(`n${n}`)).status).toBe(201)
+      await remove(`n${n}`)
+    }
+    const answers = await Promise.all(['x', 'y', 'z'].map(add))
+    for (const answer of answers) refused(answer, 'claimsPerMonth', 12)
+    expect((await add('n3')).status).toBe(201)
+    expect((await add('*.n3')).status).toBe(201)
+    expect(await usageOf(token)).toMatchObject({ domains: 2, claimsPerMonth: 12 })
+    // Last month does not count.
+    const month = new Date('2020-01-01')
+    await api.db.monthUsage.updateMany({ where: { accountId, name: 'claimsPerMonth' }, data: { month } })
+    expect((await add('x')).status).toBe(201)
+    expect(await usageOf(token)).toMatchObject({ claimsPerMonth: 1 })
+  })
+
+  test('messages to support are counted for a month, those of support are not', async () => {
+    const { token, post } = await tenant()
+    for (let n = 0; n < 5; n++) {
+      const { body } = await post('/tickets', { subject: 'again', message: 'please' })
+      expect((await post(`/tickets/${body.id}/messages`, { message: 'please' })).status).toBe(201)
+      if (n < 4) await api.call('PATCH', `/tickets/${body.id}`, { token, body: { status: 'CLOSED' } })
+    }
+    const [open] = (await api.call('GET', '/tickets?status=OPEN', { token })).body.tickets
+    refused(await post(`/tickets/${open.id}/messages`, { message: 'please' }), 'messagesPerMonth', 10)
+    refused(await post('/tickets', { subject: 'more', message: 'please' }), 'messagesPerMonth', 10)
+    const path = `/operator/tickets/${open.id}/messages`
+    expect((await api.call('POST', path, { token: operator, body: { message: 'no' } })).status).toBe(201)
+    expect(await usageOf(token)).toMatchObject({ messagesPerMonth: 10, openTickets: 1 })
+  })
+})
+
+test('the servers of all projects together have as many instances as the account may have', async () => {
+  const { token, post } = await tenant()
+  const make = (name: string, framework: string, instances: number) =>
+    post('/projects', { name, framework, repo: 'demo/hello', settings: { instances } })
+  const change = (name: string, body: object) => api.call('PATCH', `/projects/${name}`, { token, body })
+  expect((await make('one', 'node', 3)).status).toBe(201)
+  expect((await make('site', 'static', 10)).status).toBe(201)
+  const over = { status: 403, body: { code: 'quota_exceeded', limit: 'serverInstances', used: 3, max: 5 } }
+  expect(await make('two', 'node', 3)).toMatchObject(over)
+  expect(await change('site', { framework: 'node' })).toMatchObject(over)
+  expect(await change('one', { settings: { instances: 6 } })).toMatchObject(over)
+  expect((await make('two', 'node', 2)).status).toBe(201)
+  expect((await change('two', { settings: { instances: 1 } })).status).toBe(200)
+  expect(await usageOf(token)).toMatchObject({ serverInstances: 4 })
+  expect((await api.call('DELETE', '/projects/one', { token })).status).toBe(204)
+  expect((await change('two', { framework: 'static' })).status).toBe(200)
+  expect(await usageOf(token)).toMatchObject({ serverInstances: 0 })
 })
