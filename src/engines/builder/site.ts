@@ -7,6 +7,8 @@ import type { Candidate } from './output.ts'
 import type { Source, TreeEntry } from './source-tree.ts'
 
 export const siteLimits: Limits = { entries: 50_000, bytes: 2 * 1024 ** 3, pathBytes: 1024, depth: 64 }
+// Every edge that serves the site has all paths in memory, whatever the files have in them.
+const mostBytesOfPaths = 4 * 1024 ** 2
 /** Never part of a site, also where a project serves its whole tree. */
 export const neverPublished = ['.git', 'node_modules']
 
@@ -49,6 +51,11 @@ export async function storeSite(
   if (failure) throw failure
   const published = followLinks({ files, links, folders, root: inside }, siteLimits)
   if (published.size === 0) throw new BuildFailure('output_missing', 'The output directory is empty.')
+  let bytes = 0
+  for (const path of published.keys()) bytes += Buffer.byteLength(path)
+  if (bytes > mostBytesOfPaths) {
+    throw new BuildFailure('output_too_large', 'The names and folders of its files take more than 4 MiB.')
+  }
   return Object.fromEntries([...published].sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 

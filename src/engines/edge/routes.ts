@@ -24,10 +24,26 @@ export type Route = FileRoute | RedirectRoute
  * spelling redirects there, because relative links mean something else with and without the slash. With both
  * `docs.html` and `docs/index.html`, each keeps its own.
  */
-export function buildRoutes({ files, cleanUrls }: Pick<Manifest, 'files' | 'cleanUrls'>): Map<string, Route> {
+export function buildRoutes(manifest: Paths): Map<string, Route> {
+  const steps = buildRoutesInSteps(manifest)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+  }
+}
+
+type Paths = Pick<Manifest, 'files' | 'cleanUrls'>
+
+// Less than a millisecond of the event loop.
+const pathsInAStep = 100
+
+/** The same in steps, so that others are answered between them: fifty thousand files take half a second. */
+export function* buildRoutesInSteps({ files, cleanUrls }: Paths): Generator<undefined, Map<string, Route>> {
   const routes = new Map<string, Route>()
   const pages: [path: string, file: StoredFile][] = []
+  let steps = 0
   for (const [path, file] of Object.entries(files)) {
+    if (++steps % pathsInAStep === 0) yield
     if (!isPublic(path)) continue
     if (path.endsWith('.html')) pages.push([path, file])
     else routes.set(`/${path}`, { kind: 'file', path, file, status: 200 })
@@ -40,6 +56,7 @@ export function buildRoutes({ files, cleanUrls }: Pick<Manifest, 'files' | 'clea
     if (!routes.has(address)) routes.set(address, { kind: 'redirect', location: encodePath(to), status: 308 })
   }
   for (const [path, file] of pages) {
+    if (++steps % pathsInAStep === 0) yield
     const address = `/${path}`
     if (address.endsWith('/index.html')) {
       fileAt(address.slice(0, -'index.html'.length), path, file)
@@ -48,6 +65,7 @@ export function buildRoutes({ files, cleanUrls }: Pick<Manifest, 'files' | 'clea
   }
   // Files take precedence over redirects, so redirects are added after all files.
   for (const [path] of pages) {
+    if (++steps % pathsInAStep === 0) yield
     const address = `/${path}`
     const bare = address.slice(0, -'.html'.length)
     if (!address.endsWith('/index.html')) {

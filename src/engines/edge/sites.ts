@@ -1,11 +1,12 @@
 // Caches deployments ready to be served: manifest, routes and rules, loaded at the first request.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { Artifacts, Manifest } from '../../platform/artifacts.ts'
 import { type ExtraHeaders, type HeaderBlock, headersOf, matchingBlocks, parseHeaders } from './header-rules.ts'
 import { parseRedirects, type RedirectRule } from './redirects.ts'
 import type { Addresses } from './resolve.ts'
-import { buildRoutes, type FileRoute, type Route } from './routes.ts'
+import { buildRoutes, buildRoutesInSteps, type FileRoute, type Route } from './routes.ts'
 import { createVariants, type Variants } from './variants.ts'
 
 export type Site = Addresses & {
@@ -35,17 +36,21 @@ const mostSites = 20_000
 // A bound on the rules of a site: the process that reads them serves other sites too.
 const longestRules = 256 << 10
 const mostShared = 1_000
+// Sites of more files are made ready one after the other, in steps, and for half of the time: whoever asks for several of
+// them in turn, each of which takes the place of another in the cache, must not hold up the visitors of others.
+const manyFiles = 2_000
+const stepMs = 5
+const mostLarge = 10_000
 
-export type SiteRules = { redirects: RedirectRule[]; headers: HeaderBlock[] }
+export type SiteRules = { redirects: RedirectRule[]; headers: HeaderBlock[]; routes?: Map<string, Route> }
 
 export function buildSite(
   deploymentId: string,
   manifest: Manifest,
-  { redirects, headers }: SiteRules,
+  { redirects, headers, routes = buildRoutes(manifest) }: SiteRules,
   onGrowth: () => void = () => {},
 ): Site {
   const { kind, files, spaFallback } = manifest
-  const routes = buildRoutes(manifest)
   return {
     deploymentId,
     kind,
@@ -96,6 +101,15 @@ function variantMaker(
 export function createSites(artifacts: Artifacts, log: Logger): Sites {
   const loaded = new LRUCache<string, Site>({ max: mostSites, maxSize: mostBytes })
   const loading = new Map<string, Promise<Site | null>>()
+  /** Those that are known to have many files. */
+  const large = new LRUCache<string, true>({ max: mostLarge })
+  let turn: Promise<unknown> = Promise.resolve()
+
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const mine = turn.then(work)
+    turn = mine.catch(() => {})
+    return mine
+  }
 
   async function rulesOf(manifest: Manifest, name: string): Promise<string> {
     const file = Object.hasOwn(manifest.files, name) ? manifest.files[name]! : null
@@ -103,16 +117,33 @@ export function createSites(artifacts: Artifacts, log: Logger): Sites {
     return (await artifacts.load(file.hash)).toString()
   }
 
-  async function read(deploymentId: string): Promise<Site | null> {
+  function read(deploymentId: string): Promise<Site | null> {
+    const known = large.has(deploymentId)
+    return known ? inTurn(() => readNow(deploymentId, known)) : readNow(deploymentId, known)
+  }
+
+  async function readNow(deploymentId: string, known: boolean): Promise<Site | null> {
+    const startedMs = performance.now()
     const manifest = await artifacts.read(deploymentId)
     if (!manifest) return null
+    if (Object.keys(manifest.files).length <= manyFiles) return make(deploymentId, manifest, buildRoutes(manifest))
+    large.set(deploymentId, true)
+    const build = async () => {
+      await sleep(performance.now() - startedMs)
+      return make(deploymentId, manifest, await inSteps(buildRoutesInSteps(manifest)))
+    }
+    return known ? build() : inTurn(build)
+  }
+
+  async function make(deploymentId: string, manifest: Manifest, routes: Map<string, Route>): Promise<Site> {
     const redirects = parseRedirects(await rulesOf(manifest, '_redirects'))
     const headers = parseHeaders(await rulesOf(manifest, '_headers'))
     const notes = [...redirects.notes, ...headers.notes]
     if (notes.length > 0) log.info({ deploymentId, notes: notes.slice(0, 20) }, 'rules of a site were left out')
     let size = bytesPerSite + Object.keys(manifest.files).length * bytesPerFile
     size += (redirects.rules.length + headers.blocks.length) * bytesPerRule
-    const site = buildSite(deploymentId, manifest, { redirects: redirects.rules, headers: headers.blocks }, () => {
+    const rules = { redirects: redirects.rules, headers: headers.blocks, routes }
+    const site = buildSite(deploymentId, manifest, rules, () => {
       size += bytesPerAnswer
       // A site that was evicted meanwhile is not put back.
       if (loaded.peek(deploymentId) === site) loaded.set(deploymentId, site, { size })
@@ -132,5 +163,17 @@ export function createSites(artifacts: Artifacts, log: Logger): Sites {
       }
       return site
     },
+  }
+}
+
+/** Works for some milliseconds at a time, and rests as long. */
+async function inSteps<T>(steps: Generator<undefined, T>): Promise<T> {
+  for (;;) {
+    const startedMs = performance.now()
+    do {
+      const { done, value } = steps.next()
+      if (done) return value
+    } while (performance.now() - startedMs < stepMs)
+    await sleep(performance.now() - startedMs)
   }
 }

@@ -77,6 +77,15 @@ describe('a static site', () => {
     })
   })
 
+  test('has names of 4 MiB at most, also where links make them', async () => {
+    const long = Array.from({ length: 3 }, () => 'd'.repeat(200)).join('/')
+    const page = (n: number) => file(`a/${long}/${n}.html`, 'the same page')
+    const pages = Array.from({ length: 1_500 }, (_, n) => page(n))
+    expect(Object.keys(await store(...pages, link('b', 'a')))).toHaveLength(3_000)
+    const links = ['b', 'c', 'd', 'e'].map((name) => link(name, 'a'))
+    await expect(store(...pages, ...links)).rejects.toMatchObject({ code: 'output_too_large' })
+  })
+
   test('whose stream breaks ends with that error, and leaves no half of a file', async () => {
     async function* broken(): AsyncGenerator<Entry> {
       yield* entriesOf(file('a', 'broken-a'))
