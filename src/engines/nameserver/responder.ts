@@ -36,8 +36,8 @@ export type Responder = {
 }
 
 const highestTcp = 65_535
-// Waiting queries cost memory; beyond this number none waits for an address.
-const highestWaiting = 1_000
+// Waiting queries cost memory; beyond this number none waits for an address, and none of an account that has its part.
+const highestWaiting = { account: 200, all: 1_000 }
 
 export function createResponder(options: ResponderOptions): Responder {
   const { table, cache, aliases, outside, metrics, transfers, log } = options
@@ -46,6 +46,7 @@ export function createResponder(options: ResponderOptions): Responder {
   const encoder = createEncoder()
   const current = emptyQuery()
   let waiting = 0
+  const waitingOf = new Map<string, number>()
 
   function tupleOf(query: Query, found: Found, source: ZoneSource): number {
     if (found.answer.length > 0 && !found.wildcard) return query.hash
@@ -86,25 +87,29 @@ export function createResponder(options: ResponderOptions): Responder {
       const found = lookup(zone, name, query.type, outside)
       if (!found.awaits) return answerFound(context, name, found, source)
     }
-    if (waiting >= highestWaiting) return fault(context, rcodes.SERVFAIL)
-    return answerLater({ ...context, query: { ...query } }, name)
+    const { accountId } = source
+    const ofAccount = waitingOf.get(accountId) ?? 0
+    if (waiting >= highestWaiting.all || ofAccount >= highestWaiting.account) return fault(context, rcodes.SERVFAIL)
+    waiting++
+    waitingOf.set(accountId, ofAccount + 1)
+    return answerLater({ ...context, query: { ...query } }, name).finally(() => {
+      waiting--
+      const left = waitingOf.get(accountId)! - 1
+      if (left > 0) waitingOf.set(accountId, left)
+      else waitingOf.delete(accountId)
+    })
   }
 
   /** Waits for a large zone to be built, and for the addresses of an ALIAS. */
   async function answerLater(context: Context, name: string): Promise<Buffer | null> {
     const { type } = context.query
-    waiting++
-    try {
-      const first = await look(name, type)
-      const awaits = first?.found.awaits
-      if (awaits) await aliases.settled(awaits.target, awaits.type, awaits.owner)
-      // The zone may have changed meanwhile.
-      const last = awaits ? await look(name, type) : first
-      if (!last) return fault(context, rcodes.REFUSED)
-      return last.found.awaits ? fault(context, rcodes.SERVFAIL) : answerFound(context, name, last.found, last.source)
-    } finally {
-      waiting--
-    }
+    const first = await look(name, type)
+    const awaits = first?.found.awaits
+    if (awaits) await aliases.settled(awaits.target, awaits.type, awaits.owner)
+    // The zone may have changed meanwhile.
+    const last = awaits ? await look(name, type) : first
+    if (!last) return fault(context, rcodes.REFUSED)
+    return last.found.awaits ? fault(context, rcodes.SERVFAIL) : answerFound(context, name, last.found, last.source)
   }
 
   async function look(name: string, type: number): Promise<{ found: Found; source: ZoneSource } | null> {

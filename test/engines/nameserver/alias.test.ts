@@ -5,7 +5,7 @@ import { createAliases, type ResolveAlias } from '../../../src/engines/nameserve
 import { createNameserver } from '../../../src/engines/nameserver/server.ts'
 import { isPublicAddress } from '../../../src/platform/public-address.ts'
 import { until } from '../../helpers/until.ts'
-import { addressesIn, askUdp } from './packets.ts'
+import { addressesIn, askUdp, question } from './packets.ts'
 import { startWorld } from './world.ts'
 import { ask, negativeSoa, nowhere, type Served, serveZones, zoneOf } from './zones.ts'
 
@@ -121,6 +121,17 @@ describe('an account that leads names to servers that do not answer', () => {
     expect(aliases.resolved(target, typeNumbers.A, 'acc')).toBeNull()
     await settle(aliases)
     expect(aliases.resolved(target, typeNumbers.A, 'acc')?.rdatas).toHaveLength(1)
+  })
+
+  test('leaves answers that may wait to the others', async () => {
+    served = await serveZones({ resolveAlias: resolve, rateLimit: null })
+    served.put('hog.com', '@ ALIAS slow1.example.org', { account: 'hog' })
+    served.put('example.com', '@ ALIAS host.example.net', { account: 'acc' })
+    const channel = { tcp: false, send() {} }
+    for (let n = 0; n < 1_200; n++) {
+      void served.responder.respond(question('hog.com', 'A'), { address: '127.0.0.1', port: 9 }, channel)
+    }
+    expect((await askUdp(served.port, 'example.com', 'A')).rcode).toBe('NOERROR')
   })
 
   test('makes nobody else’s addresses be forgotten, however many names it has', async () => {
