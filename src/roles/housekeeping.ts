@@ -10,7 +10,7 @@ import { forgetOldKeys } from '../services/idempotency/keys.ts'
 import { forgetLostNodes } from '../services/nodes/nodes.ts'
 import { forgetOldPushes } from '../services/pushes/pushes.ts'
 import { forgetEndedTokens } from '../services/tokens/tokens.ts'
-import { pruneDeliveries } from '../services/webhooks/results.ts'
+import { pruneDeliveries, pruneSurplus } from '../services/webhooks/results.ts'
 import type { Closing } from './closing.ts'
 import type { Shared } from './shared.ts'
 
@@ -51,12 +51,13 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
         ? null
         : afterDays(previewDays, (before, signal) => removeOldDeployments(db, urls, { previews, before }, signal)),
     deliveries: afterDays(deliveryDays, (before, signal) => pruneDeliveries(db, before, signal)),
+    webhook_surplus: (signal) => pruneSurplus(db, signal),
     failed_jobs: afterDays(failedJobDays, (before, signal) => forgetFailedJobs(db, before, signal)),
   }
 }
 
 // What comes by the thousand each minute goes as often; the rest by the hour.
-const often = ['idempotency_keys', 'pushes', 'deliveries']
+const often = ['idempotency_keys', 'pushes', 'deliveries', 'webhook_surplus']
 
 export function tasksOf(deps: HousekeepingDeps): Task[] {
   const { db, log, registry } = deps

@@ -5,6 +5,7 @@ import { idAt } from '../../platform/ids.ts'
 import {
   countWaitingDeliveries,
   deleteOldDeliveries,
+  deleteSurplusDeliveries,
   type FailureChange,
   type ResultRow,
   recordAttempts,
@@ -39,6 +40,9 @@ export const retryDelaysMs = [
 ] as const
 
 const pruneBatch = 1_000
+// An account writes thirty events a second and more, for fifty webhooks, each with 4 KB of an answer of its own receiver.
+const mostKept = 10_000
+const webhooksAtOnce = 100
 
 export function succeeded({ status }: Outcome): boolean {
   return status !== null && status >= 200 && status < 300
@@ -101,6 +105,27 @@ export function pruneDeliveries(db: Database, before: Date, signal?: AbortSignal
     after = ids.at(-1) ?? after
     return { count: ids.length, more: ids.length === pruneBatch }
   })
+}
+
+/** Deletes what ended before the newest `most` deliveries of its webhook, and tells how many. */
+export async function pruneSurplus(db: Database, signal?: AbortSignal, most = mostKept): Promise<number> {
+  let total = 0
+  for (let after = ''; ; ) {
+    const where = { id: { gt: after } }
+    const webhooks = await db.webhook.findMany({
+      where,
+      select: { id: true },
+      orderBy: { id: 'asc' },
+      take: webhooksAtOnce,
+    })
+    const webhookIds = webhooks.map(({ id }) => id)
+    total += await inBatches(signal, async () => {
+      const { length } = await deleteSurplusDeliveries(db, { webhookIds, most, limit: pruneBatch })
+      return { count: length, more: length > 0 }
+    })
+    if (webhooks.length < webhooksAtOnce) return total
+    after = webhookIds.at(-1)!
+  }
 }
 
 /** How many deliveries wait, counted up to a bound: the figure is asked for every few seconds. */

@@ -116,6 +116,19 @@ export const deleteOldDeliveries = statement('webhooks.prune', {
     DELETE FROM delivery d USING old WHERE d.id = old.id RETURNING d.id`,
 })
 
+/** Of each webhook, those that have ended and are older than its newest `most`; up to `limit` of each. */
+export const deleteSurplusDeliveries = statement('webhooks.prune_surplus', {
+  reason: 'not in Prisma',
+  in: { webhookIds: textArray(), most: int4(), limit: int4() },
+  out: { id: text() },
+  sql: (p) => `
+    WITH surplus AS MATERIALIZED (
+      SELECT older.id FROM unnest(${p.webhookIds}) AS w(id), LATERAL (
+        SELECT id, state FROM delivery WHERE webhook_id = w.id ORDER BY id DESC OFFSET ${p.most} LIMIT ${p.limit}) older
+      WHERE older.state <> 'PENDING')
+    DELETE FROM delivery d USING surplus WHERE d.id = surplus.id AND d.state <> 'PENDING' RETURNING d.id`,
+})
+
 /** Each kind up to 10,000. Prisma would sort the rows, and pass the conditions of partial indexes as parameters. */
 export const countWaitingDeliveries = statement('webhooks.count_waiting', {
   reason: 'not in Prisma',

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { idAt } from '../../../src/platform/ids.ts'
 import { placeOf } from '../../../src/platform/secrets.ts'
 import { insertToken } from '../../../src/services/tokens/tokens.ts'
-import { pruneDeliveries } from '../../../src/services/webhooks/results.ts'
+import { pruneDeliveries, pruneSurplus } from '../../../src/services/webhooks/results.ts'
 import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
@@ -174,6 +174,22 @@ describe('deliveries', () => {
     expect(kept.map((row) => row.id)).toEqual(left)
     const attempts = await api.db.deliveryAttempt.findMany({ where: { deliveryId: { in: ids } } })
     expect(attempts.map((row) => row.deliveryId).sort()).toEqual(left)
+  })
+
+  test('of each webhook the newest deliveries are kept, and those that still wait', async () => {
+    const [busy, quiet] = [await make(), await make()]
+    await api.db.$executeRaw`
+      INSERT INTO delivery (id, webhook_id, event_id, event_type, state, created_at, seq)
+      SELECT 'dlv_surplus' || lpad(i::text, 4, '0'), ${busy.id}, 'evt_x', 'webhook.ping',
+        CASE WHEN i % 500 = 0 THEN 'PENDING' ELSE 'DELIVERED' END, now(), i FROM generate_series(1, 2500) i`
+    await api.call('POST', `/webhooks/${quiet.id}/ping`)
+    expect(await pruneSurplus(api.db, undefined, 100)).toBe(2_396)
+    const kept = await api.db.delivery.findMany({ where: { webhookId: busy.id }, orderBy: { id: 'asc' } })
+    expect(kept.filter(({ state }) => state === 'PENDING').map(({ seq }) => Number(seq))).toEqual([
+      500, 1000, 1500, 2000, 2500,
+    ])
+    expect(kept.filter(({ seq }) => seq > 2400n)).toHaveLength(100)
+    expect(await api.db.delivery.count({ where: { webhookId: quiet.id } })).toBe(1)
   })
 
   test('a delivery belongs to its webhook', async () => {
