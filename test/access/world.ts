@@ -70,6 +70,7 @@ const makers: Record<string, (context: Context) => Promise<string>> = {
 const bodies: Record<string, (context: Context, example: never) => Promise<unknown>> = {
   createProject: async (_context, example: object) => ({ ...example, name: unique('p') }),
   createDeployment: async ({ owner }, example: object) => ({ ...example, project: owner.project }),
+  changeDomain: async ({ owner }) => ({ project: owner.project }),
   createDomain: async ({ owner }) => ({ project: owner.project, name: `${unique('d')}.example.test` }),
   createTicket: async (_context, example: object) => ({ ...example, related: 'req_7m2k9xq4tb' }),
   createToken: async ({ owner }) => ({ name: 'ci', scopes: ['tokens:read'], projects: [owner.project] }),

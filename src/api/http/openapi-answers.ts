@@ -60,6 +60,8 @@ const headersOfCodes: Partial<Record<FaultCode, HeaderName>> = {
   insufficient_scope: 'WWW-Authenticate',
   idempotency_in_progress: 'Retry-After',
   import_in_progress: 'Retry-After',
+  // Of waits and streams, which end.
+  quota_exceeded: 'Retry-After',
   precondition_required: 'ETag',
   rate_limited: 'Retry-After',
   overloaded: 'Retry-After',
