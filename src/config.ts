@@ -24,6 +24,7 @@ const Quotas = Object.fromEntries(
 const Environment = Type.Object({
   ...Quotas,
   NODE_ENV: Text(),
+  NODE_TLS_REJECT_UNAUTHORIZED: Text(),
   ALLOW_DEVELOPMENT_CA: Type.Boolean({ default: false }),
   ALLOW_TEST_NAMESERVERS: Type.Boolean({ default: false }),
   ALLOW_LOCALHOST: Type.Boolean({ default: false }),

@@ -102,6 +102,9 @@ describe('configuration', () => {
     ['BASE_URL', 'http://api.example.com'],
     ['SECRETS_KEY', ''],
     ['TRUSTED_PROXIES', ''],
+    ['TRUSTED_PROXIES', '10.0.0.1,0.0.0.0/0'],
+    ['TRUSTED_PROXIES', '::/0, 10.0.0.1'],
+    ['NODE_TLS_REJECT_UNAUTHORIZED', '0'],
   ])('is refused in production without a safe %s', (name, value) => {
     expect(() => loadConfig({ ...safe, [name]: value })).toThrow(name)
   })

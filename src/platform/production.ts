@@ -1,7 +1,8 @@
 // What NODE_ENV=production refuses: each in one sentence that says what to set.
 
 type Environment = Record<
-  'DATABASE_URL' | 'SECRETS_KEY' | 'BUILD_SANDBOX' | 'TRUSTED_PROXIES' | 'ACME_DIRECTORY_URL' | 'DEPLOYMENT_DOMAIN',
+  | ('DATABASE_URL' | 'SECRETS_KEY' | 'BUILD_SANDBOX' | 'TRUSTED_PROXIES' | 'ACME_DIRECTORY_URL' | 'DEPLOYMENT_DOMAIN')
+  | 'NODE_TLS_REJECT_UNAUTHORIZED',
   string
 > &
   Record<'ALLOW_DEVELOPMENT_CA' | 'ALLOW_TEST_NAMESERVERS' | 'ALLOW_LOCALHOST', boolean>
@@ -26,6 +27,10 @@ export function refusals(env: Environment, { baseUrl, nameservers, encrypts }: D
     !baseUrl.startsWith('https://') && 'BASE_URL must start with https:// in production.',
     !env.SECRETS_KEY && 'SECRETS_KEY is required in production; `openssl rand -base64 32` makes one.',
     env.BUILD_SANDBOX === 'none' && 'BUILD_SANDBOX=none runs builds unprotected, which production refuses.',
+    env.NODE_TLS_REJECT_UNAUTHORIZED === '0' &&
+      'NODE_TLS_REJECT_UNAUTHORIZED=0 believes whoever claims to be the artifact store or the authority, which production refuses.',
+    /\/0+\s*(,|$)/.test(env.TRUSTED_PROXIES) &&
+      'TRUSTED_PROXIES must not be every address: whoever asks could say where a request comes from, and that it was encrypted.',
     !encrypts &&
       !env.TRUSTED_PROXIES &&
       'Production serves HTTPS only: set TLS_CERT_FILE and TLS_KEY_FILE, or TRUSTED_PROXIES, or a BASE_URL below DEPLOYMENT_DOMAIN, which gets a certificate of its own.',

@@ -17,8 +17,9 @@ export function askPackageRegistry(log: Logger): Promise<string> {
 
 /** `host:port` of the package registry and the repository host, which may be internal to the company. */
 export function privateHosts(packageRegistry: string, gitUrlTemplate: string): string[] {
-  return [packageRegistry, gitUrlTemplate.replace('{repo}', 'a/b')].map((address) => {
+  return [packageRegistry, gitUrlTemplate.replace('{repo}', 'a/b')].flatMap((address) => {
     const { hostname, port, protocol } = new URL(address)
-    return `${hostname}:${port || (protocol === 'http:' ? 80 : 443)}`
+    // Repositories may be files of this machine.
+    return hostname === '' ? [] : `${hostname}:${port || (protocol === 'http:' ? 80 : 443)}`
   })
 }

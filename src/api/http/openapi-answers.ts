@@ -58,7 +58,6 @@ function named(names: Iterable<HeaderName>): Record<string, Reference> {
 
 const headersOfCodes: Partial<Record<FaultCode, HeaderName>> = {
   insufficient_scope: 'WWW-Authenticate',
-  quota_exceeded: 'Retry-After',
   idempotency_in_progress: 'Retry-After',
   import_in_progress: 'Retry-After',
   precondition_required: 'ETag',

@@ -98,9 +98,8 @@ function tellDefault(field: Schema): void {
 
 /** A body that may be null may be left out, and nobody writes null instead. */
 function tellOptional(requestBody: RequestBody, schemas: Record<string, Schema>): void {
-  const name = requestBody.content['application/json']?.schema.$ref.split('/').pop()
-  const schema = name ? schemas[name] : undefined
-  if (!schema || !Array.isArray(schema.type)) return
+  const schema = schemas[Object.values(requestBody.content)[0]!.schema.$ref.split('/').pop()!]!
+  if (!Array.isArray(schema.type)) return
   requestBody.required = false
   schema.type = 'object'
 }
@@ -157,6 +156,7 @@ export async function useOpenApi(app: FastifyInstance): Promise<void> {
     transform: ({ schema, url, route }) => {
       if (!schema || route.method === 'HEAD') return { schema: { ...schema, hide: true }, url }
       const body = schema.body ? { body: byName(schema.body, true) } : {}
+      if (schema.body && !(schema.body as { $id?: string }).$id) throw new Error(`the body of ${url} has no $id`)
       const described: Described = { method: route.method, config: route.config, schema }
       routes.set(schema.operationId!, described)
       if (!url.startsWith('/api')) {

@@ -198,6 +198,7 @@ export function createBucket(options: BucketOptions): Bucket {
       const own = page.objects.filter(({ key }) => key.startsWith(prefix + wanted))
       yield own.map((one) => ({ ...one, key: one.key.slice(prefix.length) }))
       if (page.next === null) return
+      if (query['continuation-token'] === page.next) throw unavailable('lists the same objects again and again')
       query['continuation-token'] = page.next
     }
   }

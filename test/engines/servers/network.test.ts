@@ -49,6 +49,7 @@ test('the private hosts are those of the registry and of the repositories, with 
     'registry.example:443',
     'git.internal:80',
   ])
+  expect(privateHosts('https://registry.example/', 'file:///srv/{repo}.git')).toEqual(['registry.example:443'])
   expect(privateHosts('http://127.0.0.1:4873/', 'https://git.internal:8443/{repo}')).toEqual([
     '127.0.0.1:4873',
     'git.internal:8443',

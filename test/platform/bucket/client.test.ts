@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -124,6 +126,27 @@ test('a list that cannot be continued is not taken for the whole', async () => {
   const { parseList } = await import('../../../src/platform/bucket/xml.ts')
   expect(parseList('<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>')).toBeNull()
   expect(parseList('<html>Welcome</html>')).toBeNull()
+})
+
+test('a list that begins again for ever is given up', async () => {
+  const page = '<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>a</NextContinuationToken>'
+  let asked = 0
+  const looping = createServer((_request, response) => {
+    // The end of the test, if nobody gives up.
+    if (++asked > 20) response.writeHead(400)
+    response.end(`${page}</ListBucketResult>`)
+  })
+  await new Promise<void>((resolve) => looping.listen(0, '127.0.0.1', resolve))
+  const bucket = other({ endpoint: `http://127.0.0.1:${(looping.address() as AddressInfo).port}` })
+  try {
+    const error = await failure(Array.fromAsync(bucket.list('files/')))
+    expect(error).toBeInstanceOf(StoreUnavailable)
+    expect(error.message).toMatch(/again and again/)
+    expect(asked).toBe(2)
+  } finally {
+    looping.closeAllConnections()
+    looping.close()
+  }
 })
 
 test('a request that was signed long ago has no effect', async () => {
