@@ -72,6 +72,7 @@ const bodies: Record<string, (context: Context, example: never) => Promise<unkno
   createDeployment: async ({ owner }, example: object) => ({ ...example, project: owner.project }),
   changeDomain: async ({ owner }) => ({ project: owner.project }),
   createDomain: async ({ owner }) => ({ project: owner.project, name: `${unique('d')}.example.test` }),
+  changeDomain: async ({ owner }) => ({ project: owner.project }),
   createTicket: async (_context, example: object) => ({ ...example, related: 'req_7m2k9xq4tb' }),
   createToken: async ({ owner }) => ({ name: 'ci', scopes: ['tokens:read'], projects: [owner.project] }),
   // The example resolves a ticket that is being worked on; a new one is OPEN.

@@ -2,7 +2,7 @@
 
 import { Named, waitQuery } from '../../schemas/common.ts'
 import { ChangeDomain, CreateDomain, Domain, DomainList, DomainParams, DomainQuery } from '../../schemas/domains.ts'
-import { attachDomain, changeDomain } from '../../services/domains/changes.ts'
+import { attachDomain, changeDomain, checkDomainChange } from '../../services/domains/changes.ts'
 import {
   checkDomain,
   deleteDomain,
@@ -125,7 +125,12 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.patch(
     '/domains/:name',
     {
-      config: { scope: 'domains:write', faults: ['domain_has_redirects'] },
+      config: {
+        scope: 'domains:write',
+        faults: ['domain_has_redirects'],
+        meaning: ({ actor, params }, body: SoundBody<typeof ChangeDomain>) =>
+          checkDomainChange(db, actor, (params as { name: string }).name, body),
+      },
       schema: {
         operationId: 'changeDomain',
         tags: ['Domains'],

@@ -2,9 +2,10 @@
 import type { Static } from '@sinclair/typebox'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { invalidField } from '../../platform/errors.ts'
+import { type Sound, together } from '../../platform/fields.ts'
 import type { ChangeDomain, CreateDomain } from '../../schemas/domains.ts'
 import { append, eventOf } from '../events/events.ts'
-import { findProjectToChange, inProjectsOf } from '../projects/projects.ts'
+import { checkProjectField, findProjectToChange, inProjectsOf } from '../projects/projects.ts'
 import type { Actor } from '../tokens/actor.ts'
 import {
   createDomain,
@@ -65,6 +66,16 @@ export async function changeDomain(
     await tell(db, options, actor, { before, after })
     return showDomain(db, options, after)
   })
+}
+
+/** Refuses what would be refused of a change by itself, and changes nothing. */
+export async function checkDomainChange(db: Db, actor: Actor, path: string, input: Sound<Input>): Promise<void> {
+  const domain = await findDomain(db, actor, path)
+  const { project, redirectTo } = input
+  await together(
+    () => checkProjectField(db, actor, project),
+    async () => redirectTo && redirection(db, actor, domain, { input: { redirectTo }, target: readTarget(redirectTo) }),
+  )
 }
 
 /** The name to redirect to, as domains are stored; null if none is asked for. */

@@ -96,6 +96,17 @@ describe('form and meaning together', () => {
     expect(named(answer).map(([pointer]: string[]) => pointer!.slice(2))).toEqual(fields)
   })
 
+  test('a change of a domain', async () => {
+    const body = { project: 'none', redirectTo: 'gone.example.com', redirectStatus: 302, x: 1 }
+    const answer = await api.call('PATCH', `/domains/${zone}`, { body })
+    expect(named(answer)).toEqual([
+      ['#/project', 'not_found'],
+      ['#/redirectTo', 'not_found'],
+      ['#/redirectStatus', 'not_allowed'],
+      ['#/x', 'unknown_field'],
+    ])
+  })
+
   test('rules of meaning are all told, too, where every form is right', async () => {
     const body = { name: 'ci', projects: ['none', 'gone'], expiresAt: '2020-01-01T00:00:00Z' }
     const answer = await post('/tokens', body)
