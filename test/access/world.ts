@@ -71,6 +71,7 @@ const bodies: Record<string, (context: Context, example: never) => Promise<unkno
   createProject: async (_context, example: object) => ({ ...example, name: unique('p') }),
   createDeployment: async ({ owner }, example: object) => ({ ...example, project: owner.project }),
   createDomain: async ({ owner }) => ({ project: owner.project, name: `${unique('d')}.example.test` }),
+  changeDomain: async ({ owner }) => ({ project: owner.project }),
   createTicket: async (_context, example: object) => ({ ...example, related: 'req_7m2k9xq4tb' }),
   createToken: async ({ owner }) => ({ name: 'ci', scopes: ['tokens:read'], projects: [owner.project] }),
   // The example resolves a ticket that is being worked on; a new one is OPEN.
@@ -136,7 +137,9 @@ async function bodyOf(context: Context): Promise<unknown> {
 
 export function pathOf(operation: Operation, values: readonly string[]): string {
   let index = 0
-  return operation.template.replace(/\{[^}]+\}/g, () => encodeURIComponent(values[index++] ?? ''))
+  const path = operation.template.replace(/\{[^}]+\}/g, () => encodeURIComponent(values[index++] ?? ''))
+  const needed = operation.query.filter(({ required }) => required).map(({ name }) => `${name}=text`)
+  return needed.length > 0 ? `${path}?${needed.join('&')}` : path
 }
 
 /** The body as it goes over the wire. */
