@@ -1,5 +1,5 @@
 // The client: calls that resolve to the body of the answer, lists, waiting and streams.
-import createClient from 'openapi-fetch'
+import createClient, { defaultPathSerializer } from 'openapi-fetch'
 import { BerthError, DeploymentFailed, DomainFailed } from './errors.ts'
 import type { paths } from './generated/api.ts'
 import { createRetryingFetch, pause } from './retry.ts'
@@ -37,11 +37,11 @@ export type WaitOptions = {
 
 type Call<M extends Method> = <P extends PathOf<M>>(path: P, ...init: InitOf<P, M>) => Promise<AnswerOf<P, M>>
 
-/** The filters of the list of events, which its stream has too. */
-export type EventFilter = Omit<
-  NonNullable<paths['/events']['get']['parameters']['query']>,
-  'limit' | 'cursor' | 'order'
->
+type EventQuery = NonNullable<paths['/events']['get']['parameters']['query']>
+type OneOrMore<T> = T extends readonly (infer One)[] ? One | T : T
+
+/** What of the list's filters its stream has too. */
+export type EventFilter = { [K in 'type' | 'subject']?: OneOrMore<NonNullable<EventQuery[K]>> }
 
 export type Berth = {
   /** Resolve to the body of the answer, and throw a `BerthError` for every status of 400 or more. */
@@ -81,6 +81,7 @@ export function createBerth(options: BerthOptions): Berth {
   const raw = createClient<paths>({
     baseUrl,
     fetch: createRetryingFetch({ fetch, retries, timeoutMs }),
+    pathSerializer: refuseDots,
     // A zone file is text.
     bodySerializer: (body: unknown) => (typeof body === 'string' ? body : JSON.stringify(body)),
   })
@@ -187,6 +188,13 @@ export function createBerth(options: BerthOptions): Berth {
     raw,
   }
   return methods as Berth
+}
+
+/** URLs drop such a segment, so that `/projects/./hook` would be the project of the name `hook`. */
+function refuseDots(path: string, params: Record<string, unknown>): string {
+  const wrong = Object.entries(params).find(([, value]) => /^\.{0,2}$/.test(String(value)))
+  if (wrong) throw new TypeError(`${wrong[0]} must not be "${wrong[1]}"`)
+  return defaultPathSerializer(path, params)
 }
 
 function isZone(path: string): boolean {

@@ -59,7 +59,7 @@ export function createRetryingFetch({ fetch, retries, timeoutMs }: RetryOptions)
 /** Whether a request whose answer was lost may be sent again: it is done once, and the answer is the same. */
 function isRepeatable({ method, headers }: Request): boolean {
   // The key makes a POST repeatable. A change that depends on a version would be refused by the version it made.
-  if (method === 'PUT' || method === 'DELETE') return !headers.has('if-match')
+  if (method === 'PUT' || method === 'DELETE') return (headers.get('if-match') ?? '*') === '*'
   return method !== 'PATCH'
 }
 

@@ -137,7 +137,9 @@ export const faults = {
   },
   domain_taken: {
     title: 'The domain belongs to another account',
-    cause: 'Another account has proved that it owns the domain or one above it, or removed it less than 7 days ago.',
+    cause:
+      'Another account has proved that it owns the domain or one above it, or removed it less than 7 days ago; or one ' +
+      'above it is attached to a project of the account that the token does not see.',
     cure: 'Ask that account to remove it, or open a ticket if the domain is yours.',
   },
   claim_ended: {

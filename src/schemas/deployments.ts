@@ -17,12 +17,37 @@ import {
 export const deploymentStates = ['BUILDING', 'READY', 'ERROR', 'CANCELED'] as const
 export const deploymentSources = ['api', 'push', 'promote'] as const
 
+/** How a build fails. */
+export const failureCodes = [
+  'clone_failed',
+  'lfs_unavailable',
+  'ref_not_found',
+  'repository_unreachable',
+  'install_failed',
+  'build_failed',
+  'build_timeout',
+  'build_out_of_memory',
+  'build_out_of_disk',
+  'output_missing',
+  'output_unsafe',
+  'output_too_large',
+  'quota_exceeded',
+  'server_unhealthy',
+  'platform_disk_full',
+  'platform_storage_unavailable',
+  'platform_runner_unavailable',
+  'worker_lost',
+  'internal_error',
+] as const
+
+export const DeploymentErrorCode = Choice([...failureCodes, 'account_suspended'] as const, {
+  $id: 'DeploymentErrorCode',
+  description: 'Stable, for programs; account_suspended with CANCELED alone',
+})
+
 export const DeploymentError = Type.Object(
   {
-    code: Type.String({
-      description:
-        'Stable, for programs: clone_failed, lfs_unavailable, ref_not_found, repository_unreachable, install_failed, build_failed, build_timeout, build_out_of_memory, build_out_of_disk, output_missing, output_unsafe, output_too_large, quota_exceeded, server_unhealthy, platform_disk_full, platform_storage_unavailable, platform_runner_unavailable, worker_lost or internal_error; with CANCELED account_suspended',
-    }),
+    code: Named(DeploymentErrorCode),
     message: Type.String({ description: 'For server_unhealthy with the last lines that the server printed' }),
   },
   { $id: 'DeploymentError', description: 'Why a deployment ended in ERROR, or was canceled by the platform' },

@@ -216,7 +216,11 @@ describe('the stream of events', () => {
 
   test('ends with the token, and when the caller says so', async () => {
     const { id, token } = await berth.post('/tokens', { body: { name: 'reader', scopes: ['events:read'] } })
-    const reading = failure(createBerth({ baseUrl, token }).events({ type: ['ticket.created'] }).next())
+    const reading = failure(
+      createBerth({ baseUrl, token })
+        .events({ type: ['ticket.created'] })
+        .next(),
+    )
     await isOpen()
     await berth.delete('/tokens/{id}', { params: { path: { id } } })
     expect(await reading).toMatchObject({ status: 401, code: 'token_revoked' })

@@ -128,6 +128,15 @@ test('a key of the caller is kept, and another POST has another', async () => {
   expect(new Set(sent.map(keyOf)).size).toBe(3)
 })
 
+test('a name in a path is never another path', async () => {
+  const { berth, sent } = through(ok)
+  for (const project of ['', '.', '..']) {
+    await expect(berth.delete('/projects/{project}/hook', { params: { path: { project } } })).rejects.toThrow(TypeError)
+  }
+  await berth.get('/projects/{project}', { params: { path: { project: '../a?b#c' } } })
+  expect(sent.map(({ url }) => url)).toEqual(['http://berth.test/api/projects/..%2Fa%3Fb%23c'])
+})
+
 test('an answer that is not one of Berth’s is an error all the same', async () => {
   const { berth } = through(() => new Response('<h1>Bad gateway</h1>', { status: 404, statusText: 'Not Found' }))
   expect(await failure(berth.get('/account'))).toMatchObject({

@@ -208,7 +208,7 @@ describe('hostile files', () => {
           port,
           method: 'PUT',
           path: `/api/dns/${zone}/zone`,
-          headers: { authorization: `Bearer ${api.token}`, 'content-type': 'text/dns' },
+          headers: { authorization: `Bearer ${api.token}`, 'content-type': 'text/dns', 'if-match': '*' },
         },
         (response) => {
           resolve(response.resume().statusCode!)
@@ -370,7 +370,7 @@ describe('all or nothing', () => {
       port,
       method: 'PUT',
       path: `/api/dns/${zone}/zone`,
-      headers: { authorization: `Bearer ${api.token}`, 'content-type': 'text/dns' },
+      headers: { authorization: `Bearer ${api.token}`, 'content-type': 'text/dns', 'if-match': '*' },
     })
     sent.on('error', () => {})
     sent.end(fileOf(2_500, 1))

@@ -16,15 +16,14 @@ function distance(one: string, other: string): number {
   return rows[one.length]![other.length]!
 }
 
-// Longer than every name there is.
-const longestName = 64
-
 /** Null if none is near: at most every third letter differs. */
 export function nearest(name: string, known: readonly string[]): string | null {
-  if (name.length > longestName) return null
+  const allowed = (candidate: string) => Math.max(1, Math.floor(candidate.length / 3))
   const [best] = known
+    // What differs in length alone is not compared: callers may send thousands of long names.
+    .filter((candidate) => Math.abs(name.length - candidate.length) <= allowed(candidate))
     .map((candidate) => ({ candidate, away: distance(name.toLowerCase(), candidate.toLowerCase()) }))
-    .filter(({ candidate, away }) => away <= Math.max(1, Math.floor(candidate.length / 3)))
+    .filter(({ candidate, away }) => away <= allowed(candidate))
     .sort((a, b) => a.away - b.away)
   return best?.candidate ?? null
 }

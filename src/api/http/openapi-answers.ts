@@ -44,14 +44,13 @@ export const headers = {
   ),
   Deprecation: header('Since when a field of the answer is deprecated (RFC 9745)', '@1794787200'),
   'Idempotency-Replayed': header('`true`: the stored answer to an earlier request with the same key', 'true'),
-  'Retry-After': header('Seconds until a next try makes sense', '17'),
+  'Retry-After': header('Seconds until a next try makes sense; with 403 only where something has to end first', '17'),
   'WWW-Authenticate': header('What is missing (RFC 6750)', 'Bearer realm="berth", error="invalid_token"'),
 }
 
 type HeaderName = keyof typeof headers
 
-const always: HeaderName[] = ['X-Request-Id', 'Api-Version']
-const limits: HeaderName[] = ['RateLimit-Policy', 'RateLimit']
+const always: HeaderName[] = ['X-Request-Id', 'Api-Version', 'RateLimit-Policy', 'RateLimit']
 
 function named(names: Iterable<HeaderName>): Record<string, Reference> {
   return Object.fromEntries([...new Set(names)].map((name) => [name, { $ref: `#/components/headers/${name}` }]))
@@ -61,8 +60,6 @@ const headersOfCodes: Partial<Record<FaultCode, HeaderName>> = {
   insufficient_scope: 'WWW-Authenticate',
   idempotency_in_progress: 'Retry-After',
   import_in_progress: 'Retry-After',
-  // Of waits and streams, which end.
-  quota_exceeded: 'Retry-After',
   precondition_required: 'ETag',
   rate_limited: 'Retry-After',
   overloaded: 'Retry-After',
@@ -157,7 +154,7 @@ function nameOf(status: number, codes: FaultCode[]): string {
 
 const notModified: Response = {
   description: 'The copy named in `If-None-Match` is current',
-  headers: named([...always, ...limits, 'ETag']),
+  headers: named([...always, 'ETag']),
 }
 
 /** The answers of an operation under /api; what several operations share goes to `shared`. */
@@ -170,7 +167,7 @@ export function answersOf(route: Described, made: Responses, shared: Record<stri
     if ('cursor' in queryOf(route)) own.push('Link')
     if (route.method === 'POST') own.push('Idempotency-Replayed')
     if (route.config?.deprecatesToken) own.push('Deprecation', 'Link')
-    answers[status] = { ...response, headers: named([...always, ...limits, ...own]) }
+    answers[status] = { ...response, headers: named([...always, ...own]) }
     const { stream } = route.config ?? {}
     if (stream) response.content!['text/event-stream'] = { schema: { $ref: `#/components/schemas/${stream.$id}` } }
   }
@@ -180,7 +177,7 @@ export function answersOf(route: Described, made: Responses, shared: Record<stri
   }
   if (isSingle(route)) share(304, 'NotModified', notModified)
   for (const [status, codes] of byStatus(faultsOf(route))) {
-    share(status, nameOf(status, codes), problemResponse(status, codes, [...always, ...limits]))
+    share(status, nameOf(status, codes), problemResponse(status, codes, always))
   }
   return answers
 }

@@ -2,6 +2,7 @@
 import swagger from '@fastify/swagger'
 import type { TSchema } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
+import { stringify } from 'yaml'
 import { byName } from '../../schemas/all.ts'
 import { scopeMeanings } from '../../schemas/tokens.ts'
 import {
@@ -97,9 +98,8 @@ function tellDefault(field: Schema): void {
 
 /** A body that may be null may be left out, and nobody writes null instead. */
 function tellOptional(requestBody: RequestBody, schemas: Record<string, Schema>): void {
-  const name = requestBody.content['application/json']?.schema.$ref.split('/').pop()
-  const schema = name ? schemas[name] : undefined
-  if (!schema || !Array.isArray(schema.type)) return
+  const schema = schemas[Object.values(requestBody.content)[0]!.schema.$ref.split('/').pop()!]!
+  if (!Array.isArray(schema.type)) return
   requestBody.required = false
   schema.type = 'object'
 }
@@ -156,6 +156,7 @@ export async function useOpenApi(app: FastifyInstance): Promise<void> {
     transform: ({ schema, url, route }) => {
       if (!schema || route.method === 'HEAD') return { schema: { ...schema, hide: true }, url }
       const body = schema.body ? { body: byName(schema.body, true) } : {}
+      if (schema.body && !(schema.body as { $id?: string }).$id) throw new Error(`the body of ${url} has no $id`)
       const described: Described = { method: route.method, config: route.config, schema }
       routes.set(schema.operationId!, described)
       if (!url.startsWith('/api')) {
@@ -183,5 +184,6 @@ export async function useOpenApi(app: FastifyInstance): Promise<void> {
 
 /** The document as it is committed: openapi.yaml. */
 export function yamlOf(app: FastifyInstance): string {
-  return app.swagger({ yaml: true })
+  // Readers of YAML 1.1, such as Python's, would take an unquoted date for one, and the version is a date.
+  return stringify(app.swagger(), { compat: 'yaml-1.1' })
 }

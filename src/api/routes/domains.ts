@@ -25,7 +25,7 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
     {
       config: {
         scope: 'domains:write',
-        faults: ['not_found', 'domain_exists', 'domain_taken', 'token_limited_to_projects'],
+        faults: ['not_found', 'domain_exists', 'domain_taken'],
         meaning: ({ actor }, body: SoundBody<typeof CreateDomain>) => checkDomain(db, config, actor, body),
       },
       schema: {

@@ -1,40 +1,49 @@
 // /docs/guides and /changelog: pages for people, rendered from docs/guides and CHANGELOG.md.
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import type { FastifyPluginAsync } from 'fastify'
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Marked } from 'marked'
 import { Fault } from '../../platform/errors.ts'
+import { type PublicAnswer, publicAnswer, sendPublic } from '../http/public-answers.ts'
 
 const hidden = { schema: { hide: true } } as const
 // The program is in dist/ when it is compiled, and the pages are beside it.
 const root = join(import.meta.dirname, '../../..').replace(/[/\\]dist$/, '')
-const folder = join(root, 'docs/guides')
+
+type Pages = Map<string, PublicAnswer>
 
 export const guideRoutes: FastifyPluginAsync = async (app) => {
   // Rendered for the first reader, and once: they are part of the program.
-  let guides: Promise<Map<string, string>> | null = null
-  let changelog: Promise<string> | null = null
+  let pages: Promise<Pages> | null = null
+
+  async function send(request: FastifyRequest, reply: FastifyReply) {
+    pages ??= renderPages().catch((error) => {
+      pages = null
+      throw error
+    })
+    const page = (await pages).get(request.url.split('?', 1)[0]!)
+    if (!page) throw new Fault('route_not_found', 'There is no such guide.')
+    return sendPublic(request, reply, page)
+  }
 
   app.get('/docs/guides', hidden, async (_request, reply) => reply.redirect('/docs/guides/', 301))
-  app.get<{ Params: { name: string } }>('/docs/guides/:name', hidden, async (request, reply) => {
-    guides ??= renderGuides()
-    const page = (await guides).get(request.params.name)
-    if (page === undefined) throw new Fault('route_not_found', 'There is no such guide.')
-    return reply.type('text/html; charset=utf-8').send(page)
-  })
-  app.get('/changelog', hidden, async (_request, reply) => {
-    changelog ??= readFile(join(root, 'CHANGELOG.md'), 'utf8').then(render)
-    return reply.type('text/html; charset=utf-8').send(await changelog)
-  })
+  app.get('/docs/guides/:name', hidden, send)
+  app.get('/changelog', hidden, send)
 }
 
-async function renderGuides(): Promise<Map<string, string>> {
-  const files = (await readdir(folder)).filter((name) => name.endsWith('.md'))
-  const pages = files.map(async (file) => {
-    const name = file === 'README.md' ? '' : basename(file, '.md')
-    return [name, render(await readFile(join(folder, file), 'utf8'))] as const
-  })
-  return new Map(await Promise.all(pages))
+/** By the path of their address. */
+async function renderPages(): Promise<Pages> {
+  const guides = (await readdir(join(root, 'docs/guides'))).filter((name) => name.endsWith('.md'))
+  const files = new Map([
+    ['/changelog', 'CHANGELOG.md'],
+    ['/docs/guides/', 'docs/guides/README.md'],
+    ...guides.map((name) => [`/docs/guides/${basename(name, '.md')}`, `docs/guides/${name}`] as const),
+  ])
+  files.delete('/docs/guides/README')
+  const rendered = [...files].map(
+    async ([path, file]) => [path, render(await readFile(join(root, file), 'utf8'))] as const,
+  )
+  return new Map(await Promise.all(rendered))
 }
 
 const marked = new Marked({
@@ -54,9 +63,9 @@ const marked = new Marked({
   },
 })
 
-function render(markdown: string): string {
+function render(markdown: string): PublicAnswer {
   const title = /^# (.+)$/m.exec(markdown)?.[1] ?? 'Berth'
-  return `<!doctype html>
+  const page = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -71,6 +80,7 @@ ${marked.parse(markdown, { async: false })}</main>
 </body>
 </html>
 `
+  return publicAnswer('text/html; charset=utf-8', page)
 }
 
 // Wide tables and lines of code are scrolled on a telephone; the page is not.

@@ -24,8 +24,10 @@ const index = {
   apiVersion,
   api: '/api',
   docs: '/docs',
+  guides: '/docs/guides',
   openapi: '/openapi.yaml',
   errors: '/errors',
+  changelog: '/changelog',
   health: '/healthz',
 }
 
@@ -79,7 +81,7 @@ const pages: FastifyPluginAsync = async (app) => {
 
   app.get('/', hidden, async (request, reply) => {
     if (!/html/.test(request.headers.accept ?? '')) return reply.send(index)
-    const links = [index.docs, index.openapi, index.errors, index.health].map(
+    const links = [index.docs, index.guides, index.openapi, index.errors, index.changelog, index.health].map(
       (path) => `<li><a href="${path}">${path}</a></li>`,
     )
     const body = `<p>The API is at <code>${index.api}</code>, version ${apiVersion}.</p><ul>${links.join('')}</ul>`

@@ -1,7 +1,7 @@
 // Connections from an edge to an instance on another node: mutual TLS, one line that names the instance, then its bytes.
-import { connect, type TLSSocket } from 'node:tls'
+import { connect, createSecureContext, type SecureContext, type TLSSocket } from 'node:tls'
 import type { ServedInstance } from '../../services/instances/instances.ts'
-import { nodeUri } from '../../tls/internal-ca.ts'
+import { type NodeCertificate, nodeUri } from '../../tls/internal-ca.ts'
 import type { NodeCredentials } from '../../tls/node-credentials.ts'
 import { NotReached } from './failures.ts'
 
@@ -41,18 +41,24 @@ function refusalOf(reply: Reply): NotReached | null {
 
 /** `onLost` is told of nodes that could not be reached. */
 export function createDial(credentials: Pick<NodeCredentials, 'current'>, onLost: (node: string) => void): Dial {
+  let made: { of: NodeCertificate; context: SecureContext } | null = null
+
+  /** Made once for each certificate: it costs as much as a handshake. */
+  function contextOf(own: NodeCertificate): SecureContext {
+    if (made?.of !== own) made = { of: own, context: createSecureContext({ ...own, minVersion: 'TLSv1.3' }) }
+    return made.context
+  }
+
   return ({ node, address }, line, waitMs) =>
     new Promise((resolve, reject) => {
       const own = credentials.current
       if (!own) return reject(new NotReached('This edge has no certificate for runners yet.', { again: true }))
-      const { cert, key, ca } = own
       const expected = `URI:${nodeUri('runner', node)}`
       const socket = connect({
         ...splitAddress(address),
-        cert,
-        key,
-        ca,
-        minVersion: 'TLSv1.3',
+        secureContext: contextOf(own),
+        // Also where NODE_TLS_REJECT_UNAUTHORIZED says otherwise.
+        rejectUnauthorized: true,
         ALPNProtocols: [protocol],
         // Who it is, is in the certificate and not a name of the DNS.
         servername: 'runner.internal',

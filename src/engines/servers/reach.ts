@@ -37,7 +37,8 @@ export function createReach(openDial: (onLost: (node: string) => void) => Dial):
   const nodes = new Map<string, Known>()
   const dial = openDial((node) => {
     const known = nodes.get(node)
-    if (!known) return
+    // While its pulse is there, that alone decides: many connections at once, or too few descriptors here, make one fail.
+    if (!known || known.pulse) return
     known.missed = true
     lose(node, known)
   })

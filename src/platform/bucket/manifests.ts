@@ -2,7 +2,7 @@
 import { hash as hashOf } from 'node:crypto'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Manifest } from '../artifacts.ts'
+import type { Manifest, StoredFile } from '../artifacts.ts'
 import type { Folders } from '../local-inventory.ts'
 import { type Bucket, readAll } from './client.ts'
 import type { DiskCache } from './disk-cache.ts'
@@ -56,8 +56,20 @@ export function createManifests({ bucket, cache, folders }: { bucket: Bucket; ca
 function parse(text: string): Manifest | null {
   try {
     const found = JSON.parse(text)
-    return typeof found?.files === 'object' && found.files !== null ? found : null
+    return isManifest(found) ? found : null
   } catch {
     return null
   }
+}
+
+/** Hashes and the root become paths of this machine, and others may write to a bucket. */
+function isManifest(found: Manifest): boolean {
+  const { kind, files, root = '', tree } = found
+  if (kind !== 'static' && kind !== 'node') return false
+  if (root.startsWith('/') || root.split('/').includes('..')) return false
+  return [...Object.values(files), ...(tree ? [tree] : [])].every(isStored)
+}
+
+function isStored({ hash, size, br = 0, gzip = 0 }: StoredFile): boolean {
+  return /^[0-9a-f]{64}$/.test(hash) && [size, br, gzip].every((bytes) => Number.isSafeInteger(bytes) && bytes >= 0)
 }

@@ -23,7 +23,7 @@ export async function findTarget(db: Db, actor: Actor, projectKey: string, name:
   if (found.exists) throw new Fault('domain_exists', `The account already has the domain ${name}.`)
   if (found.outside) {
     const detail = `A name above ${name} is attached to a project of the account that the token does not see.`
-    throw new Fault('token_limited_to_projects', detail)
+    throw new Fault('domain_taken', detail)
   }
   if (found.taken) throw new Fault('domain_taken', `Another account owns ${name} or a domain above it.`)
   if (isWildcard(name) && !found.hostPair) {

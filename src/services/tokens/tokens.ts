@@ -106,7 +106,7 @@ export async function createToken(db: Db, actor: Actor, input: Static<typeof Cre
   return inTransaction(db, async (db) => {
     const parent = await lockCaller(db, actor)
     const granter = withRights(actor, parent)
-    const scopes = input.scopes ?? granter.scopes
+    const scopes = input.scopes ?? [...granter.scopes]
     requireScopes(granter, scopes, 'grant it')
     const [expiresAt, projectIds] = await readGrant(db, granter, parent, input)
     const { id, secret } = await insertToken(db, {

@@ -244,7 +244,7 @@ describe('whose name it is', () => {
       .body
     for (const name of ['login.whole.example.net', 'a.b.whole.example.net', '*.whole.example.net']) {
       const refused = await attach(name, { token, project: 'apart' })
-      expect(refused).toMatchObject({ status: 403, body: { code: 'token_limited_to_projects' } })
+      expect(refused).toMatchObject({ status: 409, body: { code: 'domain_taken' } })
       expect((await attach(name, { project: 'apart' })).status).toBe(201)
     }
     expect((await attach('own.example.net', { token, project: 'apart' })).status).toBe(201)

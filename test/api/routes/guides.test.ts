@@ -61,6 +61,15 @@ describe('the guides', () => {
     }
   })
 
+  test('are found from the first page, and are kept by browsers until they change', async () => {
+    expect(JSON.parse((await open('/')).body)).toMatchObject({ guides: '/docs/guides', changelog: '/changelog' })
+    for (const url of ['/docs/guides/', '/docs/guides/limits', '/changelog']) {
+      const { etag } = (await open(url)).headers
+      const again = await api.app.inject({ url, headers: { 'if-none-match': String(etag) } })
+      expect([url, again.statusCode, again.body]).toEqual([url, 304, ''])
+    }
+  })
+
   test('name every error code as the catalogue has it', () => {
     const page = guide('errors')
     expect(page).toBe(withCatalogue(page))

@@ -5,7 +5,7 @@ import { createServer as createHttpServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { connect as connectTcp, createServer, type Server, type Socket } from 'node:net'
 import { connect, createServer as createTlsServer } from 'node:tls'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { createBalancer } from '../../../src/engines/servers/balancer.ts'
 import { createDial, keyOf, protocol, pulseLine } from '../../../src/engines/servers/dial.ts'
 import { NotReached, ServerUnavailable } from '../../../src/engines/servers/failures.ts'
@@ -158,9 +158,12 @@ test.each([
   server.on('secureConnection', (socket) => socket.on('error', () => {}).on('data', (chunk) => (heard += chunk)))
   const port = await listening(server)
   const lost: string[] = []
-  const error = await dial(instanceAt(port), edgeCertificate, lost).catch((error) => error)
-  expect(error).toMatchObject({ name: 'NotReached', again: true })
+  const ask = () => dial(instanceAt(port), edgeCertificate, lost).catch((error) => error)
+  expect(await ask()).toMatchObject({ name: 'NotReached', again: true })
   expect(lost).toEqual(['run-1'])
+  vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0')
+  closers.push(() => vi.unstubAllEnvs())
+  expect(await ask()).toMatchObject({ name: 'NotReached', again: true })
   expect(heard).toBe('')
 })
 
@@ -259,4 +262,30 @@ test('a runner gives back the bytes of a pulse, to an edge alone', async () => {
   socket.write('.')
   expect(String((await once(socket, 'data'))[0])).toBe('.')
   socket.destroy()
+})
+
+test('connections that fail while the pulse of their runner is there end no other ones', async () => {
+  const port = await openPort(await echo())
+  const closed = await listening(createServer())
+  await closers.pop()!()
+  let failing = false
+  let pulses = 0
+  // As when this machine has no descriptors left, or so many connect at once that each of them takes too long.
+  const reach = createReach((onLost) => {
+    const dial = createDial(credentialsOf(edgeCertificate), onLost)
+    return async (to, line, waitMs) => {
+      const socket = await dial(failing ? { ...to, address: `127.0.0.1:${closed}` } : to, line, waitMs)
+      if (line === pulseLine) socket.on('data', () => pulses++)
+      return socket
+    }
+  })
+  closers.push(reach.close)
+  const other = await reach.connect(instanceAt(port), 5_000)
+  closers.push(() => other.destroy())
+  await until(() => pulses > 0)
+  failing = true
+  await expect(reach.connect(instanceAt(port), 5_000)).rejects.toThrow(NotReached)
+  expect(reach.isLost('run-1')).toBe(false)
+  other.write('hello')
+  expect(String((await once(other, 'data'))[0])).toBe('hello')
 })
