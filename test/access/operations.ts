@@ -13,7 +13,7 @@ export type Operation = {
   template: string
   /** Scope that the operation says it needs; null where any valid token will do. */
   scope: string | null
-  query: { name: string; schema: Schema }[]
+  query: { name: string; required?: boolean; schema: Schema }[]
   /** `types` are all media types it takes, `type` the first of them. */
   body: { type: string; types: string[]; schema: Schema; examples: unknown[] } | null
   /** Answers 201. */
@@ -26,7 +26,7 @@ export type Operation = {
 
 type Described = {
   operationId: string
-  parameters?: { in: string; name: string; schema: Schema }[]
+  parameters?: { in: string; name: string; required?: boolean; schema: Schema }[]
   requestBody?: { content: Record<string, Schema> }
   security: { bearer: string[] }[]
   servers?: object[]

@@ -138,7 +138,9 @@ async function bodyOf(context: Context): Promise<unknown> {
 
 export function pathOf(operation: Operation, values: readonly string[]): string {
   let index = 0
-  return operation.template.replace(/\{[^}]+\}/g, () => encodeURIComponent(values[index++] ?? ''))
+  const path = operation.template.replace(/\{[^}]+\}/g, () => encodeURIComponent(values[index++] ?? ''))
+  const needed = operation.query.filter(({ required }) => required).map(({ name }) => `${name}=text`)
+  return needed.length > 0 ? `${path}?${needed.join('&')}` : path
 }
 
 /** The body as it goes over the wire. */
