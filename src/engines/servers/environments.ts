@@ -3,12 +3,19 @@ import { highestAgeMs, type Snapshots } from '../../platform/snapshots.ts'
 import type { Network } from '../../services/deployments/builds.ts'
 
 /** The project's variables, masked in logs, with those of the platform (BERTH_URL …), which are not. */
-export type ServerSettings = { environment: Record<string, string>; network: Network }
+export type ServerSettings = {
+  environment: Record<string, string>
+  network: Network
+  /** The account, by which places are shared. */
+  owner?: string
+}
 
 export type ServerEnvironment = ServerSettings & { secrets: string[] }
 
 export type Environments = {
   read(deploymentId: string): Promise<ServerEnvironment>
+  /** As it was read last. */
+  ownerOf(deploymentId: string): string | undefined
   forget(deploymentId: string): void
   close(): Promise<void>
 }
@@ -68,6 +75,7 @@ export function createEnvironments(
       )
       return { ...settings, secrets }
     },
+    ownerOf: (deploymentId) => known.get(deploymentId)?.settings.owner,
     forget(deploymentId) {
       if (known.delete(deploymentId)) kept?.changed()
     },

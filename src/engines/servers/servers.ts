@@ -14,6 +14,7 @@ import { launch, withOutput } from './instance.ts'
 import { defaultLimits, type ServerLimits } from './limits.ts'
 import { createServerMetrics } from './metrics.ts'
 import { createOutput } from './output.ts'
+import { toLeave } from './shares.ts'
 import { createSupervisor, type RunState, type Supervisor } from './supervisor.ts'
 import type { Lane } from './visits.ts'
 
@@ -113,7 +114,7 @@ export function createServers(options: ServersOptions): Servers {
       limits,
       output,
       metrics,
-      admit: () => makeRoom(supervisor),
+      admit: () => makeRoom(key),
       onState: (state, error) => onState?.(key, state, error),
       async launch(signal) {
         const { environment, network, secrets } = await environments.read(deploymentId)
@@ -137,14 +138,20 @@ export function createServers(options: ServersOptions): Servers {
   }
 
   /** Anybody can request old previews one after the other, and each running server takes memory. */
-  async function makeRoom(candidate: Supervisor): Promise<void> {
-    const others = [...supervisors.values()].filter((one) => one !== candidate && one.onDemand)
+  async function makeRoom(candidate: string): Promise<void> {
+    const others = [...supervisors].filter(([key, one]) => key !== candidate && one.onDemand)
     if (others.length < limits.onDemand) return
     const [idle] = others
+      .map(([, one]) => one)
       .filter(({ idleSinceMs }) => idleSinceMs !== undefined)
       .sort((a, b) => a.idleSinceMs! - b.idleSinceMs!)
-    if (!idle) throw new ServerUnavailable('Too many servers run on demand, and all of them are busy.')
-    await idle.stopIfIdle(0)
+    if (idle) return void (await idle.stopIfIdle(0))
+    const { owner } = await environments.read(deploymentOf(candidate))
+    const placed = others.map(([key, server]) => ({ owner: environments.ownerOf(deploymentOf(key)), server }))
+    const leaves = toLeave(placed, owner)
+    if (!leaves) throw new ServerUnavailable('Too many servers run on demand, and all of them are busy.')
+    leaves.output.system('Too many servers of this account run on demand: this one leaves for another account’s')
+    await leaves.halt()
   }
 
   function sweep(): void {
@@ -193,12 +200,12 @@ export function createServers(options: ServersOptions): Servers {
       // The output must be in the log when the result is reported.
       await supervisor.output.flush()
     }
-    return { healthy: true, stop, release: () => release(supervisor) }
+    return { healthy: true, stop, release: () => release(key) }
   }
 
-  async function release(supervisor: Supervisor): Promise<void> {
-    supervisor.release()
-    await makeRoom(supervisor).catch(() => {})
+  async function release(key: string): Promise<void> {
+    supervisorOf(key).release()
+    await makeRoom(key).catch(() => {})
   }
 
   /** If the server has just crashed, that may not be known yet: another attempt waits until it is. */

@@ -1,3 +1,4 @@
+import { request } from 'node:http'
 import { expect, test } from 'vitest'
 import { ServerUnavailable, ServerUnhealthy } from '../../../src/engines/servers/failures.ts'
 import { type Sandbox, SandboxError } from '../../../src/sandbox/sandbox.ts'
@@ -92,6 +93,36 @@ withEachDriverAtOnce('a server', (test) => {
     await until(() => world.processes('second').length === 0)
     expect(world.processes('production')).not.toEqual([])
     expect((await world.get('/')).text).toBe('hello from second')
+  })
+
+  test('on demand leaves for one of another account where its own has more, however busy it is', async ({ start }) => {
+    const settingsOf = async (id: string) => ({ environment: {}, network: 'none' as const, owner: id.slice(0, 1) })
+    const world = await start({ onDemand: 3 }, { settingsOf })
+    // It never ends its answer.
+    const busy = `import { createServer } from 'node:http'
+      createServer((request, response) => {
+        response.write(process.pid + '\\n')
+        if (request.url !== '/busy') response.end()
+      }).listen(process.env.PORT)`
+    const hold = async (id: string) => {
+      await world.deploy(id, busy)
+      world.show(id)
+      const { promise, resolve } = Promise.withResolvers<number>()
+      request({ port: world.port, host: '127.0.0.1', path: '/busy' }, (response) => {
+        response.on('error', () => {}).on('data', () => resolve(response.statusCode!))
+      })
+        .on('error', () => {})
+        .end()
+      return promise
+    }
+    for (const id of ['a1', 'a2', 'a3']) expect(await hold(id)).toBe(200)
+    expect(await hold('b1')).toBe(200)
+    // Two and one: what follows would take from an account that has no more.
+    expect(await hold('b2')).toBe(503)
+    expect(await hold('a4')).toBe(503)
+    expect(await hold('c1')).toBe(200)
+    const up = ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1'].filter((id) => world.servers.isUp(id))
+    expect(up.map((id) => id[0])).toEqual(['a', 'b', 'c'])
   })
 
   test('leaves no process behind when all is closed, whatever it was doing', async ({ start }) => {
