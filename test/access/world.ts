@@ -70,7 +70,6 @@ const makers: Record<string, (context: Context) => Promise<string>> = {
 const bodies: Record<string, (context: Context, example: never) => Promise<unknown>> = {
   createProject: async (_context, example: object) => ({ ...example, name: unique('p') }),
   createDeployment: async ({ owner }, example: object) => ({ ...example, project: owner.project }),
-  changeDomain: async ({ owner }) => ({ project: owner.project }),
   createDomain: async ({ owner }) => ({ project: owner.project, name: `${unique('d')}.example.test` }),
   changeDomain: async ({ owner }) => ({ project: owner.project }),
   createTicket: async (_context, example: object) => ({ ...example, related: 'req_7m2k9xq4tb' }),
