@@ -13,7 +13,7 @@ export type Operation = {
   template: string
   /** Scope that the operation says it needs; null where any valid token will do. */
   scope: string | null
-  query: { name: string; required?: boolean; schema: Schema }[]
+  query: { name: string; required: boolean; schema: Schema }[]
   /** `types` are all media types it takes, `type` the first of them. */
   body: { type: string; types: string[]; schema: Schema; examples: unknown[] } | null
   /** Answers 201. */
@@ -83,7 +83,7 @@ export function operationsOf(app: App): Operation[] {
         scope: described.security[0]?.bearer[0] ?? null,
         query: (described.parameters ?? [])
           .filter((parameter) => parameter.in === 'query')
-          .map(({ name, schema }) => ({ name, schema: resolved(document, schema) })),
+          .map(({ name, required = false, schema }) => ({ name, required, schema: resolved(document, schema) })),
         body: bodyOf(document, described),
         created: '201' in described.responses,
         headers: (described.parameters ?? []).filter((one) => one.in === 'header').map((one) => one.name.toLowerCase()),
