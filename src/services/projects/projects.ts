@@ -14,7 +14,6 @@ import { append, eventOf } from '../events/events.ts'
 import { endMootTakedowns } from '../takedowns/ending.ts'
 import { findNotice } from '../takedowns/standing.ts'
 import type { Actor } from '../tokens/actor.ts'
-import { checkInstances } from './instances.ts'
 import { isReserved, productionLabels } from './labels.ts'
 import { claimLabel, listProjectRows, lockProject } from './statements.ts'
 
@@ -183,7 +182,6 @@ export async function createProject(
     updatedAt: now,
   }
   return inTransaction(db, async (db) => {
-    await checkInstances(db, row, row.instances)
     await insertProject(db, urls, row)
     const view = viewProject(urls, row)
     await append(db, [eventOf(actor, 'project.created', { subject: row.id, projectId: row.id, data: view })])
@@ -225,8 +223,6 @@ export async function changeProject(
     const shown = await showProject(db, urls, before)
     precondition(shown)
     const { settings, ...fields } = input
-    const instances = settings?.instances ?? 1
-    if (instances > before.instances) await checkInstances(db, before, instances)
     const after = await db.project.update({
       where: { id: before.id },
       data: { ...fields, ...settings, updatedAt: new Date() },

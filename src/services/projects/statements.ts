@@ -18,14 +18,6 @@ export const lockProject = statement('projects.lock', {
     SELECT id FROM project WHERE ${isOwned(p, 'account_id', 'id')} AND (id = ${p.key} OR name = ${p.key}) FOR UPDATE`,
 })
 
-/** One change at a time to how many instances the projects of an account have. */
-export const lockInstances = statement('projects.lockInstances', {
-  reason: 'not in Prisma',
-  in: { accountId: text() },
-  out: { locked: text() },
-  sql: (p) => `SELECT pg_advisory_xact_lock(hashtextextended('instances of ' || ${p.accountId}, 0))::text AS locked`,
-})
-
 /**
  * A page of all projects of an account, by name. Filters are left to Prisma: a parameter that may be null makes
  * PostgreSQL plan the statement at every call, which takes longer than reading the page.

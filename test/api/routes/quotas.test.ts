@@ -14,7 +14,6 @@ beforeAll(async () => {
     QUOTA_OPEN_TICKETS: '3',
     QUOTA_WEBHOOKS: '3',
     QUOTA_VARIABLES: '3',
-    QUOTA_EXTRA_INSTANCES: '10',
     QUOTA_RECORDS_PER_ZONE: '6',
     QUOTA_STORED_BYTES: '1000',
     QUOTA_CLAIMS_PER_MONTH: '12',
@@ -125,25 +124,6 @@ describe('an account', () => {
     for (const answer of answers.filter(({ status }) => status >= 300)) refused(answer, 'variables', 3)
     const [kept] = (await api.call('GET', '/projects/site/env', { token })).body.env
     expect((await put(kept.key)).status).toBeLessThan(300)
-  })
-
-  test('runs so many servers, however its projects ask for them, and may always lower what they have', async () => {
-    const { project, post, token } = await tenant()
-    const names = ['a', 'b', 'c']
-    for (const name of names) await project(name)
-    const set = (name: string, instances: number) =>
-      api.call('PATCH', `/projects/${name}`, { token, body: { settings: { instances } } })
-    const answers = await Promise.all(names.map((name) => set(name, 10)))
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
-    const denied = { status: 403, body: { code: 'quota_exceeded', limit: 'extraInstances', used: 9, max: 10 } }
-    for (const answer of answers.filter(({ status }) => status !== 200)) expect(answer).toMatchObject(denied)
-    const made = { name: 'd', framework: 'node', repo: 'demo/hello' }
-    expect(await post('/projects', { ...made, settings: { instances: 3 } })).toMatchObject(denied)
-    expect((await post('/projects', { ...made, settings: { instances: 2 } })).status).toBe(201)
-    const full = names[answers.findIndex(({ status }) => status === 200)]!
-    expect((await set(full, 9)).status).toBe(200)
-    expect((await set(full, 10)).status).toBe(200)
-    expect(await set('d', 3)).toMatchObject({ status: 403, body: { used: 9 } })
   })
 
   test('has so many records in a zone, by single writes, batches and imports', async () => {
