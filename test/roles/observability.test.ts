@@ -99,13 +99,9 @@ describe('a trace', () => {
     const { port } = receiver.address() as AddressInfo
     await call('POST', '/webhooks', { url: `http://127.0.0.1:${port}/hush?key=hush`, events: ['deployment.ready'] })
     await call('PUT', '/projects/hello/env/HUSH', { value: 'hush-value' })
+    await call('GET', '/projects?search=hush')
     const traceparent = `00-${traceId}-b7ad6b7169203331-00`
-    const made = await call(
-      'POST',
-      '/deployments?hush=hush',
-      { project: 'hello' },
-      { traceparent, tracestate: 'hush=1' },
-    )
+    const made = await call('POST', '/deployments', { project: 'hello' }, { traceparent, tracestate: 'hush=1' })
     await until(() => delivered.length > 0)
     const named = (name: string) => spansOf(traceId).find((span) => span.name === name)
     await until(() => named('delivery'))

@@ -138,7 +138,7 @@ describe('the records of all zones of an account', () => {
     api.call(method, path, {
       token,
       body,
-      ...(typeof body === 'string' && { headers: { 'content-type': 'text/dns' } }),
+      ...(typeof body === 'string' && { headers: { 'content-type': 'text/dns', 'if-match': '*' } }),
     })
   const used = async () => (await call('GET', '/account')).body.usage.recordBytes
   const over = { status: 403, body: { code: 'quota_exceeded', limit: 'recordBytes', max } }

@@ -24,7 +24,14 @@ declare module 'fastify' {
   }
 }
 
-const common = { useDefaults: true, removeAdditional: false, strict: false, verbose: true } as const
+// Names of schemas are for the document: here one may be part of another that was compiled before.
+const common = {
+  useDefaults: true,
+  removeAdditional: false,
+  strict: false,
+  verbose: true,
+  addUsedSchema: false,
+} as const
 // Nearly every body is right, and finding that out takes no list of errors.
 const firstFault = new Ajv({ ...common, coerceTypes: false })
 const bodies = new Ajv({ ...common, coerceTypes: false, allErrors: true })

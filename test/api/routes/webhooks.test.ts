@@ -183,6 +183,6 @@ test('a webhook gets what its patterns name, and never somebody else’s ping', 
     'domain.ssl.error',
     'domain.ssl.expired',
   ])
-  expect(got('domain.*')).toHaveLength(8)
+  expect(got('domain.*')).toHaveLength(10)
   expect(got('ticket.replied', 'token.created')).toEqual(['ticket.replied', 'token.created'])
 })
