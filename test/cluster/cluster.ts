@@ -1,6 +1,7 @@
 // Ends every node of an installation in turn, under writes and visitors, and tells how long it took to be whole again.
 import { basename } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
 import { randomNumbers } from '../../bench/dns/mix.ts'
 import { until } from '../helpers/until.ts'
 import { createClient } from '../prove/client.ts'
@@ -8,7 +9,7 @@ import { compareWrites, readLog, startReceiver } from '../prove/events.ts'
 import { isAtRest, Ledger, readAll } from '../prove/ledger.ts'
 import { type Visits, visit } from '../prove/visitors.ts'
 import { createWriter } from '../prove/writers.ts'
-import { furnish, spend } from './day.ts'
+import { furnish, instances, spend } from './day.ts'
 import { edgeOf, type Layout, nameserverOf, openInstallation, originOf } from './installation.ts'
 import type { End, Node } from './node.ts'
 
@@ -83,6 +84,14 @@ export async function runCluster(options: ClusterOptions): Promise<Report> {
       signal: watching.signal,
     })
 
+    const database = new pg.Client({ connectionString: installation.databaseUrl })
+    await database.connect()
+    closers.push(() => database.end())
+    const nodesOfServers = async () => {
+      const sql = "SELECT count(DISTINCT node)::int AS count FROM instance WHERE state = 'healthy' AND slot < 100"
+      return (await database.query<{ count: number }>(sql)).rows[0]!.count
+    }
+
     let number = 0
     /** How long a day takes that is spent with these nodes. */
     async function day(alive: Node[]): Promise<number | string> {
@@ -96,6 +105,7 @@ export async function runCluster(options: ClusterOptions): Promise<Report> {
           client: clientOf(among('api')),
           edges: among('edge').map(edgeOf),
           nameservers: [...among('nameserver'), ...secondaries].map(nameserverOf),
+          isSpread: async () => (await nodesOfServers()) === Math.min(instances, among('runner').length),
           number: ++number,
         })
         say(`    site ${seconds(took.site)}, server ${seconds(took.server)}, dns ${seconds(took.dns)}`)

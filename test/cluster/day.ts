@@ -15,6 +15,8 @@ export type Day = Furnished & {
   ledger: Ledger
   edges: Edge[]
   nameservers: Nameserver[]
+  /** Whether healthy instances of all servers are on every runner that is there. */
+  isSpread(): Promise<boolean>
   /** Differs from day to day. */
   number: number
 }
@@ -69,7 +71,7 @@ async function useSites({ client, ledger, site, edges, number }: Day): Promise<v
 }
 
 /** As many processes of the server project as there shall be, through every edge. */
-async function useServers({ app, edges }: Day): Promise<void> {
+async function useServers({ app, edges, isSpread }: Day): Promise<void> {
   for (const edge of edges) {
     let marks = new Set<string>()
     await until(async () => {
@@ -80,6 +82,7 @@ async function useServers({ app, edges }: Day): Promise<void> {
       return marks.size >= instances || again()
     }, settleMs)
   }
+  await until(async () => (await isSpread()) || again(), settleMs)
 }
 
 /** A new record, at every nameserver. */

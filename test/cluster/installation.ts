@@ -32,6 +32,8 @@ export type Installation = {
   token: string
   serverRepository: string
   directory: string
+  /** As the machines reach it. */
+  databaseUrl: string
   /** Resolves when the nodes serve. */
   up(nodes: Node[]): Promise<void>
   close(): Promise<void>
@@ -159,7 +161,7 @@ export async function openInstallation(layout: Layout, say: (line: string) => vo
     }
     const token = (await readFile(join(directory, 'api-1/data/test-key'), 'utf8')).trim()
     const of = (role: string) => nodes.filter((node) => node.role === role)
-    return { nodes, of, token, serverRepository, directory, up, close }
+    return { nodes, of, token, serverRepository, directory, databaseUrl: shared.DATABASE_URL!, up, close }
   } catch (error) {
     await close()
     throw error

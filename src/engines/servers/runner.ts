@@ -16,6 +16,7 @@ import {
   readHeld,
   renew,
   runnerLeaseMs,
+  spreadInstance,
   wantProduction,
 } from '../../services/instances/instances.ts'
 import type { Servers, ServersOptions } from './servers.ts'
@@ -92,6 +93,7 @@ export async function openRunner(
     const { unplaced, orphaned } = await renew(db, node, draining.aborted, leaseMs)
     const seizes = maySeize()
     if (unplaced || (orphaned && seizes)) await placeInstances(db, seizes)
+    else if (seizes && !draining.aborted) await spreadInstance(db, { node: node.id })
     held = await readHeld(db, node.id)
     tenures.follow(held)
     kept?.changed()

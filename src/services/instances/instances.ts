@@ -13,7 +13,7 @@ import {
   type servedInstance,
 } from './statements.ts'
 
-export { type Duty, firstLeavingSlot, leaveNode, wantOnDemand, wantProduction } from './statements.ts'
+export { type Duty, firstLeavingSlot, leaveNode, spreadInstance, wantOnDemand, wantProduction } from './statements.ts'
 
 export type ServedInstance = ValuesOf<typeof servedInstance>
 export type HeldInstance = Awaited<ReturnType<typeof readHeldInstances>>[number]

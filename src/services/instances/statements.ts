@@ -149,6 +149,32 @@ export const leaveNode = statement('instances.leaveNode', {
     RETURNING i.deployment_id AS "deploymentId"`,
 })
 
+/**
+ * One instance of a deployment of which this node has two more than another one leaves it, so that the loss of a node
+ * takes as few as possible. One deployment at a time, and only while all its instances are healthy.
+ */
+export const spreadInstance = statement('instances.spread', {
+  reason: 'lease',
+  in: { node: text() },
+  out: { deploymentId: text() },
+  sql: (p) => `
+    WITH crowded AS (
+      SELECT i.deployment_id, max(i.slot) AS slot, count(*) AS here
+      FROM instance i JOIN deployment d ON d.id = i.deployment_id
+      WHERE i.node = ${p.node} AND ${isRegular('i.slot')} AND d.state = 'READY'
+      GROUP BY i.deployment_id HAVING count(*) > 1),
+    chosen AS (
+      SELECT c.deployment_id, c.slot FROM crowded c
+      WHERE NOT EXISTS (SELECT 1 FROM instance o WHERE o.deployment_id = c.deployment_id
+          AND (o.state <> 'healthy' OR NOT ${isRegular('o.slot')}))
+        AND EXISTS (SELECT 1 FROM runner r WHERE r.node <> ${p.node} AND NOT r.draining AND NOT ${isFree('r.leased_until')}
+          AND c.here > 1 + (SELECT count(*) FROM instance o WHERE o.node = r.node AND o.deployment_id = c.deployment_id))
+      ORDER BY c.deployment_id LIMIT 1)
+    UPDATE instance i SET slot = i.slot + ${firstLeavingSlot} FROM chosen
+    WHERE i.deployment_id = chosen.deployment_id AND i.slot = chosen.slot
+    RETURNING i.deployment_id AS "deploymentId"`,
+})
+
 export const servedInstance = {
   deploymentId: text(),
   slot: int4(),

@@ -62,6 +62,18 @@ test('instances are spread over runners, all of them get visitors, and there are
   expect((await processesAt('spread.localhost', 2)).length).toBe(2)
 })
 
+test('a runner that joins later gets an instance of what one node has alone, and no visitor notices', async () => {
+  await start('one')
+  const { id } = await cluster.serve('joined', 2)
+  await cluster.healthy(id, 2)
+  const load = visitors('joined.localhost')
+  await start('two')
+  const nodes = async () => (await cluster.healthy(id, 2)).map(({ node }) => node).sort()
+  await until(async () => (await nodes()).join() === 'one,two')
+  await processesAt('joined.localhost', 2)
+  await load.stop()
+})
+
 test('a runner that cannot renew its lease loses its instances; when it is back, it ends them', async () => {
   await start('one', 'two')
   const { id } = await cluster.serve('lost')
