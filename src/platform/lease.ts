@@ -1,9 +1,10 @@
 // Leases: a row that only one worker may work on has the worker's name and an expiry time. The worker renews its lease
 // while it works; if it dies, the lease expires and another worker takes over.
 
-export const leaseMs = 30_000
-// Two renewals may fail before a lease ends.
-const renewMs = leaseMs / 3
+// What a lost machine held is taken up elsewhere within half a minute.
+export const leaseMs = 20_000
+// Three renewals may fail before a lease ends.
+const renewMs = leaseMs / 4
 
 /** When a lease that begins now ends, in SQL; `ms` is a number or a parameter. */
 export const leaseEnd = (ms: number | string = leaseMs) => `now() + ${ms} * interval '1 millisecond'`
