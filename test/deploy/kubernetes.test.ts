@@ -56,7 +56,7 @@ describe('the manifests of Kubernetes', () => {
       const type = `import('kubernetes-types/${modules[resource.apiVersion]}').${resource.kind}`
       return `export const one${index}: ${type} = ${JSON.stringify(resource)}`
     })
-    const directory = mkdtempSync(join(root, 'test/generated/kubernetes-'))
+    const directory = mkdtempSync(join(root, 'node_modules/.kubernetes-'))
     try {
       const file = join(directory, 'manifests.ts')
       const check = (text: string) => {
