@@ -20,6 +20,11 @@ export type IdPrefix =
   | 'chl'
   | 'tkd'
   | 'nod'
+  | 'usr'
+  | 'mem'
+  | 'inv'
+  | 'ses'
+  | 'psk'
 
 let lastMs = 0
 let counter = 0
