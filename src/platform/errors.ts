@@ -242,8 +242,9 @@ export const faults = {
   },
   database_unavailable: {
     title: 'The database cannot be reached',
-    cause: 'The server lost its database for the moment. Nothing of the request was stored.',
-    cure: 'Send the request again after the seconds in `Retry-After`.',
+    cause:
+      'The server lost its database for the moment. What was asked for may have been stored, if that happened at the end.',
+    cure: 'Send the request again after the seconds in `Retry-After`, a POST with the same `Idempotency-Key`; it is done once.',
   },
 } as const satisfies Record<string, Entry>
 
