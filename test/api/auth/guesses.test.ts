@@ -157,11 +157,12 @@ describe('a request from another site', () => {
   ] as const
   test.each(posts)('does nothing: %s %s', async (method, path, body) => {
     const browser = new Browser(api.app)
-    for (const headers of [
+    const elsewhere: Record<string, string>[] = [
       { 'sec-fetch-site': 'cross-site' },
       { 'sec-fetch-site': 'same-site', origin: 'http://customer.localhost:3000' },
       { 'sec-fetch-site': 'none' },
-    ]) {
+    ]
+    for (const headers of elsewhere) {
       const answer = await browser.send(method, path, body, headers)
       expect(answer).toMatchObject({ status: 403, body: { code: 'cross_origin' } })
       expect(answer.headers['set-cookie']).toBeUndefined()

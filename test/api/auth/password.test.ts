@@ -128,6 +128,19 @@ test('nobody learns whether there is such a person: not by status, body or heade
   expect(shown[2]).toEqual(shown[0])
 })
 
+test('another address needs a proof too: who has it at an identity provider signs in as the person', async () => {
+  const { browser, age, user } = await withPassword()
+  await age()
+  const patch = (body: object) => browser.send('PATCH', '/auth/me', body)
+  const email = `other-${user.email}`
+  expect(await patch({ email })).toMatchObject({ status: 403, body: { code: 'proof_required' } })
+  expect((await patch({ email, current: other })).status).toBe(422)
+  expect((await patch({ name: 'Ada' })).status).toBe(200)
+  await api.db.user.update({ where: { id: user.id }, data: { emailProvedAt: new Date() } })
+  expect(await patch({ email, current: password })).toMatchObject({ status: 200, body: { user: { email } } })
+  expect(await api.db.user.findUnique({ where: { id: user.id } })).toMatchObject({ emailProvedAt: null })
+})
+
 describe('one-time passwords', () => {
   test('are asked for after the password, once they are confirmed', async () => {
     const { email, browser, user } = await withPassword()
