@@ -74,6 +74,10 @@ app.post<{ Body: { project: string; ref?: string; production?: boolean } }>(
       current: false,
       startedAt: null,
       queuePosition: null,
+      commitMessage: null,
+      files: null,
+      bytes: null,
+      steps: [],
     }
     const event = [newId('evt'), accountId, tokenId, JSON.stringify(view), JSON.stringify({ deploymentId: id })]
     const made = await query('insertDeployment', [id, project.id, ref, commit, view.production, label, now, ...event])
@@ -105,6 +109,10 @@ app.get<{ Params: { id: string } }>('/api/deployments/:id', async (request, repl
     startedAt: row.startedAt?.toISOString() ?? null,
     // Seeded deployments do not wait.
     queuePosition: null,
+    commitMessage: null,
+    files: null,
+    bytes: null,
+    steps: [],
   }
 })
 
