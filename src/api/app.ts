@@ -5,6 +5,7 @@ import { Fault } from '../platform/errors.ts'
 import { randomLabel } from '../platform/ids.ts'
 import { schemas } from '../schemas/all.ts'
 import { Body } from '../schemas/common.ts'
+import { authRoutes } from './auth/auth.ts'
 import type { Deps } from './deps.ts'
 import { createAllowance } from './http/allowance.ts'
 import { createGuard, createRecheck } from './http/bearer.ts'
@@ -232,6 +233,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
     { prefix: '/api' },
   )
   await app.register(gitHookRoutes, { deps })
+  await app.register(authRoutes, { deps })
   return app as App
 }
 

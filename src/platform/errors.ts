@@ -80,6 +80,33 @@ export const faults = {
     cause: 'The account has as many of these as it may; `limit` names the quota, `used` and `max` say how many.',
     cure: 'Free some, or ask the operator for a higher limit. `GET /account` shows all limits and what is used.',
   },
+  cross_origin: {
+    title: 'The request comes from another site',
+    cause:
+      'What concerns a sign-in is taken from the console’s own pages alone: by `Sec-Fetch-Site: same-origin`, or an ' +
+      '`Origin` that is the one of `BASE_URL`.',
+    cure: 'Open the console at its own address. Programs use an API token, and need no sign-in.',
+  },
+  insecure_origin: {
+    title: 'Nobody can sign in over plain HTTP',
+    cause: '`BASE_URL` is an `http://` address other than localhost, where browsers keep no secure cookie.',
+    cure: 'Serve the console by HTTPS and set `BASE_URL` to that address, or use http://localhost on the machine itself.',
+  },
+  not_signed_in: {
+    title: 'Nobody is signed in',
+    cause: 'The request carries no session, or the session has ended.',
+    cure: 'Sign in.',
+  },
+  link_not_valid: {
+    title: 'The link is not valid',
+    cause: 'There is no such link, or it was used, has expired, or was taken back.',
+    cure: 'Ask whoever sent it for a new one; `berth users link <email>` makes one on the server.',
+  },
+  sign_in_first: {
+    title: 'The invitation is for somebody who can sign in already',
+    cause: 'The invited person is known here. A link that others have seen does not sign them in.',
+    cure: 'Sign in as that person, then open the link again.',
+  },
   https_required: {
     title: 'Only HTTPS is served',
     cause: 'The request came over plain HTTP from outside the machine, so its token may have been read on the way.',
@@ -176,6 +203,21 @@ export const faults = {
     title: 'The state cannot change that way',
     cause: 'The resource is in a state from which the wanted one cannot be reached.',
     cure: 'Read the resource again; the reference lists the allowed transitions.',
+  },
+  member_exists: {
+    title: 'The person is a member already',
+    cause: 'The account has a member with this address.',
+    cure: 'Change the role of the member instead.',
+  },
+  last_owner: {
+    title: 'The account needs an owner',
+    cause: 'The last owner of an account can neither leave it nor take a lesser role.',
+    cure: 'Make another member an owner first.',
+  },
+  owner_required: {
+    title: 'Only an owner can do that',
+    cause: 'The operation makes, changes or removes an owner, and the caller is none.',
+    cure: 'Ask an owner of the account.',
   },
   account_exists: {
     title: 'The account exists already',

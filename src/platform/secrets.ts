@@ -22,6 +22,11 @@ export function newToken(): string {
   return `brt_${body}${checksum(body)}`
 }
 
+/** For a link or a cookie: 256 random bits. Stored by `hashToken` alone. */
+export function newSecret(): string {
+  return randomBytes(32).toString('base64url')
+}
+
 export function isWellFormedToken(text: string): boolean {
   return tokenPattern.test(text) && checksum(text.slice(4, 34)) === text.slice(34)
 }

@@ -154,7 +154,7 @@ export async function useOpenApi(app: FastifyInstance): Promise<void> {
       return JSON.parse(JSON.stringify(nameEnums(document as Document)))
     },
     transform: ({ schema, url, route }) => {
-      if (!schema || route.method === 'HEAD') return { schema: { ...schema, hide: true }, url }
+      if (!schema || schema.hide || route.method === 'HEAD') return { schema: { ...schema, hide: true }, url }
       const body = schema.body ? { body: byName(schema.body, true) } : {}
       if (schema.body && !(schema.body as { $id?: string }).$id) throw new Error(`the body of ${url} has no $id`)
       const described: Described = { method: route.method, config: route.config, schema }

@@ -2,7 +2,7 @@
 
 import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
-import { type Actor, rightsOf } from '../../services/tokens/actor.ts'
+import { type Actor, changesTokens, rightsOf } from '../../services/tokens/actor.ts'
 import { liveTokens } from '../../services/tokens/tokens.ts'
 
 /**
@@ -53,7 +53,7 @@ export function createTokenWatch(db: Database, notifications: Notifications): To
     off = [
       () => timers.forEach(clearInterval),
       notifications.on('event', ({ type, accountId }) => {
-        if (!/^(token|account)\./.test(type)) return
+        if (!changesTokens(type)) return
         if (changed.size === 0) setImmediate(checkChanged)
         changed.add(accountId)
       }),

@@ -15,6 +15,7 @@ import { changeToken } from '../../services/tokens/narrowing.ts'
 import {
   checkToken,
   createToken,
+  findOwnToken,
   findToken,
   listTokens,
   revokeToken,
@@ -87,7 +88,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         response: { 200: Named(Token) },
       },
     },
-    async (request, reply) => sendSingle(request, reply, await findToken(db, request.actor, request.actor.tokenId)),
+    async (request, reply) => sendSingle(request, reply, await findOwnToken(db, request.actor)),
   )
 
   app.get(

@@ -6,7 +6,7 @@ import { Fault } from '../../platform/errors.ts'
 import type { AccountLimits, ChangeLimits } from '../../schemas/account.ts'
 import type { Limits } from '../../schemas/quotas.ts'
 import { append } from '../events/events.ts'
-import type { Actor } from '../tokens/actor.ts'
+import { type Actor, actorName } from '../tokens/actor.ts'
 import { readShare } from './share.ts'
 import { lockAccount, readMonthUsage } from './statements.ts'
 
@@ -93,7 +93,7 @@ export async function changeLimits(
     const merged = Object.entries({ ...(before.limits as object), ...input }).filter(([, max]) => max !== null)
     const limits = Object.fromEntries(merged)
     const account = await db.account.update({ where: { id: accountId }, data: { limits } })
-    const event = { accountId, projectId: null, type: 'account.limits_changed', actor: actor.tokenId } as const
+    const event = { accountId, projectId: null, type: 'account.limits_changed', actor: actorName(actor) } as const
     await append(db, [{ ...event, subject: accountId, data: { id: accountId, name: account.name } }])
     return viewLimits(db, defaults, account)
   })

@@ -14,7 +14,7 @@ import { eventValues } from '../events/statements.ts'
 import { deploymentLabel } from '../projects/labels.ts'
 import { checkProjectField } from '../projects/projects.ts'
 import { endMootTakedowns } from '../takedowns/ending.ts'
-import type { Actor } from '../tokens/actor.ts'
+import { type Actor, actorName } from '../tokens/actor.ts'
 import { queuePositions } from './queue.ts'
 import { createDeploymentRow, lockDeployment, readDeployment, readProjectToDeploy } from './statements.ts'
 
@@ -224,7 +224,7 @@ export async function deleteDeployment(
 export async function removeDeployment(db: Db, urls: Urls, actor: Actor, row: DeploymentRow): Promise<void> {
   const { id, projectId, label } = row
   await db.deployment.delete({ where: { id } })
-  await endMootTakedowns(db, urls, { projectId, labels: [label], by: actor.tokenId })
+  await endMootTakedowns(db, urls, { projectId, labels: [label], by: actorName(actor) })
   await enqueue(db, { kind: 'reap', key: id, payload: { deploymentIds: [id] } })
   const data = viewDeployment(urls, row)
   await append(db, [eventOf(actor, 'deployment.deleted', { subject: id, projectId, data })])

@@ -3,7 +3,7 @@ import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { Urls } from '../../platform/urls.ts'
 import { append, type EventType } from '../events/events.ts'
-import type { Actor } from '../tokens/actor.ts'
+import { type Actor, actorName } from '../tokens/actor.ts'
 import { queueStatus } from './commit-statuses.ts'
 import { type DeploymentView, findDeployment, rowOf, viewDeployment, withProject } from './deployments.ts'
 import { lockBuilding, shareProjectOf } from './statements.ts'
@@ -132,7 +132,7 @@ async function takeProduction(db: Db, { id, projectId }: { id: string; projectId
 
 export async function cancelDeployment(db: Db, urls: Urls, actor: Actor, id: string): Promise<DeploymentView> {
   const row = await findDeployment(db, actor, id)
-  const canceled = await finishDeployment(db, urls, row.id, { to: 'CANCELED', by: actor.tokenId })
+  const canceled = await finishDeployment(db, urls, row.id, { to: 'CANCELED', by: actorName(actor) })
   if (canceled) return canceled
   const { state } = await findDeployment(db, actor, id)
   throw new Fault('deployment_finished', `The deployment is ${state} already.`)

@@ -9,7 +9,7 @@ import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page
 import type { Urls } from '../../platform/urls.ts'
 import type { CreateTakedown, OperatorTakedown, TakedownQuery } from '../../schemas/takedowns.ts'
 import { readName } from '../domains/names.ts'
-import type { Actor } from '../tokens/actor.ts'
+import { type Actor, actorName } from '../tokens/actor.ts'
 import { endTakedowns, tellOwner, viewTakedown } from './ending.ts'
 import { namesCovering } from './names.ts'
 
@@ -99,7 +99,7 @@ export async function createTakedown(
     for (;;) {
       // A conflict raises no error, which would end the transaction, but waits for the other one to commit.
       const made = await db.takedown.createMany({ data: [row], skipDuplicates: true })
-      if (made.count > 0) await tellOwner(db, 'takedown.created', row, actor.tokenId)
+      if (made.count > 0) await tellOwner(db, 'takedown.created', row, actorName(actor))
       const found = await db.takedown.findFirst({ where: standing, include: withAccount })
       if (found) return view(found)
       // The other one was ended since: now there is room.
@@ -133,6 +133,6 @@ export async function endTakedown(
 ): Promise<void> {
   await inTransaction(db, async (db) => {
     precondition(await getTakedown(db, id))
-    await endTakedowns(db, { id }, actor.tokenId)
+    await endTakedowns(db, { id }, actorName(actor))
   })
 }

@@ -4,7 +4,7 @@ import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import { inGroups } from '../../platform/pool.ts'
 import { hashToken } from '../../platform/secrets.ts'
-import type { Scope } from './actor.ts'
+import { changesTokens, type Scope } from './actor.ts'
 import { createLookUps } from './look-ups.ts'
 import { selectTokens, updateLastUses } from './statements.ts'
 
@@ -16,6 +16,8 @@ export type KnownToken = {
   expiresAt: Date | null
   revokedAt: Date | null
   accountSuspended: boolean
+  /** The person at the console that the token serves. */
+  userId: string | null
 }
 
 export type TokenDirectory = {
@@ -25,6 +27,8 @@ export type TokenDirectory = {
   find(token: string, paced: boolean): Promise<KnownToken | null>
   /** Takes effect before the response that revoked a token; other replicas hear of it by notification. */
   forgetAccount(accountId: string): void
+  /** The same for the tokens of a person's consoles, when a session ends. */
+  forgetPerson(userId: string): void
   noteUse(tokenId: string): void
   close(): Promise<void>
 }
@@ -43,6 +47,8 @@ export function createTokenDirectory(db: Database, notifications: Notifications)
     for (const [hash, token] of known) if (matches(token)) known.delete(hash)
   }
 
+  const forgetPerson = (userId: string) => forget((token) => token.userId === userId)
+
   // A token may take hundreds with it when it is revoked, and each has its event: they are forgotten in one pass.
   const changed = new Set<string>()
   function forgetChanged(): void {
@@ -52,11 +58,12 @@ export function createTokenDirectory(db: Database, notifications: Notifications)
 
   const off = [
     notifications.on('event', ({ type, accountId }) => {
-      if (!type.startsWith('token.') && !type.startsWith('account.')) return
+      if (!changesTokens(type)) return
       generation++
       if (changed.size === 0) setImmediate(forgetChanged)
       changed.add(accountId)
     }),
+    notifications.on('session', forgetPerson),
     // A revocation may have been missed while nobody listened.
     notifications.on('lost', () => forget(() => true)),
     notifications.on('reconnected', () => forget(() => true)),
@@ -94,6 +101,7 @@ export function createTokenDirectory(db: Database, notifications: Notifications)
     findKnown: (token) => known.get(keyOf(token)),
     find: (token, slowly) => (slowly ? paced : prompt)(keyOf(token)),
     forgetAccount: (accountId) => forget((token) => token.accountId === accountId),
+    forgetPerson,
     noteUse(tokenId) {
       uses.set(tokenId, new Date())
     },

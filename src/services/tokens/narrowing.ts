@@ -74,7 +74,7 @@ const isSame = (one: Rights, other: Rights) =>
   one.expiresAt?.getTime() === other.expiresAt?.getTime()
 
 /** Parents before their children, each by what is left to its own parent. */
-async function narrowDescendants(db: Db, actor: Actor, id: string): Promise<void> {
+export async function narrowDescendants(db: Db, actor: Actor, id: string): Promise<void> {
   const line = [id, ...(await selectDescendants(db, { id })).map((row) => row.id)]
   const found = await db.token.findMany({ where: { id: { in: line } } })
   const tokens = new Map(found.map((token) => [token.id, token]))
@@ -88,14 +88,15 @@ async function narrowDescendants(db: Db, actor: Actor, id: string): Promise<void
     tokens.set(token.id, after)
     changed.push({ token: after, type: rights ? 'token.updated' : 'token.revoked' })
   }
+  const told = changed.filter(({ token }) => !token.hidden)
   const rows = await withProjects(
     db,
-    changed.map(({ token }) => token),
+    told.map(({ token }) => token),
   )
   await append(
     db,
     rows.map((row, index) =>
-      eventOf(actor, changed[index]!.type, { subject: row.id, projectId: null, data: viewToken(row) }),
+      eventOf(actor, told[index]!.type, { subject: row.id, projectId: null, data: viewToken(row) }),
     ),
   )
 }

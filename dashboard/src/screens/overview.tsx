@@ -1,0 +1,6 @@
+// The projects, what they do in production, and what needs somebody.
+import { Top } from '../kit/index.ts'
+
+export default function Overview() {
+  return <Top title="Projects" />
+}

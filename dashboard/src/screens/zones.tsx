@@ -1,0 +1,6 @@
+// The zones of the account.
+import { Top } from '../kit/index.ts'
+
+export default function Zones() {
+  return <Top title="DNS" />
+}

@@ -1,0 +1,32 @@
+// /auth: signing in and out, and the token of the console. Outside /api, and the only part that reads a cookie.
+import { refuseUnexpectedBody } from '../http/json-bodies.ts'
+import { boundOpenPerAddress } from '../http/shares.ts'
+import { requireHttps, shedLoad } from '../http/transport.ts'
+import type { AuthPlugin } from './plugin.ts'
+import { refuseInsecureOrigin, requireSameOrigin } from './same-origin.ts'
+import { sessionRoutes } from './sessions.ts'
+import { setupRoutes } from './setup.ts'
+
+// Nobody here has shown a token: no address may have all places.
+const maxInFlight = 200
+const maxOpenPerAddress = 50
+
+const plugins: AuthPlugin[] = [setupRoutes, sessionRoutes]
+
+export const authRoutes: AuthPlugin = async (app, { deps }) => {
+  const { config } = deps
+  shedLoad(app, Math.min(config.maxInFlight, maxInFlight))
+  boundOpenPerAddress(app, maxOpenPerAddress, maxInFlight)
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('cache-control', 'no-store')
+    requireHttps(request)
+  })
+  refuseInsecureOrigin(app, config.baseUrl)
+  requireSameOrigin(app, config.baseUrl)
+  app.addHook('preValidation', async (request) => refuseUnexpectedBody(request.routeOptions.schema, request.body))
+  // The document is that of the API; docs/people.md tells of these.
+  app.addHook('onRoute', (route) => {
+    route.schema = { ...route.schema, hide: true }
+  })
+  for (const plugin of plugins) await app.register(plugin, { deps })
+}

@@ -1,0 +1,5 @@
+// The type of every plugin below /auth.
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { Deps } from '../deps.ts'
+
+export type AuthPlugin = FastifyPluginAsyncTypebox<{ deps: Deps }>

@@ -1,0 +1,114 @@
+// People: members of an account, their roles, invitations, and what the routes of signing in take.
+import { Type } from '@sinclair/typebox'
+import { Body, Choice, Nullable, Timestamp } from './common.ts'
+
+export const roleNames = ['owner', 'admin', 'developer', 'viewer'] as const
+export const signInMethods = ['link', 'passkey', 'password', 'oidc'] as const
+
+/** The form that browsers accept (HTML, 4.10.5.1.5); ASCII alone, so it is safe in the head of a mail. */
+export const Email = Type.String({
+  minLength: 3,
+  maxLength: 254,
+  pattern:
+    "^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$",
+  description: 'must be an address such as ada@example.com',
+})
+
+/** No control characters, and none that change the direction of what stands beside it. */
+export const PersonName = Type.String({
+  minLength: 1,
+  maxLength: 100,
+  pattern:
+    '^[^\\s\\u0000-\\u001f\\u007f-\\u009f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]([^\\u0000-\\u001f\\u007f-\\u009f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]*[^\\s])?$',
+  description: 'must be a name without control characters, and without blanks at its ends',
+})
+
+const projects = Nullable(
+  Type.Array(Type.String(), { description: 'Projects that the person is narrowed to; null: the whole account' }),
+)
+
+const memberExample = {
+  id: 'mem_01jcqk7b3n0grz5p9sc6v2x1',
+  userId: 'usr_01jcqk4h2m0grz5p9sc6v2x1',
+  email: 'ada@example.com',
+  name: 'Ada',
+  role: 'developer',
+  projects: ['hello'],
+  createdAt: '2026-11-14T09:32:00.000Z',
+}
+
+export const Member = Type.Object(
+  {
+    id: Type.String({ description: 'mem_…' }),
+    userId: Type.String({ description: 'usr_…' }),
+    email: Type.String(),
+    name: Type.String(),
+    role: Choice(roleNames),
+    projects,
+    createdAt: Timestamp,
+  },
+  { $id: 'Member', description: 'A person in the account', examples: [memberExample] },
+)
+
+const invitationFields = {
+  id: Type.String({ description: 'inv_…' }),
+  email: Type.String(),
+  role: Choice(roleNames),
+  projects,
+  invitedBy: Type.String({ description: 'Id of the token (tok_…) or the person (usr_…) who invited' }),
+  expiresAt: Timestamp,
+  createdAt: Timestamp,
+}
+
+const invitationExample = {
+  id: 'inv_01jcqk7b3n0grz5p9sc6v2x1',
+  email: 'grace@example.com',
+  role: 'viewer',
+  projects: null,
+  invitedBy: 'usr_01jcqk4h2m0grz5p9sc6v2x1',
+  expiresAt: '2026-11-21T09:32:00.000Z',
+  createdAt: '2026-11-14T09:32:00.000Z',
+}
+
+export const Invitation = Type.Object(invitationFields, {
+  $id: 'Invitation',
+  description: 'An invitation that was not accepted yet',
+  examples: [invitationExample],
+})
+
+export const SignedIn = Type.Object(
+  {
+    id: Type.String({ description: 'ses_…' }),
+    userId: Type.String({ description: 'usr_…' }),
+    email: Type.String(),
+    name: Type.String(),
+    method: Choice(signInMethods),
+    userAgent: Type.String({ description: 'What the browser says it is' }),
+    createdAt: Timestamp,
+    expiresAt: Timestamp,
+  },
+  {
+    $id: 'SignedIn',
+    description: 'A sign-in of a member',
+    examples: [
+      {
+        id: 'ses_01jcqk7b3n0grz5p9sc6v2x1',
+        userId: 'usr_01jcqk4h2m0grz5p9sc6v2x1',
+        email: 'ada@example.com',
+        name: 'Ada',
+        method: 'passkey',
+        userAgent: 'Mozilla/5.0',
+        createdAt: '2026-11-14T09:32:00.000Z',
+        expiresAt: '2026-12-14T09:32:00.000Z',
+      },
+    ],
+  },
+)
+
+const Code = Type.String({ minLength: 1, maxLength: 100, description: 'What stands behind # in the link' })
+
+export const LookAtCode = Body({ code: Code })
+export const TakeCode = Body({ code: Code, email: Type.Optional(Email), name: Type.Optional(PersonName) })
+export const MintToken = Body({
+  account: Type.Optional(Type.String({ minLength: 1, maxLength: 100, description: 'Name of the account, or its id' })),
+})
