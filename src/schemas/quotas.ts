@@ -27,6 +27,11 @@ export const quotas = {
     cure: 'Delete records that are not needed',
   },
   tokens: { max: 100, what: 'Tokens', cure: 'Revoke one that is not used' },
+  members: {
+    max: 100,
+    what: 'Members, and invitations that are open',
+    cure: 'Remove a member, or take an invitation back',
+  },
   openTickets: { max: 50, what: 'Open tickets', cure: 'Close one, or go on in one that is open' },
   messagesPerMonth: {
     max: 20_000,
