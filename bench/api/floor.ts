@@ -136,7 +136,7 @@ app.post<{ Body: { project: string; name: string } }>('/api/domains', async (req
       txt: { name: `_berth.${name}`, value: txt },
       checkedAt: null,
       nextCheckAt: now.toISOString(),
-      observed: { nameservers: [], txt: [] },
+      observed: { nameservers: [], txt: [], asked: [] },
       reason: null,
     },
     certificate: null,

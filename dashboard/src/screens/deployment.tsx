@@ -85,7 +85,10 @@ function Shown({ of, log }: { of: Deployment; log: DeploymentLog }) {
                   </a>
                 ) : (
                   <>
-                    {new URL(of.url).host} <span class="soft">answers when it is ready</span>
+                    {new URL(of.url).host}{' '}
+                    <span class="soft">
+                      {of.state === 'BUILDING' ? 'answers when it is ready' : 'was never served'}
+                    </span>
                   </>
                 ),
               ],

@@ -27,20 +27,22 @@ export function Proof({ of }: { of: Domain }) {
         {verification.reason && <p role="status">{verification.reason}</p>}
         {verification.method === 'operator' && <p>The operator of the platform assigned the domain to this account.</p>}
         <div class="vs">{byTxt ? <TxtProof of={of} /> : <NameserverProof of={of} />}</div>
-        <p class="soft">
-          {byTxt ? (
-            <>
-              Your DNS stays where it is; point an A, AAAA, ALIAS or CNAME record at the project yourself.{' '}
-              <a href={`${where}?proof=nameservers`}>Use our nameservers instead</a>
-            </>
-          ) : (
-            <>
-              Replace all nameservers by these two. Most registrars show the change within minutes; it is looked for
-              every 10 seconds at first. Keep your DNS elsewhere?{' '}
-              <a href={`${where}?proof=txt`}>Prove it with a TXT record instead</a>
-            </>
-          )}
-        </p>
+        {!verified && (
+          <p class="soft">
+            {byTxt ? (
+              <>
+                Your DNS stays where it is; point an A, AAAA, ALIAS or CNAME record at the project yourself.{' '}
+                <a href={`${where}?proof=nameservers`}>Use our nameservers instead</a>
+              </>
+            ) : (
+              <>
+                Replace all nameservers by these two. Most registrars show the change within minutes; it is looked for
+                every 10 seconds at first. Keep your DNS elsewhere?{' '}
+                <a href={`${where}?proof=txt`}>Prove it with a TXT record instead</a>
+              </>
+            )}
+          </p>
+        )}
       </div>
     </Panel>
   )
@@ -56,11 +58,21 @@ function NextLook({ of: { verification } }: { of: Domain }) {
   )
 }
 
-function SeenAt({ of: { verification } }: { of: Domain }) {
+/** Who said so, and when. */
+function SeenAt({ of: { verification }, asked }: { of: Domain; asked: string[] }) {
   if (!verification.checkedAt) return <>Not looked yet</>
+  const [first, ...others] = asked
   return (
     <>
-      The DNS shows now (<Time at={verification.checkedAt} form="clock" />)
+      {first ? (
+        <span title={asked.join(', ')}>
+          Seen at {first}
+          {others.length > 0 && ` and ${others.length} more`}
+        </span>
+      ) : (
+        'Seen in the DNS'
+      )}
+      , <Time at={verification.checkedAt} form="clock" />
     </>
   )
 }
@@ -77,7 +89,7 @@ function NameserverProof({ of }: { of: Domain }) {
       </div>
       <div>
         <h3>
-          <SeenAt of={of} />
+          <SeenAt of={of} asked={observed.asked} />
         </h3>
         {observed.nameservers.map((name) => (
           <div key={name} class="copy">
@@ -105,7 +117,7 @@ function TxtProof({ of }: { of: Domain }) {
       </div>
       <div>
         <h3>
-          <SeenAt of={of} />
+          <SeenAt of={of} asked={observed.nameservers} />
         </h3>
         {observed.txt.map((value) => (
           <div key={value} class="copy">

@@ -161,22 +161,14 @@ function CertificatePanel({ of }: { of: Domain }) {
     rows.push([
       'Valid',
       <>
-        <Time at={certificate.notBefore} form="date" /> to <Time at={certificate.notAfter} form="full" />{' '}
-        <span class="soft">
-          ends <Time at={certificate.notAfter} />
-        </span>
+        <Time at={certificate.notBefore} form="date" /> to <Time at={certificate.notAfter} form="full" />
       </>,
     ])
   if (certificate?.serial) rows.push(['Serial', <code>{certificate.serial}</code>])
   if (certificate?.nextAttemptAt)
     rows.push([
       certificate.issuer ? 'Renewed at the latest' : 'Next try',
-      <>
-        <Time at={certificate.nextAttemptAt} form="full" />{' '}
-        <span class="soft">
-          <Time at={certificate.nextAttemptAt} />
-        </span>
-      </>,
+      <Time at={certificate.nextAttemptAt} form="full" />,
     ])
   return (
     <Panel title="Certificate" state={<State is={tones[ssl]}>{words[ssl]}</State>} call={self} pad>
