@@ -25,7 +25,7 @@ export function DeploymentActions({ of, current, before }: ActionsProps) {
   const ready = of.state === 'READY'
   // What production served before this one: the newest that is older.
   const previous = of.current ? before.find((it) => it.id < of.id) : undefined
-  const isOlder = current !== undefined && of.id < current.id
+  const isOlder = of.production && current !== undefined && of.id < current.id
   return (
     <>
       {writes && of.state === 'BUILDING' && (
