@@ -46,16 +46,25 @@ export type Visitor = {
 
 export async function startConsole(environment: Record<string, string> = {}): Promise<TestConsole> {
   const directory = await mkdtemp(join(tmpdir(), 'berth-console-'))
-  execFileSync(process.execPath, ['node_modules/tsx/dist/cli.mjs', 'dashboard/build.ts', directory], { stdio: 'inherit' })
+  execFileSync(process.execPath, ['node_modules/tsx/dist/cli.mjs', 'dashboard/build.ts', directory], {
+    stdio: 'inherit',
+  })
   const port = await freePort()
   const url = `http://localhost:${port}`
   const api = await startApi({ BASE_URL: url, ...environment }, { consoleDirectory: directory })
   await api.app.listen({ host: '127.0.0.1', port })
   const browser = await chromium.launch({
     executablePath: chromiumPath!,
-    args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost'],
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-background-networking',
+      '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost',
+    ],
   })
   let people = 0
+  // A server that counts no traffic has no such route, and the console does without.
+  const isTold = api.app.hasRoute({ method: 'GET', url: '/api/projects/:project/traffic' })
 
   async function visitor(): Promise<Visitor> {
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce' })
@@ -75,6 +84,7 @@ export async function startConsole(environment: Record<string, string> = {}): Pr
       void dialog.dismiss()
     })
     page.on('console', (message) => {
+      if (!isTold && /\/traffic\?/.test(message.location().url)) return
       if (message.type() === 'error') said.push(`console: ${message.text()} ${message.location().url}`)
     })
     return {
@@ -122,6 +132,13 @@ export async function show(page: Page, url: string): Promise<void> {
 export async function settled(page: Page): Promise<void> {
   await page.locator('main h1, main h2').first().waitFor()
   await page.waitForFunction(() => document.querySelector('[aria-busy=true]') === null)
+}
+
+// Where pictures go: `BERTH_SCREENS=docs/screens npm run test:console`.
+const pictures = process.env.BERTH_SCREENS
+
+export async function picture(page: Page, name: string): Promise<void> {
+  if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`) })
 }
 
 /** What axe finds on the page as it is, in a line each. */

@@ -97,7 +97,19 @@ export async function startApi(
   const health = createHealth(['api'])
   health.add('database', readiness.check)
   health.add('notifications', notificationsReadiness(notifications))
-  const deps: Deps = { config, urls, db, notifications, health, vault, repositories, tokenDirectory, zoneWork, log, ...options }
+  const deps: Deps = {
+    config,
+    urls,
+    db,
+    notifications,
+    health,
+    vault,
+    repositories,
+    tokenDirectory,
+    zoneWork,
+    log,
+    ...options,
+  }
   const app = await buildApp(deps)
   await app.ready()
   const check = createResponseChecker(app)

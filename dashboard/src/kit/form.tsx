@@ -21,6 +21,8 @@ type FormProps<T> = {
   /** Instead of dialog's footer: the button stands in the line of the fields. */
   inline?: boolean
   danger?: boolean
+  /** Not the first thing to do on the page. */
+  second?: boolean
   children: ComponentChildren
 }
 
@@ -30,7 +32,7 @@ export function valuesOf(form: HTMLFormElement): Values {
 }
 
 /** Fields are named by their place in the body: `name`, `settings/buildCommand`. */
-export function Form<T>({ call, submit, done, cancel, inline, danger, children }: FormProps<T>) {
+export function Form<T>({ call, submit, done, cancel, inline, danger, second, children }: FormProps<T>) {
   const form = useRef<HTMLFormElement>(null)
   const [error, fail] = useState<unknown>(null)
   const [busy, wait] = useState(false)
@@ -68,7 +70,7 @@ export function Form<T>({ call, submit, done, cancel, inline, danger, children }
           Cancel
         </button>
       )}
-      <button type="submit" class={danger ? 'danger' : 'primary'} disabled={busy}>
+      <button type="submit" class={danger ? 'danger' : second ? '' : 'primary'} disabled={busy}>
         {submit}
       </button>
     </>

@@ -152,7 +152,7 @@ function OfferPasskey() {
     wait(true)
     fail(null)
     try {
-      const options = await callAuth<CreationOptions>('POST', '/passkeys/register/options', {}).send()
+      const options = await callAuth<CreationOptions>('POST', '/passkeys/register/options').send()
       const response = await makePasskey(options).catch((problem) => {
         throw passkeyProblem(problem)
       })
