@@ -48,6 +48,7 @@ type ShownFields =
   | 'nextCheckAt'
   | 'observedNameservers'
   | 'observedTxt'
+  | 'observedAsked'
   | 'reason'
   | 'ssl'
   | 'certificate'
@@ -68,7 +69,7 @@ export function viewDomain({ nameservers: pool }: ViewOptions, row: Pick<DomainR
       txt: { name: `_berth.${hostOf(row.name)}`, value: row.txtValue },
       checkedAt: row.checkedAt?.toISOString() ?? null,
       nextCheckAt: row.nextCheckAt?.toISOString() ?? null,
-      observed: { nameservers: row.observedNameservers, txt: row.observedTxt },
+      observed: { nameservers: row.observedNameservers, txt: row.observedTxt, asked: row.observedAsked },
       reason: row.reason,
     },
     certificate: row.certificate as CertificateView | null,
@@ -195,6 +196,7 @@ async function claimName(
     nextCheckAt: now,
     observedNameservers: [],
     observedTxt: [],
+    observedAsked: [],
     reason,
     ssl: 'PENDING',
     certificate: null,
