@@ -126,5 +126,7 @@ export function switchAccount(id: string): void {
 /** Whether the person may do it: buttons that would be refused are not shown. */
 export function may(scope: string): boolean {
   const scopes = access.value?.scopes ?? []
-  return scopes.includes('*') || scopes.includes(scope)
+  // Whoever may write may read; only the operator's scope is in no other.
+  const wider = scope === 'operator' ? [] : ['*', scope.replace(/:read$/, ':write')]
+  return [scope, ...wider].some((it) => scopes.includes(it))
 }
