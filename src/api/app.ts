@@ -33,6 +33,7 @@ import { deploymentRoutes } from './routes/deployments.ts'
 import { dnsRecordRoutes } from './routes/dns-records.ts'
 import { domainRoutes } from './routes/domains.ts'
 import { eventRoutes } from './routes/events.ts'
+import { memberRoutes } from './routes/members.ts'
 import { operatorRoutes } from './routes/operator.ts'
 import { operatorDomainRoutes } from './routes/operator-domains.ts'
 import { operatorLimitRoutes } from './routes/operator-limits.ts'
@@ -68,6 +69,7 @@ const apiRoutes = [
   dnsRecordRoutes,
   zoneRoutes,
   tokenRoutes,
+  memberRoutes,
   eventRoutes,
   accountRoutes,
   searchRoutes,

@@ -1,6 +1,7 @@
 // People: members of an account, their roles, invitations, and what the routes of signing in take.
 import { Type } from '@sinclair/typebox'
-import { Body, Choice, Nullable, Timestamp } from './common.ts'
+import { Body, Choice, ListOf, ListQuery, Named, Nullable, ProjectKey, Timestamp } from './common.ts'
+import { tokenScopes } from './tokens.ts'
 
 export const roleNames = ['owner', 'admin', 'developer', 'viewer'] as const
 export const signInMethods = ['link', 'passkey', 'password', 'oidc'] as const
@@ -75,6 +76,82 @@ export const Invitation = Type.Object(invitationFields, {
   description: 'An invitation that was not accepted yet',
   examples: [invitationExample],
 })
+
+export const InvitationWithSecret = Type.Object(
+  {
+    ...invitationFields,
+    url: Type.String({ description: 'The link to hand over; shown in this answer and never again' }),
+    secret: Type.String({ description: 'What stands behind # in the link' }),
+  },
+  {
+    $id: 'InvitationWithSecret',
+    description: 'A new invitation with its link',
+    examples: [
+      {
+        ...invitationExample,
+        url: 'https://berth.example.com/setup#Zk3vQ1u8o5wq0b7pXrYtLm2nCsD4eF6gH9jKaB0cE1I',
+        secret: 'Zk3vQ1u8o5wq0b7pXrYtLm2nCsD4eF6gH9jKaB0cE1I',
+      },
+    ],
+  },
+)
+
+const ProjectsInput = Nullable(
+  Type.Array(ProjectKey, {
+    minItems: 1,
+    maxItems: 50,
+    uniqueItems: true,
+    description: 'Narrows a developer or viewer to these projects',
+  }),
+)
+
+export const CreateInvitation = Body(
+  { email: Email, role: Choice(roleNames), projects: Type.Optional(ProjectsInput) },
+  { $id: 'CreateInvitation', examples: [{ email: 'grace@example.com', role: 'viewer' }] },
+)
+
+export const ChangeMember = Body(
+  { role: Type.Optional(Choice(roleNames)), projects: Type.Optional(ProjectsInput) },
+  { $id: 'ChangeMember', minProperties: 1, examples: [{ role: 'viewer' }] },
+)
+
+export const MemberParams = Type.Object({ id: Type.String({ description: 'mem_…, or usr_… of the person' }) })
+export const InvitationParams = Type.Object({ id: Type.String({ description: 'inv_…' }) })
+export const MemberList = ListOf('members', Member)
+export const InvitationList = ListOf('invitations', Invitation)
+export const MemberQuery = ListQuery({})
+
+export const MemberRole = Type.Object(
+  {
+    name: Choice(roleNames),
+    description: Type.String(),
+    scopes: Type.Array(Choice(tokenScopes)),
+    byProject: Type.Boolean({ description: 'Whether members with it may be narrowed to projects' }),
+  },
+  { $id: 'MemberRole', description: 'A name for a set of scopes' },
+)
+
+export const MemberRoles = Type.Object(
+  { roles: Type.Array(Named(MemberRole)) },
+  {
+    $id: 'MemberRoles',
+    description: 'The roles of members, the widest first',
+    examples: [{ roles: [{ name: 'owner', description: 'Everything', scopes: ['*'], byProject: false }] }],
+  },
+)
+
+export const ChangeUser = Body(
+  {
+    name: Type.Optional(PersonName),
+    email: Type.Optional(Email),
+    mutedMails: Type.Optional(
+      Type.Array(Type.String({ pattern: '^[a-z][a-z_.-]{0,39}$' }), { maxItems: 40, uniqueItems: true }),
+    ),
+  },
+  { minProperties: 1 },
+)
+
+export const SessionParams = Type.Object({ id: Type.String({ description: 'ses_…' }) })
 
 export const SignedIn = Type.Object(
   {

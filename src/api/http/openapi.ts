@@ -48,6 +48,7 @@ const tags = [
   { name: 'Tokens', description: 'API tokens: make, narrow, rotate, revoke' },
   { name: 'Webhooks', description: 'Where events are sent' },
   { name: 'Events', description: 'Everything that happened, as a list and as a live stream' },
+  { name: 'Members', description: 'People in the account: their roles and invitations' },
   { name: 'Account', description: 'The caller’s account and the platform' },
   { name: 'Operator', description: 'The platform’s own staff' },
 ]

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../../config.ts'
-import type { Artifacts, Manifest } from '../../platform/artifacts.ts'
+import { type Artifacts, bytesOf, type Manifest } from '../../platform/artifacts.ts'
 import { removeTree } from '../../platform/remove-tree.ts'
 import type { Repositories } from '../../platform/repositories.ts'
 import type { Urls } from '../../platform/urls.ts'
@@ -218,8 +218,7 @@ async function publishFiles({ tools, build, log }: Task, files: Manifest['files'
   const { spaFallback, cleanUrls } = build
   await tools.artifacts.publish(build.id, { version: 1, kind: 'static', files, spaFallback, cleanUrls })
   log.system(`Published ${Object.keys(files).length} files`)
-  const sizes = new Map(Object.values(files).map(({ hash, size }) => [hash, size]))
-  return { server: false, bytes: [...sizes.values()].reduce((sum, size) => sum + size, 0) }
+  return { server: false, bytes: bytesOf(files) }
 }
 
 /** The whole tree with its dependencies: in an npm workspace they are above the root directory. */

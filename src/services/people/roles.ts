@@ -1,6 +1,6 @@
 // The roles of members: each is a name for a set of scopes.
 
-import type { roleNames } from '../../schemas/people.ts'
+import { roleNames } from '../../schemas/people.ts'
 import { tokenScopes } from '../../schemas/tokens.ts'
 import type { Scope } from '../tokens/actor.ts'
 export type Role = (typeof roleNames)[number]
@@ -39,4 +39,8 @@ export const roles: Record<Role, RoleRow> = {
 /** What the token of a membership may do. */
 export function scopesOf(role: Role, { operator }: { operator: boolean }): Scope[] {
   return [...roles[role].scopes, ...(operator ? (['operator'] as const) : [])]
+}
+
+export function listRoles() {
+  return roleNames.map((name) => ({ name, ...roles[name], scopes: [...roles[name].scopes] }))
 }

@@ -21,9 +21,9 @@ export async function lockCaller(db: Db, { accountId, tokenId }: Actor): Promise
 }
 
 /** The actor with the rights that its token has now: it may have been narrowed since the request came. */
-export function withRights(actor: Actor, { scopes, projectIds }: Token): Actor {
+export function withRights(actor: Actor, { scopes, projectIds }: Token, needed: Scope = 'tokens:write'): Actor {
   const now = { ...actor, scopes: scopes as Scope[], projectIds: projectIds.length > 0 ? projectIds : null }
-  requireScopes(now, ['tokens:write'], 'change tokens')
+  requireScopes(now, [needed], `change ${needed.split(':', 1)}`)
   return now
 }
 
