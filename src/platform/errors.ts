@@ -229,6 +229,48 @@ export const faults = {
     cause: 'Another request with the same Idempotency-Key has not finished yet.',
     cure: 'Send the request again after the seconds in `Retry-After`.',
   },
+  sign_in_failed: {
+    title: 'That did not sign you in',
+    cause: 'The address and the password, the code or the passkey do not belong together, or there is no such person.',
+    cure: 'Try again, or another way to sign in. `berth users link <email>` makes a link that signs in once.',
+  },
+  sign_in_step_over: {
+    title: 'The sign-in has to begin again',
+    cause: 'The step before was more than five minutes ago, was used, or was taken in another browser.',
+    cure: 'Begin the sign-in again in this browser.',
+  },
+  not_invited: {
+    title: 'Nobody has invited you',
+    cause:
+      'The identity provider knows who you are, but no person here has that identity, and there is no invitation to an ' +
+      'address that the provider has verified.',
+    cure: 'Ask a member of the account for an invitation to the address that you have at the provider.',
+  },
+  proof_required: {
+    title: 'Prove once more who you are',
+    cause: 'What changes how you sign in needs the password, or a sign-in of less than ten minutes ago.',
+    cure: 'Send the password of now as `current`, or sign in again and repeat the request.',
+  },
+  last_sign_in_method: {
+    title: 'It is the only way left to sign in',
+    cause: 'Without this passkey the person could not sign in any more.',
+    cure: 'Add another passkey or set a password first.',
+  },
+  passkey_exists: {
+    title: 'The passkey is there already',
+    cause: 'This passkey was added before.',
+    cure: 'Use it to sign in, or add another one.',
+  },
+  totp_exists: {
+    title: 'One-time passwords are set up already',
+    cause: 'The person has an authenticator app.',
+    cure: 'Remove it first: `DELETE /auth/totp`.',
+  },
+  identity_provider_unavailable: {
+    title: 'The identity provider cannot be reached',
+    cause: 'The service that was to say who you are did not answer, or not as it should.',
+    cure: 'Try again later, or sign in another way. The log has the reason under the `requestId`.',
+  },
   precondition_failed: {
     title: 'The resource has changed',
     cause: '`If-Match` names a version of the resource that is not the current one.',

@@ -7,12 +7,13 @@ import type { AuthPlugin } from './plugin.ts'
 import { refuseInsecureOrigin, requireSameOrigin } from './same-origin.ts'
 import { sessionRoutes } from './sessions.ts'
 import { setupRoutes } from './setup.ts'
+import { signInRoutes } from './sign-in.ts'
 
 // Nobody here has shown a token: no address may have all places.
 const maxInFlight = 200
 const maxOpenPerAddress = 50
 
-const plugins: AuthPlugin[] = [setupRoutes, sessionRoutes, meRoutes]
+const plugins: AuthPlugin[] = [setupRoutes, sessionRoutes, meRoutes, signInRoutes]
 
 export const authRoutes: AuthPlugin = async (app, { deps }) => {
   const { config } = deps
