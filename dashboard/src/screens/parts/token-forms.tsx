@@ -59,7 +59,7 @@ function tokenFrom(values: Values): Schemas['CreateToken'] {
   }
 }
 
-const projectsFrom = (values: Values) =>
+export const projectsFrom = (values: Values) =>
   Object.keys(values)
     .filter((name) => name.startsWith('project/'))
     .map((name) => name.slice('project/'.length))

@@ -1,6 +1,5 @@
 // Who did something: ids of people and tokens, by the names that they have.
 import { access, call, may, me, useList } from '../../kit/index.ts'
-import { listMembers } from './people.ts'
 
 /** Tells the name behind `usr_…` or `tok_…`; undefined: not known, or gone. */
 export type NameOf = (id: string) => string | undefined
@@ -9,7 +8,7 @@ export function useNames(): NameOf {
   const wide = access.value?.projects === null
   const query = { params: { query: { limit: 100 } } }
   const tokens = useList(wide && may('tokens:read') ? call('get', '/tokens', query) : null, { on: ['token.*'] })
-  const members = useList(wide && may('members:read') ? listMembers() : null, { on: ['member.*'] })
+  const members = useList(wide && may('members:read') ? call('get', '/members', query) : null, { on: ['member.*'] })
   const self = me.value?.user
   return (id) => {
     if (id === self?.id) return self.name
