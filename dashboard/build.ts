@@ -1,13 +1,14 @@
-// Builds the console into dist/dashboard: split, minified, named by content, and compressed; with --watch at every change.
+// Builds the console into dist/dashboard, or where it is told: split, minified, named by content, compressed; --watch builds at every change.
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { basename, join, relative } from 'node:path'
+import { basename, join, relative, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import { type BuildOptions, context, type Metafile, type Plugin } from 'esbuild'
 
 const from = join(import.meta.dirname, 'src')
-const to = join(import.meta.dirname, '../dist/dashboard')
 const watch = process.argv.includes('--watch')
+const given = process.argv.slice(2).find((argument) => !argument.startsWith('--'))
+const to = given ? resolve(given) : join(import.meta.dirname, '../dist/dashboard')
 const compressed = { br: promisify(brotliCompress), gz: promisify(gzip) }
 
 const options: BuildOptions = {

@@ -2,7 +2,7 @@
 import { batch, signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import type { Call } from './api.ts'
-import { type EventPattern, useEvents } from './live.ts'
+import { type EventPattern, restarts, useEvents } from './live.ts'
 
 export type Query<T> = {
   readonly data: T | undefined
@@ -113,10 +113,9 @@ function useCreated<T>(
   read: (call: Call<T>, signal: AbortSignal) => Promise<T> = (it, signal) => it.send(signal),
 ) {
   const made = useMemo(() => createQuery(call, read), [call?.key])
-  useEffect(() => {
-    void made.load()
-    return made.stop
-  }, [made])
+  const round = restarts.value
+  useEffect(() => void made.load(), [made, round])
+  useEffect(() => made.stop, [made])
   useEvents(on, (event) => {
     if (!when || when(event as never)) made.soon()
   })

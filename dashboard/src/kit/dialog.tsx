@@ -1,6 +1,6 @@
 // Dialogs: the browser's own, with its focus and its Escape; dangerous ones say what is lost.
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Call } from './api.ts'
 import { ProblemView } from './feedback.tsx'
 import { Curl, CurlButton } from './panel.tsx'
@@ -22,7 +22,8 @@ export function Dialog(props: DialogProps) {
 function OpenDialog({ of, title, wide = false, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null)
   const id = useId()
-  useEffect(() => {
+  // Before the effects of what is inside, which may focus a field.
+  useLayoutEffect(() => {
     const dialog = element.current!
     const before = document.activeElement as HTMLElement | null
     dialog.showModal()

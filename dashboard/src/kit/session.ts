@@ -112,6 +112,25 @@ export function leave(): void {
   go(next === '/' ? '/sign-in' : `/sign-in?next=${encodeURIComponent(next)}`, { replace: true })
 }
 
+/** Where the person wanted to go; only ever a path of this page. */
+export function wantedPlace(): string {
+  const next = new URLSearchParams(place.peek().search).get('next') ?? ''
+  return /^\/(?![/\\])/.test(next) ? next : '/'
+}
+
+const nextKey = 'next'
+
+/** Kept while another provider signs the person in, which sends them back to `/`. */
+export function rememberPlace(): void {
+  sessionStorage.setItem(nextKey, wantedPlace())
+}
+
+export function placeBefore(): string {
+  const next = sessionStorage.getItem(nextKey) ?? '/'
+  sessionStorage.removeItem(nextKey)
+  return next
+}
+
 export async function signOut(): Promise<void> {
   await askAuth('DELETE', '/session')
   // Everything that was read goes with the page.
@@ -126,7 +145,6 @@ export function switchAccount(id: string): void {
 /** Whether the person may do it: buttons that would be refused are not shown. */
 export function may(scope: string): boolean {
   const scopes = access.value?.scopes ?? []
-  // Whoever may write may read; only the operator's scope is in no other.
-  const wider = scope === 'operator' ? [] : ['*', scope.replace(/:read$/, ':write')]
-  return [scope, ...wider].some((it) => scopes.includes(it))
+  if (scopes.includes(scope)) return true
+  return scope !== 'operator' && (scopes.includes('*') || scopes.includes(scope.replace(/:read$/, ':write')))
 }

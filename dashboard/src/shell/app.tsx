@@ -4,6 +4,7 @@ import { ProblemView, Toasts } from '../kit/feedback.tsx'
 import { startLive } from '../kit/live.ts'
 import { findRoute, Outlet, place } from '../kit/router.tsx'
 import { access, openSession } from '../kit/session.ts'
+import { SearchPlace, startSearchKey } from './find.tsx'
 import { Navigation } from './navigation.tsx'
 
 export function App() {
@@ -28,8 +29,10 @@ function Inside() {
   const [failure, fail] = useState<unknown>(null)
   useEffect(() => {
     openSession().then(() => {
-      if (!started) void startLive()
+      if (started) return
       started = true
+      void startLive()
+      startSearchKey()
     }, fail)
   }, [])
   return (
@@ -47,6 +50,7 @@ function Inside() {
           <div aria-busy="true" />
         )}
       </main>
+      {access.value && <SearchPlace />}
     </div>
   )
 }

@@ -1,56 +1,83 @@
 // The places one goes to, and at the foot whether the page is live and who is signed in.
+import { useEffect } from 'preact/hooks'
+import { toastError } from '../kit/feedback.tsx'
 import { live, offlineSince } from '../kit/live.ts'
 import { place } from '../kit/router.tsx'
-import { access, may, me } from '../kit/session.ts'
+import { access, may, me, signOut, switchAccount } from '../kit/session.ts'
 import { State, type Tone } from '../kit/state.tsx'
 import { Time } from '../kit/time.tsx'
-
-const places = [
-  { href: '/', text: 'Projects', scope: 'projects:read', also: '/projects' },
-  { href: '/deployments', text: 'Deployments', scope: 'deployments:read' },
-  { href: '/domains', text: 'Domains', scope: 'domains:read' },
-  { href: '/dns', text: 'DNS', scope: 'dns:read' },
-  { href: '/events', text: 'Events', scope: 'events:read' },
-  { href: '/webhooks', text: 'Webhooks', scope: 'webhooks:read' },
-  { href: '/tokens', text: 'Tokens', scope: 'tokens:read' },
-  { href: '/tickets', text: 'Tickets', scope: 'tickets:read' },
-  { href: '/members', text: 'Members', scope: 'members:read' },
-  { href: '/account', text: 'Account', scope: null },
-  { href: '/operator', text: 'Operator', scope: 'operator' },
-] as const
+import { account, useAccount } from './account.ts'
+import { FindButton } from './find.tsx'
+import { places } from './places.ts'
 
 export function Navigation() {
   const { path } = place.value
-  const isHere = (href: string, also?: string) =>
-    path === href || [href, also].some((start) => start && start !== '/' && path.startsWith(`${start}/`))
+  const shown = places.filter(({ scope }) => scope === null || may(scope))
+  useEffect(() => {
+    // On a telephone the places are a line that is moved sideways.
+    document.querySelector('.side [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
+  }, [path, access.value === null])
   return (
     <nav class="side" aria-label="Main">
+      {access.value && <Counted />}
       <a class="brand" href="/">
         <svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true">
           <path d="M4 3v14M4 10h7a3.5 3.5 0 0 1 0 7H4M4 3h6a3.5 3.5 0 0 1 0 7" />
         </svg>
         Berth
       </a>
-      {places
-        .filter(({ scope }) => scope === null || may(scope))
-        .map((it) => (
-          <a
-            key={it.href}
-            href={it.href}
-            aria-current={isHere(it.href, 'also' in it ? it.also : undefined) ? 'page' : undefined}
-          >
-            {it.text}
-          </a>
-        ))}
+      {access.value && <FindButton />}
+      <AccountSwitcher />
+      {access.value &&
+        shown.map(({ href, text, count, below }) => {
+          const here = path === href || path.startsWith(`${below ?? href}/`) || path === below
+          const usage = count && account.value?.usage[count]
+          return (
+            <a key={href} href={href} aria-current={here ? 'page' : undefined}>
+              {text}
+              {usage ? <span class="count">{usage}</span> : null}
+            </a>
+          )
+        })}
       <div class="foot soft">
         <LiveState />
         {me.value && (
-          <a href="/me">
-            {me.value.user.email} · {access.value?.role}
-          </a>
+          <>
+            <a href="/me" aria-current={path === '/me' ? 'page' : undefined}>
+              {me.value.user.email} · {access.value?.role}
+            </a>
+            <button type="button" class="quiet" onClick={() => void signOut().catch(toastError)}>
+              Sign out
+            </button>
+          </>
         )}
       </div>
     </nav>
+  )
+}
+
+function Counted() {
+  useAccount()
+  return null
+}
+
+/** Only for people who are in several. */
+function AccountSwitcher() {
+  const memberships = me.value?.memberships ?? []
+  if (memberships.length < 2) return null
+  return (
+    <select
+      class="switcher"
+      aria-label="Account"
+      value={access.value?.account.id}
+      onChange={(event) => switchAccount(event.currentTarget.value)}
+    >
+      {memberships.map((one) => (
+        <option key={one.account.id} value={one.account.id}>
+          {one.account.name}
+        </option>
+      ))}
+    </select>
   )
 }
 

@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
+import { addVary } from '../http/compression.ts'
 import { type PublicAnswer, publicAnswer, sendPublic } from '../http/public-answers.ts'
 import { boundOpenPerAddress } from '../http/shares.ts'
 
@@ -82,6 +83,7 @@ export const consoleRoutes: FastifyPluginAsync<{ built: Console | null }> = asyn
   if (!built) return
   boundOpenPerAddress(app, maxOpenPerAddress, maxOpen)
   const send = (request: FastifyRequest, reply: FastifyReply) => {
+    addVary(reply, 'Accept')
     if (!wantsPage(request)) throw new Fault('route_not_found')
     return sendConsole(request, reply, built)
   }

@@ -42,7 +42,7 @@ export const platformRoutes: FastifyPluginAsync<{ deps: Deps }> = async (app, { 
     return reply.code(report.status === 'unavailable' ? 503 : 200).send(report)
   })
 
-  const built = await readConsole()
+  const built = await readConsole(deps.consoleDirectory)
   await app.register(consoleRoutes, { built })
   await app.register(pages, { built })
 }
