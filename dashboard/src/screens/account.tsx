@@ -1,13 +1,28 @@
 // The account: what it may have, what it uses, and how that went month by month.
-import { access, bytes, call, callPath, Facts, Loaded, me, num, Panel, Table, Time, Top, useQuery } from '../kit/index.ts'
+import {
+  access,
+  bytes,
+  call,
+  callPath,
+  Facts,
+  Loaded,
+  me,
+  num,
+  Panel,
+  Table,
+  Time,
+  Top,
+  useQuery,
+} from '../kit/index.ts'
 import { switchAccount } from '../kit/session.ts'
 import { formatOf, Quotas, quotaTitles } from './parts/quotas.tsx'
 
-type Month = { month: string; buildMinutes: number; storedBytes: number }
+// Of a server that does not have it yet, that part is left out.
+type Month = { month: string; buildMinutes: number; storedBytes: number | null }
 
 export default function Account() {
   const account = useQuery(call('get', '/account'), { on: ['*'] })
-  const usage = useQuery(callPath<{ months: Month[] }>('get', '/account/usage'))
+  const usage = useQuery(access.value?.projects ? null : callPath<{ months: Month[] }>('get', '/account/usage'))
   const others = (me.value?.memberships ?? []).filter((it) => it.account.id !== access.value?.account.id)
   return (
     <>
@@ -25,7 +40,10 @@ export default function Account() {
               rows={[
                 ['Id', <code key="id">{it.id}</code>],
                 ['Since', <Time key="since" at={it.createdAt} form="date" />],
-                ['You are', `${access.value?.role}${access.value?.projects ? ` of ${access.value.projects.join(', ')}` : ''}`],
+                [
+                  'You are',
+                  `${access.value?.role}${access.value?.projects ? ` of ${access.value.projects.join(', ')}` : ''}`,
+                ],
               ]}
             />
           )}
@@ -38,12 +56,16 @@ export default function Account() {
         <Panel title="By month" note="UTC" call={usage.call}>
           <Table
             label="Use by month"
-            rows={usage.data.months}
+            rows={usage.data.months.toReversed()}
             keyOf={({ month }) => month}
             columns={[
               { name: 'Month', cell: ({ month }) => month },
               { name: 'Build minutes', num: true, cell: ({ buildMinutes }) => num(buildMinutes) },
-              { name: 'Stored at most', num: true, cell: ({ storedBytes }) => bytes(storedBytes) },
+              {
+                name: 'Stored at most',
+                num: true,
+                cell: ({ storedBytes }) => (storedBytes === null ? '–' : bytes(storedBytes)),
+              },
             ]}
           />
         </Panel>
@@ -53,7 +75,10 @@ export default function Account() {
           {({ limits, usage: used }) => (
             <Facts
               rows={[
-                ['Requests', `${num(limits.requestsPerMinute)} per token and minute, ${num(limits.accountRequestsPerMinute)} for all`],
+                [
+                  'Requests',
+                  `${num(limits.requestsPerMinute)} per token and minute, ${num(limits.accountRequestsPerMinute)} for all`,
+                ],
                 ['At once', `${num(limits.requestsAtOnce)} requests`],
                 ['Size', `${bytes(limits.bodyBytes)} per request, ${bytes(limits.zoneImportBytes)} for a zone`],
                 ...Object.keys(quotaTitles)

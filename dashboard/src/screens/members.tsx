@@ -3,10 +3,10 @@ import { useState } from 'preact/hooks'
 import {
   access,
   type Call,
-  call,
   Confirm,
-  Countdown,
   CopyLine,
+  Countdown,
+  call,
   Dialog,
   Empty,
   Field,
@@ -16,13 +16,13 @@ import {
   may,
   me,
   Panel,
-  readMe,
   type Role,
+  readMe,
   type Schemas,
   Select,
   Time,
-  toast,
   Top,
+  toast,
   useDialog,
   useList,
   useQuery,
@@ -73,9 +73,17 @@ export default function Members() {
               ),
             },
             { name: 'Role', cell: ({ role }) => role },
-            { name: 'Projects', wide: true, cell: ({ projects }) => projects?.join(', ') ?? <span class="soft">all</span> },
+            {
+              name: 'Projects',
+              wide: true,
+              cell: ({ projects }) => projects?.join(', ') ?? <span class="soft">all</span>,
+            },
             { name: 'Since', wide: true, cell: ({ createdAt }) => <Time at={createdAt} form="date" /> },
-            { name: 'Actions', actions: true, cell: (it) => <Actions of={it} roles={roles.data?.roles} done={reread} /> },
+            {
+              name: 'Actions',
+              actions: true,
+              cell: (it) => <Actions of={it} roles={roles.data?.roles} done={reread} />,
+            },
           ]}
         />
       </Panel>
@@ -87,7 +95,11 @@ export default function Members() {
           columns={[
             { name: 'Address', cell: ({ email }) => email },
             { name: 'Role', cell: ({ role }) => role },
-            { name: 'Projects', wide: true, cell: ({ projects }) => projects?.join(', ') ?? <span class="soft">all</span> },
+            {
+              name: 'Projects',
+              wide: true,
+              cell: ({ projects }) => projects?.join(', ') ?? <span class="soft">all</span>,
+            },
             { name: 'By', wide: true, cell: ({ invitedBy }) => <Who id={invitedBy} names={names} /> },
             { name: 'Ends in', cell: ({ expiresAt }) => <Countdown to={expiresAt} /> },
             { name: 'Actions', actions: true, cell: (it) => canWrite && <TakeBack of={it} done={reread} /> },
@@ -124,17 +136,18 @@ export default function Members() {
 }
 
 /** Only owners make and touch owners. */
-const offered = (roles: readonly RoleRow[]) => roles.filter(({ name }) => name !== 'owner' || access.value?.role === 'owner')
+const offered = (roles: readonly RoleRow[]) =>
+  roles.filter(({ name }) => name !== 'owner' || access.value?.role === 'owner')
 
-type RoleFieldsProps = { roles: readonly RoleRow[]; role: Role; projects?: readonly string[] | null }
+type RoleFieldsProps = { roles: readonly RoleRow[]; now: Role; projects?: readonly string[] | null }
 
-function RoleFields({ roles, role, projects }: RoleFieldsProps) {
-  const [chosen, choose] = useState<string>(role)
+function RoleFields({ roles, now, projects }: RoleFieldsProps) {
+  const [chosen, choose] = useState<string>(now)
   const row = roles.find(({ name }) => name === chosen)
   const options = offered(roles).map(({ name, description }) => ({ value: name, text: `${name}: ${description}` }))
   return (
     <>
-      <Select name="role" label="Role" value={role} options={options} onInput={choose} />
+      <Select name="role" label="Role" value={now} options={options} onInput={choose} />
       {row?.byProject && <ProjectChecks within={null} chosen={projects ?? []} />}
     </>
   )
@@ -169,7 +182,9 @@ function Invite({ roles, close, done }: { roles: readonly RoleRow[]; close(): vo
   }
   return (
     <Form
-      call={(values) => call('post', '/members/invitations', { body: { email: values.email ?? '', ...roleFrom(values) } })}
+      call={(values) =>
+        call('post', '/members/invitations', { body: { email: values.email ?? '', ...roleFrom(values) } })
+      }
       submit="Make the invitation"
       cancel={close}
       done={(invitation) => {
@@ -178,7 +193,7 @@ function Invite({ roles, close, done }: { roles: readonly RoleRow[]; close(): vo
       }}
     >
       <Field name="email" label="Address" type="email" placeholder="grace@example.com" autocomplete="off" autoFocus />
-      <RoleFields roles={roles} role="developer" />
+      <RoleFields roles={roles} now="developer" />
     </Form>
   )
 }
@@ -211,7 +226,7 @@ function Actions({ of, roles = [], done }: ActionsProps) {
             done()
           }}
         >
-          <RoleFields roles={roles} role={of.role} projects={of.projects} />
+          <RoleFields roles={roles} now={of.role} projects={of.projects} />
           <p class="soft">With a smaller role, the tokens that {of.name} made lose the same at once.</p>
         </Form>
       </Dialog>
@@ -239,8 +254,8 @@ function Lost({ of }: { of: Member }) {
   return (
     <>
       <p>
-        <b>{of.email}</b> can no longer sign in to this account. What they made stays: projects, deployments, domains and
-        records belong to the account.
+        <b>{of.email}</b> can no longer sign in to this account. What they made stays: projects, deployments, domains
+        and records belong to the account.
       </p>
       <p>
         {theirs.length === 0
@@ -256,7 +271,12 @@ function TakeBack({ of, done }: { of: Schemas['Invitation']; done(): void }) {
   const asking = useDialog()
   return (
     <>
-      <button type="button" class="quiet danger" aria-label={`Take back the invitation of ${of.email}`} onClick={asking.open}>
+      <button
+        type="button"
+        class="quiet danger"
+        aria-label={`Take back the invitation of ${of.email}`}
+        onClick={asking.open}
+      >
         Take back
       </button>
       <Confirm

@@ -92,7 +92,12 @@ function draw(version: number, data: number[]): boolean[][] {
     set(6, at, at % 2 === 0)
     set(at, 6, at % 2 === 0)
   }
-  for (const [x, y] of [[3, 3], [size - 4, 3], [3, size - 4]] as const) square(x, y, 4, (ring) => ring !== 2 && ring !== 4)
+  for (const [x, y] of [
+    [3, 3],
+    [size - 4, 3],
+    [3, size - 4],
+  ] as const)
+    square(x, y, 4, (ring) => ring !== 2 && ring !== 4)
   const centres = version > 1 ? [6, ...aligned[version]!] : []
   const last = centres.length - 1
   for (const [i, x] of centres.entries()) {

@@ -26,10 +26,13 @@ export const quotaTitles: Record<string, string> = {
 
 export const formatOf = (name: string) => (/bytes/i.test(name) ? bytes : num)
 
-type Numbers = Readonly<Record<string, number>>
+/** Null: not told to whoever is narrowed to projects. */
+type Numbers = Readonly<Record<string, number | null>>
 
 export function Quotas({ limits, usage }: { limits: Numbers; usage: Numbers }) {
-  const shown = Object.keys(quotaTitles).filter((name) => limits[name] !== undefined && usage[name] !== undefined)
+  const shown = Object.keys(quotaTitles).filter(
+    (name) => typeof limits[name] === 'number' && typeof usage[name] === 'number',
+  )
   return (
     <dl class="quotas">
       {shown.map((name) => (
