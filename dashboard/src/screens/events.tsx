@@ -132,7 +132,7 @@ function Opened({ event, names }: RowProps) {
 /** What it is about, by the name it had. */
 function titleOf({ data, subject }: Event): string {
   const it = data as Record<string, unknown>
-  const found = ['subject', 'name', 'domain', 'url', 'host', 'email'].map((field) => it[field])
+  const found = ['subject', 'name', 'domain', 'project', 'url', 'host', 'email'].map((field) => it[field])
   const name = found.find((value) => typeof value === 'string' && value !== '')
   return String(name ?? subject)
 }

@@ -107,7 +107,6 @@ export default function Members() {
           empty={
             <Empty title="Nobody is invited">
               <p>Invite those who work with you: each signs in as themselves, and events say who did what.</p>
-              {button}
             </Empty>
           }
         />

@@ -157,6 +157,7 @@ function OneToken({ id }: { id: string }) {
               rows={[
                 ['Id', <code key="id">{it.id}</code>],
                 ['Secret', <code key="secret">{it.prefix}…</code>],
+                ['May', describeScopes(it.scopes)],
                 ['Projects', it.projects ? it.projects.join(', ') : 'all'],
                 [
                   'Made',
@@ -177,11 +178,8 @@ function OneToken({ id }: { id: string }) {
           )}
         </Loaded>
       </Panel>
-      {data && (
-        <Panel
-          title="What it may do"
-          note={data.scopes.includes('*') ? 'everything, also what comes later' : undefined}
-        >
+      {data && !data.scopes.includes('*') && (
+        <Panel title="What it may do">
           <ScopeTable label="Scopes of the token" of={[{ name: 'May', scopes: data.scopes }]} />
         </Panel>
       )}

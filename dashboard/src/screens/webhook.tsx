@@ -3,13 +3,13 @@ import { useEffect, useState } from 'preact/hooks'
 import {
   Countdown,
   call,
-  duration,
   Empty,
   Facts,
   go,
   ListTable,
   Loaded,
   may,
+  num,
   Panel,
   type Params,
   type Schemas,
@@ -22,8 +22,7 @@ import {
   useTitle,
 } from '../kit/index.ts'
 import { Act, ByCurl } from './parts/act.tsx'
-import { changeOf, pingOf, WebhookActions } from './parts/webhook-actions.tsx'
-import { WebhookState } from './webhooks.tsx'
+import { changeOf, pingOf, WebhookActions, WebhookState } from './parts/webhook-actions.tsx'
 
 type Delivery = Schemas['Delivery']
 
@@ -205,7 +204,7 @@ function Attempt({ of }: { of: Schemas['DeliveryAttempt'] }) {
         <State is={isGood ? 'ready' : 'bad'}>{of.responseStatus ?? 'No answer'}</State>
         <span class="soft">
           <Time at={of.startedAt} form="clock" />
-          {of.durationMs !== null && `, ${duration(of.durationMs)}`}
+          {of.durationMs !== null && `, ${num(of.durationMs)} ms`}
         </span>
         {of.error && <span>{of.error}</span>}
       </p>

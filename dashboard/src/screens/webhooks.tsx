@@ -9,13 +9,13 @@ import {
   may,
   Panel,
   type Schemas,
-  State,
   Time,
   Top,
   useDialog,
   useList,
 } from '../kit/index.ts'
 import { SecretOnce } from './parts/secret.tsx'
+import { WebhookState } from './parts/webhook-actions.tsx'
 import { WebhookForm } from './parts/webhook-forms.tsx'
 
 type Webhook = Schemas['Webhook']
@@ -66,10 +66,6 @@ export default function Webhooks() {
     </>
   )
 }
-
-export const WebhookState = ({ active }: { active: boolean }) => (
-  <State is={active ? 'ready' : 'off'}>{active ? 'On' : 'Off'}</State>
-)
 
 function NewWebhook({ close }: { close(): void }) {
   const [made, keep] = useState<Schemas['WebhookWithSecret'] | null>(null)

@@ -27,10 +27,10 @@ export function levelOf(scopes: readonly string[], noun: Noun): Level {
   return scopes.includes(`${noun}:read`) ? 'read' : 'none'
 }
 
-/** `Everything`, `deployments, dns; reads events`. */
+/** `Everything, also what comes later`, `deployments, dns; reads events`. */
 export function describeScopes(scopes: readonly string[]): string {
   const rest = scopes.includes('operator') ? ['operator'] : []
-  if (scopes.includes('*')) return ['Everything', ...rest].join(', ')
+  if (scopes.includes('*')) return ['Everything, also what comes later', ...rest].join(', ')
   const writes = nounNames.filter((noun) => levelOf(scopes, noun) === 'write')
   const reads = nounNames.filter((noun) => levelOf(scopes, noun) === 'read')
   return [[...writes, ...rest].join(', '), reads.length > 0 && `reads ${reads.join(', ')}`].filter(Boolean).join('; ')

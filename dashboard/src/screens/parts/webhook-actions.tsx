@@ -10,6 +10,7 @@ import {
   type Query,
   type Schemas,
   Select,
+  State,
   toast,
   toastError,
   useDialog,
@@ -24,6 +25,10 @@ type Webhook = Schemas['Webhook']
 export const pingOf = (id: string) => call('post', '/webhooks/{id}/ping', { params: { path: { id } } })
 export const changeOf = (id: string, body: Schemas['ChangeWebhook']) =>
   call('patch', '/webhooks/{id}', { params: { path: { id } }, body })
+
+export const WebhookState = ({ active }: { active: boolean }) => (
+  <State is={active ? 'ready' : 'off'}>{active ? 'On' : 'Off'}</State>
+)
 
 type ActionsProps = { query: Query<Webhook>; hook: Webhook; reread(): void }
 
