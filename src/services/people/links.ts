@@ -108,7 +108,7 @@ async function personOf(db: Db, found: Found, { email, name, signedInAs }: Given
     await lockAccount(db, { id: accountId })
     // There is one link for each start of the server, and one first owner.
     if (!(await hasNoMember(db, accountId))) throw new Fault('link_not_valid')
-    const user = await createUser(db, { email, name, operator: true })
+    const user = await createUser(db, { email, name, operator: true, proved: true })
     await addMember(db, { accountId, user, role: 'owner', projectIds: [] })
     return user
   }
