@@ -12,8 +12,7 @@ export const passwordRoutes: AuthPlugin = async (app, { deps, ways }) => {
 
   app.post('/auth/password', { schema: { body: SignInByPassword } }, async (request, reply) => {
     const { email, password } = request.body
-    const user = await tries.guess(async (take) => {
-      await take.address(request.ip)
+    const user = await tries.guess(request.ip, async (take) => {
       const admit = (browser: string | null) => take.person(email, browser)
       return checkPassword(db, hasher, { email, password, kept: knownOf(request), admit })
     })
@@ -28,7 +27,8 @@ export const passwordRoutes: AuthPlugin = async (app, { deps, ways }) => {
   app.put('/auth/password', { schema: { body: ChangePassword } }, async (request, reply) => {
     const session = await requireSigned(db, request)
     const { current, password } = request.body
-    await prove(session, current)
+    await prove(request, session, current)
+    await tries.begin(request.ip)
     setKnown(reply, await setPassword(db, hasher, session, password))
     tokenDirectory.forgetPerson(session.userId)
     return reply.code(204).send(null)

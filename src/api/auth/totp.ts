@@ -11,8 +11,7 @@ export const totpRoutes: AuthPlugin = async (app, { deps, ways }) => {
   const { tries, prove } = ways
 
   app.post('/auth/totp', { schema: { body: OneTimeCode } }, async (request, reply) => {
-    const user = await tries.guess(async (take) => {
-      await take.address(request.ip)
+    const user = await tries.guess(request.ip, async (take) => {
       const given = { code: request.body.code, step: stepOf(request), kept: knownOf(request) }
       return finishByCode(db, vault, { ...given, admit: take.code })
     })
@@ -28,7 +27,7 @@ export const totpRoutes: AuthPlugin = async (app, { deps, ways }) => {
 
   app.post('/auth/totp/setup', { schema: { body: Proof } }, async (request) => {
     const session = await requireSigned(db, request)
-    await prove(session, request.body?.current)
+    await prove(request, session, request.body?.current)
     return setUpTotp(db, vault, session.user)
   })
 
@@ -39,13 +38,13 @@ export const totpRoutes: AuthPlugin = async (app, { deps, ways }) => {
 
   app.post('/auth/totp/recovery-codes', { schema: { body: Proof } }, async (request) => {
     const session = await requireSigned(db, request)
-    await prove(session, request.body?.current)
+    await prove(request, session, request.body?.current)
     return { recoveryCodes: await renewRecoveryCodes(db, session.user) }
   })
 
   app.delete('/auth/totp', { schema: { body: Proof } }, async (request, reply) => {
     const session = await requireSigned(db, request)
-    await prove(session, request.body?.current)
+    await prove(request, session, request.body?.current)
     await removeTotp(db, session.userId)
     return reply.code(204).send(null)
   })

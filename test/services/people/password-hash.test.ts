@@ -1,4 +1,3 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { describe, expect, test } from 'vitest'
 import { knownBrowserOf, newKnownBrowser } from '../../../src/services/people/known-browser.ts'
 import { createPasswordHasher } from '../../../src/services/people/password-hash.ts'
@@ -45,10 +44,8 @@ describe('a hash of a password', () => {
 
 test('hashing leaves the event loop free, runs few at once, and refuses what would wait too long', async () => {
   const hasher = createPasswordHasher({ atOnce: 1, waiting: 3 })
-  const delay = monitorEventLoopDelay({ resolution: 1 })
   let turns = 0
   const timer = setInterval(() => turns++, 1)
-  delay.enable()
   const results = await Promise.allSettled(Array.from({ length: 6 }, () => hasher.hash('correct horse')))
   clearInterval(timer)
   expect(results.map(({ status }) => status)).toEqual([
@@ -59,6 +56,14 @@ test('hashing leaves the event loop free, runs few at once, and refuses what wou
   // Timers ran while it hashed, and the gate is open again.
   expect(turns).toBeGreaterThan(4)
   expect(await hasher.hash('correct horse')).toMatch(/^\$/)
+})
+
+test('what is urgent goes before what waits, and is taken though the queue is full', async () => {
+  const hasher = createPasswordHasher({ atOnce: 1, waiting: 2, use: cheap })
+  const order: string[] = []
+  const note = (name: string, urgent: boolean) => hasher.verify('x', null, urgent).then(() => order.push(name))
+  await Promise.all([note('running', false), note('first', false), note('second', false), note('urgent', true)])
+  expect(order).toEqual(['running', 'urgent', 'first', 'second'])
 })
 
 describe('a new password', () => {
