@@ -18,6 +18,7 @@ import { quotaNames, quotaVariable } from '../../src/schemas/quotas.ts'
 import { createAccount } from '../../src/services/accounts/accounts.ts'
 import { writeQuotaDefaults } from '../../src/services/accounts/quotas.ts'
 import { createZoneWork } from '../../src/services/dns/zone-work.ts'
+import { createPasswordHasher } from '../../src/services/people/password-hash.ts'
 import { createTokenDirectory } from '../../src/services/tokens/directory.ts'
 import { createDatabase } from './database.ts'
 import { createRepository } from './repository.ts'
@@ -94,7 +95,10 @@ export async function startApi(environment: Record<string, string> = {}): Promis
   const health = createHealth(['api'])
   health.add('database', readiness.check)
   health.add('notifications', notificationsReadiness(notifications))
-  const deps: Deps = { config, urls, db, notifications, health, vault, repositories, tokenDirectory, zoneWork, log }
+  // Hundreds of passwords are tried in tests, and none of them is worth the time.
+  const passwordHasher = createPasswordHasher({ use: { kind: 'argon2id', parameters: { m: 64, t: 1, p: 1 } } })
+  const shared = { config, urls, db, notifications, health, vault, repositories, tokenDirectory, zoneWork, log }
+  const deps: Deps = { ...shared, passwordHasher }
   const app = await buildApp(deps)
   await app.ready()
   const check = createResponseChecker(app)

@@ -1,10 +1,11 @@
 // /auth/totp: one-time passwords: as the second step of a sign-in, their set-up, and their end.
 import { OneTimeCode, Proof } from '../../schemas/sign-in.ts'
+import { openByPassword } from '../../services/people/passwords.ts'
 import { countRecoveryCodes } from '../../services/people/recovery-codes.ts'
 import { confirmTotp, finishByCode, removeTotp, renewRecoveryCodes, setUpTotp } from '../../services/people/totp.ts'
 import { clearStep, knownOf, setKnown, stepOf } from './browser-cookies.ts'
 import type { AuthPlugin } from './plugin.ts'
-import { requireSigned, signIn } from './session.ts'
+import { originOf, requireSigned, sendSession } from './session.ts'
 
 export const totpRoutes: AuthPlugin = async (app, { deps, ways }) => {
   const { db, vault } = deps
@@ -16,8 +17,8 @@ export const totpRoutes: AuthPlugin = async (app, { deps, ways }) => {
       return finishByCode(db, vault, { ...given, admit: take.code })
     })
     clearStep(reply)
-    setKnown(reply, user.passwordHash!)
-    return signIn(db, request, reply, { userId: user.id, method: 'password' })
+    setKnown(reply, user)
+    return sendSession(db, request, reply, await openByPassword(db, user, originOf(request)))
   })
 
   app.get('/auth/totp', async (request) => {

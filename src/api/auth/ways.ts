@@ -24,8 +24,8 @@ export type Ways = {
   prove(request: FastifyRequest, session: SessionWithUser, current: string | undefined): Promise<void>
 }
 
-export function createWays({ config, sharedLimits }: Deps): Ways {
-  const hasher = createPasswordHasher()
+export function createWays({ config, sharedLimits, passwordHasher }: Deps): Ways {
+  const hasher = passwordHasher ?? createPasswordHasher()
   const tries = createTries(sharedLimits)
   const party = relyingPartyOf(config.baseUrl)
   return {

@@ -97,10 +97,14 @@ describe('a new password', () => {
 })
 
 test('a browser is known by what it kept for as long as the password stays, and for nobody else', () => {
-  const kept = newKnownBrowser('hash one')
-  const name = knownBrowserOf('hash one', kept)
+  const ada = { id: 'usr_ada', passwordHash: 'hash one' }
+  const kept = newKnownBrowser(ada)
+  const name = knownBrowserOf(ada, kept)
   expect(name).toMatch(/^[\w-]{16}$/)
-  expect(knownBrowserOf('hash two', kept)).toBeNull()
+  expect(knownBrowserOf({ ...ada, passwordHash: 'hash two' }, kept)).toBeNull()
+  expect(knownBrowserOf({ ...ada, passwordHash: null }, kept)).toBeNull()
+  expect(knownBrowserOf({ ...ada, id: 'usr_eve' }, kept)).toBeNull()
+  expect(knownBrowserOf(null, kept)).toBeNull()
   const [first, signature] = kept.split('.')
   for (const forged of [
     null,
@@ -112,6 +116,6 @@ test('a browser is known by what it kept for as long as the password stays, and 
     `${first}.AAAA`,
     `${first}.${'A'.repeat(43)}`,
   ]) {
-    expect(knownBrowserOf('hash one', forged)).toBeNull()
+    expect(knownBrowserOf(ada, forged)).toBeNull()
   }
 })
