@@ -46,14 +46,21 @@ export type Visitor = {
 
 export async function startConsole(environment: Record<string, string> = {}): Promise<TestConsole> {
   const directory = await mkdtemp(join(tmpdir(), 'berth-console-'))
-  execFileSync(process.execPath, ['node_modules/tsx/dist/cli.mjs', 'dashboard/build.ts', directory], { stdio: 'inherit' })
+  execFileSync(process.execPath, ['node_modules/tsx/dist/cli.mjs', 'dashboard/build.ts', directory], {
+    stdio: 'inherit',
+  })
   const port = await freePort()
   const url = `http://localhost:${port}`
   const api = await startApi({ BASE_URL: url, ...environment }, { consoleDirectory: directory })
   await api.app.listen({ host: '127.0.0.1', port })
   const browser = await chromium.launch({
     executablePath: chromiumPath!,
-    args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost'],
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-background-networking',
+      '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost',
+    ],
   })
   let people = 0
 

@@ -46,7 +46,9 @@ describe.skipIf(chromiumPath === null)('the console', () => {
 
   test('keeps the token in memory alone', async () => {
     const { page } = owner
-    const stored = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]))
+    const stored = await page.evaluate(() =>
+      JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]),
+    )
     expect(stored).not.toContain('brt_')
     expect(stored).toContain('""')
   })

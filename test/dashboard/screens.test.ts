@@ -39,7 +39,11 @@ describe.skipIf(chromiumPath === null)('every screen', () => {
     for (const { path, heading, narrow = true } of screens(world)) {
       await show(page, console.url + path)
       const found = complaints()
-      const name = path.replace(/^\//, '').replace(/\/\w{3}_\w+/, '/one').replaceAll('/', '-') || 'overview'
+      const name =
+        path
+          .replace(/^\//, '')
+          .replace(/\/\w{3}_\w+/, '/one')
+          .replaceAll('/', '-') || 'overview'
       const title = (await page.locator('main h1').first().textContent()) ?? ''
       if (!(typeof heading === 'string' ? heading === title : heading.test(title))) found.push(`heading: ${title}`)
       if ((await page.locator('main img, main script').count()) > 0) found.push('markup of a customer became elements')
