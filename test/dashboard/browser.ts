@@ -63,6 +63,8 @@ export async function startConsole(environment: Record<string, string> = {}): Pr
     ],
   })
   let people = 0
+  // A server that counts no traffic has no such route, and the console does without.
+  const isTold = api.app.hasRoute({ method: 'GET', url: '/api/projects/:project/traffic' })
 
   async function visitor(): Promise<Visitor> {
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce' })
@@ -82,6 +84,7 @@ export async function startConsole(environment: Record<string, string> = {}): Pr
       void dialog.dismiss()
     })
     page.on('console', (message) => {
+      if (!isTold && /\/traffic\?/.test(message.location().url)) return
       if (message.type() === 'error') said.push(`console: ${message.text()} ${message.location().url}`)
     })
     return {
@@ -129,6 +132,13 @@ export async function show(page: Page, url: string): Promise<void> {
 export async function settled(page: Page): Promise<void> {
   await page.locator('main h1, main h2').first().waitFor()
   await page.waitForFunction(() => document.querySelector('[aria-busy=true]') === null)
+}
+
+// Where pictures go: `BERTH_SCREENS=docs/screens npm run test:console`.
+const pictures = process.env.BERTH_SCREENS
+
+export async function picture(page: Page, name: string): Promise<void> {
+  if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`) })
 }
 
 /** What axe finds on the page as it is, in a line each. */

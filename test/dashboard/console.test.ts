@@ -1,8 +1,11 @@
 // The console as people use it: the way in, the keyboard, what happens without a session or a network.
+import { Secret, TOTP } from 'otpauth'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createLink } from '../../src/services/people/links.ts'
+import { addMember } from '../../src/services/people/memberships.ts'
+import { createUser } from '../../src/services/people/users.ts'
 import { until } from '../helpers/until.ts'
-import { chromiumPath, settled, show, startConsole, type TestConsole, type Visitor } from './browser.ts'
+import { chromiumPath, picture, settled, show, startConsole, type TestConsole, type Visitor } from './browser.ts'
 import { hostile } from './screens.ts'
 
 describe.skipIf(chromiumPath === null)('the console', () => {
@@ -28,15 +31,17 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     await page.getByLabel('Your email').fill('not an address')
     await page.getByRole('button', { name: 'Set up' }).click()
     await page.getByText('must be an address such as ada@example.com').waitFor()
+    await picture(page, 'setup-first-owner')
     expect(await page.getByLabel('Your email').evaluate((field) => field === document.activeElement)).toBe(true)
     await page.getByLabel('Your email').fill('ada@example.com')
     await page.getByRole('button', { name: 'Set up' }).click()
     await page.getByRole('heading', { name: 'You are in' }).waitFor()
+    await picture(page, 'you-are-in')
     expect(page.url()).toBe(`${console.url}/setup`)
     await page.getByRole('button', { name: 'Later' }).click()
     await page.getByRole('link', { name: 'docs', exact: true }).waitFor()
     await page.locator('nav .state.ready', { hasText: 'Live' }).waitFor()
-    await page.getByText('ada@example.com · owner').waitFor()
+    await page.getByText('ada@example.com').waitFor()
 
     const second = await console.visitor()
     await second.page.goto(`${console.url}/setup#${code}`)
@@ -61,6 +66,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     await page.getByRole('link', { name: 'while-live', exact: true }).waitFor()
     await context.setOffline(true)
     await page.locator('nav .state.bad', { hasText: 'Offline' }).waitFor()
+    await picture(page, 'offline')
     await console.api.newProject('while-offline')
     await context.setOffline(false)
     await page.getByRole('link', { name: 'while-offline', exact: true }).waitFor()
@@ -82,6 +88,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     await page.keyboard.press('Tab')
     await page.keyboard.type('acme/by-keyboard')
     await dialog.getByRole('button', { name: 'curl' }).press('Enter')
+    await picture(page, 'new-project')
     const curl = await dialog.locator('.curl pre').textContent()
     expect(curl).toBe(
       `curl ${console.url}/api/projects -H "Authorization: Bearer $BERTH_TOKEN" ` +
@@ -103,6 +110,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     await page.getByRole('combobox', { name: 'Find anything' }).waitFor()
     await page.keyboard.type('doc')
     await page.getByRole('option', { name: /Project docs/ }).waitFor()
+    await picture(page, 'search')
     await page.keyboard.press('Enter')
     await page.waitForURL(`${console.url}/projects/docs`)
     await page.keyboard.press('Control+k')
@@ -126,17 +134,102 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     await page.waitForURL(`${console.url}/sign-in`)
   })
 
+  test('signs in by a passkey that was made at the set-up', async () => {
+    const { page, context, complaints } = await console.visitor()
+    const devtools = await context.newCDPSession(page)
+    await devtools.send('WebAuthn.enable')
+    await devtools.send('WebAuthn.addVirtualAuthenticator', {
+      options: {
+        protocol: 'ctap2',
+        transport: 'internal',
+        hasResidentKey: true,
+        hasUserVerification: true,
+        isUserVerified: true,
+        automaticPresenceSimulation: true,
+      },
+    })
+    const user = await createUser(console.api.db, { email: 'passkey@example.com' })
+    const { accountId } = console.api
+    await console.api.db.$transaction((db) => addMember(db, { accountId, user, role: 'owner', projectIds: [] }))
+    await page.goto(`${console.url}/setup#${await createLink(console.api.db, { userId: user.id })}`)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('button', { name: 'Make a passkey' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Projects' }).waitFor()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.waitForURL(`${console.url}/sign-in`)
+    await page.goto(`${console.url}/account`)
+    await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+    await page.waitForURL(`${console.url}/account`)
+    await page.getByText('passkey@example.com').waitFor()
+    // Without a session the page is told so by 401, once for each load.
+    expect(complaints().filter((text) => !/status of 401/.test(text))).toEqual([])
+    await context.close()
+  })
+
+  test('signs in by a password and a one-time password', async () => {
+    const { page, context } = await console.signIn({ email: 'totp@example.com' })
+    const ask = (method: string, path: string, body: object) =>
+      page.evaluate(
+        async ([method, path, body]) => {
+          const headers = { 'content-type': 'application/json' }
+          const response = await fetch(`/auth${path}`, { method, headers, body })
+          return response.status === 204 ? null : response.json()
+        },
+        [method, path, JSON.stringify(body)] as const,
+      )
+    await ask('PUT', '/password', { password: 'correct horse battery staple' })
+    const { secret } = await ask('POST', '/totp/setup', {})
+    const totp = new TOTP({ secret: Secret.fromBase32(secret) })
+    const { recoveryCodes } = await ask('POST', '/totp/confirm', { code: totp.generate() })
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.waitForURL(`${console.url}/sign-in`)
+    const fill = (password: string) => page.getByRole('textbox', { name: 'Password' }).fill(password)
+    await page.getByLabel('Email').fill('totp@example.com')
+    await fill('something else')
+    await page.getByRole('button', { name: 'Sign in with a password' }).click()
+    await page.getByRole('alert').waitFor()
+    await fill('correct horse battery staple')
+    await page.getByRole('button', { name: 'Sign in with a password' }).click()
+    await page.getByLabel('Code', { exact: true }).last().fill('000000')
+    await picture(page, 'one-more-step')
+    await page.getByRole('button', { name: 'Go on' }).click()
+    await page.getByRole('alert').waitFor()
+    await page.getByLabel('Code', { exact: true }).last().fill(recoveryCodes[0])
+    await page.getByRole('button', { name: 'Go on' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Projects' }).waitFor()
+    await context.close()
+  })
+
   test('sends nobody to another site after a sign-in', async () => {
-    const { page, context } = await console.visitor()
-    for (const next of ['//evil.example', '/\\evil.example', 'https://evil.example', 'javascript:alert(1)']) {
+    const { context } = await console.visitor()
+    await context.route('**/auth/password', (route) => route.fulfill({ json: {} }))
+    const places = ['//evil.example', '/\t/evil.example', '/.//evil.example', '/\\evil.example', 'https://evil.example']
+    for (const next of [...places, 'javascript:alert(1)']) {
+      const page = await context.newPage()
       await page.goto(`${console.url}/sign-in?next=${encodeURIComponent(next)}`)
       await settled(page)
-      await page.route('**/auth/password', (route) => route.fulfill({ json: {} }))
-      await page.getByRole('textbox', { name: 'Password' }).fill('x')
       const left = page.waitForRequest((request) => request.isNavigationRequest())
       await page.getByRole('button', { name: 'Sign in with a password' }).click()
       expect(new URL((await left).url()).origin).toBe(console.url)
+      await page.close()
     }
+    await context.close()
+  })
+
+  test('keeps nothing of a person who has left, when somebody else signs in in another tab', async () => {
+    const { page, context } = await console.signIn({ email: 'first@example.com' })
+    await page.getByText('first@example.com').waitFor()
+    const user = await createUser(console.api.db, { email: 'second@example.com' })
+    const { accountId } = await console.api.newAccount()
+    await console.api.db.$transaction((db) => addMember(db, { accountId, user, role: 'viewer', projectIds: [] }))
+    const other = await context.newPage()
+    await other.goto(`${console.url}/setup#${await createLink(console.api.db, { userId: user.id })}`)
+    await other.getByRole('button', { name: 'Sign in' }).click()
+    await other.getByRole('button', { name: 'Later' }).waitFor()
+    // The session of the first has ended with it: the next call finds another person, and the page begins anew.
+    await page.getByRole('link', { name: 'Domains' }).first().click()
+    await page.getByText('second@example.com').waitFor()
+    await page.getByText('No projects yet').waitFor()
     await context.close()
   })
 
@@ -145,11 +238,10 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     const one = await console.signIn({ email: 'both@example.com' })
     const { db } = console.api
     const user = await db.user.findUniqueOrThrow({ where: { email: 'both@example.com' } })
-    const { addMember } = await import('../../src/services/people/memberships.ts')
     await db.$transaction((tx) => addMember(tx, { accountId: other.accountId, user, role: 'viewer', projectIds: [] }))
     await show(one.page, `${console.url}/`)
     await one.page.getByRole('combobox', { name: 'Account' }).selectOption('other-account')
-    await one.page.getByText('both@example.com · viewer').waitFor()
+    await one.page.locator('nav .foot', { hasText: 'viewer' }).waitFor()
     await one.page.getByText('No projects yet').waitFor()
     // A viewer is not offered what would be refused.
     await until(async () => (await one.page.getByRole('button', { name: 'New project' }).count()) === 0)

@@ -1,12 +1,19 @@
 // What every screen is held to: no violation of axe in either scheme, no report of the policy, no markup that runs.
-import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { chromiumPath, settled, show, startConsole, type TestConsole, type Visitor, violations } from './browser.ts'
+import {
+  chromiumPath,
+  picture,
+  settled,
+  show,
+  startConsole,
+  type TestConsole,
+  type Visitor,
+  violations,
+} from './browser.ts'
 import { screens, seed, type World } from './screens.ts'
 
-// Where pictures of all screens go: `BERTH_SCREENS=docs/screens npm run test:console`.
-const pictures = process.env.BERTH_SCREENS
+// The start of the addresses to look at: all of them by `npm run test:console`, and the first screen in every run.
+const only = process.env.BERTH_SCREEN ?? '/'
 
 describe.skipIf(chromiumPath === null)('every screen', () => {
   let console: TestConsole
@@ -16,7 +23,6 @@ describe.skipIf(chromiumPath === null)('every screen', () => {
     console = await startConsole()
     world = await seed(console.api)
     owner = await console.signIn({ operator: true })
-    if (pictures) await mkdir(pictures, { recursive: true })
   })
   afterAll(() => console?.stop())
 
@@ -26,7 +32,7 @@ describe.skipIf(chromiumPath === null)('every screen', () => {
       await page.emulateMedia({ colorScheme: scheme })
       // Only colours differ between the schemes.
       found.push(...(await violations(page, scheme === 'dark' ? ['color-contrast'] : undefined)))
-      if (pictures) await page.screenshot({ path: join(pictures, `${name}-${scheme}.png`) })
+      await picture(page, `${name}-${scheme}`)
     }
     await page.emulateMedia({ colorScheme: 'light' })
     return found
@@ -36,7 +42,8 @@ describe.skipIf(chromiumPath === null)('every screen', () => {
     const { page, complaints } = owner
     complaints()
     const wrong: Record<string, string[]> = {}
-    for (const { path, heading, narrow = true } of screens(world)) {
+    const wanted = screens(world).filter(({ path }) => (only === '/' ? path === '/' : path.startsWith(only)))
+    for (const { path, heading, narrow = true } of wanted) {
       await show(page, console.url + path)
       const found = complaints()
       const name =
@@ -52,7 +59,7 @@ describe.skipIf(chromiumPath === null)('every screen', () => {
         await page.setViewportSize({ width: 360, height: 740 })
         const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
         if (over > 0) found.push(`sticks out by ${over} px at 360`)
-        if (pictures) await page.screenshot({ path: join(pictures, `${name}-360.png`) })
+        await picture(page, `${name}-360`)
         await page.setViewportSize({ width: 1280, height: 800 })
       }
       if (found.length > 0) wrong[path] = found

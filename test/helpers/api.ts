@@ -97,7 +97,22 @@ export async function startApi(
   const health = createHealth(['api'])
   health.add('database', readiness.check)
   health.add('notifications', notificationsReadiness(notifications))
-  const deps: Deps = { config, urls, db, notifications, health, vault, repositories, tokenDirectory, zoneWork, log, ...options }
+  // Whatever the working tree has built, tests that are not about the console have none.
+  const consoleDirectory = join(dataDir, 'no-console')
+  const deps: Deps = {
+    config,
+    urls,
+    db,
+    notifications,
+    health,
+    vault,
+    repositories,
+    tokenDirectory,
+    zoneWork,
+    log,
+    consoleDirectory,
+    ...options,
+  }
   const app = await buildApp(deps)
   await app.ready()
   const check = createResponseChecker(app)

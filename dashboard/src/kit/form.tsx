@@ -21,6 +21,8 @@ type FormProps<T> = {
   /** Instead of dialog's footer: the button stands in the line of the fields. */
   inline?: boolean
   danger?: boolean
+  /** Not the first thing to do on the page. */
+  second?: boolean
   children: ComponentChildren
 }
 
@@ -30,12 +32,14 @@ export function valuesOf(form: HTMLFormElement): Values {
 }
 
 /** Fields are named by their place in the body: `name`, `settings/buildCommand`. */
-export function Form<T>({ call, submit, done, cancel, inline, danger, children }: FormProps<T>) {
+export function Form<T>({ call, submit, done, cancel, inline, danger, second, children }: FormProps<T>) {
   const form = useRef<HTMLFormElement>(null)
   const [error, fail] = useState<unknown>(null)
   const [busy, wait] = useState(false)
   const [curl, setCurl] = useState<string | null>(null)
   const [able, enable] = useState(false)
+  // What was refused and has been changed since is not shown as wrong any more.
+  const [changed, change] = useState<ReadonlySet<string>>(new Set())
   const current = () => call(valuesOf(form.current!))
   useEffect(() => enable(current().curl !== null), [])
   useEffect(() => {
@@ -47,6 +51,7 @@ export function Form<T>({ call, submit, done, cancel, inline, danger, children }
     event.preventDefault()
     if (busy) return
     wait(true)
+    change(new Set())
     const values = valuesOf(form.current!)
     try {
       const answer = await call(values).send()
@@ -57,18 +62,22 @@ export function Form<T>({ call, submit, done, cancel, inline, danger, children }
     }
     wait(false)
   }
-  const errors = fieldErrors(error)
+  const refused = fieldErrors(error)
+  const errors = new Map([...refused].filter(([name]) => !changed.has(name)))
   const isShown = (name: string) => form.current?.elements.namedItem(name) !== null
-  const rest = error !== null && (errors.size === 0 || [...errors.keys()].some((name) => !isShown(name)))
+  const rest = error !== null && (refused.size === 0 || [...refused.keys()].some((name) => !isShown(name)))
+  const curlButton = able && (
+    <CurlButton open={curl !== null} toggle={() => setCurl(curl === null ? current().curl : null)} />
+  )
   const buttons = (
     <>
-      {able && <CurlButton open={curl !== null} toggle={() => setCurl(curl === null ? current().curl : null)} />}
+      {inline && curlButton}
       {cancel && (
         <button type="button" onClick={cancel}>
           Cancel
         </button>
       )}
-      <button type="submit" class={danger ? 'danger' : 'primary'} disabled={busy}>
+      <button type="submit" class={danger ? 'danger' : second ? '' : 'primary'} disabled={busy}>
         {submit}
       </button>
     </>
@@ -80,7 +89,11 @@ export function Form<T>({ call, submit, done, cancel, inline, danger, children }
         class={inline ? 'inline' : ''}
         noValidate
         onSubmit={send}
-        onInput={() => curl !== null && setCurl(current().curl)}
+        onInput={(event) => {
+          if (curl !== null) setCurl(current().curl)
+          const { name } = event.target as HTMLInputElement
+          if (errors.has(name)) change(new Set([...changed, name]))
+        }}
       >
         <div class={inline ? 'row wrap' : 'body stack'}>
           {children}
@@ -89,6 +102,7 @@ export function Form<T>({ call, submit, done, cancel, inline, danger, children }
         </div>
         {!inline && (
           <footer>
+            {curlButton}
             <div class="right row">{buttons}</div>
           </footer>
         )}

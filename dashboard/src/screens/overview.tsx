@@ -1,4 +1,5 @@
 // The projects, what they do in production, and what needs somebody.
+import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import {
   BerthError,
@@ -8,7 +9,6 @@ import {
   DeploymentState,
   domainState,
   Empty,
-  Facts,
   go,
   ListTable,
   may,
@@ -38,7 +38,7 @@ type Project = Schemas['Project']
 export default function Overview() {
   useEffect(() => {
     const next = placeBefore()
-    if (next !== '/' && place.peek().path === '/') go(next, { replace: true })
+    if (next !== null && place.peek().path === '/') go(next, { replace: true })
   }, [])
   const projects = useList(call('get', '/projects', { params: { query: { limit: 50 } } }), { on: ['project.*'] })
   const production = useProduction(may('deployments:read') ? projects.items : undefined)
@@ -71,6 +71,13 @@ export default function Overview() {
       <NewProject of={adding} />
     </>
   )
+}
+
+const traffic: Column<Project> = {
+  name: 'Requests / 24 h',
+  wide: true,
+  num: true,
+  cell: (project) => <TrafficCell project={project.name} />,
 }
 
 function columnsOf(production: Query<Map<string, Production>>, domains: Query<Schemas['Domain'][]>): Column<Project>[] {
@@ -113,7 +120,7 @@ function columnsOf(production: Query<Map<string, Production>>, domains: Query<Sc
       wide: true,
       cell: (project) => <DomainHealth domains={domains.data?.filter((domain) => domain.project === project.name)} />,
     },
-    { name: 'Requests / 24 h', wide: true, num: true, cell: (project) => <TrafficCell project={project.name} /> },
+    ...(counted.value ? [traffic] : []),
   ]
 }
 
@@ -155,11 +162,14 @@ function DomainHealth({ domains }: { domains: Schemas['Domain'][] | undefined })
 }
 
 // A server without traffic counting has no such route: nobody is asked again.
-let counted = true
+const counted = signal(true)
 
 function TrafficCell({ project }: { project: string }) {
-  const traffic = useQuery<Traffic>(counted ? trafficCall(project, now.peek()) : null)
-  if (traffic.error instanceof BerthError && traffic.error.status === 404) counted = false
+  const traffic = useQuery<Traffic>(counted.value ? trafficCall(project, now.peek()) : null)
+  const { error } = traffic
+  useEffect(() => {
+    if (error instanceof BerthError && error.code === 'route_not_found') counted.value = false
+  }, [error])
   const { data } = traffic
   if (!data) return <>–</>
   const label = `${num(data.totals.requests)} requests in the last 24 hours`
@@ -175,31 +185,25 @@ function AccountPanel() {
   const held = account.value
   if (!held) return null
   const { usage, limits } = held
+  const meters = [
+    { label: 'Build minutes this month', value: usage.buildMinutesPerMonth, max: limits.buildMinutesPerMonth },
+    { label: 'Storage', value: usage.storedBytes, max: limits.storedBytes, format: bytes },
+    { label: 'Projects', value: usage.projects, max: limits.projects },
+    { label: 'Domains', value: usage.domains, max: limits.domains },
+  ]
   return (
-    <Panel title="Account" note={held.name} call={accountCall()} pad>
-      <Facts
-        rows={[
-          ...(usage.buildMinutesPerMonth === null
-            ? []
-            : [
-                [
-                  'Build minutes this month',
-                  <Used
-                    key="minutes"
-                    label="Build minutes this month"
-                    value={usage.buildMinutesPerMonth}
-                    max={limits.buildMinutesPerMonth}
-                  />,
-                ] as [string, preact.JSX.Element],
-              ]),
-          [
-            'Storage',
-            <Used key="stored" label="Storage" value={usage.storedBytes} max={limits.storedBytes} format={bytes} />,
-          ],
-          ['Projects', <Used key="projects" label="Projects" value={usage.projects} max={limits.projects} />],
-          ['Domains', <Used key="domains" label="Domains" value={usage.domains} max={limits.domains} />],
-        ]}
-      />
+    <Panel title="Account" note={<a href="/account">{held.name}</a>} call={accountCall()} pad>
+      <ul class="meters">
+        {meters.map(({ value, ...meter }) =>
+          // A person who is narrowed to projects is not told what the whole account uses.
+          value === null ? null : (
+            <li key={meter.label}>
+              <div class="soft">{meter.label}</div>
+              <Used {...meter} value={value} />
+            </li>
+          ),
+        )}
+      </ul>
     </Panel>
   )
 }

@@ -26,7 +26,7 @@ type Look = {
 }
 
 export default function Setup() {
-  const code = decodeURIComponent(place.value.hash.slice(1))
+  const code = place.value.hash.slice(1)
   const look = useQuery(code ? callAuth<Look>('POST', '/setup/look', { code }) : null)
   const [isIn, enter] = useState(false)
   if (isIn) return <OfferPasskey />
@@ -152,7 +152,7 @@ function OfferPasskey() {
     wait(true)
     fail(null)
     try {
-      const options = await callAuth<CreationOptions>('POST', '/passkeys/register/options', {}).send()
+      const options = await callAuth<CreationOptions>('POST', '/passkeys/register/options').send()
       const response = await makePasskey(options).catch((problem) => {
         throw passkeyProblem(problem)
       })

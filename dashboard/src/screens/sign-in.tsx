@@ -8,7 +8,9 @@ import {
   ProblemView,
   passkeyProblem,
   rememberPlace,
+  State,
   Top,
+  useParam,
   usePasskey,
   useQuery,
   wantedPlace,
@@ -35,13 +37,19 @@ export default function SignIn() {
         <Code back={() => go('first')} />
       ) : (
         <div class="stack">
+          <Refusal />
           {ways.passkey && hasPasskeys() && <Passkey />}
           {ways.oidc && (
             <a class="button block" href="/auth/oidc" onClick={rememberPlace}>
               Sign in with {ways.oidc.name}
             </a>
           )}
-          {ways.password && <Password done={(answer) => (answer.next === 'totp' ? go('totp') : enter())} />}
+          {ways.password && (
+            <Password
+              second={ways.passkey && hasPasskeys()}
+              done={(answer) => (answer.next === 'totp' ? go('totp') : enter())}
+            />
+          )}
           <p class="soft">
             No way in yet? Open the link that you were sent, or ask whoever runs this server for one:{' '}
             <code>berth users link you@example.com</code>
@@ -52,6 +60,26 @@ export default function SignIn() {
   )
 }
 
+// Why a provider sent the person back; anybody can write something else into the address.
+const refusals: Record<string, string> = {
+  sign_in_failed: 'The provider did not sign you in.',
+  sign_in_step_over: 'It took too long, or began in another browser.',
+  not_invited: 'Nobody has invited the address that the provider told.',
+  identity_provider_unavailable: 'The provider does not answer.',
+  rate_limited: 'There were too many tries. Wait a little.',
+}
+
+function Refusal() {
+  const [code] = useParam('error')
+  const says = Object.hasOwn(refusals, code) && refusals[code]
+  if (!says) return null
+  return (
+    <p role="alert">
+      <State is="bad">{says}</State> Try again, or use another way.
+    </p>
+  )
+}
+
 function Passkey() {
   const [error, fail] = useState<unknown>(null)
   const [busy, wait] = useState(false)
@@ -59,7 +87,7 @@ function Passkey() {
     wait(true)
     fail(null)
     try {
-      const options = await callAuth<RequestOptions>('POST', '/passkeys/options', {}).send()
+      const options = await callAuth<RequestOptions>('POST', '/passkeys/options').send()
       const response = await usePasskey(options).catch((problem) => {
         throw passkeyProblem(problem)
       })
@@ -80,12 +108,13 @@ function Passkey() {
   )
 }
 
-function Password({ done }: { done: (answer: Answer) => void }) {
+function Password({ second, done }: { second: boolean; done: (answer: Answer) => void }) {
   return (
     <section class="panel" aria-label="With a password">
       <Form
         call={({ email = '', password = '' }) => callAuth<Answer>('POST', '/password', { email, password })}
         submit="Sign in with a password"
+        second={second}
         done={done}
       >
         <Field name="email" label="Email" type="email" autocomplete="username" required />

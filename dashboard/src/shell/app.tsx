@@ -1,9 +1,11 @@
 // The page around a screen: navigation, who and whether live, and the places for messages.
 import { useEffect, useState } from 'preact/hooks'
 import { ProblemView, Toasts } from '../kit/feedback.tsx'
-import { startLive } from '../kit/live.ts'
+import { offlineSince, startLive } from '../kit/live.ts'
 import { findRoute, Outlet, place } from '../kit/router.tsx'
 import { access, openSession } from '../kit/session.ts'
+import { State } from '../kit/state.tsx'
+import { Time } from '../kit/time.tsx'
 import { SearchPlace, startSearchKey } from './find.tsx'
 import { Navigation } from './navigation.tsx'
 
@@ -42,6 +44,12 @@ function Inside() {
       </a>
       <Navigation />
       <main id="main" tabIndex={-1}>
+        {offlineSince.value !== null && (
+          <p class="offline">
+            <State is="bad">Offline</State> since <Time at={offlineSince.value} form="clock" />. What you see is from
+            then; the page catches up by itself.
+          </p>
+        )}
         {access.value ? (
           <Outlet />
         ) : failure ? (

@@ -44,11 +44,14 @@ export function Navigation() {
         {me.value && (
           <>
             <a href="/me" aria-current={path === '/me' ? 'page' : undefined}>
-              {me.value.user.email} · {access.value?.role}
+              {me.value.user.email}
             </a>
-            <button type="button" class="quiet" onClick={() => void signOut().catch(toastError)}>
-              Sign out
-            </button>
+            <div class="row">
+              <span>{access.value?.role}</span>
+              <button type="button" class="quiet right" onClick={() => void signOut().catch(toastError)}>
+                Sign out
+              </button>
+            </div>
           </>
         )}
       </div>
