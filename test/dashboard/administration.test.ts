@@ -9,6 +9,9 @@ import { chromiumPath, settled, show, startConsole, type TestConsole, type Visit
 const markup = '"><img src=x onerror=alert(1)><script>alert(2)</script>'
 const hostile = [markup, '\u202egnp.exe مرحبا بالعالم', `${markup} ${'w'.repeat(9_900)}`]
 
+/** By how many pixels the page is wider than the screen. */
+const sticksOut = (page: Page) => page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+
 describe.skipIf(chromiumPath === null)('the console', () => {
   let console: TestConsole
   let owner: Visitor
@@ -133,7 +136,8 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     }
     const refused = await grace.page.evaluate(async () => {
       const sent = { method: 'POST', headers: { 'content-type': 'application/json' } }
-      const { secret } = await (await fetch('/auth/token', { ...sent, body: '{}' })).json()
+      const made = await fetch('/auth/token', { ...sent, body: '{}' })
+      const { secret } = (await made.json()) as { secret: string }
       const headers = { ...sent.headers, authorization: `Bearer ${secret}` }
       const paths = ['/tokens', '/projects', '/members/invitations', '/webhooks']
       return Promise.all(
@@ -201,7 +205,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     const wrong: string[] = []
     for (const path of ['/tokens', '/tickets', '/operator/tickets', `/events?${filters}`, '/events', ...ids]) {
       await at(path)
-      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+      const over = await sticksOut(page)
       if (over > 0) wrong.push(`${path} sticks out by ${over} px`)
       if ((await page.locator('main img, main script').count()) > 0) wrong.push(`${path} has elements of a customer`)
       wrong.push(...complaints().filter((text) => !/status of 422/.test(text)))
@@ -209,7 +213,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     await at('/events')
     await page.locator('.events summary', { hasText: 'ticket.created' }).first().click()
     await page.locator('.json', { hasText: 'wwwwww' }).first().waitFor()
-    if ((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) > 0) wrong.push('an open event')
+    if ((await sticksOut(page)) > 0) wrong.push('an open event')
     expect(wrong).toEqual([])
     expect(await violations(page)).toEqual([])
     await page.setViewportSize({ width: 1280, height: 800 })
