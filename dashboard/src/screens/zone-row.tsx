@@ -126,7 +126,7 @@ export function EditRow({ id, domain, draft, verdict, put, undo, isNew = false }
         <button
           type="button"
           class="quiet"
-          aria-label={isNew ? 'Do not add it' : `Keep ${draft.name} ${draft.type} as it is`}
+          aria-label={isNew ? 'Undo the new record' : `Undo the change of ${draft.name} ${draft.type}`}
           onClick={undo}
         >
           Undo
