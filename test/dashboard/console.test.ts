@@ -201,18 +201,35 @@ describe.skipIf(chromiumPath === null)('the console', () => {
   })
 
   test('sends nobody to another site after a sign-in', async () => {
-    const { page, context } = await console.visitor()
-    for (const next of ['//evil.example', '/\\evil.example', 'https://evil.example', 'javascript:alert(1)']) {
+    const { context } = await console.visitor()
+    await context.route('**/auth/password', (route) => route.fulfill({ json: {} }))
+    const places = ['//evil.example', '/\t/evil.example', '/.//evil.example', '/\\evil.example', 'https://evil.example']
+    for (const next of [...places, 'javascript:alert(1)']) {
+      const page = await context.newPage()
       await page.goto(`${console.url}/sign-in?next=${encodeURIComponent(next)}`)
       await settled(page)
-      await page.route('**/auth/password', (route) => route.fulfill({ json: {} }))
-      await page.getByRole('textbox', { name: 'Password' }).fill('x')
       const left = page.waitForRequest((request) => request.isNavigationRequest())
       await page.getByRole('button', { name: 'Sign in with a password' }).click()
       expect(new URL((await left).url()).origin).toBe(console.url)
-      // Nobody is signed in after all.
-      await page.waitForURL(`${console.url}/sign-in`)
+      await page.close()
     }
+    await context.close()
+  })
+
+  test('keeps nothing of a person who has left, when somebody else signs in in another tab', async () => {
+    const { page, context } = await console.signIn({ email: 'first@example.com' })
+    await page.getByText('first@example.com').waitFor()
+    const user = await createUser(console.api.db, { email: 'second@example.com' })
+    const { accountId } = await console.api.newAccount()
+    await console.api.db.$transaction((db) => addMember(db, { accountId, user, role: 'viewer', projectIds: [] }))
+    const other = await context.newPage()
+    await other.goto(`${console.url}/setup#${await createLink(console.api.db, { userId: user.id })}`)
+    await other.getByRole('button', { name: 'Sign in' }).click()
+    await other.getByRole('button', { name: 'Later' }).waitFor()
+    // The session of the first has ended with it: the next call finds another person, and the page begins anew.
+    await page.getByRole('link', { name: 'Domains' }).first().click()
+    await page.getByText('second@example.com').waitFor()
+    await page.getByText('No projects yet').waitFor()
     await context.close()
   })
 

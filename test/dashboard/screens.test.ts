@@ -12,8 +12,8 @@ import {
 } from './browser.ts'
 import { screens, seed, type World } from './screens.ts'
 
-// The start of the only addresses to look at: `BERTH_SCREENS=/tmp/pictures BERTH_SCREEN=/dns npm run test:console`.
-const only = process.env.BERTH_SCREEN
+// The start of the addresses to look at: all of them by `npm run test:console`, and the first screen in every run.
+const only = process.env.BERTH_SCREEN ?? '/'
 
 describe.skipIf(chromiumPath === null)('every screen', () => {
   let console: TestConsole
@@ -42,7 +42,7 @@ describe.skipIf(chromiumPath === null)('every screen', () => {
     const { page, complaints } = owner
     complaints()
     const wrong: Record<string, string[]> = {}
-    const wanted = screens(world).filter(({ path }) => !only || (only === '/' ? path === '/' : path.startsWith(only)))
+    const wanted = screens(world).filter(({ path }) => (only === '/' ? path === '/' : path.startsWith(only)))
     for (const { path, heading, narrow = true } of wanted) {
       await show(page, console.url + path)
       const found = complaints()

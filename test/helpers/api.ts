@@ -97,6 +97,8 @@ export async function startApi(
   const health = createHealth(['api'])
   health.add('database', readiness.check)
   health.add('notifications', notificationsReadiness(notifications))
+  // Whatever the working tree has built, tests that are not about the console have none.
+  const consoleDirectory = join(dataDir, 'no-console')
   const deps: Deps = {
     config,
     urls,
@@ -108,6 +110,7 @@ export async function startApi(
     tokenDirectory,
     zoneWork,
     log,
+    consoleDirectory,
     ...options,
   }
   const app = await buildApp(deps)

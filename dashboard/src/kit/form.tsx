@@ -38,6 +38,8 @@ export function Form<T>({ call, submit, done, cancel, inline, danger, second, ch
   const [busy, wait] = useState(false)
   const [curl, setCurl] = useState<string | null>(null)
   const [able, enable] = useState(false)
+  // What was refused and has been changed since is not shown as wrong any more.
+  const [changed, change] = useState<ReadonlySet<string>>(new Set())
   const current = () => call(valuesOf(form.current!))
   useEffect(() => enable(current().curl !== null), [])
   useEffect(() => {
@@ -49,6 +51,7 @@ export function Form<T>({ call, submit, done, cancel, inline, danger, second, ch
     event.preventDefault()
     if (busy) return
     wait(true)
+    change(new Set())
     const values = valuesOf(form.current!)
     try {
       const answer = await call(values).send()
@@ -59,12 +62,16 @@ export function Form<T>({ call, submit, done, cancel, inline, danger, second, ch
     }
     wait(false)
   }
-  const errors = fieldErrors(error)
+  const refused = fieldErrors(error)
+  const errors = new Map([...refused].filter(([name]) => !changed.has(name)))
   const isShown = (name: string) => form.current?.elements.namedItem(name) !== null
-  const rest = error !== null && (errors.size === 0 || [...errors.keys()].some((name) => !isShown(name)))
+  const rest = error !== null && (refused.size === 0 || [...refused.keys()].some((name) => !isShown(name)))
+  const curlButton = able && (
+    <CurlButton open={curl !== null} toggle={() => setCurl(curl === null ? current().curl : null)} />
+  )
   const buttons = (
     <>
-      {able && <CurlButton open={curl !== null} toggle={() => setCurl(curl === null ? current().curl : null)} />}
+      {inline && curlButton}
       {cancel && (
         <button type="button" onClick={cancel}>
           Cancel
@@ -82,7 +89,11 @@ export function Form<T>({ call, submit, done, cancel, inline, danger, second, ch
         class={inline ? 'inline' : ''}
         noValidate
         onSubmit={send}
-        onInput={() => curl !== null && setCurl(current().curl)}
+        onInput={(event) => {
+          if (curl !== null) setCurl(current().curl)
+          const { name } = event.target as HTMLInputElement
+          if (errors.has(name)) change(new Set([...changed, name]))
+        }}
       >
         <div class={inline ? 'row wrap' : 'body stack'}>
           {children}
@@ -91,6 +102,7 @@ export function Form<T>({ call, submit, done, cancel, inline, danger, second, ch
         </div>
         {!inline && (
           <footer>
+            {curlButton}
             <div class="right row">{buttons}</div>
           </footer>
         )}

@@ -51,6 +51,8 @@ function lost(): void {
 function found(): void {
   clearTimeout(patience)
   patience = undefined
+  // Whatever could not be read meanwhile is read now.
+  if (live.peek() === 'offline') restarts.value++
   live.value = 'live'
   offlineSince.value = null
 }

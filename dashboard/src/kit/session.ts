@@ -61,25 +61,29 @@ let renewal: Promise<Access> | null = null
 export async function token(): Promise<string> {
   const held = access.peek()
   if (held && Date.parse(held.expiresAt) - serverNow() > renewBeforeMs) return held.secret
-  return (await renew()).secret
+  return (await openSession()).secret
 }
 
-export function renew(): Promise<Access> {
-  renewal ??= askForToken().finally(() => {
+/** Who is signed in, and a new token. */
+export function openSession(): Promise<Access> {
+  renewal ??= renew().finally(() => {
     renewal = null
   })
   return renewal
 }
 
-async function askForToken(): Promise<Access> {
-  const account = localStorage.getItem(chosenKey) ?? undefined
+async function renew(): Promise<Access> {
   try {
-    const made = await askAuth<Access>('POST', '/token', { account }).catch((error) => {
-      // The account that was chosen last may be another person's, or may have been left.
-      if (account === undefined || error.status === 401 || error.status >= 500) throw error
-      localStorage.removeItem(chosenKey)
-      return askAuth<Access>('POST', '/token', {})
-    })
+    const [made, known] = await Promise.all([mint(), askAuth<Me>('GET', '/me')])
+    const before = me.peek()
+    // Somebody else signed in in another tab, or the account was left: nothing of the first may stay on the page.
+    if (before && (before.user.id !== known.user.id || shownAccount !== made.account.id)) {
+      location.assign('/')
+      return await new Promise<never>(() => {})
+    }
+    shownAccount = made.account.id
+    sessionStorage.setItem(chosenKey, shownAccount)
+    me.value = known
     access.value = made
     return made
   } catch (error) {
@@ -88,14 +92,25 @@ async function askForToken(): Promise<Access> {
   }
 }
 
+let shownAccount: string | null = null
+
+/** For the account of this tab, or else the one that was chosen last. */
+async function mint(): Promise<Access> {
+  const account = sessionStorage.getItem(chosenKey) ?? localStorage.getItem(chosenKey)
+  try {
+    return await askAuth<Access>('POST', '/token', account === null ? {} : { account })
+  } catch (error) {
+    // It may be another person's, or may have been left.
+    if (account === null || (error as BerthError).status !== 404) throw error
+    sessionStorage.removeItem(chosenKey)
+    localStorage.removeItem(chosenKey)
+    return askAuth<Access>('POST', '/token', {})
+  }
+}
+
 /** After a 401: the token was refused though it should be good. */
 export function forgetToken(secret: string): void {
   if (access.peek()?.secret === secret) access.value = null
-}
-
-export async function openSession(): Promise<void> {
-  const [known] = await Promise.all([askAuth<Me>('GET', '/me'), token()])
-  me.value = known
 }
 
 export async function readMe(): Promise<void> {
@@ -112,10 +127,12 @@ export function leave(): void {
   go(next === '/' ? '/sign-in' : `/sign-in?next=${encodeURIComponent(next)}`, { replace: true })
 }
 
-/** Where the person wanted to go; only ever a path of this page. */
+/** Where the person wanted to go; only ever an address of this very origin. */
 export function wantedPlace(): string {
-  const next = new URLSearchParams(place.peek().search).get('next') ?? ''
-  return /^\/(?![/\\])/.test(next) ? next : '/'
+  const next = new URLSearchParams(place.peek().search).get('next') ?? '/'
+  // Parsed as the browser does, which drops tabs and reads // as a host.
+  const url = URL.canParse(next, location.origin) ? new URL(next, location.origin) : null
+  return url?.origin === location.origin ? url.href : location.origin
 }
 
 const nextKey = 'next'
@@ -125,8 +142,9 @@ export function rememberPlace(): void {
   sessionStorage.setItem(nextKey, wantedPlace())
 }
 
-export function placeBefore(): string {
-  const next = sessionStorage.getItem(nextKey) ?? '/'
+/** Null: nowhere else. */
+export function placeBefore(): string | null {
+  const next = sessionStorage.getItem(nextKey)
   sessionStorage.removeItem(nextKey)
   return next
 }
@@ -139,6 +157,7 @@ export async function signOut(): Promise<void> {
 
 export function switchAccount(id: string): void {
   localStorage.setItem(chosenKey, id)
+  sessionStorage.setItem(chosenKey, id)
   location.assign('/')
 }
 

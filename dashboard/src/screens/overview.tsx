@@ -38,7 +38,7 @@ type Project = Schemas['Project']
 export default function Overview() {
   useEffect(() => {
     const next = placeBefore()
-    if (next !== '/' && place.peek().path === '/') go(next, { replace: true })
+    if (next !== null && place.peek().path === '/') go(next, { replace: true })
   }, [])
   const projects = useList(call('get', '/projects', { params: { query: { limit: 50 } } }), { on: ['project.*'] })
   const production = useProduction(may('deployments:read') ? projects.items : undefined)

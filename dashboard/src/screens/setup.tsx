@@ -26,7 +26,7 @@ type Look = {
 }
 
 export default function Setup() {
-  const code = decodeURIComponent(place.value.hash.slice(1))
+  const code = place.value.hash.slice(1)
   const look = useQuery(code ? callAuth<Look>('POST', '/setup/look', { code }) : null)
   const [isIn, enter] = useState(false)
   if (isIn) return <OfferPasskey />

@@ -228,6 +228,8 @@ describe('logs', () => {
     ])
     const rest = await api.call('GET', `/deployments/${id}/logs?limit=2&cursor=${first.body.nextCursor}`)
     expect(rest.body).toMatchObject({ lines: [{ text: 'three' }], hasMore: false })
+    const next = `</api/deployments/${id}/logs?limit=2&cursor=${first.body.nextCursor}>; rel="next"`
+    expect([first.headers.link, rest.headers.link]).toEqual([next, undefined])
   })
 
   test('stream as they come, resume behind Last-Event-ID, and end with the final state', async () => {
