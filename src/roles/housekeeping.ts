@@ -8,7 +8,6 @@ import { forgetOldHolds } from '../services/domains/domains.ts'
 import { keepEventMonths } from '../services/events/months.ts'
 import { forgetOldKeys } from '../services/idempotency/keys.ts'
 import { forgetLostNodes } from '../services/nodes/nodes.ts'
-import { forgetOldSteps } from '../services/people/steps.ts'
 import { forgetEndedSignIns } from '../services/people/sweep.ts'
 import { forgetOldPushes } from '../services/pushes/pushes.ts'
 import { forgetEndedTokens } from '../services/tokens/tokens.ts'
@@ -38,7 +37,6 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
   return {
     idempotency_keys: (signal) => forgetOldKeys(db, signal),
     pushes: (signal) => forgetOldPushes(db, signal),
-    sign_in_steps: (signal) => forgetOldSteps(db, signal),
     domain_holds: (signal) => forgetOldHolds(db, signal),
     tasks: () => forgetOldTasks(db),
     nodes: () => forgetLostNodes(db),
@@ -61,7 +59,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
 }
 
 // What comes by the thousand each minute goes as often; the rest by the hour.
-const often = ['idempotency_keys', 'pushes', 'sign_in_steps', 'deliveries', 'webhook_surplus', 'sign_ins']
+const often = ['idempotency_keys', 'pushes', 'deliveries', 'webhook_surplus', 'sign_ins']
 
 export function tasksOf(deps: HousekeepingDeps): Task[] {
   const { db, log, registry } = deps

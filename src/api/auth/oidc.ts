@@ -8,11 +8,11 @@ import { beginStep, takeStep } from '../../services/people/steps.ts'
 import { toFault } from '../http/problem.ts'
 import { clearStep, setStep, stepOf } from './browser-cookies.ts'
 import { setSession } from './cookie.ts'
+import type { AuthPlugin } from './plugin.ts'
 import { refuseOtherSites } from './same-origin.ts'
 import { originOf } from './session.ts'
-import type { WayPlugin } from './ways.ts'
 
-export const oidcRoutes: WayPlugin = async (app, { deps, ways }) => {
+export const oidcRoutes: AuthPlugin = async (app, { deps, ways }) => {
   const { db, config, log } = deps
   const { provider, tries, party } = ways
   if (!provider) return

@@ -11,10 +11,10 @@ import {
   viewPasskey,
 } from '../../services/people/passkeys.ts'
 import { clearStep, setStep, stepOf } from './browser-cookies.ts'
+import type { AuthPlugin } from './plugin.ts'
 import { requireSigned, signIn } from './session.ts'
-import type { WayPlugin } from './ways.ts'
 
-export const passkeyRoutes: WayPlugin = async (app, { deps, ways }) => {
+export const passkeyRoutes: AuthPlugin = async (app, { deps, ways }) => {
   const { db, config, log } = deps
   const { tries, party, prove } = ways
 

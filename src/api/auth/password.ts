@@ -3,10 +3,10 @@ import { ChangePassword, SignInByPassword } from '../../schemas/sign-in.ts'
 import { checkPassword, passwordMark, setPassword } from '../../services/people/passwords.ts'
 import { beginStep } from '../../services/people/steps.ts'
 import { knownOf, setKnown, setStep } from './browser-cookies.ts'
+import type { AuthPlugin } from './plugin.ts'
 import { requireSigned, signIn } from './session.ts'
-import type { WayPlugin } from './ways.ts'
 
-export const passwordRoutes: WayPlugin = async (app, { deps, ways }) => {
+export const passwordRoutes: AuthPlugin = async (app, { deps, ways }) => {
   const { db, tokenDirectory } = deps
   const { hasher, tries, prove } = ways
 

@@ -5,11 +5,9 @@ import { passkeyRoutes } from './passkeys.ts'
 import { passwordRoutes } from './password.ts'
 import type { AuthPlugin } from './plugin.ts'
 import { totpRoutes } from './totp.ts'
-import { createWays } from './ways.ts'
 
-export const signInRoutes: AuthPlugin = async (app, { deps }) => {
+export const signInRoutes: AuthPlugin = async (app, { deps, ways }) => {
   const { config } = deps
-  const ways = createWays(deps)
 
   app.get('/auth/options', async () => ({
     password: true,

@@ -3,10 +3,10 @@ import { OneTimeCode, Proof } from '../../schemas/sign-in.ts'
 import { countRecoveryCodes } from '../../services/people/recovery-codes.ts'
 import { confirmTotp, finishByCode, removeTotp, renewRecoveryCodes, setUpTotp } from '../../services/people/totp.ts'
 import { clearStep, knownOf, setKnown, stepOf } from './browser-cookies.ts'
+import type { AuthPlugin } from './plugin.ts'
 import { requireSigned, signIn } from './session.ts'
-import type { WayPlugin } from './ways.ts'
 
-export const totpRoutes: WayPlugin = async (app, { deps, ways }) => {
+export const totpRoutes: AuthPlugin = async (app, { deps, ways }) => {
   const { db, vault } = deps
   const { tries, prove } = ways
 

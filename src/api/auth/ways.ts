@@ -1,5 +1,4 @@
 // What the ways to sign in share: hashing, limits of guesses, proofs, and the provider of identities.
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { createIdentityProvider, type IdentityProvider } from '../../platform/identity-provider.ts'
 import { type RelyingParty, relyingPartyOf } from '../../services/people/passkeys.ts'
@@ -23,8 +22,6 @@ export type Ways = {
    */
   prove(session: SessionWithUser, current: string | undefined): Promise<void>
 }
-
-export type WayPlugin = FastifyPluginAsyncTypebox<{ deps: Deps; ways: Ways }>
 
 export function createWays({ config, sharedLimits }: Deps): Ways {
   const hasher = createPasswordHasher()
