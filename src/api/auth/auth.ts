@@ -2,6 +2,7 @@
 import { refuseUnexpectedBody } from '../http/json-bodies.ts'
 import { boundOpenPerAddress } from '../http/shares.ts'
 import { requireHttps, shedLoad } from '../http/transport.ts'
+import { mailSettingRoutes } from './mails.ts'
 import { meRoutes } from './me.ts'
 import type { AuthPlugin } from './plugin.ts'
 import { refuseInsecureOrigin, requireSameOrigin } from './same-origin.ts'
@@ -12,7 +13,7 @@ import { setupRoutes } from './setup.ts'
 const maxInFlight = 200
 const maxOpenPerAddress = 50
 
-const plugins: AuthPlugin[] = [setupRoutes, sessionRoutes, meRoutes]
+const plugins: AuthPlugin[] = [setupRoutes, sessionRoutes, meRoutes, mailSettingRoutes]
 
 export const authRoutes: AuthPlugin = async (app, { deps }) => {
   const { config } = deps
