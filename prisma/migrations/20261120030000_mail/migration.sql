@@ -15,7 +15,7 @@ CREATE TABLE "mail" (
     "account_id" TEXT NOT NULL,
     "kind" TEXT NOT NULL,
     "state" TEXT NOT NULL,
-    "told_with" TEXT,
+    "more" INTEGER NOT NULL DEFAULT 0,
     "due_at" TIMESTAMPTZ(3) NOT NULL,
     "begun_at" TIMESTAMPTZ(3),
     "ended_at" TIMESTAMPTZ(3),
@@ -40,8 +40,9 @@ BEGIN
   IF starts_with(NEW."type", 'deployment.') AND NEW."data" ->> 'production' IS DISTINCT FROM 'true' THEN
     RETURN NULL;
   END IF;
-  INSERT INTO "job" ("kind", "key", "payload", "trace")
-  SELECT 'notify', NEW."id", jsonb_build_object('eventId', NEW."id"), NEW."trace" FROM "mail_switch" WHERE "on";
+  INSERT INTO "job" ("kind", "key", "payload", "account_id", "trace")
+  SELECT 'notify', NEW."id", jsonb_build_object('eventId', NEW."id"), NEW."account_id", NEW."trace"
+  FROM "mail_switch" WHERE "on";
   RETURN NULL;
 END $$;
 

@@ -52,8 +52,8 @@ type MailHandlers = { notify: Handler<'notify'>; mail: Handler<'mail'> }
 export function createMailHandlers(deps: MailDeps, options: MailOptions = {}): MailHandlers {
   const { db, config, log, registry } = deps
   const { mail: server } = config
+  const metrics = createMailMetrics(registry, async () => (server ? waitingMails(db) : 0))
   if (!server) return idle
-  const metrics = createMailMetrics(registry, () => waitingMails(db))
   const transport = createMailTransport(server, options)
 
   async function end(key: MailKey, ended: MailEnd): Promise<void> {

@@ -87,14 +87,15 @@ type SmtpError = Error & { code?: string; command?: string; responseCode?: numbe
 
 /** The server's own words, on one line; a server may repeat what it was sent, so the password is taken out of them. */
 function failureOf(error: SmtpError, hide: (text: string) => string): MailFailure {
-  const { responseCode, command = '' } = error
+  const { code, responseCode, command = '' } = error
   const said = hide(error.response ?? error.message)
     .replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
     .trim()
   // A refusal of the sender, the login or the connection is the operator's to mend; of this address or mail it is final.
-  const final = (responseCode ?? 0) >= 500 && /^(RCPT|DATA)/.test(command)
+  const isRefused = (responseCode ?? 0) >= 500 && /^(RCPT|DATA)/.test(command)
+  const isMalformed = code === 'EENVELOPE' && command === 'API'
   const who = responseCode === undefined ? 'the mail server cannot be used' : 'the mail server refused it'
-  return new MailFailure(`${who}: ${said}`.slice(0, mostReason), final)
+  return new MailFailure(`${who}: ${said}`.slice(0, mostReason), isRefused || isMalformed)
 }
 
 function redaction(auth: MailServer['auth']): (text: string) => string {

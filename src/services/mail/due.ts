@@ -5,7 +5,7 @@ import { audienceOf } from './audience.ts'
 import { type DueInvitation, findDueInvitation } from './invitations.ts'
 import { type AnyMailKind, isMailKind, type MailKind } from './kinds.ts'
 import { findFailure, type MailEvent } from './occasions.ts'
-import { type BegunMail, beginMail, type MailKey, stateOfMail, worthTellingMs } from './outbox.ts'
+import { beginMail, type MailKey, stateOfMail, worthTellingMs } from './outbox.ts'
 
 type Told = {
   to: string
@@ -63,7 +63,7 @@ export async function findDueMail(db: Db, vault: Vault, key: MailKey): Promise<D
 }
 
 /** The end of a streak is told to who was told of its beginning, and after that. */
-async function toldFailure(db: Db, event: MailEvent, { recipient }: BegunMail): Promise<string> {
+async function toldFailure(db: Db, event: MailEvent, { recipient }: MailKey): Promise<string> {
   const about = await findFailure(db, event)
   const state = about && (await stateOfMail(db, { recipient, about }))
   if (state === 'SENT') return about!

@@ -42,9 +42,10 @@ export async function queueMails(
     const known = await db.mail.findMany({ where: { about, recipient: { in: [...recipients] } } })
     const row = { about, eventId: event.id, accountId: event.accountId, kind, state: 'WAITING' }
     for (const recipient of recipients.filter((id) => !known.some((one) => one.recipient === id))) {
-      const { dueAt, toldWith } = await placeOf(db, recipient, kind)
-      await db.mail.create({ data: { ...row, recipient, dueAt, toldWith } })
-      if (toldWith === null) await queueSending(db, { recipient, about }, dueAt)
+      const dueAt = await placeOf(db, recipient, kind)
+      if (dueAt === null) continue
+      await db.mail.create({ data: { ...row, recipient, dueAt } })
+      await queueSending(db, { recipient, about }, dueAt)
     }
   })
 }
@@ -54,35 +55,34 @@ export async function queueSending(db: Db, { recipient, about }: MailKey, runAt:
   await enqueue(db, { kind: 'mail', key, payload: { recipient, about }, runAt: runAt > new Date() ? runAt : null })
 }
 
-/** When the next mail of the kind goes to the person, or which waiting one tells of it. The person is locked. */
-async function placeOf(db: Db, recipient: string, kind: MailKind): Promise<{ dueAt: Date; toldWith: string | null }> {
+/**
+ * When a mail of the kind goes to the person, who is locked; null if one that still waits tells of it, as a number. Such
+ * a number has no row for each event: whoever makes thousands of events must not make as many rows for each member.
+ */
+async function placeOf(db: Db, recipient: string, kind: MailKind): Promise<Date | null> {
   const now = new Date()
   const recent = await db.mail.findMany({
-    where: { recipient, kind, toldWith: null, dueAt: { gt: new Date(now.getTime() - hourMs) } },
+    where: { recipient, kind, dueAt: { gt: new Date(now.getTime() - hourMs) } },
     orderBy: { dueAt: 'desc' },
     take: mostPerHour,
   })
-  if (recent.length < mostPerHour) return { dueAt: now, toldWith: null }
-  for (const { about } of recent) {
-    // Holds it: who begins to send it waits, and counts what it tells of after this.
+  if (recent.length < mostPerHour) return now
+  for (const { about } of recent.filter(({ state, begunAt }) => state === 'WAITING' && begunAt === null)) {
+    // Who begins to send it at this moment reads the number after this, or this finds that it has begun.
     const where = { recipient, about, state: 'WAITING', begunAt: null }
-    const { count } = await db.mail.updateMany({ where, data: { state: 'WAITING' } })
-    if (count > 0) return { dueAt: now, toldWith: about }
+    const { count } = await db.mail.updateMany({ where, data: { more: { increment: 1 } } })
+    if (count > 0) return null
   }
-  return { dueAt: new Date(recent.at(-1)!.dueAt.getTime() + hourMs), toldWith: null }
+  return new Date(recent.at(-1)!.dueAt.getTime() + hourMs)
 }
 
-export type BegunMail = Mail & {
-  /** How many others it tells of. */
-  more: number
-}
+// One that was given up is sent after all where the operator queues its job again.
+const open = { in: ['WAITING', 'FAILED'] }
 
 /** The mail, if it is still to be sent; from now on it tells of nothing more, so that a repeat says the same. */
-export async function beginMail(db: Db, { recipient, about }: MailKey): Promise<BegunMail | null> {
+export async function beginMail(db: Db, { recipient, about }: MailKey): Promise<Mail | null> {
   await db.mail.updateMany({ where: { recipient, about, begunAt: null }, data: { begunAt: new Date() } })
-  const row = await db.mail.findUnique({ where: { recipient_about: { recipient, about } } })
-  if (row?.state !== 'WAITING') return null
-  return { ...row, more: await db.mail.count({ where: { recipient, toldWith: about } }) }
+  return db.mail.findFirst({ where: { recipient, about, state: open } })
 }
 
 /** Notes why an attempt failed after which there will be another one. */
@@ -92,10 +92,10 @@ export async function noteFailure(db: Db, { recipient, about }: MailKey, reason:
 
 export type MailEnd = { state: 'SENT' } | { state: 'FAILED' | 'DROPPED'; reason: string }
 
-/** Settles a mail and those it told of; false if that was done before. */
+/** Settles a mail; false if that was done before. */
 export async function endMail(db: Db, { recipient, about }: MailKey, end: MailEnd): Promise<boolean> {
   const { count } = await db.mail.updateMany({
-    where: { recipient, state: 'WAITING', OR: [{ about }, { toldWith: about }] },
+    where: { recipient, about, state: open },
     data: { reason: null, ...end, endedAt: new Date() },
   })
   return count > 0
