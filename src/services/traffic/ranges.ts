@@ -22,7 +22,7 @@ const seconds: Record<TrafficStep, number> = { minute: 60, hour: 3_600, day: 86_
 /** An hour by minutes, a day by hours, a month by days. */
 const defaultBuckets: Record<TrafficStep, number> = { minute: 60, hour: 24, day: 30 }
 
-export function refuseTime(name: 'from' | 'to', detail: string, code = 'out_of_range'): never {
+export function refuseTime(name: 'from' | 'to', detail: string, code: FieldError['code'] = 'out_of_range'): never {
   const errors: FieldError[] = [{ in: 'query', pointer: `#/${name}`, code, detail }]
   throw new Fault('validation_failed', `${name}: ${detail}`, { errors })
 }
@@ -51,8 +51,7 @@ export function rangeOf(
   if (isReversed || fromMs >= toMs) refuseTime('from', 'must be before `to`')
   const count = (toMs - fromMs) / stepMs
   if (count > mostBuckets) {
-    refuseTime('from', `is ${count} steps before \`to\`, more than ${mostBuckets}: ask for less, or a longer step`,
-    )
+    refuseTime('from', `is ${count} steps before \`to\`, more than ${mostBuckets}: ask for less, or a longer step`)
   }
   const rollups = step === 'minute' ? 'minute' : 'hour'
   if (fromMs < keptSince(rollups, nowMs).getTime()) {
