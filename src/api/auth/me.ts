@@ -31,7 +31,7 @@ export const meRoutes: AuthPlugin = async (app, { deps, ways }) => {
     const session = await requireSigned(db, request)
     const { current, ...change } = request.body
     // Whoever has the address at the identity provider signs in as the person.
-    if (change.email !== undefined) await ways.prove(session, current)
+    if (change.email !== undefined) await ways.prove(request, session, current)
     return { user: viewUser(await changeUser(db, session.userId, change)) }
   })
 
