@@ -64,7 +64,10 @@ let accounts = 0
 // Tests make as much as they like, unless they are about quotas.
 const plenty = Object.fromEntries(quotaNames.map((name) => [quotaVariable(name), '1000000000']))
 
-export async function startApi(environment: Record<string, string> = {}): Promise<TestApi> {
+export async function startApi(
+  environment: Record<string, string> = {},
+  options: Pick<Deps, 'consoleDirectory'> = {},
+): Promise<TestApi> {
   const database = await createDatabase()
   const dataDir = await mkdtemp(join(tmpdir(), 'berth-data-'))
   const config = loadConfig({
@@ -97,8 +100,23 @@ export async function startApi(environment: Record<string, string> = {}): Promis
   health.add('notifications', notificationsReadiness(notifications))
   // Hundreds of passwords are tried in tests, and none of them is worth the time.
   const passwordHasher = createPasswordHasher({ use: { kind: 'argon2id', parameters: { m: 64, t: 1, p: 1 } } })
-  const shared = { config, urls, db, notifications, health, vault, repositories, tokenDirectory, zoneWork, log }
-  const deps: Deps = { ...shared, passwordHasher }
+  // Whatever the working tree has built, tests that are not about the console have none.
+  const consoleDirectory = join(dataDir, 'no-console')
+  const deps: Deps = {
+    config,
+    urls,
+    db,
+    notifications,
+    health,
+    vault,
+    repositories,
+    tokenDirectory,
+    zoneWork,
+    log,
+    consoleDirectory,
+    passwordHasher,
+    ...options,
+  }
   const app = await buildApp(deps)
   await app.ready()
   const check = createResponseChecker(app)
