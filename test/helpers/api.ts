@@ -98,25 +98,12 @@ export async function startApi(
   const health = createHealth(['api'])
   health.add('database', readiness.check)
   health.add('notifications', notificationsReadiness(notifications))
-  // Hundreds of passwords are tried in tests, and none of them is worth the time.
-  const passwordHasher = createPasswordHasher({ use: { kind: 'argon2id', parameters: { m: 64, t: 1, p: 1 } } })
   // Whatever the working tree has built, tests that are not about the console have none.
   const consoleDirectory = join(dataDir, 'no-console')
-  const deps: Deps = {
-    config,
-    urls,
-    db,
-    notifications,
-    health,
-    vault,
-    repositories,
-    tokenDirectory,
-    zoneWork,
-    log,
-    consoleDirectory,
-    passwordHasher,
-    ...options,
-  }
+  // Hundreds of passwords are tried in tests, and none of them is worth the time.
+  const passwordHasher = createPasswordHasher({ use: { kind: 'argon2id', parameters: { m: 64, t: 1, p: 1 } } })
+  const shared = { config, urls, db, notifications, health, vault, repositories, tokenDirectory, zoneWork, log }
+  const deps: Deps = { ...shared, passwordHasher, consoleDirectory, ...options }
   const app = await buildApp(deps)
   await app.ready()
   const check = createResponseChecker(app)

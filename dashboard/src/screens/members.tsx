@@ -72,7 +72,7 @@ export default function Members() {
                 </>
               ),
             },
-            { name: 'Role', cell: ({ role }) => role },
+            { name: 'Role', cell: ({ role }) => <span class="whole">{role}</span> },
             {
               name: 'Projects',
               wide: true,
@@ -94,7 +94,7 @@ export default function Members() {
           keyOf={(it: Schemas['Invitation']) => it.id}
           columns={[
             { name: 'Address', cell: ({ email }) => email },
-            { name: 'Role', cell: ({ role }) => role },
+            { name: 'Role', cell: ({ role }) => <span class="whole">{role}</span> },
             {
               name: 'Projects',
               wide: true,

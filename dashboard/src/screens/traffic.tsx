@@ -1,4 +1,5 @@
 // What visitors asked of a project, or resolvers of a zone: a plot that opens into a table. The range is in the address.
+import { useMemo } from 'preact/hooks'
 import {
   BerthError,
   bytes,
@@ -39,11 +40,11 @@ const ranges = {
 type Range = keyof typeof ranges
 const texts = Object.fromEntries(Object.entries(ranges).map(([key, { text }]) => [key, text]))
 
-/** The range of the address, from a full minute on, so that what was read is found again. */
+/** The range of the address. It begins when it is chosen; each reading goes on to now. */
 export function useRange() {
   const [key] = useParam('range')
   const { ms, ...range } = ranges[(key in ranges ? key : '') as Range]
-  const from = new Date(Math.floor((Date.now() - ms) / 60_000) * 60_000).toISOString()
+  const from = useMemo(() => new Date(Math.floor((Date.now() - ms) / 60_000) * 60_000).toISOString(), [ms])
   return { ...range, from, days: ms > 2 * 24 * hourMs }
 }
 
