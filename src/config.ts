@@ -97,6 +97,11 @@ const Environment = Type.Object({
   NODE_ADDRESS: Text(),
   DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 3600, default: 5 }),
   OTEL_EXPORTER_OTLP_ENDPOINT: Text(),
+  OIDC_ISSUER: Text(),
+  OIDC_CLIENT_ID: Text(),
+  OIDC_CLIENT_SECRET: Text(),
+  OIDC_NAME: Text(),
+  OIDC_ALLOW_SIGNUP: Type.Boolean({ default: false }),
   LOG_LEVEL: Type.Union(
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
     { default: 'info' },
@@ -209,6 +214,16 @@ function hostBelow(url: string, domain: string): string | null {
   return protocol === 'https:' && isBelow(hostname, domain.toLowerCase()) ? hostname : null
 }
 
+/** An address that may be asked for who somebody is: over plain HTTP only on this machine. */
+function isIssuer(text: string, production: boolean): boolean {
+  const { protocol, hostname, search, hash } = URL.canParse(text) ? new URL(text) : new URL('none:')
+  if (search || hash) return false
+  return (
+    protocol === 'https:' ||
+    (protocol === 'http:' && !production && /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname))
+  )
+}
+
 /** As a browser sends it: scheme, host and port, and nothing after them. */
 function isOrigin(text: string): boolean {
   return /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text
@@ -250,6 +265,13 @@ export function loadConfig(source: Record<string, string | undefined>) {
   }
   if (env.OTEL_EXPORTER_OTLP_ENDPOINT && !/^https?:\/\/[^?#]+$/.test(env.OTEL_EXPORTER_OTLP_ENDPOINT)) {
     unsafe.push('OTEL_EXPORTER_OTLP_ENDPOINT must be an http(s) URL, such as http://localhost:4318.')
+  }
+  const oidc = [env.OIDC_ISSUER, env.OIDC_CLIENT_ID, env.OIDC_CLIENT_SECRET]
+  if (oidc.some((value) => value) && !oidc.every((value) => value)) {
+    unsafe.push('OIDC_ISSUER, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET go together.')
+  }
+  if (env.OIDC_ISSUER && !isIssuer(env.OIDC_ISSUER, production)) {
+    unsafe.push('OIDC_ISSUER must start with https://, and have neither query nor fragment.')
   }
   const store = env.ARTIFACTS_URL ? bucketOf(env.ARTIFACTS_URL) : null
   const endpoint = env.ARTIFACTS_ENDPOINT || `https://s3.${env.ARTIFACTS_REGION}.amazonaws.com`
@@ -388,6 +410,18 @@ export function loadConfig(source: Record<string, string | undefined>) {
     nodeAddress: env.NODE_ADDRESS || null,
     /** How long a process still serves after SIGTERM, so that balancers find out that it stops. */
     drainSeconds: env.DRAIN_SECONDS,
+    /** Who else knows who somebody is; null: nobody. */
+    oidc: env.OIDC_ISSUER
+      ? {
+          issuer: env.OIDC_ISSUER,
+          clientId: env.OIDC_CLIENT_ID,
+          clientSecret: env.OIDC_CLIENT_SECRET,
+          /** On the button. */
+          name: env.OIDC_NAME || new URL(env.OIDC_ISSUER).hostname,
+          /** Whether people may come whom nobody has invited. */
+          allowSignup: env.OIDC_ALLOW_SIGNUP,
+        }
+      : null,
     /** Base address of the collector of traces; null: no traces. */
     tracesEndpoint: env.OTEL_EXPORTER_OTLP_ENDPOINT || null,
     /** Where git and the build tools are found. */

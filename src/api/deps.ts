@@ -31,6 +31,8 @@ export type Deps = {
   draining?: DrainSignal
   /** Of the node that this API is part of. */
   load?: LoadMeter
+  /** Where the console was built; default: dist/dashboard. */
+  consoleDirectory?: string
   /** The metrics of all roles; default: a registry of its own. */
   registry?: Registry
 }

@@ -58,6 +58,7 @@ export const placeOf = {
   acmeOrder: (subject: string) => `acme_order:${subject}`,
   internalCa: (id: string) => `internal_ca:${id}`,
   developmentCa: (id: string) => `development_ca:${id}`,
+  totp: (userId: string) => `users.totp_secret:${userId}`,
   /** A file, not a row. */
   snapshot: (what: string) => `snapshot:${what}`,
   canary: (keyId: string) => `sealing_key:${keyId}`,

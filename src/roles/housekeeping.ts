@@ -9,6 +9,7 @@ import { keepEventMonths } from '../services/events/months.ts'
 import { forgetOldKeys } from '../services/idempotency/keys.ts'
 import { forgetOldMails } from '../services/mail/outbox.ts'
 import { forgetLostNodes } from '../services/nodes/nodes.ts'
+import { forgetEndedSignIns } from '../services/people/sweep.ts'
 import { forgetOldPushes } from '../services/pushes/pushes.ts'
 import { forgetEndedTokens } from '../services/tokens/tokens.ts'
 import { pruneDeliveries, pruneSurplus } from '../services/webhooks/results.ts'
@@ -41,6 +42,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
     tasks: () => forgetOldTasks(db),
     nodes: () => forgetLostNodes(db),
     tokens: (signal) => forgetEndedTokens(db, signal),
+    sign_ins: (signal) => forgetEndedSignIns(db, signal),
     async events(signal) {
       const { made, dropped, deleted } = await keepEventMonths(db, eventsMonths, signal)
       if (made + dropped > 0) log.info({ made, dropped }, 'the months of the event log')
@@ -59,7 +61,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
 }
 
 // What comes by the thousand each minute goes as often; the rest by the hour.
-const often = ['idempotency_keys', 'pushes', 'deliveries', 'webhook_surplus']
+const often = ['idempotency_keys', 'pushes', 'deliveries', 'webhook_surplus', 'sign_ins']
 
 export function tasksOf(deps: HousekeepingDeps): Task[] {
   const { db, log, registry } = deps

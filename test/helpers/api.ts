@@ -63,7 +63,10 @@ let accounts = 0
 // Tests make as much as they like, unless they are about quotas.
 const plenty = Object.fromEntries(quotaNames.map((name) => [quotaVariable(name), '1000000000']))
 
-export async function startApi(environment: Record<string, string> = {}): Promise<TestApi> {
+export async function startApi(
+  environment: Record<string, string> = {},
+  options: Pick<Deps, 'consoleDirectory'> = {},
+): Promise<TestApi> {
   const database = await createDatabase()
   const dataDir = await mkdtemp(join(tmpdir(), 'berth-data-'))
   const config = loadConfig({
@@ -94,7 +97,22 @@ export async function startApi(environment: Record<string, string> = {}): Promis
   const health = createHealth(['api'])
   health.add('database', readiness.check)
   health.add('notifications', notificationsReadiness(notifications))
-  const deps: Deps = { config, urls, db, notifications, health, vault, repositories, tokenDirectory, zoneWork, log }
+  // Whatever the working tree has built, tests that are not about the console have none.
+  const consoleDirectory = join(dataDir, 'no-console')
+  const deps: Deps = {
+    config,
+    urls,
+    db,
+    notifications,
+    health,
+    vault,
+    repositories,
+    tokenDirectory,
+    zoneWork,
+    log,
+    consoleDirectory,
+    ...options,
+  }
   const app = await buildApp(deps)
   await app.ready()
   const check = createResponseChecker(app)

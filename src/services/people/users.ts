@@ -33,15 +33,17 @@ export function findUserByEmail(db: Db, email: string): Promise<User | null> {
   return db.user.findUnique({ where: { email: normalEmail(email) } })
 }
 
-export type NewUser = { email: string; name?: string | undefined; operator?: boolean }
+/** `proved`: it is certain that the address is the person's own. */
+export type NewUser = { email: string; name?: string | undefined; operator?: boolean; proved?: boolean }
 
 /** A new person; an address that somebody has already is refused. */
-export async function createUser(db: Db, { email, name, operator = false }: NewUser): Promise<User> {
+export async function createUser(db: Db, { email, name, operator = false, proved = false }: NewUser): Promise<User> {
   const normal = normalEmail(email)
+  const now = new Date()
   // Looked up first: inside a transaction a violation would end it.
   if (await findUserByEmail(db, normal)) throw emailTaken()
-  const data = { id: newId('usr'), email: normal, name: name ?? nameFrom(normal), operator, createdAt: new Date() }
-  return refusingTaken(() => db.user.create({ data }))
+  const data = { id: newId('usr'), email: normal, name: name ?? nameFrom(normal), operator, createdAt: now }
+  return refusingTaken(() => db.user.create({ data: { ...data, emailProvedAt: proved ? now : null } }))
 }
 
 const emailTaken = () => invalidField('#/email', 'taken', 'cannot be used')
@@ -58,7 +60,9 @@ async function refusingTaken(write: () => Promise<User>): Promise<User> {
 export type UserChange = { name?: string; email?: string; mutedMails?: string[] }
 
 export async function changeUser(db: Db, id: string, { email, ...rest }: UserChange): Promise<User> {
-  if (!(await db.user.findUnique({ where: { id } }))) throw new Fault('not_signed_in')
-  const data = { ...rest, ...(email !== undefined && { email: normalEmail(email) }) }
+  const found = await db.user.findUnique({ where: { id } })
+  if (!found) throw new Fault('not_signed_in')
+  const isNew = email !== undefined && normalEmail(email) !== found.email
+  const data = { ...rest, ...(isNew && { email: normalEmail(email), emailProvedAt: null }) }
   return refusingTaken(() => db.user.update({ where: { id }, data }))
 }
