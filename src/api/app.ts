@@ -45,6 +45,7 @@ import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
 import { searchRoutes } from './routes/search.ts'
 import { ticketRoutes } from './routes/tickets.ts'
 import { tokenRoutes } from './routes/tokens.ts'
+import { trafficRoutes } from './routes/traffic.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import { zoneRoutes } from './routes/zones.ts'
 
@@ -68,6 +69,7 @@ const apiRoutes = [
   domainRoutes,
   dnsRecordRoutes,
   zoneRoutes,
+  trafficRoutes,
   tokenRoutes,
   memberRoutes,
   eventRoutes,

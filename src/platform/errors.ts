@@ -326,15 +326,38 @@ export const faults = {
   },
   database_unavailable: {
     title: 'The database cannot be reached',
-    cause: 'The server lost its database for the moment. Nothing of the request was stored.',
-    cure: 'Send the request again after the seconds in `Retry-After`.',
+    cause:
+      'The server lost its database for the moment. What was asked for may have been stored, if that happened at the end.',
+    cure: 'Send the request again after the seconds in `Retry-After`, a POST with the same `Idempotency-Key`; it is done once.',
   },
 } as const satisfies Record<string, Entry>
 
 export type FaultCode = keyof typeof faults
 
+/** What can be wrong with a field of a request: the codes within a 422. */
+export const fieldCodes = [
+  ...(['bad_characters', 'bad_format', 'bad_url', 'beside_alias', 'beside_cname', 'cname_at_apex'] as const),
+  ...(['ds_at_apex', 'duplicate', 'in_the_past', 'ip_address', 'no_records', 'no_redirect', 'not_allowed'] as const),
+  ...([
+    'not_found',
+    'not_served',
+    'not_valid',
+    'not_verified',
+    'ns_at_apex',
+    'ns_at_wildcard',
+    'only_one',
+    'out_of_range',
+  ] as const),
+  ...(['outlives_parent', 'own_account', 'platform_name', 'public_suffix', 'quota_exceeded'] as const),
+  ...(['redirect_loop', 'ref_not_found', 'repeated', 'required', 'reserved_name', 'revokes_caller'] as const),
+  ...(['taken', 'too_common', 'too_long', 'too_short', 'unknown_event', 'unknown_field', 'widens'] as const),
+  ...(['wrong', 'wrong_type', 'zone_not_here'] as const),
+] as const
+
+export type FieldCode = (typeof fieldCodes)[number]
+
 /** One refused field of a request; `pointer` is a JSON pointer into the part of the request named by `in`. */
-export type FieldError = { in: 'body' | 'query' | 'path' | 'header'; pointer: string; code: string; detail: string }
+export type FieldError = { in: 'body' | 'query' | 'path' | 'header'; pointer: string; code: FieldCode; detail: string }
 
 /** Extra members that a problem may carry beside the common ones. */
 export type FaultMembers = {
@@ -365,6 +388,6 @@ export class Fault extends Error {
 }
 
 /** A refusal of one field of the body, for the rules that a schema cannot state. */
-export function invalidField(pointer: string, code: string, detail: string): Fault {
+export function invalidField(pointer: string, code: FieldCode, detail: string): Fault {
   return new Fault('validation_failed', detail, { errors: [{ in: 'body', pointer, code, detail }] })
 }

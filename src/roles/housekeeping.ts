@@ -2,16 +2,17 @@
 import { Counter } from 'prom-client'
 import { forgetFailedJobs } from '../jobs/queue.ts'
 import { forgetOldTasks, startTasks, type Task, type Tasks } from '../jobs/tasks.ts'
+import { noteStoredBytes } from '../services/accounts/month-usage.ts'
 import { forgetOldLines, removeOldDeployments } from '../services/deployments/retention.ts'
 import { requeueForgottenChecks } from '../services/domains/checks.ts'
 import { forgetOldHolds } from '../services/domains/domains.ts'
 import { keepEventMonths } from '../services/events/months.ts'
 import { forgetOldKeys } from '../services/idempotency/keys.ts'
 import { forgetLostNodes } from '../services/nodes/nodes.ts'
-import { forgetOldSteps } from '../services/people/steps.ts'
 import { forgetEndedSignIns } from '../services/people/sweep.ts'
 import { forgetOldPushes } from '../services/pushes/pushes.ts'
 import { forgetEndedTokens } from '../services/tokens/tokens.ts'
+import { forgetOldTraffic } from '../services/traffic/retention.ts'
 import { pruneDeliveries, pruneSurplus } from '../services/webhooks/results.ts'
 import type { Closing } from './closing.ts'
 import type { Shared } from './shared.ts'
@@ -38,12 +39,12 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
   return {
     idempotency_keys: (signal) => forgetOldKeys(db, signal),
     pushes: (signal) => forgetOldPushes(db, signal),
-    sign_in_steps: (signal) => forgetOldSteps(db, signal),
     domain_holds: (signal) => forgetOldHolds(db, signal),
     tasks: () => forgetOldTasks(db),
     nodes: () => forgetLostNodes(db),
     tokens: (signal) => forgetEndedTokens(db, signal),
     sign_ins: (signal) => forgetEndedSignIns(db, signal),
+    traffic: (signal) => forgetOldTraffic(db, signal),
     async events(signal) {
       const { made, dropped, deleted } = await keepEventMonths(db, eventsMonths, signal)
       if (made + dropped > 0) log.info({ made, dropped }, 'the months of the event log')
@@ -61,7 +62,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
 }
 
 // What comes by the thousand each minute goes as often; the rest by the hour.
-const often = ['idempotency_keys', 'pushes', 'sign_in_steps', 'deliveries', 'webhook_surplus', 'sign_ins']
+const often = ['idempotency_keys', 'pushes', 'deliveries', 'webhook_surplus', 'sign_ins']
 
 export function tasksOf(deps: HousekeepingDeps): Task[] {
   const { db, log, registry } = deps
@@ -82,6 +83,7 @@ export function tasksOf(deps: HousekeepingDeps): Task[] {
   })
   return [
     ...removals,
+    { name: 'note stored bytes', everyMs: hourMs, run: () => noteStoredBytes(db) },
     {
       name: 'queue forgotten checks',
       everyMs: 10 * minuteMs,

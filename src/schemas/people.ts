@@ -20,9 +20,12 @@ export const PersonName = Type.String({
   minLength: 1,
   maxLength: 100,
   pattern:
-    '^[^\\s\\u0000-\\u001f\\u007f-\\u009f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]([^\\u0000-\\u001f\\u007f-\\u009f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]*[^\\s])?$',
+    '^[^\\s\\u0000-\\u001f\\u007f-\\u009f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]([^\\u0000-\\u001f\\u007f-\\u009f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]*[^\\s\\u0000-\\u001f\\u007f-\\u009f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069])?$',
   description: 'must be a name without control characters, and without blanks at its ends',
 })
+
+/** As it is typed; the rules for a new one are in services/people/password-rules.ts. */
+export const Password = Type.String({ minLength: 1, maxLength: 1024 })
 
 const projects = Nullable(
   Type.Array(Type.String(), { description: 'Projects that the person is narrowed to; null: the whole account' }),
@@ -144,6 +147,7 @@ export const ChangeUser = Body(
   {
     name: Type.Optional(PersonName),
     email: Type.Optional(Email),
+    current: Type.Optional(Password),
     mutedMails: Type.Optional(
       Type.Array(Type.String({ pattern: '^[a-z][a-z_.-]{0,39}$' }), { maxItems: 40, uniqueItems: true }),
     ),

@@ -2,9 +2,7 @@
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 import { type TProperties, Type } from '@sinclair/typebox'
 import { Body, OptionalBody } from './common.ts'
-import { Email } from './people.ts'
-
-const Password = Type.String({ minLength: 1, maxLength: 1024 })
+import { Email, Password } from './people.ts'
 
 export const SignInByPassword = Body({ email: Email, password: Password })
 

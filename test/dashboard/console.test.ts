@@ -5,7 +5,16 @@ import { createLink } from '../../src/services/people/links.ts'
 import { addMember } from '../../src/services/people/memberships.ts'
 import { createUser } from '../../src/services/people/users.ts'
 import { until } from '../helpers/until.ts'
-import { chromiumPath, picture, settled, show, startConsole, type TestConsole, type Visitor } from './browser.ts'
+import {
+  chromiumPath,
+  picture,
+  settled,
+  show,
+  startConsole,
+  type TestConsole,
+  type Visitor,
+  violations,
+} from './browser.ts'
 import { hostile } from './screens.ts'
 
 describe.skipIf(chromiumPath === null)('the console', () => {
@@ -89,6 +98,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     await page.keyboard.type('acme/by-keyboard')
     await dialog.getByRole('button', { name: 'curl' }).press('Enter')
     await picture(page, 'new-project')
+    expect(await violations(page)).toEqual([])
     const curl = await dialog.locator('.curl pre').textContent()
     expect(curl).toBe(
       `curl ${console.url}/api/projects -H "Authorization: Bearer $BERTH_TOKEN" ` +
@@ -111,6 +121,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     await page.keyboard.type('doc')
     await page.getByRole('option', { name: /Project docs/ }).waitFor()
     await picture(page, 'search')
+    expect(await violations(page)).toEqual([])
     await page.keyboard.press('Enter')
     await page.waitForURL(`${console.url}/projects/docs`)
     await page.keyboard.press('Control+k')

@@ -67,7 +67,7 @@ export default function WebhookScreen({ params }: { params: Params }) {
                 />
               )}
               {!it.active && (
-                <p class="note">
+                <p class="below">
                   <State is="busy">Off</State> Events are kept and not sent. They are sent when it is turned on.
                 </p>
               )}

@@ -8,7 +8,7 @@ import { clearSession } from './cookie.ts'
 import type { AuthPlugin } from './plugin.ts'
 import { requireSigned } from './session.ts'
 
-export const meRoutes: AuthPlugin = async (app, { deps }) => {
+export const meRoutes: AuthPlugin = async (app, { deps, ways }) => {
   const { db, tokenDirectory } = deps
 
   app.get('/auth/me', async (request) => {
@@ -26,8 +26,11 @@ export const meRoutes: AuthPlugin = async (app, { deps }) => {
   })
 
   app.patch('/auth/me', { schema: { body: ChangeUser } }, async (request) => {
-    const { userId } = await requireSigned(db, request)
-    return { user: viewUser(await changeUser(db, userId, request.body)) }
+    const session = await requireSigned(db, request)
+    const { current, ...change } = request.body
+    // Whoever has the address at the identity provider signs in as the person.
+    if (change.email !== undefined) await ways.prove(request, session, current)
+    return { user: viewUser(await changeUser(db, session.userId, change)) }
   })
 
   app.get('/auth/sessions', async (request) => {

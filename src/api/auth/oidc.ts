@@ -8,11 +8,11 @@ import { beginStep, takeStep } from '../../services/people/steps.ts'
 import { toFault } from '../http/problem.ts'
 import { clearStep, setStep, stepOf } from './browser-cookies.ts'
 import { setSession } from './cookie.ts'
+import type { AuthPlugin } from './plugin.ts'
 import { refuseOtherSites } from './same-origin.ts'
 import { originOf } from './session.ts'
-import type { WayPlugin } from './ways.ts'
 
-export const oidcRoutes: WayPlugin = async (app, { deps, ways }) => {
+export const oidcRoutes: AuthPlugin = async (app, { deps, ways }) => {
   const { db, config, log } = deps
   const { provider, tries, party } = ways
   if (!provider) return
@@ -22,7 +22,9 @@ export const oidcRoutes: WayPlugin = async (app, { deps, ways }) => {
 
   function explain(error: unknown, requestId: string, reply: FastifyReply): FastifyReply {
     const fault = toFault(error)
-    log.info({ requestId, err: fault.cause ?? fault, code: fault.code }, 'a sign-in by the identity provider failed')
+    // Its message alone: the rest may hold what the provider says about the person.
+    const { message: reason } = (fault.cause ?? fault) as Error
+    log.info({ requestId, code: fault.code, reason }, 'a sign-in by the identity provider failed')
     return reply.redirect(`/sign-in?error=${fault.code}`, 303)
   }
 

@@ -13,15 +13,14 @@ export const setupRoutes: AuthPlugin = async (app, { deps }) => {
   const { db, sharedLimits: limits } = deps
   const failures = createRateLimit(failuresPerMinute, limits && { limits, kind: 'setup' })
 
-  /** Codes cannot be guessed; this bounds what trying costs us. */
+  /** A good link is always taken, whoever else tries bad ones from the same address: codes cannot be guessed. */
   async function counting<T>(address: string, work: () => Promise<T>): Promise<T> {
-    const client = clientOf(address)
-    if (failures.isUsedUp(client)) throw tooMany('Too many links that are not valid from this address.', 60)
     try {
       return await work()
     } catch (error) {
-      if (error instanceof Fault && error.code === 'link_not_valid') await failures.take(client)
-      throw error
+      if (!(error instanceof Fault) || error.code !== 'link_not_valid') throw error
+      const { exceeded, resetSeconds } = await failures.take(clientOf(address))
+      throw exceeded ? tooMany('Too many links that are not valid from this address.', resetSeconds) : error
     }
   }
 

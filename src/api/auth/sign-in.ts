@@ -5,18 +5,16 @@ import { passkeyRoutes } from './passkeys.ts'
 import { passwordRoutes } from './password.ts'
 import type { AuthPlugin } from './plugin.ts'
 import { totpRoutes } from './totp.ts'
-import { createWays } from './ways.ts'
 
-export const signInRoutes: AuthPlugin = async (app, { deps }) => {
+export const signInRoutes: AuthPlugin = async (app, { deps, ways }) => {
   const { config } = deps
-  const ways = createWays(deps)
 
   app.get('/auth/options', async () => ({
     password: true,
     // Browsers bind no passkey to an address in figures.
     passkey: isIP(ways.party.id.replace(/^\[|\]$/g, '')) === 0,
     oidc: config.oidc && { name: config.oidc.name },
-    mail: 'smtp' in config && config.smtp !== null,
+    mail: 'mail' in config && config.mail !== null,
   }))
 
   for (const routes of [passkeyRoutes, passwordRoutes, totpRoutes, oidcRoutes]) {

@@ -53,6 +53,27 @@ const tags = [
   { name: 'Operator', description: 'The platform’s own staff' },
 ]
 
+/** What every request under /api may carry, as components. */
+const requestHeaders = {
+  ApiVersion: {
+    name: 'Api-Version',
+    in: 'header',
+    description: 'Version of the API to be answered by; left out: the newest',
+    schema: { type: 'string' },
+    example: apiVersion,
+  },
+  RequestId: {
+    name: 'X-Request-Id',
+    in: 'header',
+    description:
+      'Names the request in the answer and in the log of the server: up to 128 letters, digits, `.`, `_`, `-`',
+    schema: { type: 'string' },
+    example: 'req_7m2k9xq4tb',
+  },
+}
+
+const requestHeaderReferences = Object.keys(requestHeaders).map((name) => ({ $ref: `#/components/parameters/${name}` }))
+
 function headersOf(route: Described): TSchema | undefined {
   const text = (description: string) => ({ type: 'string', description })
   const properties: Record<string, object> = {}
@@ -76,7 +97,13 @@ type Schema = {
   examples?: unknown[]
 }
 type RequestBody = { required?: boolean; content: Record<string, { schema: { $ref: string } }> }
-type Operation = { operationId: string; responses: Responses; requestBody?: RequestBody; servers?: object[] }
+type Operation = {
+  operationId: string
+  parameters?: object[]
+  responses: Responses
+  requestBody?: RequestBody
+  servers?: object[]
+}
 
 type Document = {
   paths: Record<string, Record<string, Operation>>
@@ -117,11 +144,12 @@ function finishDocument(document: Document, routes: Map<string, Described>): voi
     operation.responses = operation.servers
       ? answersOutside(route, operation.responses)
       : answersOf(route, operation.responses, shared)
+    if (!operation.servers) operation.parameters = [...(operation.parameters ?? []), ...requestHeaderReferences]
     if (operation.requestBody) tellOptional(operation.requestBody, components.schemas)
   }
   components.responses = Object.fromEntries(Object.entries(shared).sort(([a], [b]) => (a < b ? -1 : 1)))
   components.headers = headers
-  components.parameters = parameters
+  components.parameters = { ...requestHeaders, ...parameters }
   document.webhooks = webhooks()
 }
 

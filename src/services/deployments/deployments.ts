@@ -21,7 +21,11 @@ import { createDeploymentRow, lockDeployment, readDeployment, readProjectToDeplo
 export type DeploymentView = Static<typeof DeploymentSchema>
 
 /** A deployment with the name of its project, and whether it serves production. */
-export type DeploymentRow = Omit<Deployment, 'storedBytes' | 'productionUntil'> & { project: string; current: boolean }
+export type DeploymentRow = Omit<Deployment, 'storedBytes' | 'productionUntil'> & {
+  project: string
+  current: boolean
+  storedBytes: bigint | string
+}
 
 // How long the answer to POST may wait for the repository's host.
 const resolveTimeoutMs = 2_000
@@ -45,6 +49,11 @@ export function viewDeployment(urls: Urls, row: DeploymentRow, queuePosition: nu
     current: row.current,
     startedAt: row.startedAt?.toISOString() ?? null,
     queuePosition,
+    commitMessage: row.commitMessage,
+    files: row.files,
+    // Those from before bytes were counted have none.
+    bytes: row.state === 'READY' ? Number(row.storedBytes) || null : null,
+    steps: (row.steps as DeploymentView['steps'] | null) ?? [],
   }
 }
 
@@ -162,6 +171,10 @@ export async function createDeployment(
     finishedAt: null,
     startedAt: null,
     current: false,
+    commitMessage: null,
+    files: null,
+    storedBytes: '0',
+    steps: null,
   }
   const view = viewDeployment(urls, row)
   const made = await createDeploymentRow(db, {

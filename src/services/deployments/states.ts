@@ -40,11 +40,13 @@ export const isFinished = (state: string): boolean => terminalStates.some((termi
 /** Why a deployment was not built, as its `error` says. */
 export type Failure = { code: string; message: string }
 
+export type Steps = DeploymentView['steps']
+
 /** `storedBytes`: what it serves. READY is refused if that exceeds the account's quota. */
 export type Outcome =
-  | { to: 'READY'; storedBytes?: number }
+  | { to: 'READY'; storedBytes?: number; files?: number | null; steps?: Steps }
   | { to: 'CANCELED'; failure?: Failure }
-  | ({ to: 'ERROR' } & Failure)
+  | ({ to: 'ERROR'; steps?: Steps } & Failure)
 
 /** How builds end whose account is suspended. */
 export const suspended: Failure = {
@@ -76,7 +78,8 @@ export async function finishDeployment(
         readyAt: step.to === 'READY' ? now : null,
         errorCode: failure?.code ?? null,
         errorMessage: failure?.message ?? null,
-        storedBytes: outcome.to === 'READY' ? outcome.storedBytes : undefined,
+        ...(outcome.to === 'READY' && { storedBytes: outcome.storedBytes, files: outcome.files }),
+        ...(outcome.to !== 'CANCELED' && { steps: outcome.steps }),
       },
     })
     if (moved.count === 0) return null

@@ -9,7 +9,8 @@ import { checkNamesBelow, checkNamesWithReason, lockHost } from './statements.ts
 
 type Ssl = DomainView['ssl']
 export type Method = NonNullable<DomainView['verification']['method']>
-export type Observed = DomainView['verification']['observed']
+type Seen = DomainView['verification']['observed']
+export type Observed = Omit<Seen, 'asked'> & Partial<Pick<Seen, 'asked'>>
 
 /** Checks in a row that must miss the proof before a verified domain is lost: one miss may be a fault of the DNS. */
 export const missesUntilLost = 3
@@ -81,6 +82,7 @@ function checked({ observed, nextCheckAt = null }: Check, reason: string | null)
     reason,
     observedNameservers: observed.nameservers,
     observedTxt: observed.txt,
+    observedAsked: observed.asked ?? [],
   }
 }
 

@@ -1,6 +1,5 @@
 // Steps of a sign-in that takes more than one request: what must be known again, for the browser that holds the secret.
 import type { Prisma } from '../../generated/client.ts'
-import { deleteInBatches } from '../../platform/batches.ts'
 import type { Db } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { hashToken, newSecret } from '../../platform/secrets.ts'
@@ -41,11 +40,6 @@ export async function takeStep<K extends Kind>(db: Db, kind: K, secret: string |
   const { count } = await db.signInStep.deleteMany({ where: { hash: hashOf(secret ?? '') } })
   if (count === 0) throw new Fault('sign_in_step_over')
   return data
-}
-
-export function forgetOldSteps(db: Db, signal?: AbortSignal): Promise<number> {
-  const where = { expiresAt: { lt: new Date() } }
-  return deleteInBatches(signal, (limit) => db.signInStep.deleteMany({ where, limit }))
 }
 
 const hashOf = (secret: string) => Uint8Array.from(hashToken(secret))

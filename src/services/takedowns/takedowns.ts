@@ -80,8 +80,10 @@ type Named = Pick<Static<typeof CreateTakedown>, 'host' | 'project'>
 function findTarget(db: Db, urls: Urls, { host, project }: Named): Promise<Target> {
   if (host !== undefined && project === undefined) return targetOfHost(db, urls, host)
   if (project !== undefined && host === undefined) return targetOfProject(db, urls, project)
-  const [pointer, code] = host === undefined ? ['#/host', 'required'] : ['#/project', 'not_allowed']
-  throw invalidField(pointer, code, 'exactly one of host and project must be given')
+  const detail = 'exactly one of host and project must be given'
+  throw host === undefined
+    ? invalidField('#/host', 'required', detail)
+    : invalidField('#/project', 'not_allowed', detail)
 }
 
 /** Made once: what is taken down already, also at this very moment by somebody else, stays as it is. */

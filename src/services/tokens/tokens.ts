@@ -57,6 +57,11 @@ export function viewToken(row: TokenRow): TokenView {
   }
 }
 
+/** Its use is no change: a token that is used all the time could not be changed with If-Match otherwise. */
+export function versionOf({ lastUsedAt: _use, ...version }: TokenView): unknown {
+  return version
+}
+
 export type NewToken = {
   accountId: string
   name: string
@@ -153,7 +158,16 @@ export async function checkToken(db: Db, actor: Actor, input: Sound<Static<typeo
   await inTransaction(db, async (db) => readGrant(db, actor, await lockCaller(db, actor), input))
 }
 
-export async function resolveProjects(db: Db, actor: Actor, named: (string | undefined)[] | null): Promise<string[]> {
+/** What is said of a project that was found, or nothing. */
+type Objection = (projectId: string) => string | undefined
+
+/** The ids of projects that are named by names or ids; `widens` says of one why it may not be among them. */
+export async function resolveProjects(
+  db: Db,
+  actor: Actor,
+  named: (string | undefined)[] | null,
+  widens: Objection = () => undefined,
+): Promise<string[]> {
   const keys = named?.map((key) => key ?? '')
   if (!keys) return [...(actor.projectIds ?? [])]
   const found = await db.project.findMany({
@@ -164,11 +178,14 @@ export async function resolveProjects(db: Db, actor: Actor, named: (string | und
     const project = found.find(({ id, name }) => id === key || name === key)
     return project && (!actor.projectIds || actor.projectIds.includes(project.id)) ? project.id : null
   })
-  refuseFields(
-    keys.flatMap((key, index) =>
-      resolved[index] || key === '' ? [] : badField(`#/projects/${index}`, 'not_found', `there is no project ${key}`),
-    ),
-  )
+  const errors = keys.flatMap((key, index) => {
+    const id = resolved[index]
+    const pointer = `#/projects/${index}`
+    if (!id) return key === '' ? [] : badField(pointer, 'not_found', `there is no project ${key}`)
+    const objection = widens(id)
+    return objection === undefined ? [] : badField(pointer, 'widens', objection)
+  })
+  refuseFields(errors)
   return resolved.filter((id) => id !== null)
 }
 
@@ -177,13 +194,13 @@ export async function revokeToken(
   db: Db,
   actor: Actor,
   id: string,
-  precondition: (view: TokenView) => void,
+  precondition: (version: unknown) => void,
 ): Promise<void> {
   await inTransaction(db, async (db) => {
     const caller = await lockCaller(db, actor)
     const token = await findRow(db, actor, id)
     requireRights(withRights(actor, caller), token, 'revoke')
-    precondition(viewToken(token))
+    precondition(versionOf(viewToken(token)))
     await endLine(db, actor, { id, itself: true })
   })
 }

@@ -6,7 +6,7 @@ export type Option = { value: string; text: string; of?: Option[] }
 
 export function Filters({ children }: { children: ComponentChildren }) {
   return (
-    <search class="filters" aria-label="Filters">
+    <search class="filter-form" aria-label="Filters">
       {children}
     </search>
   )

@@ -167,7 +167,7 @@ export function OneAccount({ id }: { id: string }) {
             <>
               <Quotas limits={it.limits} usage={it.usage} />
               {Object.keys(it.changed).length > 0 && (
-                <p class="soft note">
+                <p class="soft below">
                   Set for this account alone:{' '}
                   {Object.entries(it.changed)
                     .map(([name, value]) => `${quotaTitles[name] ?? name} ${formatOf(name)(value as number)}`)
