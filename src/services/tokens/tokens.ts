@@ -135,7 +135,8 @@ export async function createToken(db: Db, actor: Actor, input: Static<typeof Cre
       projectIds,
       expiresAt,
       parentId: parent.id,
-      userId: actor.userId ?? null,
+      // What a person's token makes is the person's as well.
+      userId: parent.userId,
     })
     const made = await findToken(db, actor, id)
     await append(db, [eventOf(actor, 'token.created', { subject: id, projectId: null, data: made })])
@@ -232,7 +233,7 @@ export async function rotateToken(
     const { parentId, childrenOf } = await successionOf(db, caller, old)
     const { accountId, name, projectIds, expiresAt } = old
     const scopes = old.scopes as Scope[]
-    const userId = actor.userId ?? null
+    const { userId } = childrenOf === 'new' ? old : caller
     const replacement = { accountId, name, scopes, projectIds, expiresAt, parentId, userId }
     if (revokeChildren) {
       await refuseOwnEnd(db, caller, old)

@@ -284,13 +284,18 @@ test('members and open invitations are counted, within a quota', async () => {
 
 describe('tokens of people', () => {
   test('say who made them, descend from the membership and outlive the console', async () => {
-    const { accountId, token, owner } = await newAccount()
+    const { accountId, key, token, owner } = await newAccount()
     const made = (await api.call('POST', '/tokens', { token, body: { name: 'ci', expiresAt: null } })).body
     expect(made).toMatchObject({ createdBy: owner.user.id, expiresAt: null, parentId: owner.member.tokenId })
     const second = (await api.call('POST', '/tokens', { token: made.secret, body: { name: 'child' } })).body
-    expect(second).toMatchObject({ createdBy: null, parentId: made.id })
-    expect((await eventsOf(token, 'token.created'))[0].actor).toBe(made.id)
-    expect((await eventsOf(token, 'token.created'))[1].actor).toBe(owner.user.id)
+    expect(second).toMatchObject({ createdBy: owner.user.id, parentId: made.id })
+    const again = (await api.call('POST', `/tokens/${second.id}/rotate`, { token: second.secret })).body
+    expect(again.createdBy).toBe(owner.user.id)
+    expect((await api.call('POST', '/tokens', { token: key, body: { name: 'x' } })).body.createdBy).toBeNull()
+    const taken = await api.call('POST', `/tokens/${again.id}/rotate`, { token: key })
+    expect(taken.body.createdBy).toBeNull()
+    const told = (await eventsOf(token, 'token.created')).reverse()
+    expect(told.slice(0, 2).map(({ actor }: { actor: string }) => actor)).toEqual([owner.user.id, made.id])
     const rotated = await api.call('POST', `/tokens/${made.id}/rotate`, { token })
     expect(rotated).toMatchObject({ status: 201, body: { createdBy: owner.user.id, expiresAt: null } })
     await owner.browser.ask('DELETE', '/session')
