@@ -14,7 +14,7 @@ export const signInRoutes: AuthPlugin = async (app, { deps, ways }) => {
     // Browsers bind no passkey to an address in figures.
     passkey: isIP(ways.party.id.replace(/^\[|\]$/g, '')) === 0,
     oidc: config.oidc && { name: config.oidc.name },
-    mail: 'mail' in config && config.mail !== null,
+    mail: config.mail !== null,
   }))
 
   for (const routes of [passkeyRoutes, passwordRoutes, totpRoutes, oidcRoutes]) {
