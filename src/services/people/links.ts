@@ -29,7 +29,7 @@ export const hashOf = (code: string) => Uint8Array.from(hashToken(code))
 type Found =
   | { kind: 'link'; link: SignInLink; user: User }
   | { kind: 'first-owner'; link: SignInLink; account: Account }
-  | { kind: 'invitation'; invitation: Invitation; account: Account }
+  | { kind: 'invitation'; invitation: Invitation; account: Account; mailed: boolean }
 
 /** What a code is good for; one that is unknown, used or too old is all the same. */
 async function findCode(db: Db, code: string): Promise<Found> {
@@ -47,7 +47,9 @@ async function findCode(db: Db, code: string): Promise<Found> {
     include: { account: true },
   })
   if (!invitation || invitation.acceptedAt !== null || invitation.expiresAt <= now) throw new Fault('link_not_valid')
-  return { kind: 'invitation', invitation, account: invitation.account }
+  // Only who reads the mails of the address has the code that was mailed.
+  const mailed = invitation.mailHash !== null && Buffer.compare(invitation.mailHash, hash) === 0
+  return { kind: 'invitation', invitation, account: invitation.account, mailed }
 }
 
 export async function hasNoMember(db: Db, accountId: string): Promise<boolean> {
@@ -125,7 +127,7 @@ async function personOf(db: Db, found: Found, { email, name, signedInAs }: Given
   // Whoever invites has the link too, so it must not sign in a person who is there already.
   const existing = await findUserByEmail(db, known)
   if (existing && existing.id !== signedInAs) throw new Fault('sign_in_first')
-  const user = existing ?? (await createUser(db, { email: known, name }))
+  const user = existing ?? (await createUser(db, { email: known, name, proved: found.mailed }))
   const { accountId, role, projectIds } = found.invitation
   await addMember(db, { accountId, user, role: role as Role, projectIds })
   return user

@@ -143,8 +143,8 @@ test('a person cannot take the address of another one', async () => {
   const refused = await eve.browser.ask('PATCH', '/me', { email: ada.user.email.toUpperCase() })
   expect(refused.body.errors).toMatchObject([{ pointer: '#/email', code: 'taken' }])
   expect((await eve.browser.ask('PATCH', '/me', { operator: true })).status).toBe(422)
-  const changed = await eve.browser.ask('PATCH', '/me', { name: 'Eve', mutedMails: ['sign_in'] })
-  expect(changed.body.user).toMatchObject({ name: 'Eve', mutedMails: ['sign_in'], operator: false })
+  const changed = await eve.browser.ask('PATCH', '/me', { name: 'Eve', mutedMails: ['new-sign-in'] })
+  expect(changed.body.user).toMatchObject({ name: 'Eve', mutedMails: ['new-sign-in'], operator: false })
 })
 
 test('nobody signs in over plain HTTP but on the machine itself', async () => {

@@ -11,7 +11,7 @@ const hourMs = 3_600_000
 const hour = new Date(Math.floor(Date.now() / hourMs) * hourMs - hourMs)
 /** The day up to now, also if the hour turns meanwhile. */
 const lastDay = `to=${new Date(hour.getTime() + 2 * hourMs).toISOString()}`
-const before = (hours: number) => new Date(hour.getTime() - hours * hourMs)
+const hoursAgo = (hours: number) => new Date(hour.getTime() - hours * hourMs)
 let seq = 0
 
 type Visits = { host?: string; ok?: number; missing?: number; bytes?: number; bucket?: number }

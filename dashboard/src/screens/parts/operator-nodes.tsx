@@ -1,6 +1,7 @@
 // The processes of the installation, and the jobs that were given up.
 import {
   bytes,
+  Copy,
   CopyLine,
   call,
   Empty,
@@ -22,6 +23,14 @@ const states: Record<Node['state'], [Tone, string]> = {
   DRAINING: ['busy', 'Draining'],
   LOST: ['bad', 'Lost'],
 }
+
+/** The API does not drain: the operator does, on the server. */
+const Command = ({ text }: { text: string }) => (
+  <span class="copy">
+    <code>{text.split(' ', 2).join(' ')} …</code>
+    <Copy text={text} what="command" />
+  </span>
+)
 
 export function Nodes() {
   const list = useList(call('get', '/operator/nodes', { params: { query: { limit: 100 } } }))
@@ -69,6 +78,12 @@ export function Nodes() {
             ),
           },
           { name: 'Version', wide: true, cell: ({ version }) => version },
+          {
+            name: 'Command',
+            wide: true,
+            cell: ({ id, state }) =>
+              state !== 'LOST' && <Command text={`berth ${state === 'DRAINING' ? 'undrain' : 'drain'} ${id}`} />,
+          },
           { name: 'Started', wide: true, cell: ({ startedAt }) => <Time at={startedAt} /> },
         ]}
         empty={<Empty title="No node" />}
