@@ -21,6 +21,7 @@ import {
 } from '../kit/index.ts'
 import { Passkeys } from './parts/passkeys.tsx'
 import { OneTimePasswords, Password } from './parts/password.tsx'
+import { ProofField, proofFrom } from './parts/proof.tsx'
 
 export default function Me() {
   const user = me.value?.user
@@ -34,7 +35,7 @@ export default function Me() {
       </Top>
       <Panel title="Profile" note={user.operator ? 'operator of this installation' : undefined}>
         <Form
-          call={({ name, email }) => callAuth('PATCH', '/me', { name, email })}
+          call={({ name, email, ...rest }) => callAuth('PATCH', '/me', { name, email, ...proofFrom(rest) })}
           submit="Save"
           done={() => {
             toast('Saved.')
@@ -45,6 +46,7 @@ export default function Me() {
             <Field name="name" label="Name" value={user.name} autocomplete="name" hint="Events and tokens show it." />
             <Field name="email" label="Address" type="email" value={user.email} autocomplete="email" />
           </div>
+          <ProofField />
         </Form>
       </Panel>
       <Passkeys />

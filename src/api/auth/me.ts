@@ -5,7 +5,7 @@ import { listMemberships } from '../../services/people/console-tokens.ts'
 import { leaveAccount } from '../../services/people/members.ts'
 import { withProjectNames } from '../../services/people/memberships.ts'
 import { endSession, listSessions, viewSession } from '../../services/people/sessions.ts'
-import { changeUser, viewUser } from '../../services/people/users.ts'
+import { changeUser, normalEmail, viewUser } from '../../services/people/users.ts'
 import { clearSession } from './cookie.ts'
 import type { AuthPlugin } from './plugin.ts'
 import { requireSigned } from './session.ts'
@@ -31,7 +31,8 @@ export const meRoutes: AuthPlugin = async (app, { deps, ways }) => {
     const session = await requireSigned(db, request)
     const { current, ...change } = request.body
     // Whoever has the address at the identity provider signs in as the person.
-    if (change.email !== undefined) await ways.prove(request, session, current)
+    if (normalEmail(change.email ?? session.user.email) !== session.user.email)
+      await ways.prove(request, session, current)
     return { user: viewUser(await changeUser(db, session.userId, change)) }
   })
 
