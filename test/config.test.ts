@@ -45,6 +45,27 @@ describe('configuration', () => {
     )
   })
 
+  const oidc = { OIDC_CLIENT_ID: 'id', OIDC_CLIENT_SECRET: 'secret' }
+  test('takes an identity provider, named by its host unless told otherwise', () => {
+    expect(loadConfig({}).oidc).toBeNull()
+    const found = loadConfig({ ...oidc, OIDC_ISSUER: 'https://id.example.com/realms/one' }).oidc
+    expect(found).toEqual({
+      ...{ issuer: 'https://id.example.com/realms/one', clientId: 'id', clientSecret: 'secret' },
+      ...{ name: 'id.example.com', allowSignup: false },
+    })
+    const local = { ...oidc, OIDC_ISSUER: 'http://127.0.0.1:4000', OIDC_NAME: 'Mine', OIDC_ALLOW_SIGNUP: 'true' }
+    expect(loadConfig(local).oidc).toMatchObject({ name: 'Mine', allowSignup: true })
+    expect(() => loadConfig({ ...safe, ...local })).toThrow('OIDC_ISSUER')
+    expect(() => loadConfig({ OIDC_ISSUER: 'https://id.example.com' })).toThrow('go together')
+  })
+
+  test.each([
+    ...['http://id.example.com', 'http://localhost.example.com', 'http://127.evil.example', 'id.example.com'],
+    ...['https://id.example.com?x=1', 'https://id.example.com#x', 'ftp://localhost'],
+  ])('refuses %s as an identity provider', (issuer) => {
+    expect(() => loadConfig({ ...oidc, OIDC_ISSUER: issuer })).toThrow(ConfigError)
+  })
+
   const keys = { ARTIFACTS_ACCESS_KEY: 'a', ARTIFACTS_SECRET_KEY: 'b' }
   test('takes a bucket for artifacts, with a prefix or without one', () => {
     expect(loadConfig({}).artifacts).toBeNull()

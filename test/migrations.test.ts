@@ -197,6 +197,7 @@ describe('an installation from before there were quotas', () => {
       openTickets: 1,
       messagesPerMonth: 0,
       tokens: 1,
+      members: 0,
       webhooks: 0,
       buildsAtOnce: 0,
       buildsQueued: 2,

@@ -1,26 +1,37 @@
 // Every address of the console and the screen that shows it; the server answers these paths with the console.
-import type { Route } from './kit/router.tsx'
+import type { Route, Screen } from './kit/router.tsx'
+import Overview from './screens/overview.tsx'
+import SignIn from './screens/sign-in.tsx'
+
+/** Loaded when the first screen is there, or when one of them is wanted before. */
+export const loadScreens = () => import('./screens/all.ts')
+
+const now = (screen: Screen) => async () => ({ default: screen })
+type Name = Exclude<keyof Awaited<ReturnType<typeof loadScreens>>, 'Search'>
+const later = (name: Name) => async () => ({
+  default: (await loadScreens())[name] as Screen,
+})
 
 export const routes: Route[] = [
-  { path: '/', title: 'Projects', load: () => import('./screens/overview.tsx') },
-  { path: '/projects', title: 'Projects', load: () => import('./screens/overview.tsx') },
-  { path: '/projects/:name/:tab?', title: 'Project', load: () => import('./screens/project.tsx') },
-  { path: '/deployments', title: 'Deployments', load: () => import('./screens/deployments.tsx') },
-  { path: '/deployments/:id', title: 'Deployment', load: () => import('./screens/deployment.tsx') },
-  { path: '/domains', title: 'Domains', load: () => import('./screens/domains.tsx') },
-  { path: '/domains/:name', title: 'Domain', load: () => import('./screens/domain.tsx') },
-  { path: '/dns', title: 'DNS', load: () => import('./screens/zones.tsx') },
-  { path: '/dns/:domain', title: 'Zone', load: () => import('./screens/zone.tsx') },
-  { path: '/events', title: 'Events', load: () => import('./screens/events.tsx') },
-  { path: '/webhooks', title: 'Webhooks', load: () => import('./screens/webhooks.tsx') },
-  { path: '/webhooks/:id', title: 'Webhook', load: () => import('./screens/webhook.tsx') },
-  { path: '/tokens/:id?', title: 'Tokens', load: () => import('./screens/tokens.tsx') },
-  { path: '/tickets', title: 'Tickets', load: () => import('./screens/tickets.tsx') },
-  { path: '/tickets/:id', title: 'Ticket', load: () => import('./screens/ticket.tsx') },
-  { path: '/members', title: 'Members', load: () => import('./screens/members.tsx') },
-  { path: '/account', title: 'Account', load: () => import('./screens/account.tsx') },
-  { path: '/me', title: 'You', load: () => import('./screens/me.tsx') },
-  { path: '/operator/:section?/:id?', title: 'Operator', load: () => import('./screens/operator.tsx') },
-  { path: '/sign-in', title: 'Sign in', bare: true, load: () => import('./screens/sign-in.tsx') },
-  { path: '/setup', title: 'Set up', bare: true, load: () => import('./screens/setup.tsx') },
+  { path: '/', title: 'Projects', load: now(Overview) },
+  { path: '/projects', title: 'Projects', load: now(Overview) },
+  { path: '/projects/:name/:tab?', title: 'Project', load: later('Project') },
+  { path: '/deployments', title: 'Deployments', load: later('Deployments') },
+  { path: '/deployments/:id', title: 'Deployment', load: later('Deployment') },
+  { path: '/domains', title: 'Domains', load: later('Domains') },
+  { path: '/domains/:name', title: 'Domain', load: later('Domain') },
+  { path: '/dns', title: 'DNS', load: later('Zones') },
+  { path: '/dns/:domain', title: 'Zone', load: later('Zone') },
+  { path: '/events', title: 'Events', load: later('Events') },
+  { path: '/webhooks', title: 'Webhooks', load: later('Webhooks') },
+  { path: '/webhooks/:id', title: 'Webhook', load: later('Webhook') },
+  { path: '/tokens/:id?', title: 'Tokens', load: later('Tokens') },
+  { path: '/tickets', title: 'Tickets', load: later('Tickets') },
+  { path: '/tickets/:id', title: 'Ticket', load: later('Ticket') },
+  { path: '/members', title: 'Members', load: later('Members') },
+  { path: '/account', title: 'Account', load: later('Account') },
+  { path: '/me', title: 'You', load: later('Me') },
+  { path: '/operator/:section?/:id?', title: 'Operator', load: later('Operator') },
+  { path: '/sign-in', title: 'Sign in', bare: true, load: now(SignIn) },
+  { path: '/setup', title: 'Set up', bare: true, load: later('Setup') },
 ]

@@ -46,6 +46,7 @@ import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
 import { searchRoutes } from './routes/search.ts'
 import { ticketRoutes } from './routes/tickets.ts'
 import { tokenRoutes } from './routes/tokens.ts'
+import { trafficRoutes } from './routes/traffic.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import { zoneRoutes } from './routes/zones.ts'
 
@@ -69,6 +70,7 @@ const apiRoutes = [
   domainRoutes,
   dnsRecordRoutes,
   zoneRoutes,
+  trafficRoutes,
   tokenRoutes,
   memberRoutes,
   eventRoutes,

@@ -36,7 +36,9 @@ async function linkText(db: Database, { baseUrl }: Config, email: string, option
   const account = await accountFor(db, email, options.account)
   const role = (options.role ?? 'owner') as Role
   const { user, isNew, memberships, code } = await provideLink(db, { email, account, role, operator: options.operator })
-  const since = isNew ? 'new' : `known since ${user.createdAt.toISOString().slice(0, 10)}`
+  // Whoever invites somebody may have opened the invitation in that person's name.
+  const unsure = user.emailProvedAt ? '' : ', address not proved'
+  const since = isNew ? 'new' : `known since ${user.createdAt.toISOString().slice(0, 10)}${unsure}`
   const accounts = memberships.map(({ account: { name }, role }) => `${name} (${role})`)
   return [
     `Person     ${user.id}  ${user.email}  (${since}${user.operator ? ', operator' : ''})`,

@@ -2,6 +2,7 @@
 import { Counter } from 'prom-client'
 import { forgetFailedJobs } from '../jobs/queue.ts'
 import { forgetOldTasks, startTasks, type Task, type Tasks } from '../jobs/tasks.ts'
+import { noteStoredBytes } from '../services/accounts/month-usage.ts'
 import { forgetOldLines, removeOldDeployments } from '../services/deployments/retention.ts'
 import { requeueForgottenChecks } from '../services/domains/checks.ts'
 import { forgetOldHolds } from '../services/domains/domains.ts'
@@ -12,6 +13,7 @@ import { forgetLostNodes } from '../services/nodes/nodes.ts'
 import { forgetEndedSignIns } from '../services/people/sweep.ts'
 import { forgetOldPushes } from '../services/pushes/pushes.ts'
 import { forgetEndedTokens } from '../services/tokens/tokens.ts'
+import { forgetOldTraffic } from '../services/traffic/retention.ts'
 import { pruneDeliveries, pruneSurplus } from '../services/webhooks/results.ts'
 import type { Closing } from './closing.ts'
 import type { Shared } from './shared.ts'
@@ -43,6 +45,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
     nodes: () => forgetLostNodes(db),
     tokens: (signal) => forgetEndedTokens(db, signal),
     sign_ins: (signal) => forgetEndedSignIns(db, signal),
+    traffic: (signal) => forgetOldTraffic(db, signal),
     async events(signal) {
       const { made, dropped, deleted } = await keepEventMonths(db, eventsMonths, signal)
       if (made + dropped > 0) log.info({ made, dropped }, 'the months of the event log')
@@ -82,6 +85,7 @@ export function tasksOf(deps: HousekeepingDeps): Task[] {
   })
   return [
     ...removals,
+    { name: 'note stored bytes', everyMs: hourMs, run: () => noteStoredBytes(db) },
     {
       name: 'queue forgotten checks',
       everyMs: 10 * minuteMs,

@@ -1,6 +1,6 @@
 // The caller's account, its limits and usage, and the regions of the platform.
 import { Type } from '@sinclair/typebox'
-import { Body, Named, Nullable, Timestamp } from './common.ts'
+import { Body, Named, Nullable, Timestamp, TimestampInput } from './common.ts'
 import { type QuotaName, quotaNames, quotas } from './quotas.ts'
 
 type Each<T> = Record<QuotaName, T>
@@ -119,6 +119,42 @@ export const Account = Type.Object(
           ...quotaExample,
         },
         usage: { ...usageExample, waits: 0, streams: 1 },
+      },
+    ],
+  },
+)
+
+export const MonthUsageQuery = Body({
+  from: Type.Optional({
+    ...TimestampInput,
+    description: 'Taken back to the start of its month (UTC). Default: 12 months before the end of that of `to`',
+  }),
+  to: Type.Optional({ ...TimestampInput, description: 'Taken on to the end of its month (UTC). Default: now' }),
+})
+
+export const MonthUsage = Type.Object(
+  {
+    month: Type.String({ description: 'YYYY-MM' }),
+    buildMinutes: Type.Integer({ description: 'Of the builds that ended in it' }),
+    storedBytes: Nullable(Type.Integer({ description: 'The most that was stored at once; null if it was not noted' })),
+  },
+  { $id: 'MonthUsage', description: 'What the account used in a month (UTC)' },
+)
+
+export const AccountUsage = Type.Object(
+  {
+    from: Timestamp,
+    to: Timestamp,
+    months: Type.Array(Named(MonthUsage), { description: 'Every month of the range, oldest first' }),
+  },
+  {
+    $id: 'AccountUsage',
+    description: 'What the account used, by month',
+    examples: [
+      {
+        from: '2026-11-01T00:00:00.000Z',
+        to: '2026-12-01T00:00:00.000Z',
+        months: [{ month: '2026-11', buildMinutes: 12, storedBytes: 182_044 }],
       },
     ],
   },

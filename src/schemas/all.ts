@@ -15,12 +15,13 @@ import * as search from './search.ts'
 import * as takedowns from './takedowns.ts'
 import * as tickets from './tickets.ts'
 import * as tokens from './tokens.ts'
+import * as traffic from './traffic.ts'
 import * as webhooks from './webhooks.ts'
 import * as zones from './zones.ts'
 
 const files = [
   ...[account, common, deployments, dnsRecords, domains, events, nodes, operator, operatorDomains, projects],
-  ...[people, pushHooks, search, takedowns, tickets, tokens, webhooks, zones],
+  ...[people, pushHooks, search, takedowns, tickets, tokens, traffic, webhooks, zones],
 ]
 
 type Named = { $id: string }
@@ -51,6 +52,7 @@ export const enums: Record<string, readonly string[]> = {
   StatusProvider: pushHooks.statusProviders,
   TicketPriority: tickets.ticketPriorities,
   TicketStatus: tickets.ticketStatuses,
+  TrafficStep: traffic.trafficSteps,
   VariableTarget: projects.variableTargets,
 }
 

@@ -4,7 +4,7 @@ import type { Actor } from '../../src/services/tokens/actor.ts'
 import type { TestApi } from '../helpers/api.ts'
 
 /** Ids of what was made, for addresses. */
-export type World = Record<'ready' | 'failed' | 'webhook' | 'ticket' | 'token', string>
+export type World = Record<'ready' | 'failed' | 'webhook' | 'ticket' | 'token' | 'account', string>
 
 export type ScreenCase = {
   path: string
@@ -34,13 +34,17 @@ export const screens = (world: World): ScreenCase[] => [
   { path: '/webhooks', heading: 'Webhooks' },
   { path: `/webhooks/${world.webhook}`, heading: /./ },
   { path: '/tokens', heading: 'Tokens' },
+  { path: `/tokens/${world.token}`, heading: /./ },
   { path: '/tickets', heading: 'Tickets' },
   { path: `/tickets/${world.ticket}`, heading: /./ },
   { path: '/members', heading: 'Members' },
   { path: '/account', heading: /Account|./ },
   { path: '/me', heading: /./ },
   { path: '/operator', heading: /./ },
+  { path: '/operator/tickets', heading: 'Operator' },
+  { path: `/operator/tickets/${world.ticket}`, heading: /./ },
   { path: '/operator/accounts', heading: /./ },
+  { path: `/operator/accounts/${world.account}`, heading: /./ },
   { path: '/operator/nodes', heading: /./ },
   { path: '/operator/jobs', heading: /./ },
   { path: '/operator/takedowns', heading: /./ },
@@ -79,5 +83,6 @@ export async function seed(api: TestApi): Promise<World> {
   const token = await made('/tokens', { name: hostile.slice(0, 60), scopes: ['projects:read'] })
   const ticket = await made('/tickets', { subject: hostile, message: hostile, priority: 'normal' })
   await api.call('PUT', '/projects/docs/env/GREETING', { body: { value: hostile, readable: true } })
-  return { ready, failed, webhook: webhook.id, ticket: ticket.id, token: token.id }
+  await made('/projects/docs/hook', {})
+  return { ready, failed, webhook: webhook.id, ticket: ticket.id, token: token.id, account: api.accountId }
 }

@@ -18,6 +18,7 @@ import { quotaNames, quotaVariable } from '../../src/schemas/quotas.ts'
 import { createAccount } from '../../src/services/accounts/accounts.ts'
 import { writeQuotaDefaults } from '../../src/services/accounts/quotas.ts'
 import { createZoneWork } from '../../src/services/dns/zone-work.ts'
+import { createPasswordHasher } from '../../src/services/people/password-hash.ts'
 import { createTokenDirectory } from '../../src/services/tokens/directory.ts'
 import { createDatabase } from './database.ts'
 import { createRepository } from './repository.ts'
@@ -99,20 +100,10 @@ export async function startApi(
   health.add('notifications', notificationsReadiness(notifications))
   // Whatever the working tree has built, tests that are not about the console have none.
   const consoleDirectory = join(dataDir, 'no-console')
-  const deps: Deps = {
-    config,
-    urls,
-    db,
-    notifications,
-    health,
-    vault,
-    repositories,
-    tokenDirectory,
-    zoneWork,
-    log,
-    consoleDirectory,
-    ...options,
-  }
+  // Hundreds of passwords are tried in tests, and none of them is worth the time.
+  const passwordHasher = createPasswordHasher({ use: { kind: 'argon2id', parameters: { m: 64, t: 1, p: 1 } } })
+  const shared = { config, urls, db, notifications, health, vault, repositories, tokenDirectory, zoneWork, log }
+  const deps: Deps = { ...shared, passwordHasher, consoleDirectory, ...options }
   const app = await buildApp(deps)
   await app.ready()
   const check = createResponseChecker(app)

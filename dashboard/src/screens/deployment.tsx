@@ -7,7 +7,6 @@ import {
   duration,
   Elapsed,
   Facts,
-  Loaded,
   Panel,
   type Params,
   type Query,
@@ -23,6 +22,7 @@ import { LogPanel } from './deployment-log.tsx'
 import { type DeploymentLog, useLog } from './deployment-log-data.ts'
 import { Steps } from './deployment-steps.tsx'
 import { buildMs, type Deployment, median, nameOf, Target } from './deployment-table.tsx'
+import { Found } from './found.tsx'
 import { useProduction } from './production.ts'
 
 export default function DeploymentScreen({ params }: { params: Params }) {
@@ -36,7 +36,11 @@ export default function DeploymentScreen({ params }: { params: Params }) {
   useEffect(() => {
     if (log.steps.value.size > 0) query.refetch()
   }, [log.steps.value.size])
-  return <Loaded of={query}>{(deployment) => <Shown of={deployment} log={log} />}</Loaded>
+  return (
+    <Found of={query} title="Deployment" trail={<a href="/deployments">Deployments</a>}>
+      {(deployment) => <Shown of={deployment} log={log} />}
+    </Found>
+  )
 }
 
 function Shown({ of, log }: { of: Deployment; log: DeploymentLog }) {

@@ -6,7 +6,6 @@ import {
   domainState,
   Facts,
   go,
-  Loaded,
   may,
   Panel,
   type Params,
@@ -21,12 +20,17 @@ import {
 import { Move, Redirect } from './domain-changes.tsx'
 import { type Domain, isOurs, type Station, stationsOf, useDomain, zonePath } from './domain-data.ts'
 import { Proof } from './domain-proof.tsx'
+import { Found } from './found.tsx'
 
 export default function DomainScreen({ params }: { params: Params }) {
   const name = params.name!
   const query = useDomain(name)
   useTitle(name)
-  return <Loaded of={query}>{(domain) => <Shown of={domain} refresh={query.refetch} />}</Loaded>
+  return (
+    <Found of={query} title={name} trail={<a href="/domains">Domains</a>}>
+      {(domain) => <Shown of={domain} refresh={query.refetch} />}
+    </Found>
+  )
 }
 
 function Shown({ of, refresh }: { of: Domain; refresh(): void }) {
@@ -51,7 +55,7 @@ function Shown({ of, refresh }: { of: Domain; refresh(): void }) {
           </a>
         )}
         {may('domains:write') && (
-          <button type="button" class={of.verified ? '' : 'primary'} title={check.curl ?? ''} onClick={look}>
+          <button type="button" class={of.verified ? '' : 'primary'} onClick={look}>
             Check now
           </button>
         )}

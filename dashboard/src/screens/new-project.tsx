@@ -1,24 +1,6 @@
 // The dialog for a new project: a name, a repository, and what it is built with.
 import { call, Dialog, type DialogState, Field, Form, go, type Schemas, Select } from '../kit/index.ts'
-
-const frameworks: { value: Schemas['Framework']; text: string }[] = [
-  { value: 'other', text: 'Found out from the repository' },
-  { value: 'static', text: 'Plain files' },
-  { value: 'vite', text: 'Vite' },
-  { value: 'react', text: 'React' },
-  { value: 'vue', text: 'Vue' },
-  { value: 'svelte', text: 'Svelte' },
-  { value: 'astro', text: 'Astro' },
-  { value: 'next', text: 'Next.js' },
-  { value: 'nuxt', text: 'Nuxt' },
-  { value: 'sveltekit', text: 'SvelteKit' },
-  { value: 'remix', text: 'Remix' },
-  { value: 'gatsby', text: 'Gatsby' },
-  { value: 'eleventy', text: 'Eleventy' },
-  { value: 'hugo', text: 'Hugo' },
-  { value: 'docusaurus', text: 'Docusaurus' },
-  { value: 'node', text: 'Node.js server' },
-]
+import { frameworks } from './frameworks.ts'
 
 export function NewProject({ of }: { of: DialogState }) {
   return (

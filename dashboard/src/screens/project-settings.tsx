@@ -1,4 +1,5 @@
 // How a project is built and served, and its end.
+import { useRef } from 'preact/hooks'
 import {
   Check,
   Confirm,
@@ -98,20 +99,24 @@ function changesOf(project: Project, values: Values) {
 }
 
 function SettingsForm({ project }: { project: Project }) {
-  const { settings } = project
+  // What the fields were filled with; somebody else may change the project meanwhile.
+  const base = useRef(project)
+  const { settings } = base.current
   const byFramework = 'Left empty: found out from the repository.'
   return (
     <Panel title="Build and serve" note="takes effect with the next build">
       <Form
-        key={project.updatedAt}
         call={(values) =>
           call('patch', '/projects/{project}', {
             params: { path: { project: project.name } },
-            body: changesOf(project, values),
+            body: changesOf(base.current, values),
           })
         }
         submit="Save changes"
-        done={() => toast('Saved.')}
+        done={(saved) => {
+          base.current = saved
+          toast('Saved.')
+        }}
       >
         <div class="fields">
           <Field name="repo" label="Repository" value={project.repo} mono required />

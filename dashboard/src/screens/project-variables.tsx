@@ -22,6 +22,7 @@ import {
   useQuery,
 } from '../kit/index.ts'
 import { Filter } from './filters.tsx'
+import { LongText } from './long-text.tsx'
 
 type Variable = Schemas['Variable']
 type Target = Schemas['VariableTarget']
@@ -103,7 +104,7 @@ function Value({ of }: { of: Variable }) {
   if (!of.readable) return <State is="off">Secret</State>
   return (
     <span class="row">
-      <code class="clip-lines">{of.value === '' ? <span class="soft">empty</span> : of.value}</code>
+      {of.value ? <LongText text={of.value} /> : <span class="soft">empty</span>}
       <Copy text={of.value ?? ''} what={`value of ${of.key}`} />
     </span>
   )

@@ -1,7 +1,8 @@
 // A project: its deployments, branches, traffic, settings, variables and push hook.
-import { call, Loaded, may, type Params, State, Tabs, Top, useDialog, useQuery, useTitle } from '../kit/index.ts'
+import { call, may, type Params, State, Tabs, Top, useDialog, useQuery, useTitle } from '../kit/index.ts'
 import { Deploy } from './deploy.tsx'
 import { DeploymentList } from './deployments.tsx'
+import { Found } from './found.tsx'
 import { Branches } from './project-branches.tsx'
 import { Hook } from './project-hook.tsx'
 import { ProjectOverview } from './project-overview.tsx'
@@ -28,7 +29,11 @@ export default function ProjectScreen({ params }: { params: Params }) {
     when: ({ data, type }) => type.startsWith('takedown') || data.name === name,
   })
   useTitle(name)
-  return <Loaded of={query}>{(project) => <Shown project={project} tab={(params.tab ?? '') as Tab} />}</Loaded>
+  return (
+    <Found of={query} title={name} trail={<a href="/">Projects</a>}>
+      {(project) => <Shown project={project} tab={(params.tab ?? '') as Tab} />}
+    </Found>
+  )
 }
 
 function Shown({ project, tab }: { project: Project; tab: Tab }) {

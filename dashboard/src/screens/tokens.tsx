@@ -157,7 +157,7 @@ function OneToken({ id }: { id: string }) {
               rows={[
                 ['Id', <code key="id">{it.id}</code>],
                 ['Secret', <code key="secret">{it.prefix}…</code>],
-                ['May', describeScopes(it.scopes)],
+                ['May', it.scopes.includes('*') ? 'everything, also what comes later' : describeScopes(it.scopes)],
                 ['Projects', it.projects ? it.projects.join(', ') : 'all'],
                 [
                   'Made',

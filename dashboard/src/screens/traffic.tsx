@@ -1,14 +1,14 @@
 // What visitors asked of a project, or resolvers of a zone: a plot that opens into a table. The range is in the address.
+import { useMemo } from 'preact/hooks'
 import {
-  BerthError,
   bytes,
-  type Call,
-  callPath,
+  call,
   Empty,
   Loaded,
   num,
   Panel,
   Plot,
+  type Schemas,
   type Series,
   Table,
   useParam,
@@ -16,17 +16,7 @@ import {
 } from '../kit/index.ts'
 import { Filter } from './filters.tsx'
 
-type Figures = {
-  requests: number
-  bytes: number
-  status: Record<'2xx' | '3xx' | '4xx' | '5xx', number>
-  durationMs: { mean: number | null; p95: number | null }
-}
-type Traffic = {
-  buckets: ({ at: string } & Figures)[]
-  totals: Figures
-  hosts?: { host: string | null; requests: number; bytes: number }[]
-}
+type Traffic = Schemas['ProjectTraffic']
 
 const hourMs = 3_600_000
 const ranges = {
@@ -39,11 +29,11 @@ const ranges = {
 type Range = keyof typeof ranges
 const texts = Object.fromEntries(Object.entries(ranges).map(([key, { text }]) => [key, text]))
 
-/** The range of the address, from a full minute on, so that what was read is found again. */
+/** The range of the address. It begins when it is chosen; each reading goes on to now. */
 export function useRange() {
   const [key] = useParam('range')
   const { ms, ...range } = ranges[(key in ranges ? key : '') as Range]
-  const from = new Date(Math.floor((Date.now() - ms) / 60_000) * 60_000).toISOString()
+  const from = useMemo(() => new Date(Math.floor((Date.now() - ms) / 60_000) * 60_000).toISOString(), [ms])
   return { ...range, from, days: ms > 2 * 24 * hourMs }
 }
 
@@ -82,10 +72,7 @@ export function TrafficPanel({ project, brief = false }: { project: string; brie
   const [host] = useParam('host')
   const { text, series, format } = shows[(!brief && shown in shows ? shown : '') as Show]
   const query = { from: range.from, step: range.step, ...(!brief && host && { host }) }
-  const traffic = useQuery(
-    callPath<Traffic>('get', '/projects/{project}/traffic', { params: { path: { project }, query } }),
-  )
-  if (isAbsent(traffic.error)) return null
+  const traffic = useQuery(call('get', '/projects/{project}/traffic', { params: { path: { project }, query } }))
   const totals = traffic.data?.totals
   return (
     <>
@@ -137,7 +124,7 @@ export function TrafficPanel({ project, brief = false }: { project: string; brie
           }
         </Loaded>
       </Panel>
-      {!brief && traffic.data?.hosts && traffic.data.hosts.length > 0 && (
+      {!brief && traffic.data && traffic.data.hosts.length > 0 && (
         <Panel title="By host" call={traffic.call}>
           <Table
             label="Traffic by host"
@@ -160,9 +147,6 @@ function hostOptions(traffic: Traffic | undefined, host: string): Record<string,
   return { '': 'All hosts', ...Object.fromEntries(names.map((name) => [name, name])) }
 }
 
-/** A server from before traffic was counted. */
-const isAbsent = (error: unknown) => error instanceof BerthError && error.code === 'route_not_found'
-
 function Again({ of }: { of: { refetch(): void; loading: boolean } }) {
   return (
     <button type="button" class="quiet" disabled={of.loading} onClick={of.refetch}>
@@ -171,19 +155,11 @@ function Again({ of }: { of: { refetch(): void; loading: boolean } }) {
   )
 }
 
-type DnsTraffic = {
-  buckets: { at: string; questions: number; types: Record<string, number>; rcodes: Record<string, number> }[]
-  totals: { questions: number; types: Record<string, number>; rcodes: Record<string, number> }
-}
-
 /** The questions of a zone. */
 export function DnsTrafficPanel({ domain }: { domain: string }) {
   const range = useRange()
   const query = { from: range.from, step: range.step }
-  const path = '/dns/{domain}/traffic'
-  const found: Call<DnsTraffic> = callPath('get', path, { params: { path: { domain }, query } })
-  const traffic = useQuery(found)
-  if (isAbsent(traffic.error)) return null
+  const traffic = useQuery(call('get', '/dns/{domain}/traffic', { params: { path: { domain }, query } }))
   return (
     <Panel title="Questions" actions={<Again of={traffic} />} call={traffic.call}>
       <div class="filters">

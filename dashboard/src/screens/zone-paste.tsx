@@ -15,6 +15,8 @@ import {
   toast,
 } from '../kit/index.ts'
 
+import { LongText } from './long-text.tsx'
+
 type Import = Schemas['ZoneImport']
 type Compared = { text: string; etag: string; plan: Import }
 
@@ -190,7 +192,7 @@ function Diff({ plan }: { plan: Import }) {
             },
             { name: 'Name', cell: ({ name }) => <code>{name}</code> },
             { name: 'Type', cell: ({ type }) => type },
-            { name: 'Value', cell: ({ value }) => <code class="clip-lines">{value}</code> },
+            { name: 'Value', cell: ({ value }) => <LongText text={value} /> },
             { name: 'TTL', num: true, wide: true, cell: ({ ttl }) => ttl },
           ]}
         />

@@ -14,6 +14,7 @@ import {
   useList,
   useParam,
 } from '../kit/index.ts'
+import { withCurls } from './curls.ts'
 import { Filter, FindBox } from './filters.tsx'
 import { type DnsRecord, type Draft, draftOf, useChanges } from './zone-changes.ts'
 import { EditRow, RecordRow } from './zone-row.tsx'
@@ -31,6 +32,7 @@ export function Records({ domain }: { domain: string }) {
     on: ['dns.*'],
     when: ({ subject, data }) => subject === domain || data.domain === domain,
   })
+  const file = call('get', '/dns/{domain}/zone', { params: { path: { domain } } })
   const changes = useChanges(domain, list.data)
   const [editing, edit] = useState<ReadonlySet<string>>(new Set())
   const added = useRef(0)
@@ -88,7 +90,7 @@ export function Records({ domain }: { domain: string }) {
     </button>
   )
   return (
-    <Panel title="Records" actions={button} call={list.call}>
+    <Panel title="Records" actions={button} call={list.call && withCurls(list.call, file)}>
       <div class="filters">
         <Filter
           name="type"

@@ -1,5 +1,6 @@
 // A row of the records' table: as it is, marked to be deleted, or with fields to change it.
 import { useEffect, useId, useRef } from 'preact/hooks'
+import { LongText } from './long-text.tsx'
 import type { DnsRecord, Draft, Verdict } from './zone-changes.ts'
 import { examples, recordTypes } from './zone-types.ts'
 
@@ -21,7 +22,7 @@ export function RecordRow({ record, deleted, edit, remove, undo }: RecordRowProp
       </td>
       <td>{record.type}</td>
       <td>
-        <code class="clip-lines">{record.value}</code>
+        <LongText text={record.value} />
         {record.comment && <div class="soft">{record.comment}</div>}
         {deleted && <div class="state bad">will be deleted</div>}
       </td>
@@ -126,7 +127,7 @@ export function EditRow({ id, domain, draft, verdict, put, undo, isNew = false }
         <button
           type="button"
           class="quiet"
-          aria-label={isNew ? 'Do not add it' : `Keep ${draft.name} ${draft.type} as it is`}
+          aria-label={isNew ? 'Undo the new record' : `Undo the change of ${draft.name} ${draft.type}`}
           onClick={undo}
         >
           Undo

@@ -31,7 +31,7 @@ export default function ZoneScreen({ params }: { params: Params }) {
         <a class="button" href={domainPath(domain)}>
           Domain
         </a>
-        <button type="button" title={file.curl ?? ''} onClick={download}>
+        <button type="button" onClick={download}>
           Download
         </button>
         {may('dns:write') && (

@@ -6,7 +6,7 @@ import { toastError } from '../kit/feedback.tsx'
 const shown = signal<ComponentType<{ close: () => void }> | null>(null)
 
 export function openSearch(): void {
-  import('./search.tsx').then(({ default: Search }) => {
+  import('../screens/all.ts').then(({ Search }) => {
     shown.value = Search
   }, toastError)
 }

@@ -17,7 +17,7 @@ import { createWays } from './ways.ts'
 const maxInFlight = 200
 const maxOpenPerAddress = 50
 
-const plugins: AuthPlugin[] = [setupRoutes, sessionRoutes, meRoutes, signInRoutes, mailSettingRoutes]
+const plugins: AuthPlugin[] = [setupRoutes, sessionRoutes, meRoutes, mailSettingRoutes, signInRoutes]
 
 export const authRoutes: FastifyPluginAsync<{ deps: Deps }> = async (app, { deps }) => {
   const { config } = deps

@@ -20,8 +20,8 @@ export function clearStep(reply: FastifyReply): void {
 
 export const stepOf = (request: FastifyRequest) => cookieOf(request, stepName)
 
-export function setKnown(reply: FastifyReply, passwordHash: string): void {
-  const kept = newKnownBrowser(passwordHash)
+export function setKnown(reply: FastifyReply, person: Parameters<typeof newKnownBrowser>[0]): void {
+  const kept = newKnownBrowser(person)
   addCookie(reply, `${knownName}=${kept}; ${attributes}; SameSite=Strict; Max-Age=${knownSeconds}`)
 }
 

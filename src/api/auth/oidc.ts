@@ -22,7 +22,9 @@ export const oidcRoutes: AuthPlugin = async (app, { deps, ways }) => {
 
   function explain(error: unknown, requestId: string, reply: FastifyReply): FastifyReply {
     const fault = toFault(error)
-    log.info({ requestId, err: fault.cause ?? fault, code: fault.code }, 'a sign-in by the identity provider failed')
+    // Its message alone: the rest may hold what the provider says about the person.
+    const { message: reason } = (fault.cause ?? fault) as Error
+    log.info({ requestId, code: fault.code, reason }, 'a sign-in by the identity provider failed')
     return reply.redirect(`/sign-in?error=${fault.code}`, 303)
   }
 

@@ -26,17 +26,16 @@ export const passkeyRoutes: AuthPlugin = async (app, { deps, ways }) => {
   })
 
   app.post('/auth/passkeys/sign-in', { schema: { body: SignInByPasskey } }, async (request, reply) => {
-    const user = await tries.guess(async (take) => {
-      await take.address(request.ip)
-      return signInByPasskey(db, party, { step: stepOf(request), response: request.body.response }, log)
-    })
+    const user = await tries.guess(request.ip, () =>
+      signInByPasskey(db, party, { step: stepOf(request), response: request.body.response }, log),
+    )
     clearStep(reply)
     return signIn(db, request, reply, { userId: user.id, method: 'passkey' })
   })
 
   app.post('/auth/passkeys/register/options', { schema: { body: Proof } }, async (request, reply) => {
     const session = await requireSigned(db, request)
-    await prove(session, request.body?.current)
+    await prove(request, session, request.body?.current)
     await tries.begin(request.ip)
     const { options, step } = await registrationOptions(db, party, session.user)
     setStep(reply, step)
@@ -63,7 +62,7 @@ export const passkeyRoutes: AuthPlugin = async (app, { deps, ways }) => {
 
   app.delete('/auth/passkeys/:id', { schema: { params: PasskeyParams, body: Proof } }, async (request, reply) => {
     const session = await requireSigned(db, request)
-    await prove(session, request.body?.current)
+    await prove(request, session, request.body?.current)
     await deletePasskey(db, session.userId, { id: request.params.id, oidc: config.oidc !== null })
     return reply.code(204).send(null)
   })

@@ -1,10 +1,10 @@
 // /auth/password: signing in by a password, and its change.
 import { ChangePassword, SignInByPassword } from '../../schemas/sign-in.ts'
-import { checkPassword, passwordMark, setPassword } from '../../services/people/passwords.ts'
+import { checkPassword, openByPassword, passwordMark, setPassword } from '../../services/people/passwords.ts'
 import { beginStep } from '../../services/people/steps.ts'
 import { knownOf, setKnown, setStep } from './browser-cookies.ts'
 import type { AuthPlugin } from './plugin.ts'
-import { requireSigned, signIn } from './session.ts'
+import { originOf, requireSigned, sendSession } from './session.ts'
 
 export const passwordRoutes: AuthPlugin = async (app, { deps, ways }) => {
   const { db, tokenDirectory } = deps
@@ -12,8 +12,7 @@ export const passwordRoutes: AuthPlugin = async (app, { deps, ways }) => {
 
   app.post('/auth/password', { schema: { body: SignInByPassword } }, async (request, reply) => {
     const { email, password } = request.body
-    const user = await tries.guess(async (take) => {
-      await take.address(request.ip)
+    const user = await tries.guess(request.ip, async (take) => {
       const admit = (browser: string | null) => take.person(email, browser)
       return checkPassword(db, hasher, { email, password, kept: knownOf(request), admit })
     })
@@ -21,14 +20,15 @@ export const passwordRoutes: AuthPlugin = async (app, { deps, ways }) => {
       setStep(reply, await beginStep(db, 'totp', { userId: user.id, password: passwordMark(user) }))
       return { next: 'totp' }
     }
-    setKnown(reply, user.passwordHash!)
-    return signIn(db, request, reply, { userId: user.id, method: 'password' })
+    setKnown(reply, user)
+    return sendSession(db, request, reply, await openByPassword(db, user, originOf(request)))
   })
 
   app.put('/auth/password', { schema: { body: ChangePassword } }, async (request, reply) => {
     const session = await requireSigned(db, request)
     const { current, password } = request.body
-    await prove(session, current)
+    await prove(request, session, current)
+    await tries.begin(request.ip)
     setKnown(reply, await setPassword(db, hasher, session, password))
     tokenDirectory.forgetPerson(session.userId)
     return reply.code(204).send(null)

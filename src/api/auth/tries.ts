@@ -11,11 +11,10 @@ const perAddress = 50
 const perPerson = 10
 // Of a million codes three are right at a time: five guesses in a quarter of an hour find one in two years.
 const codesPerPerson = 5
-// Each is a row until its time is over.
-const stepsPerMinute = 60
+// Right or wrong: each costs a row, a hash or a session.
+const triesPerMinute = 120
 
 export type Take = {
-  address(ip: string): Promise<void>
   /** By all browsers together, or by a known one. */
   person(email: string, browser: string | null): Promise<void>
   /** A one-time password of the person. */
@@ -23,9 +22,9 @@ export type Take = {
 }
 
 export type Tries = {
-  /** Runs `work`, which counts the guess before it looks whether it is right. One that is right is given back. */
-  guess<T>(work: (take: Take) => Promise<T>): Promise<T>
-  /** Counts the beginning of a sign-in. */
+  /** Runs `work`, whose guess is counted before it is known to be wrong. One that is right is given back. */
+  guess<T>(ip: string, work: (take: Take) => Promise<T>): Promise<T>
+  /** Counts what is no guess and costs something all the same. */
   begin(ip: string): Promise<void>
 }
 
@@ -38,7 +37,7 @@ export function createTries(limits: SharedLimits | undefined): Tries {
   const addresses = limit('sign-in-address', perAddress, windowMs)
   const people = limit('sign-in-person', perPerson, windowMs)
   const codes = limit('sign-in-code', codesPerPerson, windowMs)
-  const steps = limit('sign-in-step', stepsPerMinute)
+  const all = limit('sign-in', triesPerMinute)
 
   async function take(of: RateLimit, key: string): Promise<() => void> {
     const { exceeded, resetSeconds } = await of.take(key)
@@ -50,13 +49,17 @@ export function createTries(limits: SharedLimits | undefined): Tries {
   const keyOf = (who: string, browser: string | null) =>
     hash('sha256', `${who.toLowerCase()} ${browser ?? ''}`, 'base64url').slice(0, 22)
 
+  const begin = async (ip: string) => void (await take(all, clientOf(ip)))
+
   return {
-    async guess(work) {
+    begin,
+    async guess(ip, work) {
+      await begin(ip)
       const taken: (() => void)[] = []
       const note = async (one: Promise<() => void>) => void taken.push(await one)
       try {
+        await note(take(addresses, clientOf(ip)))
         const result = await work({
-          address: (ip) => note(take(addresses, clientOf(ip))),
           person: (email, browser) => note(take(people, keyOf(email, browser))),
           code: (userId, browser) => note(take(codes, keyOf(userId, browser))),
         })
@@ -66,9 +69,6 @@ export function createTries(limits: SharedLimits | undefined): Tries {
         if (!(error instanceof Fault && wrong.has(error.code))) for (const giveBack of taken) giveBack()
         throw error
       }
-    },
-    async begin(ip) {
-      await take(steps, clientOf(ip))
     },
   }
 }

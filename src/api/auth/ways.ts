@@ -1,4 +1,5 @@
 // What the ways to sign in share: hashing, limits of guesses, proofs, and the provider of identities.
+import type { FastifyRequest } from 'fastify'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { createIdentityProvider, type IdentityProvider } from '../../platform/identity-provider.ts'
 import { type RelyingParty, relyingPartyOf } from '../../services/people/passkeys.ts'
@@ -20,11 +21,11 @@ export type Ways = {
    * Throws unless the person signed in a moment ago or knows the password. An open browser that somebody else finds
    * is not enough to change how the person signs in.
    */
-  prove(session: SessionWithUser, current: string | undefined): Promise<void>
+  prove(request: FastifyRequest, session: SessionWithUser, current: string | undefined): Promise<void>
 }
 
-export function createWays({ config, sharedLimits }: Deps): Ways {
-  const hasher = createPasswordHasher()
+export function createWays({ config, sharedLimits, passwordHasher }: Deps): Ways {
+  const hasher = passwordHasher ?? createPasswordHasher()
   const tries = createTries(sharedLimits)
   const party = relyingPartyOf(config.baseUrl)
   return {
@@ -32,13 +33,13 @@ export function createWays({ config, sharedLimits }: Deps): Ways {
     tries,
     party,
     provider: config.oidc && createIdentityProvider(config.oidc, `${party.origin}/auth/oidc/callback`),
-    async prove({ createdAt, user }, current) {
+    async prove({ ip }, { createdAt, user }, current) {
       const { id, passwordHash } = user
       if (current === undefined || passwordHash === null) {
         if (Date.now() - createdAt.getTime() > freshMs) throw new Fault('proof_required')
         return
       }
-      await tries.guess(async (take) => {
+      await tries.guess(ip, async (take) => {
         await take.person(`proof of ${id}`, null)
         if (!(await hasher.verify(current, passwordHash))) {
           throw invalidField('#/current', 'wrong', 'is not the password of now')

@@ -1,7 +1,8 @@
 // /account and /regions: who the caller is, and where things run.
 
-import { Account, Regions } from '../../schemas/account.ts'
+import { Account, AccountUsage, MonthUsageQuery, Regions } from '../../schemas/account.ts'
 import { Named } from '../../schemas/common.ts'
+import { readMonths } from '../../services/accounts/month-usage.ts'
 import { readAccount } from '../../services/accounts/usage.ts'
 import { zoneImportLimitBytes } from '../../services/dns/zone-work.ts'
 import { sendSingle } from '../http/etag.ts'
@@ -40,6 +41,22 @@ export const accountRoutes: RoutePlugin = async (app, { deps }) => {
       const usage = { ...account.usage, ...open }
       return sendSingle(request, reply, { ...account, limits, usage })
     },
+  )
+
+  app.get(
+    '/account/usage',
+    {
+      config: { scope: null, accountWide: true },
+      schema: {
+        operationId: 'getAccountUsage',
+        tags: ['Account'],
+        summary: 'Read usage by month',
+        description: 'Minutes of builds and the most that was stored at once, for each of up to 36 months (UTC).',
+        querystring: MonthUsageQuery,
+        response: { 200: Named(AccountUsage) },
+      },
+    },
+    async (request, reply) => sendSingle(request, reply, await readMonths(db, request.actor, request.query)),
   )
 
   app.get(

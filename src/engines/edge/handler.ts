@@ -1,10 +1,12 @@
 // Answers requests and upgrades: finds the deployment of the host, then serves its file or proxies to its server.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import type { Logger } from 'pino'
 import { StoreUnavailable } from '../../platform/artifacts.ts'
 import type { DrainSignal } from '../../platform/draining.ts'
+import { edgeAt } from '../../services/traffic/columns.ts'
 import {
   type Encryption,
   isEncrypted,
@@ -20,11 +22,13 @@ import { sendUnknownHost } from './pages.ts'
 import type { RequestLog } from './request-log.ts'
 import { resolve } from './resolve.ts'
 import type { Responder } from './respond.ts'
+import type { EdgeResponse } from './responses.ts'
 import type { SecondLook } from './second-look.ts'
 import type { ServerProjects } from './server-projects.ts'
 import type { Site, Sites } from './sites.ts'
 import type { Snapshot } from './snapshot.ts'
-import type { Host, Redirect, Target } from './targets.ts'
+import type { Host, Place, Redirect, Target } from './targets.ts'
+import { countAnswer, type Traffic } from './traffic.ts'
 import { createUnderWay } from './under-way.ts'
 
 export type HandlerOptions = {
@@ -36,6 +40,7 @@ export type HandlerOptions = {
   servers: ServerProjects | undefined
   lookAgain: SecondLook
   requests: RequestLog
+  traffic: Traffic
   /** The address of a host over plain HTTP. */
   plainOrigin(host: string): string
   /** Aborted while the process drains. */
@@ -44,12 +49,15 @@ export type HandlerOptions = {
 }
 
 export type Handler = {
-  handle(request: IncomingMessage, response: ServerResponse): void
+  handle(request: IncomingMessage, response: EdgeResponse): void
   /** For the event `upgrade` of an HTTP server. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
   /** Ends the responses and WebSockets under way of hosts that are barred by now. */
   endBarred(): void
 }
+
+// As nginx has it: the visitor left before there was an answer.
+const leftEarly = 499
 
 /** What a request is for, and where its host sends it. */
 type Redirected = { host: string; url: string; found: Host; redirect: Redirect }
@@ -58,12 +66,12 @@ type Redirected = { host: string; url: string; found: Host; redirect: Redirect }
 type Visit = { host: string; url: string; target: Target }
 
 export function createHandler(options: HandlerOptions): Handler {
-  const { state, sites, respond, metrics, servers, lookAgain, requests, plainOrigin, draining, log } = options
+  const { state, sites, respond, metrics, servers, lookAgain, requests, traffic, plainOrigin, draining, log } = options
   const underWay = createUnderWay()
   const proxied = new WeakSet<ServerResponse>()
   const isBarred = (host: string) => state.snapshot?.find(host)?.barred === true
 
-  function handle(request: IncomingMessage, response: ServerResponse): void {
+  function handle(request: IncomingMessage, response: EdgeResponse): void {
     const startedMs = performance.now()
     // The answer says `Connection: close`; HTTP/2 has GOAWAY instead.
     if (draining?.aborted) response.shouldKeepAlive = false
@@ -73,14 +81,18 @@ export function createHandler(options: HandlerOptions): Handler {
     attempt(request, response, false)
   }
 
-  function measure(response: ServerResponse, startedMs: number): void {
+  function measure(response: EdgeResponse, startedMs: number): void {
     const isProxied = proxied.has(response)
     // What a server answers is counted when it has ended, because only then its status is known.
     if (isProxied) metrics.count(response, 0)
-    metrics.observe(isProxied ? 'server' : 'full', startedMs)
+    const elapsedMs = metrics.observe(isProxied ? 'server' : 'full', startedMs)
+    const { tally, headMs, statusCode, writtenBytes } = response
+    if (!tally) return
+    if (headMs === 0) countAnswer(tally, leftEarly, 0, elapsedMs)
+    else countAnswer(tally, statusCode, writtenBytes, headMs - startedMs)
   }
 
-  function attempt(request: IncomingMessage, response: ServerResponse, looked: boolean): void {
+  function attempt(request: IncomingMessage, response: EdgeResponse, looked: boolean): void {
     // The client disconnected while the table was read.
     if (looked && (response.destroyed || response.closed)) return
     try {
@@ -90,7 +102,7 @@ export function createHandler(options: HandlerOptions): Handler {
     }
   }
 
-  function route(request: IncomingMessage, response: ServerResponse, looked: boolean): void {
+  function route(request: IncomingMessage, response: EdgeResponse, looked: boolean): void {
     const { host, url } = destinationOf(request)
     // With two Host headers, a proxy in front and the edge could each take another one.
     if (host === null || !hasOneHost(request)) return void respond.page(response, 'badHost')
@@ -98,7 +110,9 @@ export function createHandler(options: HandlerOptions): Handler {
     const { snapshot, encryption } = state
     const challenge = encryption?.challengeAt(url)
     if (challenge !== undefined) return void metrics.count(response, sendChallenge(request, response, challenge))
-    const found = snapshot?.find(host)
+    const place = snapshot?.at(host)
+    if (place) response.tally = traffic.of(place)
+    const found = place?.host
     if (found?.barred) return void bar(request, response)
     // Read once: if production moves meanwhile, this request is still answered by one deployment.
     const target = found?.target
@@ -209,24 +223,45 @@ export function createHandler(options: HandlerOptions): Handler {
     const { host } = destinationOf(request)
     if (host === null || !hasOneHost(request)) return void refuse(socket, '400 Bad Request')
     if (isMisdirected(request, host)) return void refuse(socket, '421 Misdirected Request')
-    const find = () => state.snapshot?.find(host)?.target
-    let target = find()
-    if (!target && !isBarred(host)) {
+    const find = () => state.snapshot?.at(host)
+    let place = find()
+    if (!place?.host.target && !isBarred(host)) {
       await lookAgain()
-      target = find()
+      place = find()
     }
+    const target = place?.host.target
+    const answered = followUpgrade(socket, place)
     const site = target && (sites.get(target.deploymentId) ?? (await sites.load(target.deploymentId).catch(() => null)))
-    if (isBarred(host)) return void refuse(socket, '403 Forbidden')
-    if (!servers || !target || site?.kind !== 'node') return void refuse(socket, '404 Not Found')
+    if (isBarred(host)) {
+      answered(403)
+      return void refuse(socket, '403 Forbidden')
+    }
+    if (!servers || !target || site?.kind !== 'node') {
+      answered(404)
+      return void refuse(socket, '404 Not Found')
+    }
     // The visitor disconnected while the site was loaded.
     if (socket.destroyed) return
     const done = underWay.begin(host, () => socket.destroy())
     socket.once('close', done)
-    servers.upgrade(request, socket, head, target)
+    servers.upgrade(request, socket, head, { ...target, answered })
+  }
+
+  /** Returns what is to be called with the status of the answer; what was sent is counted when the connection ends. */
+  function followUpgrade(socket: Duplex, place: Place | undefined): (status: number) => void {
+    if (!place) return () => {}
+    socket.once('close', () => {
+      const sentBytes = (socket as Socket).bytesWritten - beforeBytes
+      traffic.of(place).open()[edgeAt.bytes]! += sentBytes
+    })
+    const beforeBytes = (socket as Socket).bytesWritten
+    return (status) => countAnswer(traffic.of(place), status, 0, null)
   }
 
   function refuse(socket: Duplex, status: string): void {
     socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+    // Its end is found only by reading, and it would stay open for ever.
+    socket.resume()
   }
 
   return {

@@ -1,7 +1,7 @@
 // The table of hosts in memory: every host name → the deployment it shows. Changed only between two requests.
 import type { EdgeHostRow } from '../../services/deployments/hosts.ts'
 import type { Takeovers } from './takeovers.ts'
-import type { Host, Redirect } from './targets.ts'
+import { type Host, type Place, placeAt, type Redirect } from './targets.ts'
 
 type Domain = { name: string; redirect: Redirect | undefined }
 type Project = { label: string; server: boolean; production: Host; domains: Domain[]; deployments: Set<string> }
@@ -9,8 +9,8 @@ type Project = { label: string; server: boolean; production: Host; domains: Doma
 export class HostTable {
   readonly #suffix: string
   readonly #takeovers: Takeovers
-  readonly #labels = new Map<string, Host>()
-  readonly #domains = new Map<string, Host>()
+  readonly #labels = new Map<string, Place>()
+  readonly #domains = new Map<string, Place>()
   readonly #projects = new Map<string, Project>()
   /** Host name of each deployment, to remove it when the deployment is deleted. */
   readonly #deployments = new Map<string, string>()
@@ -25,7 +25,7 @@ export class HostTable {
   }
 
   /** `name` in lower case, without port and last dot. */
-  find(name: string): Host | undefined {
+  find(name: string): Place | undefined {
     const exact = this.#labels.get(name) ?? this.#domains.get(name)
     if (exact) return exact
     // A wildcard stands for one label, as in certificates.
@@ -36,7 +36,7 @@ export class HostTable {
   }
 
   projectOfDomain(name: string): string | undefined {
-    return this.#domains.get(name)?.projectId
+    return this.#domains.get(name)?.host.projectId
   }
 
   /** What is served, as rows of the database: a table to which they are applied serves the same. */
@@ -54,7 +54,7 @@ export class HostTable {
       const deploymentId = target?.deploymentId ?? null
       yield { ...none, kind: 'project', name: label, projectId, deploymentId, server, hsts, barred }
       for (const { name, redirect } of domains) {
-        if (this.#domains.get(name)?.projectId !== projectId) continue
+        if (this.projectOfDomain(name) !== projectId) continue
         const sent = redirect && { redirectTo: redirect.host, redirectStatus: redirect.status }
         yield { ...none, ...sent, kind: 'domain', name, projectId }
       }
@@ -93,7 +93,7 @@ export class HostTable {
       const production = { projectId, target: null, hsts, barred }
       project = { label: name, server, production, domains: [], deployments: new Set() }
       this.#projects.set(projectId, project)
-      this.#labels.set(name + this.#suffix, production)
+      this.#setLabel(name + this.#suffix, production, 'production')
     }
     const { production } = project
     project.server = server
@@ -109,7 +109,8 @@ export class HostTable {
       redirect: redirectTo ? { host: redirectTo, status: redirectStatus! } : undefined,
     }))
     for (const { name, redirect } of project.domains) {
-      this.#domains.set(name, redirect ? { projectId, target: null, hsts, barred, redirect } : production)
+      const host = redirect ? { projectId, target: null, hsts, barred, redirect } : production
+      this.#domains.set(name, placeAt(name, host, 'production'))
     }
   }
 
@@ -118,14 +119,18 @@ export class HostTable {
     if (!project || this.#deployments.has(deploymentId!)) return
     const host = name + this.#suffix
     this.#deployments.set(deploymentId!, host)
-    this.#labels.set(host, { projectId, target: null, hsts: false, barred: false })
+    this.#setLabel(host, { projectId, target: null, hsts: false, barred: false }, 'deployment')
     project.deployments.add(deploymentId!)
     this.#bar(deploymentId!, project.production.barred)
   }
 
+  #setLabel(name: string, host: Host, kind: Place['kind']): void {
+    this.#labels.set(name, placeAt(name, host, kind))
+  }
+
   /** Shows a deployment at its own host, or nothing. */
   #bar(deploymentId: string, barred: boolean): void {
-    const host = this.#labels.get(this.#deployments.get(deploymentId)!)!
+    const { host } = this.#labels.get(this.#deployments.get(deploymentId)!)!
     host.barred = barred
     host.target = barred ? null : { deploymentId, projectId: host.projectId }
     if (barred) this.#takeovers.halt(deploymentId)
@@ -142,7 +147,7 @@ export class HostTable {
 
   #dropDeployment(deploymentId: string): void {
     const host = this.#deployments.get(deploymentId)!
-    const { projectId } = this.#labels.get(host)!
+    const { projectId } = this.#labels.get(host)!.host
     this.#labels.delete(host)
     this.#deployments.delete(deploymentId)
     this.#projects.get(projectId)?.deployments.delete(deploymentId)
@@ -152,7 +157,7 @@ export class HostTable {
   #dropDomains(project: Project): void {
     for (const { name } of project.domains) {
       // The domain may have moved to another project meanwhile.
-      if (this.#domains.get(name)?.projectId === project.production.projectId) this.#domains.delete(name)
+      if (this.projectOfDomain(name) === project.production.projectId) this.#domains.delete(name)
     }
   }
 }

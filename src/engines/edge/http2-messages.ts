@@ -7,6 +7,8 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { ReadableOptions } from 'node:stream'
+import type { Tally } from '../../services/traffic/tallies.ts'
+import type { Noting } from './responses.ts'
 
 // A client that reads nothing of a response for this long is gone, or attempts to exhaust memory.
 const stallMs = 60_000
@@ -46,7 +48,11 @@ export class Http2Request extends Http2ServerRequest {
   }
 }
 
-export class Http2Response extends Http2ServerResponse<Http2Request> {
+export class Http2Response extends Http2ServerResponse<Http2Request> implements Noting {
+  tally: Tally | null = null
+  headMs = 0
+  writtenBytes = 0
+
   // biome-ignore lint/suspicious/noExplicitAny: the ways to call it are Node's.
   override writeHead(...args: any): this {
     const headers = args.at(-1)
@@ -54,7 +60,15 @@ export class Http2Response extends Http2ServerResponse<Http2Request> {
     if (Array.isArray(headers) && headers.includes('connection')) {
       args[args.length - 1] = headers.filter((_, i) => headers[i - (i % 2)] !== 'connection')
     }
+    this.headMs = performance.now()
     return super.writeHead(...(args as [number]))
+  }
+
+  /** Node's `end` calls it too. */
+  // biome-ignore lint/suspicious/noExplicitAny: the ways to call it are Node's.
+  override write(chunk: any, ...rest: any): boolean {
+    this.writtenBytes += chunk.length
+    return super.write(chunk, ...(rest as []))
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: the ways to call it are Node's.

@@ -1,6 +1,11 @@
 // The edge's HTTPS server: one port for HTTP/2 and HTTP/1.1, with the certificate chosen by SNI.
-import type { IncomingMessage, ServerOptions, ServerResponse } from 'node:http'
-import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from 'node:http2'
+import type { IncomingMessage, ServerOptions } from 'node:http'
+import {
+  createSecureServer,
+  type Http2SecureServer,
+  type Http2ServerResponse,
+  type ServerHttp2Session,
+} from 'node:http2'
 import { type AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { SecureContext } from 'node:tls'
@@ -11,12 +16,13 @@ import type { CertificateStore } from '../../tls/store.ts'
 import { createTicketKeys, type TicketKeys } from '../../tls/tickets.ts'
 import { Http2Request, Http2Response } from './http2-messages.ts'
 import { answerPlainRequests, type PlainOptions } from './plain-connections.ts'
+import type { EdgeResponse } from './responses.ts'
 
 export type HttpsOptions = {
   certificates: CertificateStore
-  handle(request: IncomingMessage, response: ServerResponse): void
+  handle(request: IncomingMessage, response: EdgeResponse): void
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
-  /** Options for HTTP/1.1, the same as at the plain HTTP port. */
+  /** Options for HTTP/1.1, the same as at the plain HTTP port, with its class of responses. */
   http1: Pick<ServerOptions, 'headersTimeout' | 'keepAliveTimeout' | 'shouldUpgradeCallback'>
   plain: PlainOptions
   /** Default: keys of its own. */
@@ -46,7 +52,8 @@ export function createHttpsServer(options: HttpsOptions): HttpsServer {
       allowHTTP1: true,
       http1Options: http1,
       Http2ServerRequest: Http2Request,
-      Http2ServerResponse: Http2Response,
+      // Node's types of servers are those of its own class.
+      Http2ServerResponse: Http2Response as unknown as typeof Http2ServerResponse,
       settings: { maxConcurrentStreams: mostStreams, maxHeaderListSize: mostHeaderBytes, enablePush: false },
       ...tlsPolicy,
       handshakeTimeout: handshakeTimeoutMs,

@@ -1,16 +1,16 @@
 // How long the edge takes to answer. Plain numbers: a histogram of prom-client costs a microsecond for each request.
 import type { Metric, Registry } from 'prom-client'
+import { durationBoundsMs as boundsMs } from '../../services/traffic/columns.ts'
 
 /** Answered on the socket itself, by the full handler, or by the server of a project. */
 const kinds = ['plain', 'full', 'server'] as const
 export type AnswerKind = (typeof kinds)[number]
 
 const name = 'berth_edge_request_duration_seconds'
-const boundsMs = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 10_000]
 
 export type Latency = {
-  /** `startedMs` is `performance.now()` when the request came. */
-  observe(kind: AnswerKind, startedMs: number): void
+  /** `startedMs` is `performance.now()` when the request came. Returns how long that is ago. */
+  observe(kind: AnswerKind, startedMs: number): number
 }
 
 export function createLatency(registry: Registry): Latency {
@@ -50,6 +50,7 @@ export function createLatency(registry: Registry): Latency {
       while (bucket < boundsMs.length && elapsedMs > boundsMs[bucket]!) bucket++
       counts[index]![bucket]! += 1
       sumsMs[index]! += elapsedMs
+      return elapsedMs
     },
   }
 }

@@ -9,7 +9,8 @@ import { matchesTag } from './ranges.ts'
 import type { RequestLog } from './request-log.ts'
 import { resolve } from './resolve.ts'
 import type { Sites } from './sites.ts'
-import type { Host } from './targets.ts'
+import type { Host, Place } from './targets.ts'
+import { countAnswer, type Traffic } from './traffic.ts'
 import { bareHeaders, choose, type Variant } from './variants.ts'
 
 export type PlainAnswers = (request: PlainRequest, socket: Socket) => boolean
@@ -19,9 +20,10 @@ export type PlainAnswerOptions = {
   bodies: Bodies
   metrics: EdgeMetrics
   requests: RequestLog
+  traffic: Traffic
   keepAliveSeconds: number
   /** The host, if it serves only files; null if the request needs the full handler (a redirect, a server, no host). */
-  find(host: string, url: string, socket: Socket): Host | null
+  find(host: string, url: string, socket: Socket): Place | null
   /** Headers that the host adds to those of the file, as lines. */
   linesOf(found: Host, host: string): string
 }
@@ -31,7 +33,7 @@ const writable = /^[\t\x20-\x7e\x80-\xff]*$/
 const token = /^[\w!#$%&'*+.^`|~-]+$/
 
 export function createPlainAnswers(options: PlainAnswerOptions): PlainAnswers {
-  const { sites, bodies, metrics, requests, find, linesOf } = options
+  const { sites, bodies, metrics, requests, traffic, find, linesOf } = options
   const heads = new WeakMap<Variant, { whole: string | null; bare: string | null }>()
   let tail = ''
   let tailUntilMs = 0
@@ -59,8 +61,10 @@ export function createPlainAnswers(options: PlainAnswerOptions): PlainAnswers {
   return ({ host, url, acceptEncoding, ifNoneMatch }, socket) => {
     const startedMs = performance.now()
     const name = hostName(host)
-    const shown = name === null ? null : find(name, url, socket)
-    const site = shown?.target && sites.get(shown.target.deploymentId)
+    const place = name === null ? null : find(name, url, socket)
+    if (!place) return false
+    const { host: shown } = place
+    const site = shown.target && sites.get(shown.target.deploymentId)
     if (!site || site.kind === 'node') return false
     const mark = url.indexOf('?')
     const path = mark < 0 ? url : url.slice(0, mark)
@@ -73,7 +77,7 @@ export function createPlainAnswers(options: PlainAnswerOptions): PlainAnswers {
       if (bare === null) return false
       socket.write(bare + linesOf(shown, name!) + tailNow(), 'latin1')
       metrics.countStatus(304, 0)
-      metrics.observe('plain', startedMs)
+      countAnswer(traffic.of(place), 304, 0, metrics.observe('plain', startedMs))
       requests.answered(name!, url, 304)
       return true
     }
@@ -86,7 +90,7 @@ export function createPlainAnswers(options: PlainAnswerOptions): PlainAnswers {
     socket.write(body)
     socket.uncork()
     metrics.countStatus(200, body.length)
-    metrics.observe('plain', startedMs)
+    countAnswer(traffic.of(place), 200, body.length, metrics.observe('plain', startedMs))
     requests.answered(name!, url, 200)
     return true
   }

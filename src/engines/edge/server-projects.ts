@@ -3,13 +3,16 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Target } from './targets.ts'
 
+/** `answered` is called with the status of the answer. */
+export type UpgradeTarget = Target & { answered?(status: number): void }
+
 export type ServerProjects = {
   /** Resolves when an instance of the deployment that serves production is healthy. Rejects if it does not start. */
   ready(deploymentId: string): Promise<void>
   /** Answers the request. If no instance runs, one is asked for and the request waits for it. */
   proxy(request: IncomingMessage, response: ServerResponse, target: Target): void
   /** For the event `upgrade` of an HTTP server. */
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, target: Target): void
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, target: UpgradeTarget): void
   /** Another deployment has taken over. */
   retire(deploymentId: string): Promise<void>
   /** The deployment is barred: requests do not wait for it any more. */

@@ -1,5 +1,5 @@
 // The edge: its tables and caches, and its ports for HTTP and HTTPS.
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Logger } from 'pino'
@@ -12,6 +12,7 @@ import type { Notifications } from '../../platform/notifications.ts'
 import { ownNames } from '../../platform/own-names.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
+import { type Rollups, startTrafficRollups } from '../../services/traffic/rollups.ts'
 import type { TicketKeys } from '../../tls/tickets.ts'
 import { createBodies } from './bodies.ts'
 import { type Encryption, openEncryption, strictTransportLine } from './encryption.ts'
@@ -21,12 +22,14 @@ import { createPlainAnswers } from './plain-answer.ts'
 import { answerPlainRequests } from './plain-connections.ts'
 import { createRequestLog } from './request-log.ts'
 import { createResponder } from './respond.ts'
+import { Http1Response } from './responses.ts'
 import { createSecondLook } from './second-look.ts'
 import type { ServerProjects } from './server-projects.ts'
 import { createSites } from './sites.ts'
 import { createSnapshot, type Snapshot } from './snapshot.ts'
 import { createTakeovers } from './takeovers.ts'
-import type { Host } from './targets.ts'
+import type { Place } from './targets.ts'
+import { createTraffic } from './traffic.ts'
 import { isUpgrade } from './upgrades.ts'
 
 export type EdgeOptions = {
@@ -54,6 +57,8 @@ export type Edge = {
   /** Null until `listen`. */
   readonly snapshot: Snapshot | null
   metrics: EdgeMetrics
+  /** Writes what was counted up to now, instead of at the end of the minute. */
+  flushTraffic(): Promise<void>
   close(): Promise<void>
 }
 
@@ -76,6 +81,8 @@ export function createEdge(options: EdgeOptions): Edge {
   const respond = createResponder(bodies, metrics, log)
   const requests = createRequestLog(log)
   const lookAgain = createSecondLook(() => state.snapshot)
+  const traffic = createTraffic()
+  let rollups: Rollups | null = null
   const { handle, upgrade, endBarred } = createHandler({
     state,
     sites,
@@ -84,6 +91,7 @@ export function createEdge(options: EdgeOptions): Edge {
     servers,
     lookAgain,
     requests,
+    traffic,
     plainOrigin,
     draining,
     log,
@@ -99,19 +107,21 @@ export function createEdge(options: EdgeOptions): Edge {
     headersTimeout: headersTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,
     shouldUpgradeCallback: isUpgrade,
+    // Node's types of servers are those of its own class.
+    ServerResponse: Http1Response as unknown as typeof ServerResponse,
   }
-  const server = createServer(http1, handle)
+  const server = createServer(http1, handle as never)
   server.on('upgrade', upgrade)
   refuseOnceReplaced(server, draining)
 
   // Plain requests are answered on the socket, as `handle` would. All others go to `handle`.
   const waiting = { firstTimeoutMs: headersTimeoutMs, nextTimeoutMs: keepAliveTimeoutMs }
-  const answers = { sites, bodies, metrics, requests, keepAliveSeconds: keepAliveTimeoutMs / 1000 }
-  function findPlain(host: string, url: string): Host | null {
+  const answers = { sites, bodies, metrics, requests, traffic, keepAliveSeconds: keepAliveTimeoutMs / 1000 }
+  function findPlain(host: string, url: string): Place | null {
     // Node's server says `Connection: close`, and closes.
     if (draining?.aborted) return null
     if (state.encryption?.challengeAt(url) !== undefined) return null
-    return state.snapshot?.find(host) ?? null
+    return state.snapshot?.at(host) ?? null
   }
   const plain = answerPlainRequests(server, 'connection', {
     ...waiting,
@@ -137,6 +147,7 @@ export function createEdge(options: EdgeOptions): Edge {
     const onBarred = endBarred
     const { snapshots } = options
     const context = { db, notifications, snapshots, log }
+    rollups = startTrafficRollups({ db, tallies: traffic, log })
     state.snapshot = await createSnapshot({ ...context, edgeDomain, ownHosts, takeovers, onBarred })
     if (vault) {
       state.encryption = await openEncryption({
@@ -157,6 +168,12 @@ export function createEdge(options: EdgeOptions): Edge {
   }
 
   async function close(): Promise<void> {
+    await closePorts()
+    // What was under way is counted when it is over.
+    await rollups?.close()
+  }
+
+  async function closePorts(): Promise<void> {
     takeovers.close()
     await state.snapshot?.close()
     // In parallel: open WebSockets would keep `server` from closing, and requests in flight need their process.
@@ -182,6 +199,9 @@ export function createEdge(options: EdgeOptions): Edge {
         await close()
         throw error
       }
+    },
+    async flushTraffic() {
+      await rollups?.flush()
     },
     close,
   }

@@ -9,10 +9,12 @@ import { isTakenDown } from '../../services/takedowns/names.ts'
 import { readTakenDownHosts } from '../../services/takedowns/standing.ts'
 import { HostTable } from './hosts.ts'
 import type { Takeovers } from './takeovers.ts'
-import { type Host, takenDownHost } from './targets.ts'
+import { type Host, type Place, takenDown as takenDownPlace } from './targets.ts'
 
 export type Snapshot = {
   find(host: string): Host | undefined
+  /** The same, with the name that the host is known by. */
+  at(host: string): Place | undefined
   readonly size: number
   /** The refresh in progress; null if there is none. */
   settled(): Promise<void> | null
@@ -119,11 +121,14 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
   }
   const { settled, close } = await follow(source, notifications, log)
 
+  function at(host: string): Place | undefined {
+    if (ownHosts.has(host)) return undefined
+    return isTakenDown(takenDown, host) ? takenDownPlace : table.find(host)
+  }
+
   return {
-    find(host) {
-      if (ownHosts.has(host)) return undefined
-      return isTakenDown(takenDown, host) ? takenDownHost : table.find(host)
-    },
+    find: (host) => at(host)?.host,
+    at,
     get size() {
       return table.size
     },

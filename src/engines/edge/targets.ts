@@ -1,4 +1,6 @@
 // The deployment and the project that a host name leads to.
+import type { Tally } from '../../services/traffic/tallies.ts'
+
 export type Target = { readonly deploymentId: string; readonly projectId: string }
 
 /**
@@ -17,5 +19,21 @@ export type Host = {
 
 export type Redirect = { readonly host: string; readonly status: number }
 
+/** A host name, and what it leads to. */
+export type Place = {
+  /** As the table has it; a wildcard stands for all names that it fits. */
+  readonly name: string
+  readonly kind: 'production' | 'deployment'
+  readonly host: Host
+  /** Its counters, and the hour that they were given out for; see traffic.ts. */
+  tally: Tally | null
+  hour: number
+}
+
+export function placeAt(name: string, host: Host, kind: Place['kind']): Place {
+  return { name, kind, host, tally: null, hour: 0 }
+}
+
 /** What every name that is taken down leads to, whoever has it. */
-export const takenDownHost: Host = Object.freeze({ projectId: '', target: null, hsts: false, barred: true })
+const takenDownHost: Host = Object.freeze({ projectId: '', target: null, hsts: false, barred: true })
+export const takenDown: Place = placeAt('', takenDownHost, 'production')

@@ -3,9 +3,13 @@
 import { headerOctets } from '../../dns/packet/numbers.ts'
 import type { Query } from '../../dns/packet/query.ts'
 import { lowerCase } from '../../dns/packet/wire-names.ts'
+import type { Tally } from '../../services/traffic/tallies.ts'
 import type { Template } from './encode.ts'
 
-export type CachedAnswer<Source extends { live: boolean }> = Template & {
+/** The zone of an answer: whether it still holds, and what its questions are counted by. */
+export type AnswerSource = { readonly live: boolean; readonly tally: Tally | null }
+
+export type CachedAnswer<Source extends AnswerSource> = Template & {
   /** The answer is valid while this is live. */
   source: Source
   rcode: number
@@ -13,7 +17,7 @@ export type CachedAnswer<Source extends { live: boolean }> = Template & {
   tuple: number
 }
 
-export type AnswerCache<Source extends { live: boolean }> = {
+export type AnswerCache<Source extends AnswerSource> = {
   get(message: Buffer, query: Query): CachedAnswer<Source> | null
   set(query: Pick<Query, 'hash'>, answer: CachedAnswer<Source>): void
   clear(): void
@@ -28,7 +32,7 @@ const highestOctets = 4096
  * names cannot make the cache grow. The octets are in slabs, so the garbage collector sees a few objects instead of
  * one per answer. When the slabs are full, the whole cache is cleared.
  */
-export function createAnswerCache<Source extends { live: boolean }>(slotBits = 18, slabs = 64): AnswerCache<Source> {
+export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, slabs = 64): AnswerCache<Source> {
   const mask = (1 << slotBits) - 1
   let slots = new Array<CachedAnswer<Source> | undefined>(mask + 1).fill(undefined)
   const memory: Buffer[] = []

@@ -9,6 +9,7 @@ import { createEncoder, finishAnswer, optOctets } from './encode.ts'
 import { type Found, lookup, type OutsideAddresses } from './lookup.ts'
 import type { NameserverMetrics } from './metrics.ts'
 import type { RateLimit } from './rate-limit.ts'
+import { countQuestion } from './traffic.ts'
 import type { Transfers } from './transfers.ts'
 import { type Context, createAnswersWithoutZones, isSpecial, type Peer } from './without-zones.ts'
 import type { ZoneSource, ZoneTable } from './zone-table.ts'
@@ -65,7 +66,7 @@ export function createResponder(options: ResponderOptions): Responder {
     // A DS answer at an apex depends on two zones, but a cache entry on one.
     const cacheable = found.cacheable && source.live && !(query.type === typeNumbers.DS && name === source.origin)
     const limit = limitOf(context) - (opt ? optOctets(opt) : 0)
-    return limited(context, found.rcode, tuple, () => {
+    const made = limited(context, found.rcode, tuple, () => {
       const whole = encoder.encode(question, name, found, highestTcp - 512)
       if (cacheable && !whole.truncated) {
         cache.set(query, { ...whole, source, rcode: found.rcode, tuple })
@@ -73,6 +74,15 @@ export function createResponder(options: ResponderOptions): Responder {
       const fits = whole.end - whole.start <= limit
       return finishAnswer(fits ? whole : encoder.encode(question, name, found, limit), message, query, opt)
     })
+    if (made) countQuestion(table.tallyOf(source), query.type, found.rcode)
+    return made
+  }
+
+  /** The zone is there, but cannot be asked in time. */
+  function failLate(context: Context, source: ZoneSource): Buffer | null {
+    const made = fault(context, rcodes.SERVFAIL)
+    if (made) countQuestion(table.tallyOf(source), context.query.type, rcodes.SERVFAIL)
+    return made
   }
 
   function answerQuery(context: Context): Buffer | null | Promise<Buffer | null> {
@@ -89,7 +99,7 @@ export function createResponder(options: ResponderOptions): Responder {
     }
     const { accountId } = source
     const ofAccount = waitingOf.get(accountId) ?? 0
-    if (waiting >= highestWaiting.all || ofAccount >= highestWaiting.account) return fault(context, rcodes.SERVFAIL)
+    if (waiting >= highestWaiting.all || ofAccount >= highestWaiting.account) return failLate(context, source)
     waiting++
     waitingOf.set(accountId, ofAccount + 1)
     return answerLater({ ...context, query: { ...query } }, name).finally(() => {
@@ -109,7 +119,7 @@ export function createResponder(options: ResponderOptions): Responder {
     // The zone may have changed meanwhile.
     const last = awaits ? await look(name, type) : first
     if (!last) return fault(context, rcodes.REFUSED)
-    return last.found.awaits ? fault(context, rcodes.SERVFAIL) : answerFound(context, name, last.found, last.source)
+    return last.found.awaits ? failLate(context, last.source) : answerFound(context, name, last.found, last.source)
   }
 
   async function look(name: string, type: number): Promise<{ found: Found; source: ZoneSource } | null> {

@@ -13,6 +13,7 @@ import { isPublicAddress } from '../../platform/public-address.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
 import { platformZones } from '../../services/dns/platform-zones.ts'
 import { generatedRecords, generatedTtl, soaOf } from '../../services/dns/zones.ts'
+import { type Rollups, startDnsRollups } from '../../services/traffic/rollups.ts'
 import { createAliases, createResolver, type ResolveAlias } from './alias.ts'
 import { type AnswerCache, createAnswerCache } from './cache.ts'
 import { createCookies } from './cookies.ts'
@@ -24,6 +25,7 @@ import { rdataOf } from './rdata.ts'
 import { createResponder } from './responder.ts'
 import { createSnapshot, type Snapshot } from './snapshot.ts'
 import type { TcpLimits } from './tcp.ts'
+import { createTallyBook } from './traffic.ts'
 import type { Transfers } from './transfers.ts'
 import { createGenerations, generationMemory } from './workers/generations.ts'
 import { loadPacketSockets, type PacketSockets } from './workers/packets.ts'
@@ -57,6 +59,8 @@ export type Nameserver = {
   /** Null until `listen`. */
   readonly snapshot: Snapshot | null
   metrics: NameserverMetrics
+  /** Writes what was counted up to now, instead of at the end of the minute. */
+  flushTraffic(): Promise<void>
   close(): Promise<void>
 }
 
@@ -96,6 +100,7 @@ export function createNameserver(options: NameserverOptions): Nameserver {
     resolved: aliases.resolved,
   }
   const closers: (() => Promise<void>)[] = []
+  let rollups: Rollups | null = null
 
   async function open(
     address: ListenAddress,
@@ -143,6 +148,7 @@ export function createNameserver(options: NameserverOptions): Nameserver {
       generations,
       generationMemory: memory,
       metrics,
+      questions: createTallyBook(loaded.table.tallies),
       log,
     })
     closers.push(pool.close)
@@ -156,6 +162,8 @@ export function createNameserver(options: NameserverOptions): Nameserver {
 
   async function close(): Promise<void> {
     for (const closer of closers.splice(0).reverse()) await closer()
+    await rollups?.close()
+    rollups = null
   }
 
   return {
@@ -173,6 +181,7 @@ export function createNameserver(options: NameserverOptions): Nameserver {
       const loaded = await createSnapshot({ db, notifications, platform, constants, log, snapshots: options.snapshots })
       snapshot = loaded
       closers.push(loaded.close)
+      rollups = startDnsRollups({ db, tallies: loaded.table.tallies, log })
       loaded.onMoved(cache.clear)
       try {
         const transfers = options.transfers?.(loaded, outside) ?? null
@@ -188,6 +197,9 @@ export function createNameserver(options: NameserverOptions): Nameserver {
         await close()
         throw error
       }
+    },
+    async flushTraffic() {
+      await rollups?.flush()
     },
     close,
   }

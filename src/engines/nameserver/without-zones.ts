@@ -2,11 +2,12 @@
 
 import { classIn, opcodes, rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
 import type { Query } from '../../dns/packet/query.ts'
-import type { AnswerCache } from './cache.ts'
+import type { AnswerCache, AnswerSource } from './cache.ts'
 import type { Cookies } from './cookies.ts'
 import { bareAnswer, finishAnswer, type Options, optOctets } from './encode.ts'
 import type { Tallies } from './metrics.ts'
 import type { RateLimit } from './rate-limit.ts'
+import { countQuestion } from './traffic.ts'
 
 export type Peer = { address: string; port: number }
 
@@ -21,7 +22,7 @@ export type Context = {
 }
 
 export type WithoutZonesOptions = {
-  cache: AnswerCache<{ live: boolean }>
+  cache: AnswerCache<AnswerSource>
   cookies: Cookies
   rateLimit: RateLimit | null
   tallies: Tallies
@@ -107,7 +108,10 @@ export function createAnswersWithoutZones({
       if (query.type === typeNumbers.AXFR || query.type === typeNumbers.IXFR) return fault(context, rcodes.REFUSED)
       const cached = cache.get(message, query)
       if (!cached || cached.end - cached.start + (opt ? optOctets(opt) : 0) > limitOf(context)) return undefined
-      return limited(context, cached.rcode, cached.tuple, () => finishAnswer(cached, message, query, opt))
+      const made = limited(context, cached.rcode, cached.tuple, () => finishAnswer(cached, message, query, opt))
+      const { tally } = cached.source
+      if (made !== null && tally !== null) countQuestion(tally, query.type, cached.rcode)
+      return made
     },
   }
 }

@@ -3,7 +3,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { typeNumbers } from '../../dns/packet/numbers.ts'
 import { textName, wireName } from '../../dns/packet/wire-names.ts'
-import type { ServedZoneRow, ServedZoneState } from '../../services/dns/served-zones.ts'
+import { platformIds, type ServedZoneRow, type ServedZoneState } from '../../services/dns/served-zones.ts'
+import type { Tally } from '../../services/traffic/tallies.ts'
+import { createZoneTallies } from './traffic.ts'
 import { buildZone, buildZoneInSteps, type Zone, type ZoneConstants, type ZoneRecord } from './zone.ts'
 
 /** A zone as it was read: its records are one string, a tenth of the size of the built zone. */
@@ -21,6 +23,8 @@ export type ZoneSource = {
   readonly records: string
   /** False as soon as the zone was replaced or removed. */
   live: boolean
+  /** What it is counted by; null until it is asked for the first time. */
+  tally: Tally | null
 }
 
 // A few thousand zones of usual size; frequent questions are answered from the answer cache.
@@ -60,6 +64,8 @@ export class ZoneTable {
   /** By pair of nameservers: there are few pairs and many zones. */
   readonly #constantsOfPairs = new Map<string, ZoneConstants>()
   readonly #onMoved: () => void
+  /** What was asked of the zones. */
+  readonly tallies = createZoneTallies()
 
   /** `onMoved` is called when a name may have moved from one zone to another. */
   constructor(constants: ZoneConstants, onMoved: () => void) {
@@ -79,6 +85,13 @@ export class ZoneTable {
   /** The zone of exactly this name, served or not. */
   get(name: string): ZoneSource | undefined {
     return this.#sources.get(wireName(name))
+  }
+
+  /** What a zone is counted by, also after it has changed; those of the platform count for nobody. */
+  tallyOf(source: ZoneSource): Tally {
+    const { nobody } = this.tallies
+    source.tally ??= source.id.startsWith(platformIds) ? nobody : this.tallies.create(source.id, '')
+    return source.tally
   }
 
   /** Every zone that is served. */
@@ -220,10 +233,12 @@ export class ZoneTable {
   #put(row: ServedZoneRow): void {
     const { name, id, accountId, verified, refused, serial, records } = row
     // The list that all zones of the pair share, so that each has but a reference.
-    const nameservers = row.nameservers && this.#constantsOf({ ...row, origin: '', live: false }).nameservers
+    const nameservers =
+      row.nameservers && this.#constantsOf({ ...row, origin: '', live: false, tally: null }).nameservers
     const origin = wireName(name)
     const before = this.#sources.get(origin)
-    const state = { id, accountId, verified, refused, serial, nameservers, records, live: true }
+    const tally = before?.id === id ? before.tally : null
+    const state = { id, accountId, verified, refused, serial, nameservers, records, live: true, tally }
     const source = { name, origin, ...state }
     // A large zone that is asked for will be asked again.
     if (before && this.#built.has(before) && !this.#fits(source)) void this.prepare(source).catch(() => {})

@@ -4,7 +4,7 @@ import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { AnswerHead } from './answer-head.ts'
 import { type Connection, Stalled } from './connection.ts'
-import { NotReached, sendFailureTo } from './failures.ts'
+import { type FailureStatus, NotReached, sendFailureTo } from './failures.ts'
 import { headersForServer, headersForVisitor, requestHead } from './headers.ts'
 import type { Upstream } from './instance.ts'
 import { writePart } from './parts.ts'
@@ -12,14 +12,17 @@ import { writePart } from './parts.ts'
 // TCP keep-alive finds visitors whose network is gone.
 const keepAliveMs = 60_000
 
+/** `answered` is called with the status of the answer. */
+export type TunnelOptions = { stallMs: number; again(error: Error): boolean; answered?(status: number): void }
+
 export function tunnel(
   { request, socket, head: first }: { request: IncomingMessage; socket: Duplex; head: Buffer },
   instance: Upstream,
-  { stallMs, again }: { stallMs: number; again(error: Error): boolean },
+  { stallMs, again, answered: tell = () => {} }: TunnelOptions,
 ): void {
   if (socket.destroyed) return
   const head = requestHead(request.method!, headersForServer(request, 'upgrade'))
-  if (head === null) return void sendFailureTo(socket, 502)
+  if (head === null) return void fail(502)
   let connection: Connection | null = null
   let answered = false
   const done = instance.begin('tunnel', () => {
@@ -42,6 +45,11 @@ export function tunnel(
     opened.send(head!, { head: answer, part, failed }, { method: request.method!, stallMs, upgrade: true })
   }
 
+  function fail(status: FailureStatus): void {
+    tell(status)
+    sendFailureTo(socket, status)
+  }
+
   /** Nothing of the request was sent. */
   function refused(error: Error): void {
     if (socket.destroyed) return
@@ -50,11 +58,12 @@ export function tunnel(
       socket.off('close', leave)
       return void done()
     }
-    sendFailureTo(socket, isAway ? error.status : 502)
+    fail(isAway ? error.status : 502)
   }
 
   function answer(answer: AnswerHead): void {
     answered = true
+    tell(answer.status)
     if (answer.status === 101) return void join(answer)
     // The server answers with plain HTTP, for example to refuse the visitor.
     const headers = headersForVisitor(answer.headers, answer.connection)
@@ -93,7 +102,7 @@ export function tunnel(
   function failed(error: Error): void {
     if (answered) return void close()
     answered = true
-    sendFailureTo(socket, error instanceof Stalled ? 504 : 502)
+    fail(error instanceof Stalled ? 504 : 502)
   }
 
   /** After what was written. */

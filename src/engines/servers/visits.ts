@@ -24,11 +24,14 @@ export type Route = (deploymentId: string, act: (lane: Lane) => void, fail: (err
 
 export type VisitsOptions = { route: Route; limits: Pick<ServerLimits, 'stallMs' | 'waitMs'>; log: Logger }
 
+/** `answered` is called with the status of the answer. */
+export type UpgradeTarget = { deploymentId: string; answered?(status: number): void }
+
 export type Visits = {
   /** If the server does not run, as with previews, it is started and the request waits for it. */
   proxy(request: IncomingMessage, response: ServerResponse, target: { deploymentId: string }): void
   /** For the event `upgrade` of an HTTP server. */
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, target: { deploymentId: string }): void
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, target: UpgradeTarget): void
 }
 
 // So that an instance that refuses at once is not asked without a pause.
@@ -80,17 +83,23 @@ export function createVisits({ route, limits, log }: VisitsOptions): Visits {
       const again = repetition(pass)
       pass()
     },
-    upgrade(request, socket, head, { deploymentId }) {
+    upgrade(request, socket, head, { deploymentId, answered }) {
       // A visitor who disconnects early must not cause an unhandled error.
       socket.on('error', () => socket.destroy())
       const fail = (error: Error) => {
         note(deploymentId, error)
+        answered?.(503)
         sendFailureTo(socket, 503)
       }
       const pass = () =>
         route(
           deploymentId,
-          (lane) => lane.use((instance) => tunnel({ request, socket, head }, instance, { stallMs, again }), fail),
+          (lane) =>
+            lane.use(
+              (instance) =>
+                tunnel({ request, socket, head }, instance, { stallMs, again, ...(answered && { answered }) }),
+              fail,
+            ),
           fail,
         )
       const again = repetition(pass)

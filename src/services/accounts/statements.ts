@@ -1,5 +1,5 @@
 // Accounts in SQL.
-import { int8, optional, statement, text } from '../../platform/statement.ts'
+import { int4, int8, optional, statement, text } from '../../platform/statement.ts'
 
 /** Holds the account against other changes until the transaction ends; rows that refer to the account can be made. */
 export const lockAccount = statement('accounts.lock', {
@@ -30,4 +30,20 @@ export const readMonthUsage = statement('accounts.month', {
     SELECT COALESCE((SELECT running FROM build_account WHERE account_id = ${p.accountId}), 0) AS running,
       build_minutes(${p.accountId}) AS minutes,
       ${thisMonth('claimsPerMonth', p.accountId)} AS claims, ${thisMonth('messagesPerMonth', p.accountId)} AS messages`,
+})
+
+/** Raises the most that each account stored in this month to what it stores now. */
+export const noteStored = statement('accounts.noteStored', {
+  reason: 'not in Prisma',
+  in: {},
+  out: { noted: int4() },
+  sql: () => `
+    WITH noted AS (
+      INSERT INTO month_usage AS m (account_id, name, month, used)
+      SELECT a.id, 'storedBytes', date_trunc('month', now() AT TIME ZONE 'UTC')::date, sum(u.used)
+      FROM account_usage u JOIN account a ON a.id = u.account_id WHERE u.name = 'storedBytes' GROUP BY a.id ORDER BY a.id
+      ON CONFLICT (account_id, name, month) DO UPDATE SET used = excluded.used WHERE m.used < excluded.used
+      RETURNING 1
+    )
+    SELECT count(*)::integer AS noted FROM noted`,
 })

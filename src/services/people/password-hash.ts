@@ -60,14 +60,14 @@ function parse(text: string): Parsed {
   }
 }
 
-/** Runs so many at once; refuses when too many wait. */
+/** Runs so many at once, and refuses when too many wait. What is urgent goes first, and is never refused. */
 function createGate(atOnce: number, waitingAtMost: number) {
   const waiting: (() => void)[] = []
   let running = 0
-  return async function pass<T>(work: () => Promise<T>): Promise<T> {
+  return async function pass<T>(work: () => Promise<T>, urgent = false): Promise<T> {
     if (running >= atOnce) {
-      if (waiting.length >= waitingAtMost) throw new Fault('overloaded', undefined, { retryAfterSeconds: 5 })
-      await new Promise<void>((resolve) => waiting.push(resolve))
+      if (!urgent && waiting.length >= waitingAtMost) throw new Fault('overloaded', undefined, { retryAfterSeconds: 5 })
+      await new Promise<void>((resolve) => (urgent ? waiting.unshift(resolve) : waiting.push(resolve)))
     } else running++
     try {
       return await work()
@@ -82,7 +82,7 @@ function createGate(atOnce: number, waitingAtMost: number) {
 export type PasswordHasher = {
   hash(password: string): Promise<string>
   /** Without a hash it does the same work and says no: how long it takes tells nobody whether there is one. */
-  verify(password: string, hash: string | null): Promise<boolean>
+  verify(password: string, hash: string | null, urgent?: boolean): Promise<boolean>
   /** Whether the hash was made otherwise than hashes are made now. */
   isOutdated(hash: string): boolean
 }
@@ -99,9 +99,9 @@ export function createPasswordHasher({
       const salt = crypto.randomBytes(saltBytes)
       return format({ ...use, salt, hash: await pass(() => derive(use.kind, password, salt, use.parameters)) })
     },
-    async verify(password, stored) {
+    async verify(password, stored, urgent) {
       const { kind, parameters, salt, hash } = stored === null ? nobody : parse(stored)
-      const found = await pass(() => derive(kind, password, salt, parameters))
+      const found = await pass(() => derive(kind, password, salt, parameters), urgent)
       return crypto.timingSafeEqual(found, hash) && stored !== null
     },
     isOutdated(stored) {

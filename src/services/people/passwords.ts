@@ -6,7 +6,8 @@ import { Fault } from '../../platform/errors.ts'
 import { knownBrowserOf } from './known-browser.ts'
 import type { PasswordHasher } from './password-hash.ts'
 import { refuseWeakPassword } from './password-rules.ts'
-import { endOtherSessions, type SessionWithUser } from './sessions.ts'
+import { endOtherSessions, openSession, type SessionWithUser, type SignIn } from './sessions.ts'
+import { lockUser } from './sign-in-statements.ts'
 import { findUserByEmail } from './users.ts'
 
 export type PasswordTry = {
@@ -26,8 +27,10 @@ export async function checkPassword(
 ): Promise<User> {
   const user = await findUserByEmail(db, email)
   const passwordHash = user?.passwordHash ?? null
-  await admit(knownBrowserOf(passwordHash ?? '', passwordHash === null ? null : kept))
-  if (!(await hasher.verify(password, passwordHash)) || !user) throw new Fault('sign_in_failed')
+  const browser = knownBrowserOf(user, kept)
+  await admit(browser)
+  // A flood from elsewhere fills the queue, so whoever is known here goes first.
+  if (!(await hasher.verify(password, passwordHash, browser !== null)) || !user) throw new Fault('sign_in_failed')
   if (!hasher.isOutdated(user.passwordHash!)) return user
   const renewed = await hasher.hash(password)
   await db.user.updateMany({ where: { id: user.id, passwordHash }, data: { passwordHash: renewed } })
@@ -39,18 +42,31 @@ export function passwordMark({ passwordHash }: User): string {
   return hash('sha256', passwordHash ?? '', 'base64url')
 }
 
-/** Everybody else who is signed in as the person is out. Returns the new hash. */
+/** Opens a session, unless the password was changed since it was found right: others were to be out by that. */
+export async function openByPassword(
+  db: Database,
+  { id, passwordHash }: User,
+  from: Omit<SignIn, 'userId' | 'method'>,
+) {
+  return db.$transaction(async (db: Db) => {
+    await lockUser(db, { id })
+    if ((await db.user.count({ where: { id, passwordHash } })) === 0) throw new Fault('sign_in_failed')
+    return openSession(db, { userId: id, method: 'password', ...from })
+  })
+}
+
+/** Everybody else who is signed in as the person is out. */
 export async function setPassword(
   db: Database,
   hasher: PasswordHasher,
   { id, userId, user }: SessionWithUser,
   password: string,
-): Promise<string> {
+): Promise<User> {
   refuseWeakPassword(password, user.email)
   const passwordHash = await hasher.hash(password)
-  await db.$transaction(async (db: Db) => {
-    await db.user.update({ where: { id: userId }, data: { passwordHash } })
+  return db.$transaction(async (db: Db) => {
+    const changed = await db.user.update({ where: { id: userId }, data: { passwordHash } })
     await endOtherSessions(db, userId, id)
+    return changed
   })
-  return passwordHash
 }

@@ -21,7 +21,7 @@ export type Provision = {
 export async function provideLink(db: Db, { email, account, role, operator }: Provision) {
   return inTransaction(db, async (db) => {
     const known = await findUserByEmail(db, email)
-    const user = known ?? (await createUser(db, { email }))
+    const user = known ?? (await createUser(db, { email, proved: true }))
     const current = operator === undefined || operator === user.operator ? user : await setOperator(db, user, operator)
     const member = account && (await db.membership.findFirst({ where: { accountId: account.id, userId: user.id } }))
     if (account && !member) {

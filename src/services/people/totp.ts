@@ -79,7 +79,7 @@ export async function finishByCode(db: Db, vault: Vault, { code, step, kept, adm
   const { userId, password } = await lookAtStep(db, 'totp', step)
   const user = await db.user.findUnique({ where: { id: userId } })
   if (!user || passwordMark(user) !== password) throw new Fault('sign_in_step_over')
-  await admit(userId, knownBrowserOf(user.passwordHash!, kept))
+  await admit(userId, knownBrowserOf(user, kept))
   if (!(await acceptCode(db, vault, user, code))) throw new Fault('sign_in_failed')
   await takeStep(db, 'totp', step)
   return user

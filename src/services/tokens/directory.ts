@@ -47,23 +47,24 @@ export function createTokenDirectory(db: Database, notifications: Notifications)
     for (const [hash, token] of known) if (matches(token)) known.delete(hash)
   }
 
-  const forgetPerson = (userId: string) => forget((token) => token.userId === userId)
-
-  // A token may take hundreds with it when it is revoked, and each has its event: they are forgotten in one pass.
+  // A token may take hundreds with it when it is revoked, and each has its event: they are forgotten in one pass. So are
+  // those of people, of whom many sessions may end at once.
   const changed = new Set<string>()
   function forgetChanged(): void {
-    forget(({ accountId }) => changed.has(accountId))
+    forget(({ accountId, userId }) => changed.has(accountId) || (userId !== null && changed.has(userId)))
     changed.clear()
+  }
+  function forgetSoon(owner: string): void {
+    generation++
+    if (changed.size === 0) setImmediate(forgetChanged)
+    changed.add(owner)
   }
 
   const off = [
     notifications.on('event', ({ type, accountId }) => {
-      if (!changesTokens(type)) return
-      generation++
-      if (changed.size === 0) setImmediate(forgetChanged)
-      changed.add(accountId)
+      if (changesTokens(type)) forgetSoon(accountId)
     }),
-    notifications.on('session', forgetPerson),
+    notifications.on('session', forgetSoon),
     // A revocation may have been missed while nobody listened.
     notifications.on('lost', () => forget(() => true)),
     notifications.on('reconnected', () => forget(() => true)),
@@ -101,7 +102,7 @@ export function createTokenDirectory(db: Database, notifications: Notifications)
     findKnown: (token) => known.get(keyOf(token)),
     find: (token, slowly) => (slowly ? paced : prompt)(keyOf(token)),
     forgetAccount: (accountId) => forget((token) => token.accountId === accountId),
-    forgetPerson,
+    forgetPerson: (userId) => forget((token) => token.userId === userId),
     noteUse(tokenId) {
       uses.set(tokenId, new Date())
     },

@@ -6,15 +6,16 @@ import { createPasswordHasher } from '../../../src/services/people/password-hash
 import { rotateSecrets } from '../../../src/services/secrets/rotation.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { Browser, openPerson } from '../../helpers/auth.ts'
+import { until } from '../../helpers/until.ts'
 
 let api: TestApi
-/** Of `password`, made once: hashing takes its time. */
+/** Of `password`. */
 let passwordHash: string
 beforeAll(async () => {
   // In the middle of a time step, where it stays: what is right a moment ago is right now.
   vi.useFakeTimers({ toFake: ['Date'], now: Math.floor(Date.now() / 30_000) * 30_000 + 15_000 })
   api = await startApi()
-  passwordHash = await createPasswordHasher().hash(password)
+  passwordHash = await api.deps.passwordHasher!.hash(password)
 })
 afterAll(async () => {
   vi.useRealTimers()
@@ -85,6 +86,22 @@ describe('a password', () => {
     expect((await browser.get('/auth/me')).status).toBe(200)
     expect(await signIn(email)).toMatchObject(failed)
     expect((await signIn(email, new Browser(api.app), 'new horse battery')).status).toBe(200)
+  })
+
+  test('that is being changed does not sign in any more, though it was right a moment ago', async () => {
+    const { email, user } = await withPassword()
+    const held = Promise.withResolvers<void>()
+    const change = api.db.$transaction(async (db) => {
+      await db.user.update({ where: { id: user.id }, data: { passwordHash: 'another' } })
+      await held.promise
+    })
+    const late = signIn(email)
+    const waits = () => api.db.$queryRaw<{ pid: number }[]>`SELECT pid FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event_type = 'Lock'`
+    await until(async () => (await waits()).length > 0)
+    held.resolve()
+    await change
+    expect(await late).toMatchObject(failed)
   })
 
   test('is refused if it is short or common, and needs a session', async () => {

@@ -233,6 +233,14 @@ test('a WebSocket goes over HTTPS, and not to a host that the connection is not 
   socket.write(Buffer.from([0x81, 0x82, 0, 0, 0, 0, 0x68, 0x69]))
   expect(String((await once(socket, 'data'))[0])).toBe('\x81\x02hi')
   socket.destroy()
+  await until(async () => {
+    await world.edge.flushTraffic()
+    const { _sum } = await world.db.traffic.aggregate({
+      where: { step: 'hour', host: 'server.test' },
+      _sum: { s1: true },
+    })
+    return _sum.s1 === 1n
+  })
   const wrong = await upgrade('files.test')
   expect(wrong.head).toContain('HTTP/1.1 421 Misdirected Request')
   wrong.socket.destroy()

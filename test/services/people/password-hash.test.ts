@@ -1,4 +1,3 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { describe, expect, test } from 'vitest'
 import { knownBrowserOf, newKnownBrowser } from '../../../src/services/people/known-browser.ts'
 import { createPasswordHasher } from '../../../src/services/people/password-hash.ts'
@@ -45,10 +44,8 @@ describe('a hash of a password', () => {
 
 test('hashing leaves the event loop free, runs few at once, and refuses what would wait too long', async () => {
   const hasher = createPasswordHasher({ atOnce: 1, waiting: 3 })
-  const delay = monitorEventLoopDelay({ resolution: 1 })
   let turns = 0
   const timer = setInterval(() => turns++, 1)
-  delay.enable()
   const results = await Promise.allSettled(Array.from({ length: 6 }, () => hasher.hash('correct horse')))
   clearInterval(timer)
   expect(results.map(({ status }) => status)).toEqual([
@@ -59,6 +56,14 @@ test('hashing leaves the event loop free, runs few at once, and refuses what wou
   // Timers ran while it hashed, and the gate is open again.
   expect(turns).toBeGreaterThan(4)
   expect(await hasher.hash('correct horse')).toMatch(/^\$/)
+})
+
+test('what is urgent goes before what waits, and is taken though the queue is full', async () => {
+  const hasher = createPasswordHasher({ atOnce: 1, waiting: 2, use: cheap })
+  const order: string[] = []
+  const note = (name: string, urgent: boolean) => hasher.verify('x', null, urgent).then(() => order.push(name))
+  await Promise.all([note('running', false), note('first', false), note('second', false), note('urgent', true)])
+  expect(order).toEqual(['running', 'urgent', 'first', 'second'])
 })
 
 describe('a new password', () => {
@@ -92,10 +97,14 @@ describe('a new password', () => {
 })
 
 test('a browser is known by what it kept for as long as the password stays, and for nobody else', () => {
-  const kept = newKnownBrowser('hash one')
-  const name = knownBrowserOf('hash one', kept)
+  const ada = { id: 'usr_ada', passwordHash: 'hash one' }
+  const kept = newKnownBrowser(ada)
+  const name = knownBrowserOf(ada, kept)
   expect(name).toMatch(/^[\w-]{16}$/)
-  expect(knownBrowserOf('hash two', kept)).toBeNull()
+  expect(knownBrowserOf({ ...ada, passwordHash: 'hash two' }, kept)).toBeNull()
+  expect(knownBrowserOf({ ...ada, passwordHash: null }, kept)).toBeNull()
+  expect(knownBrowserOf({ ...ada, id: 'usr_eve' }, kept)).toBeNull()
+  expect(knownBrowserOf(null, kept)).toBeNull()
   const [first, signature] = kept.split('.')
   for (const forged of [
     null,
@@ -107,6 +116,6 @@ test('a browser is known by what it kept for as long as the password stays, and 
     `${first}.AAAA`,
     `${first}.${'A'.repeat(43)}`,
   ]) {
-    expect(knownBrowserOf('hash one', forged)).toBeNull()
+    expect(knownBrowserOf(ada, forged)).toBeNull()
   }
 })

@@ -20,17 +20,17 @@ export type Noun = keyof typeof nouns
 export const nounNames = Object.keys(nouns) as Noun[]
 
 const levels: Level[] = ['none', 'read', 'write']
-const words: Record<Level, string> = { none: '–', read: 'read', write: 'read, write' }
+const words: Record<Level, string> = { none: '–', read: 'read', write: 'write' }
 
 export function levelOf(scopes: readonly string[], noun: Noun): Level {
   if (scopes.includes('*') || scopes.includes(`${noun}:write`)) return 'write'
   return scopes.includes(`${noun}:read`) ? 'read' : 'none'
 }
 
-/** `Everything, also what comes later`, `deployments, dns; reads events`. */
+/** `Everything`, `deployments, dns; reads events`. */
 export function describeScopes(scopes: readonly string[]): string {
   const rest = scopes.includes('operator') ? ['operator'] : []
-  if (scopes.includes('*')) return ['Everything, also what comes later', ...rest].join(', ')
+  if (scopes.includes('*')) return ['Everything', ...rest].join(', ')
   const writes = nounNames.filter((noun) => levelOf(scopes, noun) === 'write')
   const reads = nounNames.filter((noun) => levelOf(scopes, noun) === 'read')
   return [[...writes, ...rest].join(', '), reads.length > 0 && `reads ${reads.join(', ')}`].filter(Boolean).join('; ')
@@ -39,8 +39,8 @@ export function describeScopes(scopes: readonly string[]): string {
 /** What a token or a role may do; one column for each of them. */
 export function ScopeTable({ label, of }: { label: string; of: { name: string; scopes: readonly string[] }[] }) {
   return (
-    <table>
-      <caption class="unseen">{label}</caption>
+    <table class="scopes">
+      <caption class="unseen">{label}; whoever writes also reads</caption>
       <thead>
         <tr>
           <th scope="col">About</th>
@@ -58,7 +58,7 @@ export function ScopeTable({ label, of }: { label: string; of: { name: string; s
             {of.map(({ name, scopes }) => {
               const level = levelOf(scopes, noun)
               return (
-                <td key={name} class={level === 'none' ? 'soft' : ''}>
+                <td key={name} class={level === 'write' ? 'whole' : 'whole soft'}>
                   {words[level]}
                 </td>
               )

@@ -8,7 +8,7 @@ type Token = Schemas['Token']
 export function Access({ of: { scopes, projects } }: { of: Pick<Token, 'scopes' | 'projects'> }) {
   return (
     <>
-      {describeScopes(scopes)}
+      <span class="whole">{describeScopes(scopes)}</span>
       {projects && <div class="soft">only {projects.join(', ')}</div>}
     </>
   )

@@ -1,4 +1,5 @@
 // Invalidates cached answers in all threads at once: each zone has a number that changes with the zone.
+import type { Tally } from '../../../services/traffic/tallies.ts'
 
 export type Generations = {
   /** Invalidates every answer of this zone. */
@@ -44,12 +45,14 @@ export class Stamped {
   readonly #slot: number
   readonly #generation: number
   readonly #era: number
+  readonly tally: Tally
 
-  constructor(numbers: Int32Array, [slot, generation, era]: Stamp) {
+  constructor(numbers: Int32Array, [slot, generation, era]: Stamp, tally: Tally) {
     this.#numbers = numbers
     this.#slot = slot
     this.#generation = generation
     this.#era = era
+    this.tally = tally
   }
 
   get live(): boolean {

@@ -1,4 +1,5 @@
 // Messages between the threads of the nameserver.
+import type { Counted } from '../../../services/traffic/tallies.ts'
 import type { RateLimitMemory } from '../rate-limit.ts'
 import type { Stamp } from './generations.ts'
 
@@ -14,8 +15,14 @@ export type WorkerData = {
   outstanding: SharedArrayBuffer
 }
 
-/** An answer for a worker's cache. */
-export type KeptAnswer = [hash: number, octets: Uint8Array, rcode: number, tuple: number, stamp: Stamp]
+/** An answer for a worker's cache; `zone` is the id that its questions are counted for. */
+export type KeptAnswer = [hash: number, octets: Uint8Array, rcode: number, tuple: number, stamp: Stamp, zone: string]
+
+/** What a worker is told: answers to keep, or to report what it has counted. It reports from time to time anyway. */
+export type ToWorker = KeptAnswer[] | 'report'
+
+/** What a worker tells: packed packets, or what it has counted by zone. */
+export type FromWorker = Uint8Array | Counted[]
 
 /** A packet that only the main thread can answer, and its sender as a `sockaddr`. */
 export type HandedPacket = { listener: number; sender: Buffer; message: Buffer }

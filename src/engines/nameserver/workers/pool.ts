@@ -1,12 +1,22 @@
 // The threads that answer over UDP: starts them, sends them answers, and replaces one that exits.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { AnswerCache } from '../cache.ts'
 import type { NameserverMetrics } from '../metrics.ts'
 import type { Responder } from '../responder.ts'
+import { addQuestions, type TallyBook } from '../traffic.ts'
 import type { ZoneSource } from '../zone-table.ts'
 import type { Generations } from './generations.ts'
-import { createBatch, type HandedPacket, type KeptAnswer, unpack, type WorkerData } from './messages.ts'
+import {
+  createBatch,
+  type FromWorker,
+  type HandedPacket,
+  type KeptAnswer,
+  type ToWorker,
+  unpack,
+  type WorkerData,
+} from './messages.ts'
 import { type PacketSockets, peerOf } from './packets.ts'
 
 export type SharedListener = {
@@ -25,10 +35,13 @@ export type PoolOptions = Pick<WorkerData, 'cookieSecret' | 'rateLimit'> & {
   generations: Generations
   generationMemory: SharedArrayBuffer
   metrics: NameserverMetrics
+  /** Gets what the threads have counted. */
+  questions: TallyBook
   log: Logger
 }
 
 const respawnMs = 1_000
+const reportWaitMs = 1_000
 // The worker is in the same folder, with the same extension (.ts or .js).
 const program = new URL(`./worker${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)
 
@@ -39,7 +52,7 @@ export function startPool(options: PoolOptions): { close(): Promise<void> } {
   let closed = false
 
   const keep = createBatch((answers: KeptAnswer[]) => {
-    for (const worker of workers) worker.postMessage(answers)
+    for (const worker of workers) tell(worker, answers)
   })
   // An answer is sent to the threads at its second request, so that a flood of random names does not reach them.
   const shared: AnswerCache<ZoneSource> = {
@@ -49,7 +62,7 @@ export function startPool(options: PoolOptions): { close(): Promise<void> } {
       if (found) {
         const { octets, start, end, source, rcode, tuple } = found
         const copy = new Uint8Array(octets.subarray(start, end))
-        keep([query.hash, copy, rcode, tuple, generations.stampOf(source.origin)])
+        keep([query.hash, copy, rcode, tuple, generations.stampOf(source.origin), source.id])
       }
       return found
     },
@@ -81,8 +94,9 @@ export function startPool(options: PoolOptions): { close(): Promise<void> } {
       if (made instanceof Uint8Array) send(made)
     }
 
-    worker.on('message', (octets: Uint8Array) => {
-      for (const packet of unpack(octets)) answer(packet)
+    worker.on('message', (message: FromWorker) => {
+      if (message instanceof Uint8Array) for (const packet of unpack(message)) answer(packet)
+      else for (const counted of message) addQuestions(options.questions.of(counted.owner), counted)
     })
     worker.on('error', (err) => log.error({ err }, 'a thread of the nameserver failed and is replaced'))
     worker.on('exit', () => {
@@ -97,11 +111,24 @@ export function startPool(options: PoolOptions): { close(): Promise<void> } {
     })
   }
 
+  const tell = (worker: Worker, message: ToWorker) => worker.postMessage(message)
+
+  /** Resolves when the thread has told what it counted; one that does not answer is not waited for. */
+  async function lastReport(worker: Worker): Promise<void> {
+    const reported = new Promise<void>((resolve) => {
+      worker.on('message', (message: FromWorker) => void (message instanceof Uint8Array || resolve()))
+      worker.once('exit', () => resolve())
+    })
+    tell(worker, 'report')
+    await Promise.race([reported, sleep(reportWaitMs, undefined, { ref: false })])
+  }
+
   for (let index = 0; index < options.workers; index++) spawn(index, metrics.addTallies())
   return {
     async close() {
       closed = true
       for (const timer of timers) clearTimeout(timer)
+      await Promise.all(Array.from(workers, lastReport))
       await Promise.all(Array.from(workers, (worker) => worker.terminate()))
     },
   }

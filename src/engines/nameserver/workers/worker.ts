@@ -5,10 +5,11 @@ import { createAnswerCache } from '../cache.ts'
 import { createCookies } from '../cookies.ts'
 import { createTallies } from '../metrics.ts'
 import { createRateLimit } from '../rate-limit.ts'
+import { createTallyBook } from '../traffic.ts'
 import { reflectingPorts } from '../udp.ts'
 import { createAnswersWithoutZones, isSpecial } from '../without-zones.ts'
 import { Stamped } from './generations.ts'
-import { createPacker, type KeptAnswer, type WorkerData } from './messages.ts'
+import { createPacker, type FromWorker, type ToWorker, type WorkerData } from './messages.ts'
 import { type Answer, loadPacketSockets, peerOf } from './packets.ts'
 
 const main = parentPort!
@@ -18,6 +19,8 @@ const sockets = (await loadPacketSockets())!
 const highestOutstanding = 10_000
 // How long the thread sleeps when no packet comes, and so the delay until it sees that it should stop.
 const idleMs = 50
+// How much later a question may be counted than it was asked.
+const reportMs = 5_000
 // Consecutive batches of one socket, before the other sockets and the main thread get their turn.
 const highestBatches = 16
 
@@ -30,12 +33,22 @@ const outstanding = new Int32Array(data.outstanding)
 const handOver = createPacker((octets) => main.postMessage(octets, [octets.buffer]))
 const query = emptyQuery()
 
-main.on('message', (answers: KeptAnswer[]) => {
-  for (const [hash, sent, rcode, tuple, stamp] of answers) {
+const questions = createTallyBook()
+
+main.on('message', (message: ToWorker) => {
+  if (message === 'report') return report(true)
+  for (const [hash, sent, rcode, tuple, stamp, zone] of message) {
     const octets = Buffer.from(sent.buffer, sent.byteOffset, sent.length)
-    cache.set({ hash }, { octets, start: 0, end: sent.length, source: new Stamped(generations, stamp), rcode, tuple })
+    const source = new Stamped(generations, stamp, questions.of(zone))
+    cache.set({ hash }, { octets, start: 0, end: sent.length, source, rcode, tuple })
   }
 })
+
+function report(always: boolean): void {
+  const counted: FromWorker = questions.take()
+  if (always || counted.length > 0) main.postMessage(counted)
+}
+setInterval(report, reportMs, false)
 
 function answerOn(listener: number, nsid: string): Answer {
   const withoutZones = createAnswersWithoutZones({ cache, cookies, rateLimit, tallies, nsid })

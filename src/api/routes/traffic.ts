@@ -1,0 +1,72 @@
+// /traffic, /projects/{project}/traffic and /dns/{domain}/traffic: what was asked, in buckets of time.
+import { Named } from '../../schemas/common.ts'
+import { ZoneParams } from '../../schemas/dns-records.ts'
+import { ProjectParams } from '../../schemas/projects.ts'
+import { AccountTraffic, DnsTraffic, ProjectTraffic, TrafficQuery, TrafficRangeQuery } from '../../schemas/traffic.ts'
+import { readAccountTraffic, readProjectTraffic, readZoneTraffic } from '../../services/traffic/traffic.ts'
+import { sendSingle } from '../http/etag.ts'
+import type { RoutePlugin } from './route.ts'
+
+const delay = 'Servers add what they counted each minute.'
+
+export const trafficRoutes: RoutePlugin = async (app, { deps }) => {
+  const { db } = deps
+
+  app.get(
+    '/traffic',
+    {
+      config: { scope: 'projects:read' },
+      schema: {
+        operationId: 'getTraffic',
+        tags: ['Projects'],
+        summary: 'Read the traffic of all projects',
+        description: `Requests and bytes of every project, and its requests in up to 168 buckets. ${delay}`,
+        querystring: TrafficRangeQuery,
+        response: { 200: Named(AccountTraffic) },
+      },
+    },
+    async (request, reply) => sendSingle(request, reply, await readAccountTraffic(db, request.actor, request.query)),
+  )
+
+  app.get(
+    '/projects/:project/traffic',
+    {
+      config: { scope: 'projects:read' },
+      schema: {
+        operationId: 'getProjectTraffic',
+        tags: ['Projects'],
+        summary: 'Read the traffic of a project',
+        description:
+          'Requests, bytes, status classes and response times at all hosts of the project, or at one, in up to 2,880 ' +
+          `buckets. ${delay}`,
+        params: ProjectParams,
+        querystring: TrafficQuery,
+        response: { 200: Named(ProjectTraffic) },
+      },
+    },
+    async (request, reply) => {
+      const { params, query, actor } = request
+      return sendSingle(request, reply, await readProjectTraffic(db, actor, params.project, query))
+    },
+  )
+
+  app.get(
+    '/dns/:domain/traffic',
+    {
+      config: { scope: 'dns:read' },
+      schema: {
+        operationId: 'getZoneTraffic',
+        tags: ['DNS'],
+        summary: 'Read the traffic of a zone',
+        description: `Questions that the nameservers answered, by type and by code, in up to 2,880 buckets. ${delay}`,
+        params: ZoneParams,
+        querystring: TrafficRangeQuery,
+        response: { 200: Named(DnsTraffic) },
+      },
+    },
+    async (request, reply) => {
+      const { params, query, actor } = request
+      return sendSingle(request, reply, await readZoneTraffic(db, actor, params.domain, query))
+    },
+  )
+}

@@ -1,0 +1,39 @@
+// Responses that note what they are counted by when they are over: when they began, and how much was written.
+import { ServerResponse } from 'node:http'
+import type { Tally } from '../../services/traffic/tallies.ts'
+
+export type Noting = {
+  /** The counters of the host that was asked; null where nobody has it. */
+  tally: Tally | null
+  /** By `performance.now()`, when the head of the answer was written; 0 before. */
+  headMs: number
+  /** Of the body, given to the connection: what it still holds when a visitor leaves is counted too. */
+  writtenBytes: number
+}
+
+export type EdgeResponse = ServerResponse & Noting
+
+/** Of HTTP/1.1; Http2Response is the other one. */
+export class Http1Response extends ServerResponse implements Noting {
+  tally: Tally | null = null
+  headMs = 0
+  writtenBytes = 0
+
+  // biome-ignore lint/suspicious/noExplicitAny: the ways to call it are Node's.
+  override writeHead(...args: any): this {
+    this.headMs = performance.now()
+    return super.writeHead(...(args as [number]))
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: the ways to call it are Node's.
+  override write(chunk: any, ...rest: any): boolean {
+    this.writtenBytes += chunk.length
+    return super.write(chunk, ...(rest as []))
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: the ways to call it are Node's.
+  override end(chunk?: any, ...rest: any): this {
+    if (chunk && typeof chunk !== 'function') this.writtenBytes += chunk.length
+    return super.end(chunk, ...(rest as []))
+  }
+}
