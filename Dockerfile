@@ -10,6 +10,9 @@ COPY prisma prisma
 RUN npm run postinstall
 COPY tsconfig.json tsconfig.build.json openapi.yaml ./
 COPY src src
+# The console is a client like any other, and uses the SDK's.
+COPY sdk/src sdk/src
+COPY dashboard dashboard
 RUN npm run build
 
 FROM build AS packages

@@ -86,6 +86,8 @@ const Environment = Type.Object({
   MAX_IN_FLIGHT_PER_ACCOUNT: Type.Optional(Type.Integer({ minimum: 1 })),
   MAX_WAITS: Type.Integer({ minimum: 1, default: 10_000 }),
   MAX_STREAMS: Type.Integer({ minimum: 1, default: 10_000 }),
+  SMTP_URL: Text(),
+  MAIL_FROM: Text(),
   WEBHOOK_ALLOW_PRIVATE: Type.Boolean({ default: false }),
   PATH: Text('/usr/local/bin:/usr/bin:/bin'),
   METRICS_PORT: Port(9090),
@@ -95,6 +97,11 @@ const Environment = Type.Object({
   NODE_ADDRESS: Text(),
   DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 3600, default: 5 }),
   OTEL_EXPORTER_OTLP_ENDPOINT: Text(),
+  OIDC_ISSUER: Text(),
+  OIDC_CLIENT_ID: Text(),
+  OIDC_CLIENT_SECRET: Text(),
+  OIDC_NAME: Text(),
+  OIDC_ALLOW_SIGNUP: Type.Boolean({ default: false }),
   LOG_LEVEL: Type.Union(
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
     { default: 'info' },
@@ -159,6 +166,40 @@ function bucketOf(text: string): { bucket: string; prefix: string } | null {
   return found && { bucket: found[1]!, prefix: found[2] ? `${found[2].slice(1)}/` : '' }
 }
 
+/** Null if it is none. No fault names the text: it may have a password. */
+function mailServer(text: string) {
+  const url = URL.parse(text)
+  if (
+    !url ||
+    !/^smtps?:$/.test(url.protocol) ||
+    !url.hostname ||
+    !/^\/?$/.test(url.pathname) ||
+    url.search ||
+    url.hash
+  ) {
+    return null
+  }
+  const secure = url.protocol === 'smtps:'
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const [user, pass] = [decoded(url.username), decoded(url.password)]
+  if (user === null || pass === null) return null
+  return { host, port: Number(url.port) || (secure ? 465 : 587), secure, auth: user ? { user, pass } : null }
+}
+
+function decoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
+}
+
+/** `ada@example.com` or `Ada <ada@example.com>`; null if it is neither. */
+function mailbox(text: string): { name: string; address: string } | null {
+  const found = /^(?:"?([^"<>\p{Cc}]*?)"?\s*<)?([^\s<>"@\p{Cc}]+@[a-z0-9.-]+)>?$/iu.exec(text)
+  return found && (found[1] !== undefined) === text.endsWith('>') ? { name: found[1] ?? '', address: found[2]! } : null
+}
+
 /** `address:port`; an IPv6 address in brackets. */
 function socketAddress(name: string, text: string): { host: string; port: number } {
   const [, host, port] = /^(\[[0-9a-f:.]+\]|[^\s:[\]]+):(\d{1,5})$/i.exec(text) ?? []
@@ -171,6 +212,16 @@ function socketAddress(name: string, text: string): { host: string; port: number
 function hostBelow(url: string, domain: string): string | null {
   const { protocol, hostname } = URL.canParse(url) ? new URL(url) : { protocol: '', hostname: '' }
   return protocol === 'https:' && isBelow(hostname, domain.toLowerCase()) ? hostname : null
+}
+
+/** An address that may be asked for who somebody is: over plain HTTP only on this machine. */
+function isIssuer(text: string, production: boolean): boolean {
+  const { protocol, hostname, search, hash } = URL.canParse(text) ? new URL(text) : new URL('none:')
+  if (search || hash) return false
+  return (
+    protocol === 'https:' ||
+    (protocol === 'http:' && !production && /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname))
+  )
 }
 
 /** As a browser sends it: scheme, host and port, and nothing after them. */
@@ -215,6 +266,13 @@ export function loadConfig(source: Record<string, string | undefined>) {
   if (env.OTEL_EXPORTER_OTLP_ENDPOINT && !/^https?:\/\/[^?#]+$/.test(env.OTEL_EXPORTER_OTLP_ENDPOINT)) {
     unsafe.push('OTEL_EXPORTER_OTLP_ENDPOINT must be an http(s) URL, such as http://localhost:4318.')
   }
+  const oidc = [env.OIDC_ISSUER, env.OIDC_CLIENT_ID, env.OIDC_CLIENT_SECRET]
+  if (oidc.some((value) => value) && !oidc.every((value) => value)) {
+    unsafe.push('OIDC_ISSUER, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET go together.')
+  }
+  if (env.OIDC_ISSUER && !isIssuer(env.OIDC_ISSUER, production)) {
+    unsafe.push('OIDC_ISSUER must start with https://, and have neither query nor fragment.')
+  }
   const store = env.ARTIFACTS_URL ? bucketOf(env.ARTIFACTS_URL) : null
   const endpoint = env.ARTIFACTS_ENDPOINT || `https://s3.${env.ARTIFACTS_REGION}.amazonaws.com`
   if (env.ARTIFACTS_URL && !store) unsafe.push('ARTIFACTS_URL must be s3://<bucket> or s3://<bucket>/<prefix>.')
@@ -224,6 +282,13 @@ export function loadConfig(source: Record<string, string | undefined>) {
   if (!URL.canParse(endpoint) || !/^https?:\/\/[^/?#@]+(\/[\w./-]*)?$/.test(endpoint)) {
     unsafe.push('ARTIFACTS_ENDPOINT must be an http(s) URL, such as https://s3.example.com.')
   }
+  const smtp = env.SMTP_URL ? mailServer(env.SMTP_URL) : null
+  if (env.SMTP_URL && !smtp) {
+    unsafe.push('SMTP_URL must be smtp://<host> or smtps://<host>, with <user>:<password>@ and :<port> where needed.')
+  }
+  const sender = mailbox(env.MAIL_FROM || `Berth <berth@${URL.parse(baseUrl)?.hostname}>`)
+  if ((env.MAIL_FROM || smtp) && !sender)
+    unsafe.push('MAIL_FROM must be an address, such as Berth <berth@example.com>.')
   const corsOrigins = list(env.CORS_ORIGINS).filter((origin) => origin !== 'none')
   const notAnOrigin = corsOrigins.find((origin) => origin !== '*' && !isOrigin(origin))
   if (notAnOrigin !== undefined) {
@@ -331,6 +396,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
     /** Waits and streams of all accounts that one server holds at once. */
     maxWaits: env.MAX_WAITS,
     maxStreams: env.MAX_STREAMS,
+    /** Null: no mails are sent. */
+    mail: smtp && sender && { ...smtp, from: sender },
     webhookAllowPrivate: env.WEBHOOK_ALLOW_PRIVATE,
     metricsPort: env.METRICS_PORT,
     /** Worker processes for api and edge; 0: none. */
@@ -343,6 +410,18 @@ export function loadConfig(source: Record<string, string | undefined>) {
     nodeAddress: env.NODE_ADDRESS || null,
     /** How long a process still serves after SIGTERM, so that balancers find out that it stops. */
     drainSeconds: env.DRAIN_SECONDS,
+    /** Who else knows who somebody is; null: nobody. */
+    oidc: env.OIDC_ISSUER
+      ? {
+          issuer: env.OIDC_ISSUER,
+          clientId: env.OIDC_CLIENT_ID,
+          clientSecret: env.OIDC_CLIENT_SECRET,
+          /** On the button. */
+          name: env.OIDC_NAME || new URL(env.OIDC_ISSUER).hostname,
+          /** Whether people may come whom nobody has invited. */
+          allowSignup: env.OIDC_ALLOW_SIGNUP,
+        }
+      : null,
     /** Base address of the collector of traces; null: no traces. */
     tracesEndpoint: env.OTEL_EXPORTER_OTLP_ENDPOINT || null,
     /** Where git and the build tools are found. */

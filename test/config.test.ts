@@ -45,6 +45,27 @@ describe('configuration', () => {
     )
   })
 
+  const oidc = { OIDC_CLIENT_ID: 'id', OIDC_CLIENT_SECRET: 'secret' }
+  test('takes an identity provider, named by its host unless told otherwise', () => {
+    expect(loadConfig({}).oidc).toBeNull()
+    const found = loadConfig({ ...oidc, OIDC_ISSUER: 'https://id.example.com/realms/one' }).oidc
+    expect(found).toEqual({
+      ...{ issuer: 'https://id.example.com/realms/one', clientId: 'id', clientSecret: 'secret' },
+      ...{ name: 'id.example.com', allowSignup: false },
+    })
+    const local = { ...oidc, OIDC_ISSUER: 'http://127.0.0.1:4000', OIDC_NAME: 'Mine', OIDC_ALLOW_SIGNUP: 'true' }
+    expect(loadConfig(local).oidc).toMatchObject({ name: 'Mine', allowSignup: true })
+    expect(() => loadConfig({ ...safe, ...local })).toThrow('OIDC_ISSUER')
+    expect(() => loadConfig({ OIDC_ISSUER: 'https://id.example.com' })).toThrow('go together')
+  })
+
+  test.each([
+    ...['http://id.example.com', 'http://localhost.example.com', 'http://127.evil.example', 'id.example.com'],
+    ...['https://id.example.com?x=1', 'https://id.example.com#x', 'ftp://localhost'],
+  ])('refuses %s as an identity provider', (issuer) => {
+    expect(() => loadConfig({ ...oidc, OIDC_ISSUER: issuer })).toThrow(ConfigError)
+  })
+
   const keys = { ARTIFACTS_ACCESS_KEY: 'a', ARTIFACTS_SECRET_KEY: 'b' }
   test('takes a bucket for artifacts, with a prefix or without one', () => {
     expect(loadConfig({}).artifacts).toBeNull()
@@ -144,5 +165,48 @@ describe('configuration', () => {
     expect(loadConfig({ ...own, TLS_CERT_FILE: 'c.pem', TLS_KEY_FILE: 'k.pem' }).managedTlsHost).toBeNull()
     expect(loadConfig({ ...own, TRUSTED_PROXIES: '10.0.0.1' }).managedTlsHost).toBeNull()
     expect(loadConfig({}).managedTlsHost).toBeNull()
+  })
+
+  test('sends mails where there is a mail server, from an address of the API if there is no other', () => {
+    expect(loadConfig({}).mail).toBeNull()
+    expect(loadConfig({ MAIL_FROM: 'a@example.com' }).mail).toBeNull()
+    const own = { SMTP_URL: 'smtp://mail.example.com', BASE_URL: 'https://api.example.com:3000' }
+    expect(loadConfig(own).mail).toEqual({
+      ...{ host: 'mail.example.com', port: 587, secure: false, auth: null },
+      from: { name: 'Berth', address: 'berth@api.example.com' },
+    })
+    const full = { SMTP_URL: 'smtps://a%40b:p%2F%3Aq@[::1]:2525/', MAIL_FROM: '"Ada, Inc." <ada@example.com>' }
+    expect(loadConfig(full).mail).toEqual({
+      ...{ host: '::1', port: 2525, secure: true, auth: { user: 'a@b', pass: 'p/:q' } },
+      from: { name: 'Ada, Inc.', address: 'ada@example.com' },
+    })
+    expect(loadConfig({ SMTP_URL: 'smtps://h', MAIL_FROM: 'ada@example.com' }).mail).toMatchObject({
+      ...{ port: 465, from: { name: '', address: 'ada@example.com' } },
+    })
+  })
+
+  test.each([
+    'http://a:hunter2@h',
+    'smtp://',
+    'smtp:a:hunter2@h',
+    'smtp://a:hunter2%@h',
+    'smtp://a:hunter2@h/x',
+    'smtp://a:hunter2@h?x',
+  ])('refuses the mail server %s, and does not repeat its password', (SMTP_URL) => {
+    const refusal = () => loadConfig({ SMTP_URL })
+    expect(refusal).toThrow('SMTP_URL must be')
+    expect(refusal).not.toThrow('hunter2')
+  })
+
+  test.each([
+    'Ada',
+    'ada@',
+    'Ada <ada@example.com',
+    'ada@example.com>',
+    'a@b.c\r\nBcc: x@y.z',
+    'a@b.c, d@e.f',
+    '<a@b.c> <d@e.f>',
+  ])('refuses %j as the sender of mails', (MAIL_FROM) => {
+    expect(() => loadConfig({ SMTP_URL: 'smtp://h', MAIL_FROM })).toThrow('MAIL_FROM must be')
   })
 })

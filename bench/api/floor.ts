@@ -74,6 +74,10 @@ app.post<{ Body: { project: string; ref?: string; production?: boolean } }>(
       current: false,
       startedAt: null,
       queuePosition: null,
+      commitMessage: null,
+      files: null,
+      bytes: null,
+      steps: [],
     }
     const event = [newId('evt'), accountId, tokenId, JSON.stringify(view), JSON.stringify({ deploymentId: id })]
     const made = await query('insertDeployment', [id, project.id, ref, commit, view.production, label, now, ...event])
@@ -105,6 +109,10 @@ app.get<{ Params: { id: string } }>('/api/deployments/:id', async (request, repl
     startedAt: row.startedAt?.toISOString() ?? null,
     // Seeded deployments do not wait.
     queuePosition: null,
+    commitMessage: null,
+    files: null,
+    bytes: null,
+    steps: [],
   }
 })
 
@@ -128,7 +136,7 @@ app.post<{ Body: { project: string; name: string } }>('/api/domains', async (req
       txt: { name: `_berth.${name}`, value: txt },
       checkedAt: null,
       nextCheckAt: now.toISOString(),
-      observed: { nameservers: [], txt: [] },
+      observed: { nameservers: [], txt: [], asked: [] },
       reason: null,
     },
     certificate: null,

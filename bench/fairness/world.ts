@@ -32,6 +32,7 @@ export async function startWorld(postgres: EmbeddedPostgres, directory: string, 
     // As an operator allows it who trusts a tenant with a large zone.
     QUOTA_RECORDS_PER_ZONE: '100000',
     QUOTA_OPEN_TICKETS: '100000000',
+    QUOTA_MESSAGES_PER_MONTH: '100000000',
     // For a profile of the server: BENCH_NODE_ARGS='--cpu-prof --cpu-prof-dir=profiles'.
     NODE_ARGS: process.env.BENCH_NODE_ARGS ?? '',
   }

@@ -36,24 +36,36 @@ export function createRetryingFetch({ fetch, retries, timeoutMs }: RetryOptions)
     if (request.method === 'POST' && !request.headers.has('idempotency-key')) {
       request.headers.set('idempotency-key', randomKey())
     }
+    // Whether an attempt may have been carried out, though its answer never came.
+    let mayBeDone = false
     for (let sent = 1; ; sent++) {
       const isLast = sent > retries
       let pauseMs = backoffMs(sent)
       try {
         const response = await attempt(isLast ? request : request.clone())
+        // Gone is what it should be: whoever asked for it need not know which attempt did it.
+        if (mayBeDone && request.method === 'DELETE' && response.status === 404)
+          return new Response(null, { status: 204 })
         const waitMs = retryAfterMs(response)
-        const again = refused.includes(response.status) && waitMs !== null
+        const again = waitMs !== null && refused.includes(response.status) && !(await isUnsure(response))
         if (isLast || !(again || (isRepeatable(request) && passing.includes(response.status)))) return response
+        mayBeDone ||= !again
         if (waitMs !== null) {
           if (waitMs > longestRetryAfterMs) return response
           pauseMs = waitMs + Math.random() * firstPauseMs
         }
       } catch (error) {
         if (isLast || request.signal.aborted || !isRepeatable(request)) throw error
+        mayBeDone = true
       }
       await pause(pauseMs, request.signal)
     }
   }
+}
+
+/** The server lost its database, perhaps when everything was done. */
+async function isUnsure(response: Response): Promise<boolean> {
+  return response.status === 503 && (await response.clone().text()).includes('"database_unavailable"')
 }
 
 /** Whether a request whose answer was lost may be sent again: it is done once, and the answer is the same. */

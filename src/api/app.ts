@@ -5,6 +5,7 @@ import { Fault } from '../platform/errors.ts'
 import { randomLabel } from '../platform/ids.ts'
 import { schemas } from '../schemas/all.ts'
 import { Body } from '../schemas/common.ts'
+import { authRoutes } from './auth/auth.ts'
 import type { Deps } from './deps.ts'
 import { createAllowance } from './http/allowance.ts'
 import { createGuard, createRecheck } from './http/bearer.ts'
@@ -32,6 +33,8 @@ import { deploymentRoutes } from './routes/deployments.ts'
 import { dnsRecordRoutes } from './routes/dns-records.ts'
 import { domainRoutes } from './routes/domains.ts'
 import { eventRoutes } from './routes/events.ts'
+import { mailRoutes } from './routes/mail.ts'
+import { memberRoutes } from './routes/members.ts'
 import { operatorRoutes } from './routes/operator.ts'
 import { operatorDomainRoutes } from './routes/operator-domains.ts'
 import { operatorLimitRoutes } from './routes/operator-limits.ts'
@@ -69,6 +72,7 @@ const apiRoutes = [
   zoneRoutes,
   trafficRoutes,
   tokenRoutes,
+  memberRoutes,
   eventRoutes,
   accountRoutes,
   searchRoutes,
@@ -234,6 +238,8 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
     { prefix: '/api' },
   )
   await app.register(gitHookRoutes, { deps })
+  await app.register(mailRoutes, { deps })
+  await app.register(authRoutes, { deps })
   return app as App
 }
 

@@ -12,6 +12,7 @@ import type { Urls } from '../platform/urls.ts'
 import type { ZoneWork } from '../services/dns/zone-work.ts'
 import type { SharedLimits } from '../services/limits/limits.ts'
 import type { LoadMeter } from '../services/nodes/load.ts'
+import type { PasswordHasher } from '../services/people/password-hash.ts'
 import type { TokenDirectory } from '../services/tokens/directory.ts'
 
 export type Deps = {
@@ -26,11 +27,15 @@ export type Deps = {
   zoneWork: ZoneWork
   /** Limits that are shared with other API processes; default: this one counts alone. */
   sharedLimits?: SharedLimits
+  /** Default: slow, as it has to be. */
+  passwordHasher?: PasswordHasher
   log: Logger
   /** Aborted while the process drains: it still serves, but keeps no connection. */
   draining?: DrainSignal
   /** Of the node that this API is part of. */
   load?: LoadMeter
+  /** Where the console was built; default: dist/dashboard. */
+  consoleDirectory?: string
   /** The metrics of all roles; default: a registry of its own. */
   registry?: Registry
 }

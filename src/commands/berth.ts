@@ -1,4 +1,4 @@
-// The command line: serve, migrate, nodes, accounts, tokens, secrets, jobs, backup, restore, openapi.
+// The command line: serve, migrate, nodes, accounts, tokens, users, secrets, jobs, backup, restore, openapi.
 import { readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { migrate } from '../../prisma/migrate.ts'
@@ -23,6 +23,7 @@ import { restore } from './restore.ts'
 import { secrets } from './secrets.ts'
 import { serve } from './serve.ts'
 import { UsageError } from './usage-error.ts'
+import { users } from './users.ts'
 
 const usage = `Usage:
   berth serve [--roles api,worker,runner,edge,nameserver] [--workers <number>|auto]
@@ -31,6 +32,9 @@ const usage = `Usage:
   berth drain|undrain <node>                      a node, by id or name, serves on but takes no new work; or again
   berth accounts create <name>                    print the account id and its test key
   berth tokens create --account <id|name> --scopes <scope,…> --name <name>     print the secret once
+  berth users link <email> [--account <id|name>] [--role owner|admin|developer|viewer] [--operator|--no-operator]
+                                                  print a link that signs the person in, who is made if need be
+  berth users list [--json]                       everybody who may sign in, and to which accounts
   berth secrets rotate                            re-seal every secret with SECRETS_KEY, beside a running platform
   berth secrets status                            tell which keys secrets are sealed with
   berth jobs list [--json]                        jobs that were given up
@@ -44,12 +48,15 @@ function parse(args: string[]) {
     return parseArgs({
       args,
       allowPositionals: true,
+      allowNegative: true,
       options: {
         roles: { type: 'string' },
         workers: { type: 'string' },
         account: { type: 'string' },
         scopes: { type: 'string' },
         name: { type: 'string' },
+        role: { type: 'string' },
+        operator: { type: 'boolean' },
         check: { type: 'boolean' },
         json: { type: 'boolean' },
         help: { type: 'boolean', short: 'h' },
@@ -82,6 +89,10 @@ async function main(args: string[]): Promise<void> {
   if ((command === 'drain' || command === 'undrain') && verb && positionals.length === 2) {
     return drain(config, verb, command === 'drain')
   }
+  if (command === 'users' && verb === 'link' && name && positionals.length === 3) {
+    return users(config, 'link', name, values)
+  }
+  if (command === 'users' && verb === 'list' && positionals.length === 2) return users(config, 'list', '', values)
   if (command === 'secrets' && (verb === 'rotate' || verb === 'status')) return secrets(config, verb)
   if (command === 'backup' && verb && positionals.length === 2) return backup(config, verb)
   if (command === 'restore' && verb && positionals.length === 2) return restore(config, verb)

@@ -35,7 +35,7 @@ export async function serve(config: Config, options: ServeOptions): Promise<void
     process.exitCode = 1
     stop(false)
   })
-  printBanner(config, wanted, berth.testKey)
+  printBanner(config, wanted, berth)
   await stopped.promise
 }
 
@@ -65,12 +65,18 @@ function onSignals(stop: (drain: boolean) => void): void {
   process.on('SIGTERM', heard)
 }
 
-function printBanner(config: Config, wanted: readonly Role[], testKey: string | null): void {
+type Shown = Pick<Running, 'testKey' | 'setupUrl'>
+
+function printBanner(config: Config, wanted: readonly Role[], { testKey, setupUrl }: Shown): void {
   const api = `${config.baseUrl}/api`
   const path = join(config.dataDir, 'test-key')
   const keyFile = relative('.', path).startsWith('..') ? path : relative('.', path)
   const lines: string[] = []
-  if (wanted.includes('api')) lines.push(`API        ${api}      (reference: ${config.baseUrl}/docs)`)
+  if (wanted.includes('api')) {
+    lines.push(`API        ${api}      (reference: ${config.baseUrl}/docs)`)
+    const once = setupUrl ? `  (sign in once: ${setupUrl})` : ''
+    lines.push(`Dashboard  ${new URL(config.baseUrl).origin}${once}`)
+  }
   if (wanted.includes('edge')) {
     const { domain, httpPort, httpsPort } = config.edge
     lines.push(`Edge       http://${domain}:${httpPort}  https://${domain}:${httpsPort}`)

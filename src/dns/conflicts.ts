@@ -1,12 +1,14 @@
 // Which records may stand together in a zone, and which a delegation hides.
 import { nameWithinZone } from './names.ts'
-import { type RecordType, typePolicies } from './record-types.ts'
+import { type PolicyRefusal, type RecordType, typePolicies } from './record-types.ts'
 
 export type PlacedRecord = { id?: string; type: RecordType; name: string; value: string }
 
+type ConflictCode = PolicyRefusal['code'] | 'duplicate' | 'only_one' | 'beside_cname' | 'beside_alias'
+
 export type Conflict<T> =
-  | { kind: 'policy'; code: string; detail: string; record?: undefined }
-  | { kind: 'existing'; code: string; detail: string; record: T }
+  | { kind: 'policy'; code: ConflictCode; detail: string; record?: undefined }
+  | { kind: 'existing'; code: ConflictCode; detail: string; record: T }
 
 function excludes(one: RecordType, other: RecordType): boolean {
   const excluded = typePolicies[one].excludes

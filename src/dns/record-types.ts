@@ -29,7 +29,10 @@ export const ttlLimits = { lowest: 30, highest: 86_400, default: 300 } as const
 // A DKIM key of 4,096 bits needs about 800 octets; beyond a few KiB answers stop fitting where resolvers expect them.
 export const highestRdataOctets = 4096
 
-export type PolicyRefusal = { code: string; detail: string }
+export type PolicyRefusal = {
+  code: 'cname_at_apex' | 'ds_at_apex' | 'ns_at_apex' | 'ns_at_wildcard'
+  detail: string
+}
 
 export type TypePolicy = {
   // Completes "the value of a … record is …" in refusals.

@@ -20,6 +20,12 @@ export type Manifest = {
   tree?: { hash: string; size: number }
 }
 
+/** The size of a site: content that several paths have counts once. */
+export function bytesOf(files: Manifest['files']): number {
+  const sizes = new Map(Object.values(files).map(({ hash, size }) => [hash, size]))
+  return [...sizes.values()].reduce((sum, size) => sum + size, 0)
+}
+
 /** The store does not answer, refuses, or answers with something else; nothing is known of what it has. */
 export class StoreUnavailable extends Error {
   override name = 'StoreUnavailable'

@@ -80,6 +80,33 @@ export const faults = {
     cause: 'The account has as many of these as it may; `limit` names the quota, `used` and `max` say how many.',
     cure: 'Free some, or ask the operator for a higher limit. `GET /account` shows all limits and what is used.',
   },
+  cross_origin: {
+    title: 'The request comes from another site',
+    cause:
+      'What concerns a sign-in is taken from the console’s own pages alone: by `Sec-Fetch-Site: same-origin`, or an ' +
+      '`Origin` that is the one of `BASE_URL`.',
+    cure: 'Open the console at its own address. Programs use an API token, and need no sign-in.',
+  },
+  insecure_origin: {
+    title: 'Nobody can sign in over plain HTTP',
+    cause: '`BASE_URL` is an `http://` address other than localhost, where browsers keep no secure cookie.',
+    cure: 'Serve the console by HTTPS and set `BASE_URL` to that address, or use http://localhost on the machine itself.',
+  },
+  not_signed_in: {
+    title: 'Nobody is signed in',
+    cause: 'The request carries no session, or the session has ended.',
+    cure: 'Sign in.',
+  },
+  link_not_valid: {
+    title: 'The link is not valid',
+    cause: 'There is no such link, or it was used, has expired, or was taken back.',
+    cure: 'Ask whoever sent it for a new one; `berth users link <email>` makes one on the server.',
+  },
+  sign_in_first: {
+    title: 'The invitation is for somebody who can sign in already',
+    cause: 'The invited person is known here. A link that others have seen does not sign them in.',
+    cure: 'Sign in as that person, then open the link again.',
+  },
   https_required: {
     title: 'Only HTTPS is served',
     cause: 'The request came over plain HTTP from outside the machine, so its token may have been read on the way.',
@@ -177,6 +204,21 @@ export const faults = {
     cause: 'The resource is in a state from which the wanted one cannot be reached.',
     cure: 'Read the resource again; the reference lists the allowed transitions.',
   },
+  member_exists: {
+    title: 'The person is a member already',
+    cause: 'The account has a member with this address.',
+    cure: 'Change the role of the member instead.',
+  },
+  last_owner: {
+    title: 'The account needs an owner',
+    cause: 'The last owner of an account can neither leave it nor take a lesser role.',
+    cure: 'Make another member an owner first.',
+  },
+  owner_required: {
+    title: 'Only an owner can do that',
+    cause: 'The operation makes, changes or removes an owner, and the caller is none.',
+    cure: 'Ask an owner of the account.',
+  },
   account_exists: {
     title: 'The account exists already',
     cause: 'The platform already has an account of this name.',
@@ -186,6 +228,48 @@ export const faults = {
     title: 'The first request is still running',
     cause: 'Another request with the same Idempotency-Key has not finished yet.',
     cure: 'Send the request again after the seconds in `Retry-After`.',
+  },
+  sign_in_failed: {
+    title: 'That did not sign you in',
+    cause: 'The address and the password, the code or the passkey do not belong together, or there is no such person.',
+    cure: 'Try again, or another way to sign in. `berth users link <email>` makes a link that signs in once.',
+  },
+  sign_in_step_over: {
+    title: 'The sign-in has to begin again',
+    cause: 'The step before was more than five minutes ago, was used, or was taken in another browser.',
+    cure: 'Begin the sign-in again in this browser.',
+  },
+  not_invited: {
+    title: 'Nobody has invited you',
+    cause:
+      'The identity provider knows who you are, but no person here has that identity, and there is no invitation to an ' +
+      'address that the provider has verified.',
+    cure: 'Ask a member of the account for an invitation to the address that you have at the provider.',
+  },
+  proof_required: {
+    title: 'Prove once more who you are',
+    cause: 'What changes how you sign in needs the password, or a sign-in of less than ten minutes ago.',
+    cure: 'Send the password of now as `current`, or sign in again and repeat the request.',
+  },
+  last_sign_in_method: {
+    title: 'It is the only way left to sign in',
+    cause: 'Without this passkey the person could not sign in any more.',
+    cure: 'Add another passkey or set a password first.',
+  },
+  passkey_exists: {
+    title: 'The passkey is there already',
+    cause: 'This passkey was added before.',
+    cure: 'Use it to sign in, or add another one.',
+  },
+  totp_exists: {
+    title: 'One-time passwords are set up already',
+    cause: 'The person has an authenticator app.',
+    cure: 'Remove it first: `DELETE /auth/totp`.',
+  },
+  identity_provider_unavailable: {
+    title: 'The identity provider cannot be reached',
+    cause: 'The service that was to say who you are did not answer, or not as it should.',
+    cure: 'Try again later, or sign in another way. The log has the reason under the `requestId`.',
   },
   precondition_failed: {
     title: 'The resource has changed',
@@ -242,15 +326,38 @@ export const faults = {
   },
   database_unavailable: {
     title: 'The database cannot be reached',
-    cause: 'The server lost its database for the moment. Nothing of the request was stored.',
-    cure: 'Send the request again after the seconds in `Retry-After`.',
+    cause:
+      'The server lost its database for the moment. What was asked for may have been stored, if that happened at the end.',
+    cure: 'Send the request again after the seconds in `Retry-After`, a POST with the same `Idempotency-Key`; it is done once.',
   },
 } as const satisfies Record<string, Entry>
 
 export type FaultCode = keyof typeof faults
 
+/** What can be wrong with a field of a request: the codes within a 422. */
+export const fieldCodes = [
+  ...(['bad_characters', 'bad_format', 'bad_url', 'beside_alias', 'beside_cname', 'cname_at_apex'] as const),
+  ...(['ds_at_apex', 'duplicate', 'in_the_past', 'ip_address', 'no_records', 'no_redirect', 'not_allowed'] as const),
+  ...([
+    'not_found',
+    'not_served',
+    'not_valid',
+    'not_verified',
+    'ns_at_apex',
+    'ns_at_wildcard',
+    'only_one',
+    'out_of_range',
+  ] as const),
+  ...(['outlives_parent', 'own_account', 'platform_name', 'public_suffix', 'quota_exceeded'] as const),
+  ...(['redirect_loop', 'ref_not_found', 'repeated', 'required', 'reserved_name', 'revokes_caller'] as const),
+  ...(['taken', 'too_common', 'too_long', 'too_short', 'unknown_event', 'unknown_field', 'widens'] as const),
+  ...(['wrong', 'wrong_type', 'zone_not_here'] as const),
+] as const
+
+export type FieldCode = (typeof fieldCodes)[number]
+
 /** One refused field of a request; `pointer` is a JSON pointer into the part of the request named by `in`. */
-export type FieldError = { in: 'body' | 'query' | 'path' | 'header'; pointer: string; code: string; detail: string }
+export type FieldError = { in: 'body' | 'query' | 'path' | 'header'; pointer: string; code: FieldCode; detail: string }
 
 /** Extra members that a problem may carry beside the common ones. */
 export type FaultMembers = {
@@ -281,6 +388,6 @@ export class Fault extends Error {
 }
 
 /** A refusal of one field of the body, for the rules that a schema cannot state. */
-export function invalidField(pointer: string, code: string, detail: string): Fault {
+export function invalidField(pointer: string, code: FieldCode, detail: string): Fault {
   return new Fault('validation_failed', detail, { errors: [{ in: 'body', pointer, code, detail }] })
 }

@@ -1,5 +1,5 @@
 // Refused fields of a body: rules that a schema cannot state, collected so that a caller hears of all of them at once.
-import { Fault, type FieldError } from './errors.ts'
+import { Fault, type FieldCode, type FieldError } from './errors.ts'
 
 /** How many refused fields one answer names. */
 export const mostFieldErrors = 100
@@ -11,7 +11,7 @@ export type Sound<T> = T extends readonly (infer Item)[]
     ? { [Key in keyof T]?: Sound<T[Key]> }
     : T
 
-export function badField(pointer: string, code: string, detail: string): FieldError {
+export function badField(pointer: string, code: FieldCode, detail: string): FieldError {
   return { in: 'body', pointer, code, detail }
 }
 

@@ -23,6 +23,8 @@ type Topics = {
   instance: [deploymentId: string]
   /** The node of this id is asked to drain, or no longer. */
   node: [id: string]
+  /** A session of this person has ended. */
+  session: [userId: string]
   /** The connection was lost and is back: changes may have been missed and must be read again. */
   reconnected: []
   /** Nothing is heard until `reconnected`: what relies on it must not be believed meanwhile. */
@@ -42,7 +44,7 @@ export function notificationsReadiness(notifications: Notifications): () => stri
 }
 
 // The channels whose payload is passed on as it is, mostly a name.
-type Channel = 'job' | 'log' | 'zone' | 'certificate' | 'challenge' | 'limit' | 'instance' | 'node'
+type Channel = 'job' | 'log' | 'zone' | 'certificate' | 'challenge' | 'limit' | 'instance' | 'node' | 'session'
 const channels: Record<string, Channel> = {
   berth_job: 'job',
   berth_log: 'log',
@@ -52,6 +54,7 @@ const channels: Record<string, Channel> = {
   berth_limit: 'limit',
   berth_instance: 'instance',
   berth_node: 'node',
+  berth_session: 'session',
 }
 
 const reconnectDelaysMs = [100, 250, 500, 1_000, 2_000]

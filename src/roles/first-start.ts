@@ -9,6 +9,7 @@ import type { Config } from '../config.ts'
 import type { Database } from '../platform/database.ts'
 import type { Urls } from '../platform/urls.ts'
 import { createAccount } from '../services/accounts/accounts.ts'
+import { createLink, hasNoMember, setupUrl } from '../services/people/links.ts'
 import { createProject } from '../services/projects/projects.ts'
 
 const run = promisify(execFile)
@@ -16,6 +17,7 @@ const run = promisify(execFile)
 /** Berth's own part of the data directory; PostgreSQL's part belongs to its own user. */
 const DIRECTORIES = ['artifacts', 'builds', 'ca', 'cache', 'repos', 'snapshots']
 const SECRETS = ['secrets-key', 'test-key']
+const demoName = 'demo'
 
 /**
  * Others may traverse it, because under root the embedded database runs as another user, but all entries are closed to
@@ -62,7 +64,7 @@ export async function makeDemo(
   await makeDemoRepository(join(config.dataDir, 'repos'))
   // One transaction: if this start dies here, the next one repeats it.
   const token = await db.$transaction(async (db) => {
-    const { account, token } = await createAccount(db, 'demo')
+    const { account, token } = await createAccount(db, demoName)
     const actor = { accountId: account.id, tokenId: 'system', scopes: ['*'] as const, projectIds: null }
     const input = { name: 'hello', framework: 'static', repo: 'demo/hello' } as const
     await createProject(db, urls, actor, { region: config.region, input })
@@ -70,6 +72,13 @@ export async function makeDemo(
   })
   await writePrivately(join(config.dataDir, 'test-key'), `${token}\n`)
   return token
+}
+
+/** A link for the first owner of the demo account, another one at each start; null as soon as it has a member. */
+export async function linkToDemo(db: Database, baseUrl: string): Promise<string | null> {
+  const account = await db.account.findUnique({ where: { name: demoName } })
+  if (!account || !(await hasNoMember(db, account.id))) return null
+  return setupUrl(baseUrl, await createLink(db, { accountId: account.id }))
 }
 
 const demoFiles = {

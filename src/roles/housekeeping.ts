@@ -8,7 +8,9 @@ import { requeueForgottenChecks } from '../services/domains/checks.ts'
 import { forgetOldHolds } from '../services/domains/domains.ts'
 import { keepEventMonths } from '../services/events/months.ts'
 import { forgetOldKeys } from '../services/idempotency/keys.ts'
+import { forgetOldMails } from '../services/mail/outbox.ts'
 import { forgetLostNodes } from '../services/nodes/nodes.ts'
+import { forgetEndedSignIns } from '../services/people/sweep.ts'
 import { forgetOldPushes } from '../services/pushes/pushes.ts'
 import { forgetEndedTokens } from '../services/tokens/tokens.ts'
 import { forgetOldTraffic } from '../services/traffic/retention.ts'
@@ -42,6 +44,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
     tasks: () => forgetOldTasks(db),
     nodes: () => forgetLostNodes(db),
     tokens: (signal) => forgetEndedTokens(db, signal),
+    sign_ins: (signal) => forgetEndedSignIns(db, signal),
     traffic: (signal) => forgetOldTraffic(db, signal),
     async events(signal) {
       const { made, dropped, deleted } = await keepEventMonths(db, eventsMonths, signal)
@@ -54,13 +57,14 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
         ? null
         : afterDays(previewDays, (before, signal) => removeOldDeployments(db, urls, { previews, before }, signal)),
     deliveries: afterDays(deliveryDays, (before, signal) => pruneDeliveries(db, before, signal)),
+    mails: afterDays(deliveryDays, (before, signal) => forgetOldMails(db, before, signal)),
     webhook_surplus: (signal) => pruneSurplus(db, signal),
     failed_jobs: afterDays(failedJobDays, (before, signal) => forgetFailedJobs(db, before, signal)),
   }
 }
 
 // What comes by the thousand each minute goes as often; the rest by the hour.
-const often = ['idempotency_keys', 'pushes', 'deliveries', 'webhook_surplus']
+const often = ['idempotency_keys', 'pushes', 'deliveries', 'webhook_surplus', 'sign_ins']
 
 export function tasksOf(deps: HousekeepingDeps): Task[] {
   const { db, log, registry } = deps

@@ -15,7 +15,7 @@ import { type Closing, createClosing } from './closing.ts'
 import { rolesOfWorkers, type Start } from './cluster/messages.ts'
 import { openCluster } from './cluster/open.ts'
 import { openEdge } from './edge.ts'
-import { makeDemo } from './first-start.ts'
+import { linkToDemo, makeDemo } from './first-start.ts'
 import { observeProcess } from './metrics.ts'
 import { openNameserver } from './nameserver.ts'
 import { openRunner } from './runner.ts'
@@ -30,6 +30,8 @@ export type Role = (typeof roles)[number]
 export type Running = {
   /** Set at the first start on an empty database; shown once. */
   testKey: string | null
+  /** Makes whoever opens it first the owner of the demo account; null once that has a member. */
+  setupUrl: string | null
   /** Resolves with a sentence if something essential, such as the embedded database, ends unexpectedly. */
   broken: Promise<string>
   registry: Registry
@@ -92,6 +94,7 @@ export async function run(
     // Only by the role that gives nameservers out: others may run without this setting.
     if (wants('api') && !worker) await adoptNameservers(db, config.nameservers)
     const testKey = config.production || worker || !wants('api') ? null : await makeDemo(db, urls, config)
+    const setupUrl = config.production || worker || !wants('api') ? null : await linkToDemo(db, config.baseUrl)
     // Only what runs untrusted code needs a sandbox.
     const sandboxed = runs('worker') || runs('runner') ? await openSandbox(background, closing) : null
     const runner = sandboxed && runs('runner') ? await openRunner({ ...background, ...sandboxed }, node, closing) : null
@@ -105,6 +108,7 @@ export async function run(
     shared.started()
     return {
       testKey,
+      setupUrl,
       broken,
       registry,
       health,

@@ -8,6 +8,7 @@ import * as events from './events.ts'
 import * as nodes from './nodes.ts'
 import * as operator from './operator.ts'
 import * as operatorDomains from './operator-domains.ts'
+import * as people from './people.ts'
 import * as projects from './projects.ts'
 import * as pushHooks from './push-hooks.ts'
 import * as search from './search.ts'
@@ -20,7 +21,7 @@ import * as zones from './zones.ts'
 
 const files = [
   ...[account, common, deployments, dnsRecords, domains, events, nodes, operator, operatorDomains, projects],
-  ...[pushHooks, search, takedowns, tickets, tokens, traffic, webhooks, zones],
+  ...[people, pushHooks, search, takedowns, tickets, tokens, traffic, webhooks, zones],
 ]
 
 type Named = { $id: string }

@@ -1,7 +1,7 @@
 // Pieces that the schemas of all resources share.
 
 import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import { type FaultCode, faults } from '../platform/errors.ts'
+import { type FaultCode, faults, fieldCodes } from '../platform/errors.ts'
 
 /** The schema, or null, in the form that serialises without trying alternatives. */
 export function Nullable<T extends TSchema>(schema: T) {
@@ -65,8 +65,14 @@ export function AnyOf<T extends TSchema>(value: T, description: string, maxItems
 
 /** Bounds of a list by the time of creation. */
 export const timeQuery = {
-  since: Type.Optional({ ...TimestampInput, description: 'Only what was created at this time or later' }),
-  until: Type.Optional({ ...TimestampInput, description: 'Only what was created before this time' }),
+  since: Type.Optional({
+    ...TimestampInput,
+    description: `${TimestampInput.description}; only what was created then or later`,
+  }),
+  until: Type.Optional({
+    ...TimestampInput,
+    description: `${TimestampInput.description}; only what was created before`,
+  }),
 }
 
 export const pageQuery = {
@@ -116,11 +122,16 @@ export const ProblemCode = Choice(Object.keys(faults) as FaultCode[], {
   description: 'Stable, for programs; new ones may come, so treat one that you do not know by its status',
 })
 
+export const FieldProblemCode = Choice(fieldCodes, {
+  $id: 'FieldProblemCode',
+  description: 'Stable, for programs; new ones may come, so treat one that you do not know as `not_valid`',
+})
+
 export const FieldProblem = Type.Object(
   {
     in: Choice(['body', 'query', 'path', 'header'] as const, { description: 'Part of the request' }),
     pointer: Type.String({ description: 'JSON pointer to the field' }),
-    code: Type.String(),
+    code: Named(FieldProblemCode),
     detail: Type.String(),
   },
   { $id: 'FieldProblem', description: 'One refused field' },

@@ -53,6 +53,14 @@ export const DeploymentError = Type.Object(
   { $id: 'DeploymentError', description: 'Why a deployment ended in ERROR, or was canceled by the platform' },
 )
 
+export const DeploymentStep = Type.Object(
+  {
+    name: Type.String({ description: 'clone, install, build or publish' }),
+    durationMs: Type.Integer(),
+  },
+  { $id: 'DeploymentStep', description: 'A step of a build, and how long it took' },
+)
+
 export const Deployment = Type.Object(
   {
     id: Type.String({ description: 'dpl_…' }),
@@ -83,6 +91,14 @@ export const Deployment = Type.Object(
           'Null once it has started, in events, and in answers to changes',
       }),
     ),
+    commitMessage: Nullable(
+      Type.String({ description: 'First line of the commit’s message, shortened; null until it is cloned' }),
+    ),
+    files: Nullable(Type.Integer({ description: 'How many files it serves; null for a server, and until READY' })),
+    bytes: Nullable(Type.Integer({ description: 'Size of what it serves, without compression; null until READY' })),
+    steps: Type.Array(Named(DeploymentStep), {
+      description: 'How long each step of the build took, in order; empty until it has ended, and if it was canceled',
+    }),
   },
   {
     $id: 'Deployment',
@@ -105,6 +121,10 @@ export const Deployment = Type.Object(
         current: false,
         startedAt: null,
         queuePosition: null,
+        commitMessage: null,
+        files: null,
+        bytes: null,
+        steps: [],
       },
     ],
   },

@@ -22,7 +22,7 @@ const verificationExample = {
   txt: { name: '_berth.example.com', value: 'berth-verify=3k9m2x7q4tb8w1zc5v0n6hjd2r' },
   checkedAt: null,
   nextCheckAt: '2026-11-14T09:32:00.000Z',
-  observed: { nameservers: [], txt: [] },
+  observed: { nameservers: [], txt: [], asked: [] },
   reason: null,
 }
 
@@ -35,7 +35,11 @@ export const VerificationRecord = Type.Object(
 )
 
 export const ObservedRecords = Type.Object(
-  { nameservers: Type.Array(Type.String()), txt: Type.Array(Type.String()) },
+  {
+    nameservers: Type.Array(Type.String()),
+    txt: Type.Array(Type.String(), { description: 'As the nameservers of the domain answer' }),
+    asked: Type.Array(Type.String(), { description: 'Servers that told the nameservers' }),
+  },
   { $id: 'ObservedRecords', description: 'What the last check found' },
 )
 

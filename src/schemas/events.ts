@@ -30,6 +30,7 @@ export const eventGroups = [
       'domain.ssl.active',
       'domain.ssl.renewed',
       'domain.ssl.error',
+      'domain.ssl.failing',
       'domain.ssl.expired',
     ],
   },
@@ -41,6 +42,9 @@ export const eventGroups = [
   { name: 'ZoneEvent', data: 'ImportedZone', types: ['dns.zone.imported'] },
   { name: 'TicketEvent', data: 'Ticket', types: ['ticket.created', 'ticket.replied', 'ticket.status_changed'] },
   { name: 'TokenEvent', data: 'Token', types: ['token.created', 'token.updated', 'token.revoked', 'token.rotated'] },
+  { name: 'MemberEvent', data: 'Member', types: ['member.joined', 'member.updated', 'member.removed'] },
+  { name: 'InvitationEvent', data: 'Invitation', types: ['member.invited'] },
+  { name: 'SessionEvent', data: 'SignedIn', types: ['session.created'] },
   { name: 'WebhookEvent', data: 'Webhook', types: ['webhook.disabled', 'webhook.ping'] },
   {
     name: 'AccountEvent',
@@ -110,7 +114,9 @@ export const eventSchemas = eventGroups.map(({ name, data, types }) =>
       id: EventId,
       type: Choice<EventType>(types),
       createdAt: Timestamp,
-      actor: Type.String({ description: 'Id of the token that made the change, or system' }),
+      actor: Type.String({
+        description: 'Id of the token that made the change (tok_…), of the person at the console (usr_…), or system',
+      }),
       subject: Type.String({ description: 'Id of the resource, or the name of a domain' }),
       data: Type.Ref(data),
     },

@@ -14,7 +14,7 @@ export const quotas = {
   },
   domains: { max: 100, what: 'Domains', cure: 'Delete one that is not needed' },
   claimsPerMonth: {
-    max: 1_000,
+    max: 5_000,
     what: 'Names added in a calendar month (UTC) that the account never had before',
     cure: 'Use a wildcard, or wait for the next month',
   },
@@ -27,9 +27,14 @@ export const quotas = {
     cure: 'Delete records that are not needed',
   },
   tokens: { max: 100, what: 'Tokens', cure: 'Revoke one that is not used' },
+  members: {
+    max: 100,
+    what: 'Members, and invitations that are open',
+    cure: 'Remove a member, or take an invitation back',
+  },
   openTickets: { max: 50, what: 'Open tickets', cure: 'Close one, or go on in one that is open' },
   messagesPerMonth: {
-    max: 1_000,
+    max: 20_000,
     what: 'Messages to support in a calendar month (UTC)',
     cure: 'Wait for the next month',
   },

@@ -12,7 +12,17 @@ import {
   TimestampInput,
 } from './common.ts'
 
-const nouns = ['projects', 'deployments', 'domains', 'dns', 'tickets', 'tokens', 'webhooks', 'events'] as const
+const nouns = [
+  'projects',
+  'deployments',
+  'domains',
+  'dns',
+  'tickets',
+  'tokens',
+  'webhooks',
+  'events',
+  'members',
+] as const
 
 export const tokenScopes = [
   '*',
@@ -42,6 +52,7 @@ const fields = {
   parentId: Nullable(
     Type.String({ description: 'The token that made it, and with which it is revoked; null: none, or not known' }),
   ),
+  createdBy: Nullable(Type.String({ description: 'usr_…, the person who made it; null: made by a token of nobody' })),
 }
 
 const example = {
@@ -54,6 +65,7 @@ const example = {
   expiresAt: null,
   createdAt: '2026-11-14T09:32:00.000Z',
   parentId: 'tok_01jcqk5v8w0gk3xq4t7zc9me',
+  createdBy: 'usr_01jcqk4h2m0grz5p9sc6v2x1',
 }
 
 const exampleSecret = 'brt_4f2a9c1d8e7b6a5f4e3d2c1b0a9f8e7d6c5b4a'

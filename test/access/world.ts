@@ -2,6 +2,8 @@
 
 import { createAccount } from '../../src/services/accounts/accounts.ts'
 import { finishDeployment } from '../../src/services/deployments/states.ts'
+import { addMember } from '../../src/services/people/memberships.ts'
+import { createUser } from '../../src/services/people/users.ts'
 import type { Answer, TestApi } from '../helpers/api.ts'
 import type { Operation } from './operations.ts'
 
@@ -58,6 +60,15 @@ const makers: Record<string, (context: Context) => Promise<string>> = {
   records: async ({ values, post }) =>
     (await post(`/dns/${values[0]}/records`, { type: 'TXT', name: unique('r'), value: 'hello' })).id,
   tickets: async ({ post }) => (await post('/tickets', { subject: 'a question', message: 'an answer?' })).id,
+  members: async ({ api, owner }) => {
+    const accountId = owner.accountId
+    return api.db.$transaction(async (db) => {
+      const user = await createUser(db, { email: `${unique('person')}@example.com` })
+      return (await addMember(db, { accountId, user, role: 'viewer', projectIds: [] })).id
+    })
+  },
+  invitations: async ({ post }) =>
+    (await post('/members/invitations', { email: `${unique('guest')}@example.com`, role: 'viewer' })).id,
   tokens: async ({ post }) => (await post('/tokens', { name: 'other', scopes: ['tokens:read'] })).id,
   webhooks: async ({ post }) => (await post('/webhooks', { url: 'https://hooks.example.com/x', events: ['*'] })).id,
   deliveries: async ({ values, post }) => (await post(`/webhooks/${values[0]}/ping`, undefined)).id,

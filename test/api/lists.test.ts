@@ -133,7 +133,16 @@ async function check(path: string, token: string): Promise<{ faults: string[]; n
 }
 
 const forAll = ['listAccounts', 'listAllTickets', 'listTakedowns', 'listTicketMessagesAsSupport', 'listNodes']
-const accountWide = [...forAll, 'listTickets', 'listTicketMessages', 'listTokens', 'listWebhooks', 'listDeliveries']
+const accountWide = [
+  ...forAll,
+  'listTickets',
+  'listTicketMessages',
+  'listTokens',
+  'listWebhooks',
+  'listDeliveries',
+  'listMembers',
+  'listInvitations',
+]
 // The events of some projects may be sorted where months are small; they are bounded by no index on project and type.
 const wholeAccount = [...accountWide, 'listEvents']
 

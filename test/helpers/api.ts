@@ -18,6 +18,7 @@ import { quotaNames, quotaVariable } from '../../src/schemas/quotas.ts'
 import { createAccount } from '../../src/services/accounts/accounts.ts'
 import { writeQuotaDefaults } from '../../src/services/accounts/quotas.ts'
 import { createZoneWork } from '../../src/services/dns/zone-work.ts'
+import { createPasswordHasher } from '../../src/services/people/password-hash.ts'
 import { createTokenDirectory } from '../../src/services/tokens/directory.ts'
 import { createDatabase } from './database.ts'
 import { createRepository } from './repository.ts'
@@ -63,7 +64,10 @@ let accounts = 0
 // Tests make as much as they like, unless they are about quotas.
 const plenty = Object.fromEntries(quotaNames.map((name) => [quotaVariable(name), '1000000000']))
 
-export async function startApi(environment: Record<string, string> = {}): Promise<TestApi> {
+export async function startApi(
+  environment: Record<string, string> = {},
+  options: Pick<Deps, 'consoleDirectory'> = {},
+): Promise<TestApi> {
   const database = await createDatabase()
   const dataDir = await mkdtemp(join(tmpdir(), 'berth-data-'))
   const config = loadConfig({
@@ -94,7 +98,12 @@ export async function startApi(environment: Record<string, string> = {}): Promis
   const health = createHealth(['api'])
   health.add('database', readiness.check)
   health.add('notifications', notificationsReadiness(notifications))
-  const deps: Deps = { config, urls, db, notifications, health, vault, repositories, tokenDirectory, zoneWork, log }
+  // Whatever the working tree has built, tests that are not about the console have none.
+  const consoleDirectory = join(dataDir, 'no-console')
+  // Hundreds of passwords are tried in tests, and none of them is worth the time.
+  const passwordHasher = createPasswordHasher({ use: { kind: 'argon2id', parameters: { m: 64, t: 1, p: 1 } } })
+  const shared = { config, urls, db, notifications, health, vault, repositories, tokenDirectory, zoneWork, log }
+  const deps: Deps = { ...shared, passwordHasher, consoleDirectory, ...options }
   const app = await buildApp(deps)
   await app.ready()
   const check = createResponseChecker(app)

@@ -141,10 +141,16 @@ export async function startPlatform({ directory, edges, nameservers }: PlatformO
     LOG_LEVEL: 'warn',
     DRAIN_SECONDS: '0',
     ...Object.fromEntries(
-      ['PROJECTS', 'DOMAINS', 'TOKENS', 'OPEN_TICKETS', 'WEBHOOKS', 'BUILDS_QUEUED'].map((name) => [
-        `QUOTA_${name}`,
-        '100000',
-      ]),
+      [
+        'PROJECTS',
+        'DOMAINS',
+        'CLAIMS_PER_MONTH',
+        'TOKENS',
+        'OPEN_TICKETS',
+        'MESSAGES_PER_MONTH',
+        'WEBHOOKS',
+        'BUILDS_QUEUED',
+      ].map((name) => [`QUOTA_${name}`, '100000']),
     ),
   }
   const roles: RoleProcess[] = []

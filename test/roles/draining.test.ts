@@ -29,6 +29,7 @@ async function start(roles: string, drainSeconds: number, ports?: Program['ports
     SECRETS_KEY: Buffer.alloc(32, 7).toString('base64'),
     RATE_LIMIT_PER_MINUTE: '1000000',
     QUOTA_OPEN_TICKETS: '1000000',
+    QUOTA_MESSAGES_PER_MONTH: '1000000',
     DRAIN_SECONDS: String(drainSeconds),
   }
   const program = await startProgram(roles, environment, ports)

@@ -113,6 +113,7 @@ describe('starting', () => {
     const first = berth()
     await first.ready()
     expect(first.output()).toMatch(/^API +http:\/\/localhost:\d+\/api +\(reference: http:\/\/localhost:\d+\/docs\)$/m)
+    expect(first.output()).toMatch(/^Dashboard {2}(http:\/\/localhost:\d+) {2}\(sign in once: \1\/setup#[\w-]{43}\)$/m)
     expect(first.output()).toContain(await key())
     expect((await stat(join(dataDir, 'data/test-key'))).mode & 0o777).toBe(0o600)
     const { projects } = (await (await call('/projects')).json()) as { projects: object[] }

@@ -32,6 +32,8 @@ const answer =
   (status: number, headers: Record<string, string> = {}): Step =>
   () =>
     Response.json({ code: 'overloaded', detail: 'Later' }, { status, headers })
+const databaseLost: Step = () =>
+  Response.json({ code: 'database_unavailable', detail: '' }, { status: 503, headers: { 'retry-after': '2' } })
 const ticket = { body: { subject: 'S', message: 'M' } }
 const one = { params: { path: { id: 'tkt_1' } } }
 const failure = (promise: Promise<unknown>) =>
@@ -67,10 +69,34 @@ describe('an answer that is lost', () => {
     await expect(patch.berth.patch('/tickets/{id}', { ...one, body: { priority: 'high' } })).rejects.toThrow(
       'fetch failed',
     )
+    const unsure = through(databaseLost, ok)
+    const change = unsure.berth.patch('/tickets/{id}', { ...one, body: { priority: 'high' } })
+    expect([await failure(change), unsure.sent.length]).toMatchObject([{ code: 'database_unavailable' }, 1])
     const remove = through(answer(502), ok)
     const params = { ...one.params, header: { 'If-Match': '"abc"' } }
     expect(await failure(remove.berth.delete('/webhooks/{id}', { params }))).toMatchObject({ status: 502 })
     expect([patch.sent.length, remove.sent.length]).toEqual([1, 1])
+  })
+
+  test.each([
+    ['lost', lost],
+    ['broken off', brokenOff],
+    ['one of a proxy', answer(502)],
+    ['one of a server without its database', databaseLost],
+  ])('of a DELETE that was carried out all the same is no failure: %s', async (_kind, first) => {
+    const { berth, sent } = through(first, answer(404))
+    expect(await hurried(() => berth.delete('/webhooks/{id}', one))).toBeUndefined()
+    expect(sent).toHaveLength(2)
+  })
+
+  test('of a DELETE is none where the first attempt was refused, or found nothing', async () => {
+    const refused = through(answer(429, { 'retry-after': '1' }), answer(404))
+    expect(await hurried(() => failure(refused.berth.delete('/webhooks/{id}', one)))).toMatchObject({ status: 404 })
+    vi.useRealTimers()
+    const missing = through(answer(404))
+    expect(await failure(missing.berth.delete('/webhooks/{id}', one))).toMatchObject({ status: 404 })
+    const read = through(lost, answer(404))
+    expect(await hurried(() => failure(read.berth.get('/webhooks/{id}', one)))).toMatchObject({ status: 404 })
   })
 
   test('is given up after some attempts', async () => {

@@ -24,7 +24,7 @@ beforeAll(async () => {
 })
 beforeEach(async () => {
   await client.query(
-    'TRUNCATE account, idempotency_key, certificate, acme_account, acme_order, development_ca, sealing_key, label CASCADE',
+    'TRUNCATE account, users, idempotency_key, certificate, acme_account, acme_order, development_ca, sealing_key, label CASCADE',
   )
 })
 afterAll(async () => {
@@ -72,6 +72,11 @@ async function fill(seal: (plain: string, place: string) => Buffer, tag = 'a'): 
     seal('status', placeOf.statusToken(project)),
   )
   await run(
+    `INSERT INTO users (id, email, name, created_at, totp_secret) VALUES ($1, $1, '', now(), $2)`,
+    `usr_${tag}`,
+    seal('totp', placeOf.totp(`usr_${tag}`)),
+  )
+  await run(
     `INSERT INTO idempotency_key (token_id, key, fingerprint, status, sealed, created_at)
      VALUES ($1, 'k', '', 200, $2, now())`,
     `tok_${tag}`,
@@ -107,6 +112,7 @@ async function allOpened(key: Buffer, tag = 'a'): Promise<string[]> {
   const variables = await db.variable.findMany({ where: { projectId: `prj_${tag}` }, orderBy: { key: 'asc' } })
   const webhook = await db.webhook.findUniqueOrThrow({ where: { id: `whk_${tag}` } })
   const hook = await db.pushHook.findUniqueOrThrow({ where: { projectId: `prj_${tag}` } })
+  const user = await db.user.findUniqueOrThrow({ where: { id: `usr_${tag}` } })
   const answer = await db.idempotencyKey.findFirstOrThrow({ where: { tokenId: `tok_${tag}` } })
   const certificate = await db.certificate.findUniqueOrThrow({ where: { id: `crt_${tag}` } })
   const account = await db.acmeAccount.findUniqueOrThrow({ where: { directory: `https://ca/${tag}` } })
@@ -119,6 +125,7 @@ async function allOpened(key: Buffer, tag = 'a'): Promise<string[]> {
     open(hook.secret, placeOf.pushHook(hook.projectId)),
     open(hook.oldSecret!, placeOf.pushHook(hook.projectId)),
     open(hook.statusToken!, placeOf.statusToken(hook.projectId)),
+    open(user.totpSecret!, placeOf.totp(user.id)),
     open(answer.sealed, placeOf.answer(answer.tokenId, answer.key)),
     open(certificate.key, placeOf.certificate(certificate.id)),
     open(account.key, placeOf.acmeAccount(account.directory)),
@@ -128,7 +135,7 @@ async function allOpened(key: Buffer, tag = 'a'): Promise<string[]> {
 }
 
 const silent = () => {}
-const values = 130
+const values = 131
 
 describe('rotation', () => {
   test('re-seals what the version before sealed, and what another key sealed, and then lets the old key go', async () => {
@@ -168,8 +175,13 @@ describe('rotation', () => {
        WHERE table_schema = 'public' AND data_type = 'bytea' ORDER BY 1`,
     )
     const { columns } = await rotateSecrets(db, createVault(first), silent)
-    // Hashes, and the canary, which is made anew with each key.
-    const others = ['idempotency_key.fingerprint', 'push.digest', 'sealing_key.canary', 'token.hash']
+    // Hashes and public keys, and the canary, which is made anew with each key.
+    const hashes = ['invitation', 'recovery_code', 'session', 'sign_in_link', 'sign_in_step', 'token']
+    const others = [
+      ...['idempotency_key.fingerprint', 'push.digest', 'sealing_key.canary'],
+      ...['passkey.credential_id', 'passkey.public_key', 'invitation.mail_hash'],
+      ...hashes.map((table) => `${table}.hash`),
+    ]
     expect(found.rows.map(({ name }) => name)).toEqual([...columns.map(({ name }) => name), ...others].sort())
   })
 

@@ -109,6 +109,7 @@ function actorOf(found: KnownToken | null): Actor {
     tokenId: found.id,
     scopes: found.scopes,
     projectIds: found.projectIds.length > 0 ? found.projectIds : null,
+    userId: found.userId,
   }
 }
 

@@ -7,6 +7,7 @@ import { etagOf } from '../../platform/etags.ts'
 import { placeOf } from '../../platform/secrets.ts'
 import { findAnswer, lockKey, type StoredAnswer, storeAnswer } from '../../services/idempotency/keys.ts'
 import type { Deps } from '../deps.ts'
+import { textOf } from './json-bodies.ts'
 import { problemOf, statuses, toFault } from './problem.ts'
 
 declare module 'fastify' {
@@ -32,7 +33,7 @@ function replay(deps: Deps, request: FastifyRequest, reply: FastifyReply, stored
 function canonical(raw: Buffer | null): string {
   if (!raw || raw.length === 0) return ''
   // Parsed once more, because the body of the request has its defaults by now, which may change with the server.
-  return JSON.stringify(JSON.parse(raw.toString()), (_key, value: unknown) =>
+  return JSON.stringify(JSON.parse(textOf(raw)), (_key, value: unknown) =>
     typeof value === 'object' && value !== null && !Array.isArray(value)
       ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
       : value,

@@ -27,8 +27,11 @@ export function useJsonBodies(app: FastifyInstance): void {
   })
 }
 
+/** The text of a body, without the mark that tells the order of its bytes; throws if it is not UTF-8. */
+export const textOf = (raw: Buffer) => utf8.decode(raw)
+
 function readBody(raw: Buffer): unknown {
-  const text = utf8.decode(raw)
+  const text = textOf(raw)
   const body: unknown = JSON.parse(text)
   if (typeof body !== 'object' || body === null) return body
   // Of two equal keys JSON.parse keeps the last one in silence. Counting finds that without looking at any key.

@@ -48,9 +48,31 @@ const tags = [
   { name: 'Tokens', description: 'API tokens: make, narrow, rotate, revoke' },
   { name: 'Webhooks', description: 'Where events are sent' },
   { name: 'Events', description: 'Everything that happened, as a list and as a live stream' },
+  { name: 'Members', description: 'People in the account: their roles and invitations' },
   { name: 'Account', description: 'The caller’s account and the platform' },
   { name: 'Operator', description: 'The platform’s own staff' },
 ]
+
+/** What every request under /api may carry, as components. */
+const requestHeaders = {
+  ApiVersion: {
+    name: 'Api-Version',
+    in: 'header',
+    description: 'Version of the API to be answered by; left out: the newest',
+    schema: { type: 'string' },
+    example: apiVersion,
+  },
+  RequestId: {
+    name: 'X-Request-Id',
+    in: 'header',
+    description:
+      'Names the request in the answer and in the log of the server: up to 128 letters, digits, `.`, `_`, `-`',
+    schema: { type: 'string' },
+    example: 'req_7m2k9xq4tb',
+  },
+}
+
+const requestHeaderReferences = Object.keys(requestHeaders).map((name) => ({ $ref: `#/components/parameters/${name}` }))
 
 function headersOf(route: Described): TSchema | undefined {
   const text = (description: string) => ({ type: 'string', description })
@@ -75,7 +97,13 @@ type Schema = {
   examples?: unknown[]
 }
 type RequestBody = { required?: boolean; content: Record<string, { schema: { $ref: string } }> }
-type Operation = { operationId: string; responses: Responses; requestBody?: RequestBody; servers?: object[] }
+type Operation = {
+  operationId: string
+  parameters?: object[]
+  responses: Responses
+  requestBody?: RequestBody
+  servers?: object[]
+}
 
 type Document = {
   paths: Record<string, Record<string, Operation>>
@@ -116,11 +144,12 @@ function finishDocument(document: Document, routes: Map<string, Described>): voi
     operation.responses = operation.servers
       ? answersOutside(route, operation.responses)
       : answersOf(route, operation.responses, shared)
+    if (!operation.servers) operation.parameters = [...(operation.parameters ?? []), ...requestHeaderReferences]
     if (operation.requestBody) tellOptional(operation.requestBody, components.schemas)
   }
   components.responses = Object.fromEntries(Object.entries(shared).sort(([a], [b]) => (a < b ? -1 : 1)))
   components.headers = headers
-  components.parameters = parameters
+  components.parameters = { ...requestHeaders, ...parameters }
   document.webhooks = webhooks()
 }
 
@@ -154,7 +183,7 @@ export async function useOpenApi(app: FastifyInstance): Promise<void> {
       return JSON.parse(JSON.stringify(nameEnums(document as Document)))
     },
     transform: ({ schema, url, route }) => {
-      if (!schema || route.method === 'HEAD') return { schema: { ...schema, hide: true }, url }
+      if (!schema || schema.hide || route.method === 'HEAD') return { schema: { ...schema, hide: true }, url }
       const body = schema.body ? { body: byName(schema.body, true) } : {}
       if (schema.body && !(schema.body as { $id?: string }).$id) throw new Error(`the body of ${url} has no $id`)
       const described: Described = { method: route.method, config: route.config, schema }

@@ -1,6 +1,6 @@
 // Lists over HTTP: `limit`, `cursor`, `order`, `since` and `until` in, `hasMore`, `nextCursor` and a Link header out.
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { Fault } from '../../platform/errors.ts'
+import { refuseFields } from '../../platform/fields.ts'
 import { decodeCursor, encodeCursor, type Order, type PageOf, type PageRequest } from '../../platform/page.ts'
 
 type Query = { limit?: number; cursor?: string; order?: Order; since?: string; until?: string }
@@ -9,19 +9,23 @@ type Query = { limit?: number; cursor?: string; order?: Order; since?: string; u
 export function readPage(query: Query, list: string, keyCount = 1, fallback: Order = 'desc'): PageRequest {
   const order = query.order ?? fallback
   const after = query.cursor === undefined ? null : decodeCursor(query.cursor, list, order, keyCount)
-  return { limit: query.limit ?? 20, order, after, since: timeIn(query, 'since'), until: timeIn(query, 'until') }
+  return { limit: query.limit ?? 20, order, after, ...timesIn(query) }
 }
 
 const lastMs = Date.UTC(9999, 11, 31)
+const bounds = ['since', 'until'] as const
 
 /** A pattern lets hour 25 pass. Before 1970 and after 9999 there is nothing to be told apart. */
-function timeIn(query: Query, name: 'since' | 'until'): Date | undefined {
-  const text = query[name]
-  if (text === undefined) return undefined
-  const ms = Date.parse(text)
-  if (!Number.isNaN(ms)) return new Date(Math.min(Math.max(ms, 0), lastMs))
-  const errors = [{ in: 'query' as const, pointer: `#/${name}`, code: 'bad_format', detail: 'is not a time there is' }]
-  throw new Fault('validation_failed', `Not valid: ${name} of the query.`, { errors })
+function timesIn(query: Query): { [Bound in (typeof bounds)[number]]?: Date } {
+  const given = bounds.flatMap((name) => (query[name] === undefined ? [] : { name, ms: Date.parse(query[name]) }))
+  refuseFields(
+    given.flatMap(({ name, ms }) =>
+      Number.isNaN(ms)
+        ? { in: 'query' as const, pointer: `#/${name}`, code: 'bad_format' as const, detail: 'is not a time there is' }
+        : [],
+    ),
+  )
+  return Object.fromEntries(given.map(({ name, ms }) => [name, new Date(Math.min(Math.max(ms, 0), lastMs))]))
 }
 
 /** `found` has one key, the name of the list in the response and in cursors. */

@@ -15,12 +15,19 @@ export const statuses: Record<FaultCode, number> = {
   token_expired: 401,
   token_revoked: 401,
   invalid_signature: 401,
+  sign_in_failed: 401,
+  not_signed_in: 401,
   insufficient_scope: 403,
   token_limited_to_projects: 403,
   token_outlives_caller: 403,
   account_suspended: 403,
   quota_exceeded: 403,
   https_required: 403,
+  not_invited: 403,
+  proof_required: 403,
+  cross_origin: 403,
+  insecure_origin: 403,
+  owner_required: 403,
   not_found: 404,
   route_not_found: 404,
   method_not_allowed: 405,
@@ -40,7 +47,15 @@ export const statuses: Record<FaultCode, number> = {
   ticket_closed: 409,
   invalid_transition: 409,
   account_exists: 409,
+  last_sign_in_method: 409,
+  passkey_exists: 409,
+  totp_exists: 409,
+  sign_in_first: 409,
+  member_exists: 409,
+  last_owner: 409,
   idempotency_in_progress: 409,
+  link_not_valid: 410,
+  sign_in_step_over: 410,
   precondition_failed: 412,
   precondition_required: 428,
   body_too_large: 413,
@@ -50,6 +65,7 @@ export const statuses: Record<FaultCode, number> = {
   idempotency_key_reused: 422,
   rate_limited: 429,
   internal_error: 500,
+  identity_provider_unavailable: 503,
   overloaded: 503,
   database_unavailable: 503,
 }
@@ -108,7 +124,8 @@ export function sendFault(found: Fault, baseUrl: string, request: FastifyRequest
   const fault = found.code === 'unsupported_media_type' ? wrongType(request) : found
   const status = statuses[fault.code]
   const { allow, etag, retryAfterSeconds, requiredScope } = fault.members
-  if (status === 401) {
+  // A session is a cookie, for which HTTP has no scheme to name.
+  if (status === 401 && fault.code !== 'not_signed_in' && fault.code !== 'sign_in_failed') {
     // A client that sent no token is only told the scheme (RFC 6750, 3.1); repository hosts do not come with a token.
     const sent = fault.code !== 'missing_token'
     const bearer = `Bearer realm="berth"${sent ? ', error="invalid_token"' : ''}`

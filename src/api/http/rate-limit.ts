@@ -7,7 +7,7 @@ import type { SharedLimits } from '../../services/limits/limits.ts'
 import type { Taken } from '../../services/limits/slices.ts'
 import type { Actor } from '../../services/tokens/actor.ts'
 
-const windowMs = 60_000
+const minuteMs = 60_000
 // Bounds the memory of each limit; the keys that were used least lately start a new minute.
 const maxKeys = 100_000
 
@@ -50,6 +50,8 @@ export type RateLimit = {
   ask(key: string, window: Window, nowMs: number): Promise<void>
   /** Counts one request of the key. */
   take(key: string): Admission | Promise<Admission>
+  /** What was taken counts no more. */
+  giveBack(key: string): void
   /** Whether nothing is left to the key, as far as is known here; counts nothing. */
   isUsedUp(key: string): boolean
 }
@@ -62,7 +64,8 @@ export type Sharing = {
   told?: boolean
 }
 
-export function createRateLimit(quota: number, sharing?: Sharing): RateLimit {
+/** `windowMs`: a minute, as everything here is named; what must be rarer has longer ones. */
+export function createRateLimit(quota: number, sharing?: Sharing, windowMs = minuteMs): RateLimit {
   const { limits, kind, told = false } = sharing ?? {}
   const windows = new LRUCache<string, Window>({ max: maxKeys })
   let parts = { members: 1, free: quota, slice: quota }
@@ -156,6 +159,10 @@ export function createRateLimit(quota: number, sharing?: Sharing): RateLimit {
       if (state === 'open') this.count(key, current, nowMs)
       return { exceeded: state === 'over', resetSeconds: resetSeconds(current, nowMs) }
     },
+    giveBack(key) {
+      const current = windows.get(key)
+      if (current && current.used > 0) current.used--
+    },
     isUsedUp(key) {
       const current = windows.get(key)
       const nowMs = Date.now()
@@ -170,7 +177,7 @@ function resetSeconds(window: Window, nowMs: number): number {
 
 /** Counts a request of a token and its account, sets the rate limit headers, and refuses what is over either limit. */
 export function createCallerLimit(perToken: RateLimit, perAccount: RateLimit) {
-  const seconds = windowMs / 1000
+  const seconds = minuteMs / 1000
   const policy = `"token";q=${perToken.quota};w=${seconds}, "account";q=${perAccount.quota};w=${seconds}`
   const left = ({ quota }: RateLimit, { used, others }: Window) => Math.max(0, quota - used - others)
 

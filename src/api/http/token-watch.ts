@@ -2,7 +2,7 @@
 
 import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
-import { type Actor, rightsOf } from '../../services/tokens/actor.ts'
+import { type Actor, changesTokens, rightsOf } from '../../services/tokens/actor.ts'
 import { liveTokens } from '../../services/tokens/tokens.ts'
 
 /**
@@ -23,11 +23,14 @@ declare module 'fastify' {
 }
 
 export function createTokenWatch(db: Database, notifications: Notifications): TokenWatch {
-  const tokens = new Map<string, { accountId: string; ends: Map<() => void, string> }>()
+  /** `owners`: the account, and at a console the person. */
+  const tokens = new Map<string, { owners: readonly string[]; ends: Map<() => void, string> }>()
   let off: (() => void)[] = []
 
-  async function check(accountIds?: ReadonlySet<string>): Promise<void> {
-    const ids = [...tokens].filter(([, { accountId }]) => accountIds?.has(accountId) ?? true).map(([id]) => id)
+  async function check(changed?: ReadonlySet<string>): Promise<void> {
+    const ids = [...tokens]
+      .filter(([, { owners }]) => !changed || owners.some((one) => changed.has(one)))
+      .map(([id]) => id)
     if (ids.length === 0) return
     // If the database is unavailable, tokens cannot be checked, and streams get no data either.
     const live = await liveTokens(db, ids).catch(() => null)
@@ -39,10 +42,14 @@ export function createTokenWatch(db: Database, notifications: Notifications): To
 
   // Many events that come together, as when a token is revoked with all that it made, are one check.
   let changed = new Set<string>()
+  function checkSoon(owner: string): void {
+    if (changed.size === 0) setImmediate(checkChanged)
+    changed.add(owner)
+  }
   function checkChanged(): void {
-    const accountIds = changed
+    const owners = changed
     changed = new Set()
-    void check(accountIds)
+    void check(owners)
   }
 
   function begin(): void {
@@ -53,18 +60,18 @@ export function createTokenWatch(db: Database, notifications: Notifications): To
     off = [
       () => timers.forEach(clearInterval),
       notifications.on('event', ({ type, accountId }) => {
-        if (!/^(token|account)\./.test(type)) return
-        if (changed.size === 0) setImmediate(checkChanged)
-        changed.add(accountId)
+        if (changesTokens(type)) checkSoon(accountId)
       }),
+      notifications.on('session', checkSoon),
       notifications.on('reconnected', () => void check()),
     ]
   }
 
   return (actor, end) => {
-    const { tokenId, accountId } = actor
+    const { tokenId, accountId, userId } = actor
     if (tokens.size === 0) begin()
-    const entry = tokens.get(tokenId) ?? { accountId, ends: new Map() }
+    const owners = userId ? [accountId, userId] : [accountId]
+    const entry = tokens.get(tokenId) ?? { owners, ends: new Map() }
     entry.ends.set(end, rightsOf(actor))
     tokens.set(tokenId, entry)
     return () => {

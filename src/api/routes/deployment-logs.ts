@@ -1,13 +1,14 @@
 // /deployments/{id}/logs: what a build printed, in pages or as it comes.
 
 import { Fault } from '../../platform/errors.ts'
-import { decodeCursor, encodeCursor } from '../../platform/page.ts'
+import { decodeCursor, pageOf } from '../../platform/page.ts'
 import { Named } from '../../schemas/common.ts'
 import { DeploymentParams, LogLines, LogMessage, LogQuery } from '../../schemas/deployments.ts'
 import { linesAfter } from '../../services/deployments/deployment-logs.ts'
 import { findDeployment } from '../../services/deployments/deployments.ts'
 import { isFinished } from '../../services/deployments/states.ts'
 import { follow } from '../http/live-stream.ts'
+import { sendPage } from '../http/page.ts'
 import { wantsStream } from '../http/sse.ts'
 import type { RoutePlugin } from './route.ts'
 
@@ -40,11 +41,15 @@ export const deploymentLogRoutes: RoutePlugin = async (app, { deps }) => {
       if (!wantsStream(request)) {
         const { limit = 100, cursor } = request.query
         const after = cursor === undefined ? 0 : sequence(decodeCursor(cursor, 'lines', 'asc', 1)[0])
+        const page = { limit, order: 'asc' as const, after: cursor === undefined ? null : [String(after)] }
         const found = await linesAfter(db, id, after, limit + 1)
-        const lines = found.slice(0, limit)
-        const last = lines[lines.length - 1]
-        const nextCursor = last ? encodeCursor('lines', 'asc', [String(last.seq)]) : (cursor ?? null)
-        return { lines, hasMore: found.length > limit, nextCursor }
+        const lines = pageOf(
+          found,
+          page,
+          (line) => line,
+          ({ seq }) => [String(seq)],
+        )
+        return sendPage(request, reply, page, { lines })
       }
 
       let seq = sequence(request.headers['last-event-id'] ?? '0')

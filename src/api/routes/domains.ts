@@ -2,9 +2,8 @@
 
 import { Named, waitQuery } from '../../schemas/common.ts'
 import { ChangeDomain, CreateDomain, Domain, DomainList, DomainParams, DomainQuery } from '../../schemas/domains.ts'
-import { attachDomain, changeDomain, checkDomainChange } from '../../services/domains/changes.ts'
+import { attachDomain, changeDomain, checkDomainChange, checkNewDomain } from '../../services/domains/changes.ts'
 import {
-  checkDomain,
   deleteDomain,
   findDomain,
   isSettled,
@@ -26,7 +25,7 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
       config: {
         scope: 'domains:write',
         faults: ['not_found', 'domain_exists', 'domain_taken'],
-        meaning: ({ actor }, body: SoundBody<typeof CreateDomain>) => checkDomain(db, config, actor, body),
+        meaning: ({ actor }, body: SoundBody<typeof CreateDomain>) => checkNewDomain(db, config, actor, body),
       },
       schema: {
         operationId: 'createDomain',

@@ -3,12 +3,14 @@ import type { FastifyPluginAsync } from 'fastify'
 import { Fault, type FaultCode, faults } from '../../platform/errors.ts'
 import { version } from '../../platform/version.ts'
 import type { Deps } from '../deps.ts'
+import { addVary } from '../http/compression.ts'
 import { yamlOf } from '../http/openapi.ts'
 import { statuses } from '../http/problem.ts'
 import { type PublicAnswer, publicAnswer, sendPublic } from '../http/public-answers.ts'
 import { openReference, type Reference } from '../http/reference.ts'
 import { boundOpenPerAddress } from '../http/shares.ts'
 import { apiVersion } from '../http/transport.ts'
+import { type Console, consoleRoutes, readConsole, sendConsole, wantsPage } from './console.ts'
 import { guideRoutes } from './guides.ts'
 
 const hidden = { schema: { hide: true } } as const
@@ -40,10 +42,12 @@ export const platformRoutes: FastifyPluginAsync<{ deps: Deps }> = async (app, { 
     return reply.code(report.status === 'unavailable' ? 503 : 200).send(report)
   })
 
-  await app.register(pages)
+  const built = await readConsole(deps.consoleDirectory)
+  await app.register(consoleRoutes, { built })
+  await app.register(pages, { built })
 }
 
-const pages: FastifyPluginAsync = async (app) => {
+const pages: FastifyPluginAsync<{ built: Console | null }> = async (app, { built }) => {
   boundOpenPerAddress(app, maxOpenPagesPerAddress, maxOpenPages)
   await app.register(guideRoutes)
   // Made for the first reader: the routes are not all there yet.
@@ -80,7 +84,9 @@ const pages: FastifyPluginAsync = async (app) => {
   )
 
   app.get('/', hidden, async (request, reply) => {
-    if (!/html/.test(request.headers.accept ?? '')) return reply.send(index)
+    addVary(reply, 'Accept')
+    if (!wantsPage(request)) return reply.send(index)
+    if (built) return sendConsole(request, reply, built)
     const links = [index.docs, index.guides, index.openapi, index.errors, index.changelog, index.health].map(
       (path) => `<li><a href="${path}">${path}</a></li>`,
     )

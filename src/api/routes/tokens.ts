@@ -1,5 +1,6 @@
 // /tokens: list, create, read the current one, narrow, rotate, revoke.
-
+import type { FastifyReply } from 'fastify'
+import { etagOf } from '../../platform/etags.ts'
 import { Named } from '../../schemas/common.ts'
 import {
   ChangeToken,
@@ -11,14 +12,17 @@ import {
   TokenQuery,
   TokenWithSecret,
 } from '../../schemas/tokens.ts'
-import { changeToken } from '../../services/tokens/narrowing.ts'
+import { changeToken, checkTokenChange } from '../../services/tokens/narrowing.ts'
 import {
   checkToken,
   createToken,
+  findOwnToken,
   findToken,
   listTokens,
   revokeToken,
   rotateToken,
+  type TokenView,
+  versionOf,
 } from '../../services/tokens/tokens.ts'
 import { withoutSecret } from '../http/deprecation.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
@@ -27,6 +31,11 @@ import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, tokenDirectory } = deps
+
+  function show(reply: FastifyReply, token: TokenView) {
+    reply.header('etag', etagOf(versionOf(token)))
+    return token
+  }
 
   app.get(
     '/tokens',
@@ -71,14 +80,14 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         status: 201,
         work: (db) => createToken(db, request.actor, request.body),
         location: (token) => `/tokens/${token.id}`,
-        shown: withoutSecret,
+        shown: (made) => versionOf(withoutSecret(made)),
       }),
   )
 
   app.get(
     '/tokens/current',
     {
-      config: { scope: null },
+      config: { scope: null, etagOfPart: true },
       schema: {
         operationId: 'getCurrentToken',
         tags: ['Tokens'],
@@ -87,13 +96,13 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         response: { 200: Named(Token) },
       },
     },
-    async (request, reply) => sendSingle(request, reply, await findToken(db, request.actor, request.actor.tokenId)),
+    async (request, reply) => show(reply, await findOwnToken(db, request.actor)),
   )
 
   app.get(
     '/tokens/:id',
     {
-      config: { scope: 'tokens:read', accountWide: true },
+      config: { scope: 'tokens:read', accountWide: true, etagOfPart: true },
       schema: {
         operationId: 'getToken',
         tags: ['Tokens'],
@@ -103,13 +112,18 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         response: { 200: Named(Token) },
       },
     },
-    async (request, reply) => sendSingle(request, reply, await findToken(db, request.actor, request.params.id)),
+    async (request, reply) => show(reply, await findToken(db, request.actor, request.params.id)),
   )
 
   app.patch(
     '/tokens/:id',
     {
-      config: { scope: 'tokens:write', accountWide: true },
+      config: {
+        scope: 'tokens:write',
+        accountWide: true,
+        meaning: ({ actor, params }, body: SoundBody<typeof ChangeToken>) =>
+          checkTokenChange(db, actor, (params as { id: string }).id, body),
+      },
       schema: {
         operationId: 'changeToken',
         tags: ['Tokens'],
@@ -127,7 +141,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
       const change = { id: request.params.id, input: request.body, precondition: precondition(request) }
       const token = await changeToken(db, request.actor, change)
       tokenDirectory.forgetAccount(request.actor.accountId)
-      return sendSingle(request, reply, token)
+      return sendSingle(request, reply, token, versionOf(token))
     },
   )
 
@@ -178,7 +192,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         status: 201,
         work: (db) => rotateToken(db, request.actor, id, { overlapSeconds, revokeChildren }),
         location: (token) => `/tokens/${token.id}`,
-        shown: withoutSecret,
+        shown: (made) => versionOf(withoutSecret(made)),
       })
       tokenDirectory.forgetAccount(request.actor.accountId)
       return made

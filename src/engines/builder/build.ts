@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../../config.ts'
-import type { Artifacts, Manifest } from '../../platform/artifacts.ts'
+import { type Artifacts, bytesOf, type Manifest } from '../../platform/artifacts.ts'
 import { removeTree } from '../../platform/remove-tree.ts'
 import type { Repositories } from '../../platform/repositories.ts'
 import type { Urls } from '../../platform/urls.ts'
@@ -35,8 +35,11 @@ export type BuildTools = {
   packageRegistry: Promise<string>
 }
 
-/** What the edge serves now; `bytes` is its size. */
-export type Published = { server: boolean; bytes: number }
+/** What the edge serves now; `bytes` is its size, `files` is null for a server. */
+export type Published = { server: boolean; bytes: number; files: number | null }
+
+/** Hears the first line of the commit's message. */
+type Hears = { cloned(message: string): Promise<void> }
 
 const sizeEveryMs = 500
 
@@ -64,7 +67,7 @@ export const buildDirectory = ({ dataDir }: Pick<Config, 'dataDir'>, deploymentI
  */
 export async function runBuild(
   tools: BuildTools,
-  { build, variables, log, signal }: Pick<Task, 'build' | 'variables' | 'log' | 'signal'>,
+  { build, variables, log, signal, cloned }: Pick<Task, 'build' | 'variables' | 'log' | 'signal'> & Hears,
   ready: (published: Published) => Promise<void>,
 ): Promise<void> {
   const { config } = tools
@@ -87,6 +90,7 @@ export async function runBuild(
     await mkdir(join(directory, 'git'), { recursive: true, mode: 0o755 })
     const source = await fetchSource(task)
     try {
+      await cloned(source.message)
       if (![...source.entries.keys()].some((path) => path.startsWith(prefix)) && root !== '')
         throw new BuildFailure('clone_failed', `The repository has no folder ${build.rootDirectory}.`)
       const recipe = await readRecipe(source, prefix, build)
@@ -218,8 +222,7 @@ async function publishFiles({ tools, build, log }: Task, files: Manifest['files'
   const { spaFallback, cleanUrls } = build
   await tools.artifacts.publish(build.id, { version: 1, kind: 'static', files, spaFallback, cleanUrls })
   log.system(`Published ${Object.keys(files).length} files`)
-  const sizes = new Map(Object.values(files).map(({ hash, size }) => [hash, size]))
-  return { server: false, bytes: [...sizes.values()].reduce((sum, size) => sum + size, 0) }
+  return { server: false, bytes: bytesOf(files), files: Object.keys(files).length }
 }
 
 /** The whole tree with its dependencies: in an npm workspace they are above the root directory. */
@@ -232,7 +235,7 @@ async function publishServer(task: Task, packer: Packer): Promise<Published> {
   const { spaFallback, cleanUrls } = build
   const manifest = { version: 1, kind: 'node', root, files: {}, spaFallback, cleanUrls } as const
   await tools.artifacts.publish(build.id, manifest)
-  return { server: true, bytes }
+  return { server: true, bytes, files: null }
 }
 
 const timeLeft = ({ deadline }: Task) => Math.max(1, deadline - Date.now())

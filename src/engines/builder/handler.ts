@@ -10,7 +10,7 @@ import { removeTree } from '../../platform/remove-tree.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import { inSpan } from '../../platform/tracing.ts'
 import { quotaFault } from '../../services/accounts/quotas.ts'
-import { type Build, findBuild, openVariables, setCommit } from '../../services/deployments/builds.ts'
+import { type Build, findBuild, openVariables, setCommit, setCommitMessage } from '../../services/deployments/builds.ts'
 import { describeStart, exceededMinutes, startBuild } from '../../services/deployments/queue.ts'
 import { finishDeployment, type Outcome, suspended } from '../../services/deployments/states.ts'
 import { type BuildTools, buildDirectory, runBuild } from './build.ts'
@@ -70,9 +70,9 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   const finish = (id: string, outcome: Outcome) => finishDeployment(db, urls, id, { ...outcome, by: 'system' })
 
   /** A site that exceeds the quota of its account fails like a build. */
-  async function finishReady(id: string, storedBytes: number) {
+  async function finishReady(id: string, made: Omit<Extract<Outcome, { to: 'READY' }>, 'to'>) {
     try {
-      return await finish(id, { to: 'READY', storedBytes })
+      return await finish(id, { to: 'READY', ...made })
     } catch (error) {
       const quota = refusedQuota(error)
       if (quota) throw new BuildFailure('quota_exceeded', quotaFault(quota).message)
@@ -144,10 +144,12 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         build.commit = await resolveCommit(repositories, build.repo, build.ref, signal)
         await setCommit(db, build, build.commit)
       }
-      await runBuild(deps, { build, variables, log, signal }, async ({ server, bytes }) => {
+      const cloned = (message: string) => setCommitMessage(db, build.id, message)
+      await runBuild(deps, { build, variables, log, signal, cloned }, async ({ server, bytes, files }) => {
         // The server writes to the same log, and a log has one writer at a time.
         await log.close()
-        const ready = async () => (await finishReady(build.id, bytes)) !== null
+        const ready = async () =>
+          (await finishReady(build.id, { storedBytes: bytes, files, steps: log.steps() })) !== null
         if (server ? await proveServer(deps.servers, build.id, signal, ready) : await ready()) return
         result = 'canceled'
         await clear(build.id)
@@ -158,7 +160,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       // The first line only: the server's output, which follows it, is in the log already.
       log.system(error.message.split('\n', 1)[0]!)
       await log.close()
-      await finish(build.id, { to: 'ERROR', code: error.code, message: error.message })
+      await finish(build.id, { to: 'ERROR', code: error.code, message: error.message, steps: log.steps() })
       await clear(build.id)
       return 'failed'
     } finally {

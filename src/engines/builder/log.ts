@@ -7,6 +7,8 @@ import { appendLines, type NewLogLine } from '../../services/deployments/deploym
 
 export type BuildLog = {
   step(name: string): void
+  /** How long each step took until now, without waiting in the queue. */
+  steps(): { name: string; durationMs: number }[]
   system(text: string): void
   output(stream: 'stdout' | 'stderr', chunk: Buffer): void
   /** Writes the unterminated lines of a command. */
@@ -35,6 +37,8 @@ export function createBuildLog(
     .filter((secret) => secret.length >= leastSecretLength)
     .sort((a, b) => b.length - a.length)
   let step = 'clone'
+  let sinceMs = Date.now()
+  const tookMs = new Map([[step, 0]])
   let waiting: NewLogLine[] = []
   let bytes = 0
   let lines = 0
@@ -42,6 +46,12 @@ export function createBuildLog(
   let flushing = Promise.resolve()
   const decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
   const open = { stdout: '', stderr: '' }
+
+  function count(): void {
+    const nowMs = Date.now()
+    tookMs.set(step, (tookMs.get(step) ?? 0) + nowMs - sinceMs)
+    sinceMs = nowMs
+  }
 
   function clean(text: string): string {
     // Removes what a terminal would overwrite, and NUL, which PostgreSQL cannot store.
@@ -95,7 +105,12 @@ export function createBuildLog(
 
   return {
     step(name) {
+      count()
       step = name
+    },
+    steps() {
+      count()
+      return [...tookMs].filter(([name]) => name !== 'queue').map(([name, durationMs]) => ({ name, durationMs }))
     },
     system: (text) => push('system', text),
     output(stream, chunk) {

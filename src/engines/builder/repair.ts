@@ -12,6 +12,7 @@ const retryDelaysMs = [60_000, 600_000] as const
 /** The customer's log ended with the deployment's own build. */
 const silent: BuildLog = {
   step() {},
+  steps: () => [],
   system() {},
   output() {},
   endCommand() {},
@@ -33,7 +34,7 @@ export function createRepairHandler(deps: BuilderDeps): Handler<'repair'> {
     // The archive of a tree never comes out the same again: the manifest names the new one.
     const isTree = known?.tree !== undefined && known.tree.hash === hash
     const tools = { ...deps, artifacts: known && !isTree ? blobsOnly : artifacts }
-    await runBuild(tools, { build, variables, log: silent, signal }, async () => {})
+    await runBuild(tools, { build, variables, log: silent, signal, async cloned() {} }, async () => {})
   }
 
   async function isWhole(hash: string | undefined, deploymentId: string): Promise<boolean> {

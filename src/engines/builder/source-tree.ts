@@ -13,6 +13,8 @@ export type Source = {
   /** The bare repository. */
   directory: string
   commit: string
+  /** First line of the commit's message, of at most 200 characters; empty if it has none. */
+  message: string
   /** By path in latin1: each byte is a character. */
   entries: ReadonlyMap<string, TreeEntry>
   /** By path, as in `entries`. */

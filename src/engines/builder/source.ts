@@ -24,6 +24,7 @@ const resolveDelaysMs = [1_000, 3_000, 8_000, 15_000]
 const resolveTimeoutMs = 10_000
 const mostEntries = 200_000
 const longestRecord = 8_192
+const longestMessage = 200
 // A few small objects can describe a tree of any size.
 const mostNameBytes = 64 << 20
 const mostSubmodules = 50
@@ -55,6 +56,7 @@ export async function openSource(options: SourceOptions, log: BuildLog): Promise
   const source: Source = {
     directory,
     commit,
+    message: '',
     entries,
     submodules: [],
     usesLfs: false,
@@ -69,13 +71,30 @@ export async function openSource(options: SourceOptions, log: BuildLog): Promise
     close: () => objects.close(),
   }
   try {
-    source.submodules = await listAll(options, git, entries, log)
+    const [submodules, message] = await Promise.all([listAll(options, git, entries, log), messageOf(git, commit)])
+    Object.assign(source, { submodules, message })
     source.usesLfs = await fetchLfs(source, git, url, log)
     return source
   } catch (error) {
     source.close()
     throw error
   }
+}
+
+/** Anybody writes it: one line of bounded length, without control characters. */
+async function messageOf(git: GitOptions, commit: string): Promise<string> {
+  try {
+    for await (const record of readRecords(['log', '-1', '-z', '--format=%s', commit], git, longestRecord)) {
+      const line = record
+        .toString()
+        .replace(/\p{Cc}+/gu, ' ')
+        .trim()
+      return [...line].slice(0, longestMessage).join('')
+    }
+  } catch {
+    // It is not needed; the files are.
+  }
+  return ''
 }
 
 /** Adds the files of the commit and, recursively, of its submodules, which it fetches. */

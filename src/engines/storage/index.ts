@@ -7,6 +7,7 @@ import type { Task } from '../../jobs/tasks.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import type { Database } from '../../platform/database.ts'
 import { whileNoBackup } from '../../services/deployments/stored-files.ts'
+import { measureOld } from './measure.ts'
 import { mend } from './mend.ts'
 import { scrub } from './scrub.ts'
 import { sweepBlobs } from './sweep-blobs.ts'
@@ -75,6 +76,10 @@ export function createStorage({ config, db, artifacts, log, registry = new Regis
   }
 
   const mendAll = (signal: AbortSignal) => mend({ db, artifacts, log }, signal)
+  const measure = async (signal: AbortSignal) => {
+    const measured = await measureOld(db, artifacts, signal)
+    if (measured > 0) log.info({ measured }, 'deployments whose bytes were not counted yet')
+  }
   const here = `the disk of ${hostname()}`
   // What all machines share is looked after by one of them.
   const stored = artifacts.shared ? 'the artifact store' : here
@@ -91,6 +96,7 @@ export function createStorage({ config, db, artifacts, log, registry = new Regis
       ...sweeps,
       { name: `scrub ${stored}`, everyMs: hourMs, run: async (signal) => void (await scrub(artifacts, signal)) },
       { name: `mend ${stored}`, everyMs: 60_000, run: mendAll },
+      { name: `measure ${stored}`, everyMs: 24 * hourMs, run: measure },
     ],
     start() {
       const stopping = new AbortController()

@@ -42,20 +42,21 @@ export async function checkClaim(claim: Claim, dns: DnsAccess, bounds: Bounds): 
   if (delegation.kind === 'undecided') {
     const { zone, agreement } = delegation
     const seen = agreement.kind === 'divided' ? agreement.values.flatMap(({ nameservers }) => nameservers) : []
-    const observed = { nameservers: shown([...new Set(seen)].sort()), txt: [] }
+    const observed = { nameservers: shown([...new Set(seen)].sort()), txt: [], asked: shown(delegation.asked) }
     return { outcome: 'unknown', observed, reason: undecidedReason(host, zone, agreement) }
   }
   const nameservers = shown(delegation.nameservers)
+  const asked = shown(delegation.asked)
   const byPair = delegation.kind === 'delegated' && isOurSet(delegation.nameservers, ours) && ownsDelegation(claim)
   if (byPair || (delegation.kind === 'hosted' && ownsHosted(claim, delegation.zone))) {
-    const observed = { nameservers, txt: [] }
+    const observed = { nameservers, txt: [], asked }
     return { outcome: 'proved', method: 'nameservers', observed, byPair: byPair && claim.name === host }
   }
 
   const servers = delegation.kind === 'hosted' ? [] : delegation.servers
   const txtName = `_berth.${host}`
   const texts = servers.length === 0 ? null : await findTexts({ name: txtName, value: txtValue }, servers, dns, bounds)
-  const observed = { nameservers, txt: shown(texts?.seen ?? []) }
+  const observed = { nameservers, txt: shown(texts?.seen ?? []), asked }
   if (texts?.agreement.kind === 'agreed' && texts.agreement.value.values.includes(txtValue)) {
     return { outcome: 'proved', method: 'txt', observed }
   }

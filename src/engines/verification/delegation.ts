@@ -15,7 +15,9 @@ export type DnsAccess = {
 }
 
 /** Where a name is in the DNS. */
-export type Delegation =
+export type Delegation = { /** Servers that told it. */ asked: string[] } & Where
+
+type Where =
   /** The zone above delegates it. */
   | { kind: 'delegated'; parent: string; nameservers: string[]; servers: Server[] }
   /** It is part of a zone on other servers; `exists` says whether that zone has the name. */
@@ -93,20 +95,21 @@ export async function findDelegation(host: string, dns: DnsAccess, bounds: Bound
     if (typeof zone === 'string') return zone
     const { name, nameservers }: Zone = zone
     const servers = await foreignServers(nameservers, dns, bounds)
-    if (servers.length === 0) return { kind: 'hosted', zone: name, nameservers }
+    if (servers.length === 0) return { kind: 'hosted', zone: name, nameservers, asked: [] }
     const replies = await askServers(
       servers,
       { name: host, type: 'NS', read: (answer) => readCut(answer, host, name) },
       dns,
       bounds,
     )
+    const asked = replies.filter(({ failure }) => failure === null).map(({ server }) => server)
     const agreement = agree(replies, (cut) => JSON.stringify(cut))
-    if (agreement.kind !== 'agreed') return { kind: 'undecided', zone: name, agreement }
+    if (agreement.kind !== 'agreed') return { kind: 'undecided', zone: name, agreement, asked }
     const cut = agreement.value
-    if (cut.owner === null) return { kind: 'inside', zone: name, nameservers, servers, exists: cut.exists }
+    if (cut.owner === null) return { kind: 'inside', zone: name, nameservers, servers, exists: cut.exists, asked }
     if (cut.owner === host) {
       const servers = await foreignServers(cut.nameservers, dns, bounds)
-      return { kind: 'delegated', parent: name, nameservers: cut.nameservers, servers }
+      return { kind: 'delegated', parent: name, nameservers: cut.nameservers, servers, asked }
     }
     zone = { name: cut.owner, nameservers: cut.nameservers }
   }

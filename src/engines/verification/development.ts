@@ -47,7 +47,8 @@ export async function checkDevelopmentName(claim: Claim, config: Config, bounds:
     seen = await Promise.all(endpoints.map((endpoint) => nameserversAt(endpoint, host, bounds)))
   } while (performance.now() < untilMs && !seen.every((names) => names && isOurSet(names, ours)))
 
-  const observed = { nameservers: shown([...new Set(seen.flatMap((names) => names ?? []))].sort()), txt: [] }
+  const asked = config.nameserverListen.filter((_, index) => seen[index])
+  const observed = { nameservers: shown([...new Set(seen.flatMap((names) => names ?? []))].sort()), txt: [], asked }
   const where = `Names below .${host.slice(host.lastIndexOf('.') + 1)} are asked of ${listed(config.nameserverListen)}`
   if (seen.length === 0 || seen.some((names) => names === null)) {
     return {

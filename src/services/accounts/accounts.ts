@@ -7,7 +7,7 @@ import { newId } from '../../platform/ids.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { NewAccount, OperatorAccount } from '../../schemas/operator.ts'
 import { append } from '../events/events.ts'
-import type { Actor, Scope } from '../tokens/actor.ts'
+import { type Actor, actorName, type Scope } from '../tokens/actor.ts'
 import { insertToken } from '../tokens/tokens.ts'
 
 export type AccountView = Static<typeof OperatorAccount>
@@ -52,7 +52,7 @@ export function viewAccount(row: Account): AccountView {
 
 /** An account made by an operator, and the test key to hand out. */
 export async function openAccount(db: Db, actor: Actor, name: string): Promise<Static<typeof NewAccount>> {
-  const { account, token } = await createAccount(db, name, ['*'], actor.tokenId)
+  const { account, token } = await createAccount(db, name, ['*'], actorName(actor))
   return { ...viewAccount(account), secret: token, token }
 }
 

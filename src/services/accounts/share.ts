@@ -25,6 +25,7 @@ export async function readShare(db: Db, actor: Actor) {
     openTickets: null,
     messagesPerMonth: null,
     tokens: null,
+    members: null,
     webhooks: null,
     buildsAtOnce: null,
     buildsQueued: null,

@@ -9,7 +9,7 @@ import type { ChangeAccount } from '../../schemas/operator.ts'
 import { queueIssuesOf } from '../certificates/jobs.ts'
 import { cancelBuildsOf } from '../deployments/states.ts'
 import { append } from '../events/events.ts'
-import type { Actor } from '../tokens/actor.ts'
+import { type Actor, actorName } from '../tokens/actor.ts'
 import { wakeSendingOf } from '../webhooks/sending.ts'
 import { type AccountView, findAccount, viewAccount } from './accounts.ts'
 import { lockAccount } from './statements.ts'
@@ -65,11 +65,11 @@ export async function changeAccount(
     if (same) return viewAccount(before)
     const after = await db.account.update({ where: { id }, data })
     const view = viewAccount(after)
-    const event = { accountId: id, projectId: null, actor: actor.tokenId, subject: id } as const
+    const event = { accountId: id, projectId: null, actor: actorName(actor), subject: id } as const
     const summary = { id, name: after.name }
     if (input.suspended) {
       await append(db, [{ ...event, type: 'account.suspended', data: { ...summary, suspension: view.suspension } }])
-      await cancelBuildsOf(db, urls, id, actor.tokenId)
+      await cancelBuildsOf(db, urls, id, actorName(actor))
     } else {
       await append(db, [{ ...event, type: 'account.resumed', data: summary }])
       // Renewals that were due meanwhile are made now, and so is what was to be sent.

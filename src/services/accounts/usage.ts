@@ -6,19 +6,26 @@ import { Fault } from '../../platform/errors.ts'
 import type { AccountLimits, ChangeLimits } from '../../schemas/account.ts'
 import type { Limits } from '../../schemas/quotas.ts'
 import { append } from '../events/events.ts'
-import type { Actor } from '../tokens/actor.ts'
+import { type Actor, actorName } from '../tokens/actor.ts'
 import { readShare } from './share.ts'
 import { lockAccount, readMonthUsage } from './statements.ts'
 
 export type LimitsView = Static<typeof AccountLimits>
 export type UsageView = LimitsView['usage']
 
+/** Members, and those who may become one by an invitation. */
+export async function countMembers(db: Db, accountId: string): Promise<number> {
+  const open = { accountId, acceptedAt: null, expiresAt: { gt: new Date() } }
+  return (await db.membership.count({ where: { accountId } })) + (await db.invitation.count({ where: open }))
+}
+
 /** From counters that triggers keep; the records are summed up from those of the account's domains, at most its quota. */
 export async function readUsage(db: Db, accountId: string): Promise<UsageView> {
-  const [counters, zones, [month]] = await Promise.all([
+  const [counters, zones, [month], members] = await Promise.all([
     db.accountUsage.groupBy({ by: ['name'], where: { accountId }, _sum: { used: true } }),
     db.domain.aggregate({ where: { accountId }, _sum: { recordCount: true, recordBytes: true } }),
     readMonthUsage(db, { accountId }),
+    countMembers(db, accountId),
   ])
   const used = new Map(counters.map(({ name, _sum }) => [name, Number(_sum.used)]))
   const count = (name: string) => used.get(name) ?? 0
@@ -33,6 +40,7 @@ export async function readUsage(db: Db, accountId: string): Promise<UsageView> {
     openTickets: count('openTickets'),
     messagesPerMonth: Number(month?.messages),
     tokens: count('tokens'),
+    members,
     webhooks: count('webhooks'),
     buildsAtOnce: Number(month?.running),
     buildsQueued: count('buildsQueued'),
@@ -93,7 +101,7 @@ export async function changeLimits(
     const merged = Object.entries({ ...(before.limits as object), ...input }).filter(([, max]) => max !== null)
     const limits = Object.fromEntries(merged)
     const account = await db.account.update({ where: { id: accountId }, data: { limits } })
-    const event = { accountId, projectId: null, type: 'account.limits_changed', actor: actor.tokenId } as const
+    const event = { accountId, projectId: null, type: 'account.limits_changed', actor: actorName(actor) } as const
     await append(db, [{ ...event, subject: accountId, data: { id: accountId, name: account.name } }])
     return viewLimits(db, defaults, account)
   })

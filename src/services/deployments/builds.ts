@@ -75,6 +75,11 @@ export async function setCommit(db: Db, build: Pick<Build, 'id' | 'projectId'>, 
   })
 }
 
+/** What the commit says of itself, found when it is fetched. */
+export async function setCommitMessage(db: Db, id: string, commitMessage: string): Promise<void> {
+  await db.deployment.updateMany({ where: { id, state: 'BUILDING' }, data: { commitMessage } })
+}
+
 /** The project's variables for a build, opened. A value of its own target goes before that of all. */
 export async function openVariables(db: Db, vault: Vault, build: Build): Promise<Record<string, string>> {
   const found = await db.variable.findMany({

@@ -14,14 +14,18 @@ import { eventValues } from '../events/statements.ts'
 import { deploymentLabel } from '../projects/labels.ts'
 import { checkProjectField } from '../projects/projects.ts'
 import { endMootTakedowns } from '../takedowns/ending.ts'
-import type { Actor } from '../tokens/actor.ts'
+import { type Actor, actorName } from '../tokens/actor.ts'
 import { queuePositions } from './queue.ts'
 import { createDeploymentRow, lockDeployment, readDeployment, readProjectToDeploy } from './statements.ts'
 
 export type DeploymentView = Static<typeof DeploymentSchema>
 
 /** A deployment with the name of its project, and whether it serves production. */
-export type DeploymentRow = Omit<Deployment, 'storedBytes' | 'productionUntil'> & { project: string; current: boolean }
+export type DeploymentRow = Omit<Deployment, 'storedBytes' | 'productionUntil'> & {
+  project: string
+  current: boolean
+  storedBytes: bigint | string
+}
 
 // How long the answer to POST may wait for the repository's host.
 const resolveTimeoutMs = 2_000
@@ -45,6 +49,11 @@ export function viewDeployment(urls: Urls, row: DeploymentRow, queuePosition: nu
     current: row.current,
     startedAt: row.startedAt?.toISOString() ?? null,
     queuePosition,
+    commitMessage: row.commitMessage,
+    files: row.files,
+    // Those from before bytes were counted have none.
+    bytes: row.state === 'READY' ? Number(row.storedBytes) || null : null,
+    steps: (row.steps as DeploymentView['steps'] | null) ?? [],
   }
 }
 
@@ -162,6 +171,10 @@ export async function createDeployment(
     finishedAt: null,
     startedAt: null,
     current: false,
+    commitMessage: null,
+    files: null,
+    storedBytes: '0',
+    steps: null,
   }
   const view = viewDeployment(urls, row)
   const made = await createDeploymentRow(db, {
@@ -211,7 +224,7 @@ export async function deleteDeployment(
 export async function removeDeployment(db: Db, urls: Urls, actor: Actor, row: DeploymentRow): Promise<void> {
   const { id, projectId, label } = row
   await db.deployment.delete({ where: { id } })
-  await endMootTakedowns(db, urls, { projectId, labels: [label], by: actor.tokenId })
+  await endMootTakedowns(db, urls, { projectId, labels: [label], by: actorName(actor) })
   await enqueue(db, { kind: 'reap', key: id, payload: { deploymentIds: [id] } })
   const data = viewDeployment(urls, row)
   await append(db, [eventOf(actor, 'deployment.deleted', { subject: id, projectId, data })])

@@ -1,6 +1,16 @@
 // Deployments in SQL.
 import { queueBuilds, queueJobs } from '../../jobs/statements.ts'
-import { boolean, int4, jsonb, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import {
+  boolean,
+  int4,
+  int8,
+  jsonb,
+  optional,
+  statement,
+  text,
+  textArray,
+  timestamptz,
+} from '../../platform/statement.ts'
 import { eventIn, insertEvent } from '../events/statements.ts'
 import { isOwned, ownerIn } from '../projects/statements.ts'
 
@@ -77,12 +87,17 @@ export const readDeployment = statement('deployments.find', {
     readyAt: optional(timestamptz()),
     finishedAt: optional(timestamptz()),
     startedAt: optional(timestamptz()),
+    commitMessage: optional(text()),
+    files: optional(int4()),
+    storedBytes: int8(),
+    steps: optional(jsonb<{ name: string; durationMs: number }[]>()),
     current: boolean(),
   },
   sql: (p) => `
     SELECT d.id, d.account_id AS "accountId", d.project_id AS "projectId", p.name AS project, d.state, d.ref, d.commit,
       d.production, d.label, d.region, d.source, d.error_code AS "errorCode", d.error_message AS "errorMessage",
       d.created_at AS "createdAt", d.ready_at AS "readyAt", d.finished_at AS "finishedAt", d.started_at AS "startedAt",
+      d.commit_message AS "commitMessage", d.files, d.stored_bytes AS "storedBytes", d.steps,
       p.current_deployment_id IS NOT DISTINCT FROM d.id AS current
     FROM deployment d JOIN project p ON p.id = d.project_id
     WHERE d.id = ${p.id} AND ${isOwned(p, 'd.account_id', 'd.project_id')}`,

@@ -3,7 +3,7 @@ import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { Urls } from '../../platform/urls.ts'
 import { append, type EventType } from '../events/events.ts'
-import type { Actor } from '../tokens/actor.ts'
+import { type Actor, actorName } from '../tokens/actor.ts'
 import { queueStatus } from './commit-statuses.ts'
 import { type DeploymentView, findDeployment, rowOf, viewDeployment, withProject } from './deployments.ts'
 import { lockBuilding, shareProjectOf } from './statements.ts'
@@ -40,11 +40,13 @@ export const isFinished = (state: string): boolean => terminalStates.some((termi
 /** Why a deployment was not built, as its `error` says. */
 export type Failure = { code: string; message: string }
 
+export type Steps = DeploymentView['steps']
+
 /** `storedBytes`: what it serves. READY is refused if that exceeds the account's quota. */
 export type Outcome =
-  | { to: 'READY'; storedBytes?: number }
+  | { to: 'READY'; storedBytes?: number; files?: number | null; steps?: Steps }
   | { to: 'CANCELED'; failure?: Failure }
-  | ({ to: 'ERROR' } & Failure)
+  | ({ to: 'ERROR'; steps?: Steps } & Failure)
 
 /** How builds end whose account is suspended. */
 export const suspended: Failure = {
@@ -76,7 +78,8 @@ export async function finishDeployment(
         readyAt: step.to === 'READY' ? now : null,
         errorCode: failure?.code ?? null,
         errorMessage: failure?.message ?? null,
-        storedBytes: outcome.to === 'READY' ? outcome.storedBytes : undefined,
+        ...(outcome.to === 'READY' && { storedBytes: outcome.storedBytes, files: outcome.files }),
+        ...(outcome.to !== 'CANCELED' && { steps: outcome.steps }),
       },
     })
     if (moved.count === 0) return null
@@ -129,7 +132,7 @@ async function takeProduction(db: Db, { id, projectId }: { id: string; projectId
 
 export async function cancelDeployment(db: Db, urls: Urls, actor: Actor, id: string): Promise<DeploymentView> {
   const row = await findDeployment(db, actor, id)
-  const canceled = await finishDeployment(db, urls, row.id, { to: 'CANCELED', by: actor.tokenId })
+  const canceled = await finishDeployment(db, urls, row.id, { to: 'CANCELED', by: actorName(actor) })
   if (canceled) return canceled
   const { state } = await findDeployment(db, actor, id)
   throw new Fault('deployment_finished', `The deployment is ${state} already.`)

@@ -1,7 +1,7 @@
 // Whose files are still needed on disk. Called for the system, not for a caller: there is no owner.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { JobKinds } from '../../jobs/kinds.ts'
-import { type Database, type Db, onConnection } from '../../platform/database.ts'
+import { type Database, type Db, onConnection, refusedQuota } from '../../platform/database.ts'
 import { lockArtifacts, unlockArtifacts } from './artifact-statements.ts'
 
 const askEveryMs = 100
@@ -28,6 +28,24 @@ export async function findToBuild(db: Db, ids: string[]): Promise<Set<string>> {
 export async function findProjects(db: Db, ids: string[]): Promise<Set<string>> {
   const found = await db.project.findMany({ where: { id: { in: ids } }, select: { id: true } })
   return new Set(found.map(({ id }) => id))
+}
+
+/** Some deployments that are served and whose bytes were never counted, behind the given one. */
+export async function findUncounted(db: Db, after: string, take: number): Promise<string[]> {
+  const where = { id: { gt: after }, state: 'READY', storedBytes: 0 } as const
+  const found = await db.deployment.findMany({ where, select: { id: true }, orderBy: { id: 'asc' }, take })
+  return found.map(({ id }) => id)
+}
+
+/** False if the account would exceed its quota: what was there before it was counted is kept, and stays uncounted. */
+export async function countBytes(db: Db, id: string, storedBytes: number): Promise<boolean> {
+  try {
+    const { count } = await db.deployment.updateMany({ where: { id, storedBytes: 0 }, data: { storedBytes } })
+    return count > 0
+  } catch (error) {
+    if (refusedQuota(error)) return false
+    throw error
+  }
 }
 
 /**

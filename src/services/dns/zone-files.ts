@@ -15,7 +15,7 @@ export function textOf(octets: ArrayBuffer): string {
     text = utf8.decode(octets)
   } catch (cause) {
     const detail = 'The zone file is not UTF-8.'
-    const errors = [{ in: 'body' as const, pointer: '#', code: 'bad_characters', detail }]
+    const errors = [{ in: 'body' as const, pointer: '#', code: 'bad_characters' as const, detail }]
     throw new Fault('validation_failed', detail, { errors, cause })
   }
   if (text === '') throw invalidField('#', 'too_short', 'The zone file is empty.')

@@ -18,7 +18,7 @@ export type PlannedFile = ZoneFile & { drafts: RecordDraft[] }
 
 const pointerOf = (line: number) => `#/lines/${line}`
 
-function lineError(line: number, code: string, detail: string): FieldError {
+function lineError(line: number, code: FieldError['code'], detail: string): FieldError {
   return { in: 'body', pointer: pointerOf(line), code, detail }
 }
 

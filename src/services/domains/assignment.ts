@@ -4,7 +4,7 @@ import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { AssignDomain, OperatorDomain } from '../../schemas/operator-domains.ts'
-import type { Actor } from '../tokens/actor.ts'
+import { type Actor, actorName } from '../tokens/actor.ts'
 import { nextRecheckAt } from './check-schedule.ts'
 import { findDomain, type ViewOptions, viewDomain } from './domains.ts'
 import { hostOf, nameInPath } from './names.ts'
@@ -58,7 +58,7 @@ export async function assignDomain(
         reason: null,
       },
       event: 'domain.verified',
-      actor: actor.tokenId,
+      actor: actorName(actor),
     })
     if (made) {
       const { id } = claim
@@ -97,7 +97,7 @@ async function withdraw(
       reason: why,
     },
     event: 'domain.unverified',
-    actor: actor.tokenId,
+    actor: actorName(actor),
   })
   if (isBelow) await enqueue(db, { kind: 'verify', key: id, payload: { domainId: id } })
 }

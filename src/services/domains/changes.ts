@@ -1,13 +1,14 @@
 // Changes of a domain by its owner: to another project, and to redirect to another domain.
 import type { Static } from '@sinclair/typebox'
 import { type Db, inTransaction } from '../../platform/database.ts'
-import { invalidField } from '../../platform/errors.ts'
+import { Fault, invalidField } from '../../platform/errors.ts'
 import { type Sound, together } from '../../platform/fields.ts'
 import type { ChangeDomain, CreateDomain } from '../../schemas/domains.ts'
 import { append, eventOf } from '../events/events.ts'
 import { checkProjectField, findProjectToChange, inProjectsOf } from '../projects/projects.ts'
 import type { Actor } from '../tokens/actor.ts'
 import {
+  checkDomain,
   createDomain,
   type DomainRow,
   type DomainView,
@@ -35,7 +36,27 @@ export async function attachDomain(
     const { name } = await createDomain(db, options, actor, input)
     const redirection = { redirectTo: redirectTo ?? null, ...(redirectStatus && { redirectStatus }) }
     return changeDomain(db, options, actor, { path: name, input: redirection, precondition: () => {} })
+  }).catch(async (error) => {
+    // Only what comes first of both was looked at.
+    if (error instanceof Fault && error.members.errors)
+      await checkNewDomain(db, options, actor, { ...input, redirectTo })
+    throw error
   })
+}
+
+/** Refuses what would be refused of a new domain and of its redirection, and attaches none. */
+export async function checkNewDomain(
+  db: Db,
+  options: PlatformNames,
+  actor: Actor,
+  { redirectTo, ...input }: Sound<Static<typeof CreateDomain>>,
+): Promise<void> {
+  const read = readName(input.name ?? '')
+  const domain = { id: '', name: 'name' in read ? read.name : '', redirectId: null, redirectStatus: null }
+  await together(
+    () => checkDomain(db, options, actor, input),
+    () => checkRedirection(db, actor, domain, redirectTo),
+  )
 }
 
 export type DomainChange = { path: string; input: Input; precondition(view: DomainView): void }
@@ -74,8 +95,18 @@ export async function checkDomainChange(db: Db, actor: Actor, path: string, inpu
   const { project, redirectTo } = input
   await together(
     () => checkProjectField(db, actor, project),
-    async () => redirectTo && redirection(db, actor, domain, { input: { redirectTo }, target: readTarget(redirectTo) }),
+    () => checkRedirection(db, actor, domain, redirectTo),
   )
+}
+
+async function checkRedirection(
+  db: Db,
+  actor: Actor,
+  domain: Redirecting,
+  redirectTo: string | null | undefined,
+): Promise<void> {
+  const target = readTarget(redirectTo)
+  if (target !== null) await redirection(db, actor, domain, { input: { redirectTo }, target })
 }
 
 /** The name to redirect to, as domains are stored; null if none is asked for. */
@@ -92,11 +123,13 @@ async function movement(db: Db, actor: Actor, { project }: Input) {
   return project === undefined ? {} : { projectId: (await findProjectToChange(db, actor, project)).id }
 }
 
+type Redirecting = Pick<DomainRow, 'id' | 'name' | 'redirectId' | 'redirectStatus'>
+
 /** A domain that redirects is never redirected to: no loop can be made, and no visitor takes two steps. */
 async function redirection(
   db: Db,
   actor: Actor,
-  domain: DomainRow,
+  domain: Redirecting,
   { input: { redirectTo, redirectStatus }, target: name }: { input: Input; target: string | null },
 ) {
   if (redirectTo === null && redirectStatus === undefined) return { redirectId: null, redirectStatus: null }
@@ -105,13 +138,13 @@ async function redirection(
     if (redirectTo === undefined && domain.redirectId !== null) return { redirectStatus }
     throw invalidField('#/redirectStatus', 'no_redirect', 'needs redirectTo, the domain to redirect to')
   }
+  if (name === domain.name) throw invalidField('#/redirectTo', 'redirect_loop', 'is the domain itself')
   const target = await db.domain.findFirst({ where: { ...inProjectsOf(actor), name }, include: withNames })
   if (!target) throw invalidField('#/redirectTo', 'not_found', `there is no domain ${name} in the account`)
-  if (target.id === domain.id) throw invalidField('#/redirectTo', 'redirect_loop', 'is the domain itself')
   if (target.redirect) {
     throw invalidField('#/redirectTo', 'redirect_loop', `redirects itself, to ${target.redirect.name}`)
   }
-  await refuseTarget(db, domain)
+  await refuseTarget(db, actor, domain)
   return { redirectId: target.id, redirectStatus: redirectStatus ?? domain.redirectStatus ?? 308 }
 }
 

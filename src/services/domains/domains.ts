@@ -48,6 +48,7 @@ type ShownFields =
   | 'nextCheckAt'
   | 'observedNameservers'
   | 'observedTxt'
+  | 'observedAsked'
   | 'reason'
   | 'ssl'
   | 'certificate'
@@ -68,7 +69,7 @@ export function viewDomain({ nameservers: pool }: ViewOptions, row: Pick<DomainR
       txt: { name: `_berth.${hostOf(row.name)}`, value: row.txtValue },
       checkedAt: row.checkedAt?.toISOString() ?? null,
       nextCheckAt: row.nextCheckAt?.toISOString() ?? null,
-      observed: { nameservers: row.observedNameservers, txt: row.observedTxt },
+      observed: { nameservers: row.observedNameservers, txt: row.observedTxt, asked: row.observedAsked },
       reason: row.reason,
     },
     certificate: row.certificate as CertificateView | null,
@@ -195,6 +196,7 @@ async function claimName(
     nextCheckAt: now,
     observedNameservers: [],
     observedTxt: [],
+    observedAsked: [],
     reason,
     ssl: 'PENDING',
     certificate: null,
@@ -243,11 +245,13 @@ export async function requestVerification(
   })
 }
 
-/** Throws if other domains redirect to this one. */
-export async function refuseTarget(db: Db, { id, name }: Pick<DomainRow, 'id' | 'name'>): Promise<void> {
-  const sources = await db.domain.findMany({ where: { redirectId: id }, select: { name: true }, take: 3 })
-  if (sources.length === 0) return
-  throw new Fault('domain_has_redirects', `To ${name} redirect ${sources.map((one) => one.name).join(', ')}.`)
+/** Throws if other domains redirect to this one; names those that the actor may see. */
+export async function refuseTarget(db: Db, actor: Actor, { id, name }: Pick<DomainRow, 'id' | 'name'>): Promise<void> {
+  if ((await db.domain.count({ where: { redirectId: id } })) === 0) return
+  const where = { ...inProjectsOf(actor), redirectId: id }
+  const seen = await db.domain.findMany({ where, select: { name: true }, take: 3 })
+  const sources = seen.length > 0 ? seen.map((one) => one.name).join(', ') : 'domains of other projects'
+  throw new Fault('domain_has_redirects', `To ${name} redirect ${sources}.`)
 }
 
 /** Deletes the domain with its zone. A verified name stays reserved for the account for `holdMs`. */
@@ -264,7 +268,7 @@ export async function deleteDomain(
     precondition(await showDomain(db, options, row))
     const wildcards = await db.domain.count({ where: { accountId, name: `*.${name}` } })
     if (wildcards > 0) throw new Fault('domain_has_wildcard', `Delete *.${name} first: it lives in this zone.`)
-    await refuseTarget(db, row)
+    await refuseTarget(db, actor, row)
     // Only verified names are reserved: otherwise anyone could block names of others.
     if (row.verified) {
       const hold = { accountId, until: new Date(Date.now() + holdMs) }

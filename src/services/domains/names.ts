@@ -4,7 +4,7 @@ import { domainToASCII, domainToUnicode } from 'node:url'
 import { parse } from 'tldts'
 import type { Config } from '../../config.ts'
 import { canonicalName } from '../../dns/names.ts'
-import { Fault, invalidField } from '../../platform/errors.ts'
+import { Fault, type FieldCode, invalidField } from '../../platform/errors.ts'
 import { ownNames } from '../../platform/own-names.ts'
 
 // Names that no registry gives out (RFC 6761, 6762, 7686, 9476 and ICANN's .internal).
@@ -21,7 +21,7 @@ function isBrokenPunycode(label: string): boolean {
   return !/[^\p{ASCII}]/u.test(unicode) || domainToASCII(unicode) !== `${label}.a`
 }
 
-export type Reading = { name: string } | { code: string; detail: string }
+export type Reading = { name: string } | { code: FieldCode; detail: string }
 
 /** Lower case, Punycode, no last dot; a wildcard keeps its star. Says nothing about who may have the name. */
 export function readName(input: string): Reading {

@@ -9,7 +9,8 @@ import { checkNamesBelow, checkNamesWithReason, lockHost } from './statements.ts
 
 type Ssl = DomainView['ssl']
 export type Method = NonNullable<DomainView['verification']['method']>
-export type Observed = DomainView['verification']['observed']
+type Seen = DomainView['verification']['observed']
+export type Observed = Omit<Seen, 'asked'> & Partial<Pick<Seen, 'asked'>>
 
 /** Checks in a row that must miss the proof before a verified domain is lost: one miss may be a fault of the DNS. */
 export const missesUntilLost = 3
@@ -81,6 +82,7 @@ function checked({ observed, nextCheckAt = null }: Check, reason: string | null)
     reason,
     observedNameservers: observed.nameservers,
     observedTxt: observed.txt,
+    observedAsked: observed.asked ?? [],
   }
 }
 
@@ -241,7 +243,15 @@ export async function changeSsl(
   })
 }
 
-/** Notes a failed attempt on a certificate that still serves: `ssl` stays ACTIVE while renewal is tried again. */
-export async function noteCertificate(db: Db, id: string, certificate: CertificateView): Promise<void> {
-  await db.domain.updateMany({ where: { id }, data: { certificate, updatedAt: new Date() } })
+/**
+ * Notes a failed attempt on a certificate that still serves: `ssl` stays ACTIVE while renewal is tried again. `warns`:
+ * with an event, because little of its time is left.
+ */
+export async function noteCertificate(
+  db: Db,
+  options: ViewOptions,
+  id: string,
+  { certificate, warns }: { certificate: CertificateView; warns: boolean },
+): Promise<void> {
+  await move(db, options, id, { guard: {}, data: { certificate }, event: warns ? 'domain.ssl.failing' : null })
 }

@@ -7,7 +7,7 @@ import { Fault } from '../../platform/errors.ts'
 import { newId, timeOf } from '../../platform/ids.ts'
 import { currentTrace } from '../../platform/tracing.ts'
 import type { Event as EventSchema } from '../../schemas/events.ts'
-import type { Actor } from '../tokens/actor.ts'
+import { type Actor, actorName } from '../tokens/actor.ts'
 import type { EventType, NewEvent } from './event-types.ts'
 import {
   insertEvents,
@@ -29,7 +29,7 @@ export function eventOf(
   type: EventType,
   about: Pick<NewEvent, 'subject' | 'projectId' | 'data'>,
 ): NewEvent {
-  return { accountId: actor.accountId, type, actor: actor.tokenId, ...about }
+  return { accountId: actor.accountId, type, actor: actorName(actor), ...about }
 }
 
 /** Writes events beside changes that take more than one statement; `db` is the handle of their transaction. */

@@ -13,7 +13,7 @@ import type { ChangeProject, CreateProject, ProjectQuery, Project as ProjectSche
 import { append, eventOf } from '../events/events.ts'
 import { endMootTakedowns } from '../takedowns/ending.ts'
 import { findNotice } from '../takedowns/standing.ts'
-import type { Actor } from '../tokens/actor.ts'
+import { type Actor, actorName } from '../tokens/actor.ts'
 import { isReserved, productionLabels } from './labels.ts'
 import { claimLabel, listProjectRows, lockProject } from './statements.ts'
 
@@ -254,7 +254,7 @@ export async function deleteProject(
       select: { id: true, label: true },
     })
     const labels = deployments.map(({ label }) => label)
-    await endMootTakedowns(db, urls, { projectId: row.id, labels, by: actor.tokenId })
+    await endMootTakedowns(db, urls, { projectId: row.id, labels, by: actorName(actor) })
     await db.project.delete({ where: { id: row.id } })
     await enqueue(db, {
       kind: 'reap',

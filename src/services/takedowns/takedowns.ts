@@ -9,7 +9,7 @@ import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page
 import type { Urls } from '../../platform/urls.ts'
 import type { CreateTakedown, OperatorTakedown, TakedownQuery } from '../../schemas/takedowns.ts'
 import { readName } from '../domains/names.ts'
-import type { Actor } from '../tokens/actor.ts'
+import { type Actor, actorName } from '../tokens/actor.ts'
 import { endTakedowns, tellOwner, viewTakedown } from './ending.ts'
 import { namesCovering } from './names.ts'
 
@@ -80,8 +80,10 @@ type Named = Pick<Static<typeof CreateTakedown>, 'host' | 'project'>
 function findTarget(db: Db, urls: Urls, { host, project }: Named): Promise<Target> {
   if (host !== undefined && project === undefined) return targetOfHost(db, urls, host)
   if (project !== undefined && host === undefined) return targetOfProject(db, urls, project)
-  const [pointer, code] = host === undefined ? ['#/host', 'required'] : ['#/project', 'not_allowed']
-  throw invalidField(pointer, code, 'exactly one of host and project must be given')
+  const detail = 'exactly one of host and project must be given'
+  throw host === undefined
+    ? invalidField('#/host', 'required', detail)
+    : invalidField('#/project', 'not_allowed', detail)
 }
 
 /** Made once: what is taken down already, also at this very moment by somebody else, stays as it is. */
@@ -99,7 +101,7 @@ export async function createTakedown(
     for (;;) {
       // A conflict raises no error, which would end the transaction, but waits for the other one to commit.
       const made = await db.takedown.createMany({ data: [row], skipDuplicates: true })
-      if (made.count > 0) await tellOwner(db, 'takedown.created', row, actor.tokenId)
+      if (made.count > 0) await tellOwner(db, 'takedown.created', row, actorName(actor))
       const found = await db.takedown.findFirst({ where: standing, include: withAccount })
       if (found) return view(found)
       // The other one was ended since: now there is room.
@@ -133,6 +135,6 @@ export async function endTakedown(
 ): Promise<void> {
   await inTransaction(db, async (db) => {
     precondition(await getTakedown(db, id))
-    await endTakedowns(db, { id }, actor.tokenId)
+    await endTakedowns(db, { id }, actorName(actor))
   })
 }

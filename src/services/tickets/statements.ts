@@ -63,7 +63,7 @@ export const ticketPage = {
 }
 
 // How many tickets are looked through before the index of words is asked.
-const nearby = 200
+const nearby = 100
 
 /**
  * Ids of tickets whose subject has the words. Those next to the cursor are looked through first: a word that many have

@@ -5,6 +5,7 @@ import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
 import type { ChangeTicketAsSupport } from '../../schemas/operator.ts'
 import { append, type EventType, type NewEvent } from '../events/events.ts'
+import { actorName } from '../tokens/actor.ts'
 import { lockTicket } from './statements.ts'
 import {
   type Caller,
@@ -53,7 +54,7 @@ export function transitionsOf(side: Side, cause: Cause): string {
 // Of the ticket's account, whichever side made it: the customer hears of what support did.
 function eventOn(row: TicketRow, { actor }: Caller<unknown>, type: EventType): NewEvent {
   const { id: subject, accountId } = row
-  return { accountId, projectId: null, type, actor: actor.tokenId, subject, data: viewTicket(row) }
+  return { accountId, projectId: null, type, actor: actorName(actor), subject, data: viewTicket(row) }
 }
 
 /** The ticket, held against other changes until the transaction ends. */

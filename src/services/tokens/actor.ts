@@ -9,6 +9,18 @@ export type Actor = {
   scopes: readonly Scope[]
   /** Ids of the projects the token is narrowed to; null when it sees the whole account. */
   projectIds: readonly string[] | null
+  /** The person who acts, where it is the token of a console. */
+  userId?: string | null
+}
+
+/** Who did it, as events tell: the person at a console, otherwise the token. */
+export function actorName({ userId, tokenId }: Actor): string {
+  return userId ?? tokenId
+}
+
+/** Whether an event of this type may have changed what tokens of its account may do. */
+export function changesTokens(eventType: string): boolean {
+  return /^(token|account|member)\./.test(eventType)
 }
 
 /** The rights of a token as a text that differs if they do. */

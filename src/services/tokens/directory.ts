@@ -4,7 +4,7 @@ import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import { inGroups } from '../../platform/pool.ts'
 import { hashToken } from '../../platform/secrets.ts'
-import type { Scope } from './actor.ts'
+import { changesTokens, type Scope } from './actor.ts'
 import { createLookUps } from './look-ups.ts'
 import { selectTokens, updateLastUses } from './statements.ts'
 
@@ -16,6 +16,8 @@ export type KnownToken = {
   expiresAt: Date | null
   revokedAt: Date | null
   accountSuspended: boolean
+  /** The person at the console that the token serves. */
+  userId: string | null
 }
 
 export type TokenDirectory = {
@@ -25,6 +27,8 @@ export type TokenDirectory = {
   find(token: string, paced: boolean): Promise<KnownToken | null>
   /** Takes effect before the response that revoked a token; other replicas hear of it by notification. */
   forgetAccount(accountId: string): void
+  /** The same for the tokens of a person's consoles, when a session ends. */
+  forgetPerson(userId: string): void
   noteUse(tokenId: string): void
   close(): Promise<void>
 }
@@ -43,20 +47,24 @@ export function createTokenDirectory(db: Database, notifications: Notifications)
     for (const [hash, token] of known) if (matches(token)) known.delete(hash)
   }
 
-  // A token may take hundreds with it when it is revoked, and each has its event: they are forgotten in one pass.
+  // A token may take hundreds with it when it is revoked, and each has its event: they are forgotten in one pass. So are
+  // those of people, of whom many sessions may end at once.
   const changed = new Set<string>()
   function forgetChanged(): void {
-    forget(({ accountId }) => changed.has(accountId))
+    forget(({ accountId, userId }) => changed.has(accountId) || (userId !== null && changed.has(userId)))
     changed.clear()
+  }
+  function forgetSoon(owner: string): void {
+    generation++
+    if (changed.size === 0) setImmediate(forgetChanged)
+    changed.add(owner)
   }
 
   const off = [
     notifications.on('event', ({ type, accountId }) => {
-      if (!type.startsWith('token.') && !type.startsWith('account.')) return
-      generation++
-      if (changed.size === 0) setImmediate(forgetChanged)
-      changed.add(accountId)
+      if (changesTokens(type)) forgetSoon(accountId)
     }),
+    notifications.on('session', forgetSoon),
     // A revocation may have been missed while nobody listened.
     notifications.on('lost', () => forget(() => true)),
     notifications.on('reconnected', () => forget(() => true)),
@@ -94,6 +102,7 @@ export function createTokenDirectory(db: Database, notifications: Notifications)
     findKnown: (token) => known.get(keyOf(token)),
     find: (token, slowly) => (slowly ? paced : prompt)(keyOf(token)),
     forgetAccount: (accountId) => forget((token) => token.accountId === accountId),
+    forgetPerson: (userId) => forget((token) => token.userId === userId),
     noteUse(tokenId) {
       uses.set(tokenId, new Date())
     },

@@ -7,22 +7,23 @@ import { type Actor, allows, type Scope } from './actor.ts'
 import { selectAncestors } from './statements.ts'
 
 /**
- * The row of the calling token, if it is still accepted. The tokens of an account are made, rotated and revoked one
+ * The row of the calling token, if it is still accepted; for that of a console, the row of the membership: what a person
+ * makes at a console stays when the console's token ends, and goes with the membership. The tokens of an account are made, rotated and revoked one
  * after another: a child that was made while its parent is revoked would be left.
  */
 export async function lockCaller(db: Db, { accountId, tokenId }: Actor): Promise<Token> {
   await lockAccount(db, { id: accountId })
-  const caller = await db.token.findFirst({ where: { id: tokenId, accountId } })
+  const caller = await db.token.findFirst({ where: { id: tokenId, accountId }, include: { parent: true } })
   if (!caller) throw new Fault('invalid_token')
   if (caller.revokedAt) throw new Fault('token_revoked')
   if (caller.expiresAt && caller.expiresAt.getTime() <= Date.now()) throw new Fault('token_expired')
-  return caller
+  return caller.sessionId === null ? caller : caller.parent!
 }
 
 /** The actor with the rights that its token has now: it may have been narrowed since the request came. */
-export function withRights(actor: Actor, { scopes, projectIds }: Token): Actor {
+export function withRights(actor: Actor, { scopes, projectIds }: Token, needed: Scope = 'tokens:write'): Actor {
   const now = { ...actor, scopes: scopes as Scope[], projectIds: projectIds.length > 0 ? projectIds : null }
-  requireScopes(now, ['tokens:write'], 'change tokens')
+  requireScopes(now, [needed], `change ${needed.split(':', 1)}`)
   return now
 }
 

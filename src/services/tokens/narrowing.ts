@@ -2,25 +2,26 @@
 import type { Static } from '@sinclair/typebox'
 import type { Token } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
-import { Fault, type FieldError } from '../../platform/errors.ts'
+import { invalidField } from '../../platform/errors.ts'
+import { badField, refuseFields, type Sound, together } from '../../platform/fields.ts'
 import type { ChangeToken } from '../../schemas/tokens.ts'
 import { append, eventOf } from '../events/events.ts'
 import type { Actor, Scope } from './actor.ts'
 import { futureTime, grants, isLater, lockCaller, requireRights, withRights } from './lineage.ts'
 import { selectDescendants } from './statements.ts'
-import { findRow, findToken, resolveProjects, type TokenView, viewToken, withProjects } from './tokens.ts'
+import { findRow, findToken, resolveProjects, type TokenView, versionOf, viewToken, withProjects } from './tokens.ts'
 
 type Input = Static<typeof ChangeToken>
 type Rights = Pick<Token, 'scopes' | 'projectIds' | 'expiresAt'>
 
-export type TokenChange = { id: string; input: Input; precondition(view: TokenView): void }
+export type TokenChange = { id: string; input: Input; precondition(version: unknown): void }
 
 export async function changeToken(db: Db, actor: Actor, { id, input, precondition }: TokenChange): Promise<TokenView> {
   return inTransaction(db, async (db) => {
     const changer = withRights(actor, await lockCaller(db, actor))
     const token = await findRow(db, actor, id)
     requireRights(changer, token, 'change')
-    precondition(viewToken(token))
+    precondition(versionOf(viewToken(token)))
     const rights = await narrowed(db, changer, token, input)
     await db.token.update({ where: { id }, data: { ...rights, ...(input.name !== undefined && { name: input.name }) } })
     const after = await findToken(db, actor, id)
@@ -30,28 +31,45 @@ export async function changeToken(db: Db, actor: Actor, { id, input, preconditio
   })
 }
 
+/** Refuses what would be refused of a change by itself, and changes nothing. */
+export async function checkTokenChange(db: Db, actor: Actor, id: string, input: Sound<Input>): Promise<void> {
+  await inTransaction(db, async (db) => {
+    const changer = withRights(actor, await lockCaller(db, actor))
+    const token = await findRow(db, actor, id)
+    requireRights(changer, token, 'change')
+    await narrowed(db, changer, token, input)
+  })
+}
+
 /** The rights that are left to the token; throws if one of them is more than it has, naming each. */
-async function narrowed(db: Db, actor: Actor, token: Token, input: Input): Promise<Rights> {
-  const errors: FieldError[] = []
-  const refuse = (pointer: string, code: string, detail: string) =>
-    void errors.push({ in: 'body', pointer, code, detail })
-  const scopes = input.scopes ?? (token.scopes as Scope[])
-  for (const [index, scope] of scopes.entries()) {
-    if (!grants(token.scopes as Scope[], scope)) refuse(`#/scopes/${index}`, 'widens', 'the token does not have it')
-  }
-  const projectIds = input.projects ? await resolveProjects(db, actor, input.projects) : token.projectIds
-  for (const [index, id] of projectIds.entries()) {
-    if (token.projectIds.length > 0 && !token.projectIds.includes(id)) {
-      refuse(`#/projects/${index}`, 'widens', 'the token may not see it')
-    }
-  }
-  const expiresAt = input.expiresAt === undefined ? token.expiresAt : futureTime(input.expiresAt)
-  if (isLater(expiresAt, token.expiresAt)) {
-    refuse('#/expiresAt', 'widens', `must be at most ${token.expiresAt!.toISOString()}, when the token expires`)
-  }
-  if (errors.length === 0) return { scopes, projectIds, expiresAt }
-  const names = errors.map(({ pointer }) => pointer.slice(2).replaceAll('/', '.'))
-  throw new Fault('validation_failed', `Not valid: ${names.join(', ')}.`, { errors })
+async function narrowed(db: Db, actor: Actor, token: Token, input: Sound<Input>): Promise<Rights> {
+  const [scopes, projectIds, expiresAt] = await together<[string[], string[], Date | null]>(
+    () => (input.scopes ? fewerScopes(token, input.scopes) : token.scopes),
+    () => {
+      const isOutside = (id: string) => token.projectIds.length > 0 && !token.projectIds.includes(id)
+      const widens = (id: string) => (isOutside(id) ? 'the token may not see it' : undefined)
+      return input.projects ? resolveProjects(db, actor, input.projects, widens) : token.projectIds
+    },
+    () => (input.expiresAt === undefined ? token.expiresAt : earlierEnd(token, input.expiresAt)),
+  )
+  return { scopes, projectIds, expiresAt }
+}
+
+function fewerScopes(token: Token, wanted: (Scope | undefined)[]): Scope[] {
+  const isWider = (scope: Scope | undefined) => scope && !grants(token.scopes as Scope[], scope)
+  refuseFields(
+    wanted.flatMap((scope, index) =>
+      isWider(scope) ? badField(`#/scopes/${index}`, 'widens', 'the token does not have it') : [],
+    ),
+  )
+  return wanted.filter((scope) => scope !== undefined)
+}
+
+function earlierEnd(token: Token, wanted: string): Date {
+  const time = futureTime(wanted)
+  if (!isLater(time, token.expiresAt)) return time
+  const latest = token.expiresAt!.toISOString()
+  throw invalidField('#/expiresAt', 'widens', `must be at most ${latest}, when the token expires`)
 }
 
 /** What both have; null if that is nothing. */
@@ -74,7 +92,7 @@ const isSame = (one: Rights, other: Rights) =>
   one.expiresAt?.getTime() === other.expiresAt?.getTime()
 
 /** Parents before their children, each by what is left to its own parent. */
-async function narrowDescendants(db: Db, actor: Actor, id: string): Promise<void> {
+export async function narrowDescendants(db: Db, actor: Actor, id: string): Promise<void> {
   const line = [id, ...(await selectDescendants(db, { id })).map((row) => row.id)]
   const found = await db.token.findMany({ where: { id: { in: line } } })
   const tokens = new Map(found.map((token) => [token.id, token]))
@@ -88,14 +106,15 @@ async function narrowDescendants(db: Db, actor: Actor, id: string): Promise<void
     tokens.set(token.id, after)
     changed.push({ token: after, type: rights ? 'token.updated' : 'token.revoked' })
   }
+  const told = changed.filter(({ token }) => !token.hidden)
   const rows = await withProjects(
     db,
-    changed.map(({ token }) => token),
+    told.map(({ token }) => token),
   )
   await append(
     db,
     rows.map((row, index) =>
-      eventOf(actor, changed[index]!.type, { subject: row.id, projectId: null, data: viewToken(row) }),
+      eventOf(actor, told[index]!.type, { subject: row.id, projectId: null, data: viewToken(row) }),
     ),
   )
 }

@@ -77,10 +77,12 @@ export const selectTokens = statement('tokens.by_hash', {
     expiresAt: optional(timestamptz()),
     revokedAt: optional(timestamptz()),
     suspendedAt: optional(timestamptz()),
+    userId: optional(text()),
   },
   sql: (p) => `
     SELECT encode(t.hash, 'base64') AS hash, t.id, t.account_id AS "accountId", t.scopes, t.project_ids AS "projectIds",
-      t.expires_at AS "expiresAt", t.revoked_at AS "revokedAt", a.suspended_at AS "suspendedAt"
+      t.expires_at AS "expiresAt", t.revoked_at AS "revokedAt", a.suspended_at AS "suspendedAt",
+      CASE WHEN t.session_id IS NOT NULL THEN t.user_id END AS "userId"
     FROM token t JOIN account a ON a.id = t.account_id
     WHERE t.hash = ANY(ARRAY(SELECT decode(h, 'base64') FROM unnest(${p.hashes}) AS h))`,
 })

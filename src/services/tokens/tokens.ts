@@ -53,7 +53,13 @@ export function viewToken(row: TokenRow): TokenView {
     expiresAt: row.expiresAt?.toISOString() ?? null,
     createdAt: row.createdAt.toISOString(),
     parentId: row.parentId,
+    createdBy: row.userId,
   }
+}
+
+/** Its use is no change: a token that is used all the time could not be changed with If-Match otherwise. */
+export function versionOf({ lastUsedAt: _use, ...version }: TokenView): unknown {
+  return version
 }
 
 export type NewToken = {
@@ -64,6 +70,11 @@ export type NewToken = {
   expiresAt: Date | null
   /** The token that makes it; default: none. */
   parentId?: string | null
+  /** The person who makes it, or whose console it serves. */
+  userId?: string | null
+  sessionId?: string
+  /** In no list, and in no quota; default: false. */
+  hidden?: boolean
 }
 
 export async function insertToken(db: Db, token: NewToken): Promise<{ id: string; secret: string }> {
@@ -88,8 +99,16 @@ export async function findToken(db: Db, actor: Actor, id: string): Promise<Token
   return viewToken(await findRow(db, actor, id))
 }
 
+/** The calling token, which may be that of a console. */
+export async function findOwnToken(db: Db, { accountId, tokenId }: Actor): Promise<TokenView> {
+  const token = await db.token.findFirst({ where: { id: tokenId, accountId, revokedAt: null } })
+  if (!token) throw new Fault('token_revoked')
+  const [row] = await withProjects(db, [token])
+  return viewToken(row!)
+}
+
 export async function findRow(db: Db, { accountId }: Actor, id: string): Promise<TokenRow> {
-  const token = await db.token.findFirst({ where: { id, accountId, revokedAt: null } })
+  const token = await db.token.findFirst({ where: { id, accountId, revokedAt: null, hidden: false } })
   if (!token) throw new Fault('not_found', `There is no token ${id}.`)
   const [row] = await withProjects(db, [token])
   return row!
@@ -97,7 +116,7 @@ export async function findRow(db: Db, { accountId }: Actor, id: string): Promise
 
 export async function listTokens(db: Db, { accountId }: Actor, page: PageRequest): Promise<PageOf<TokenView>> {
   const { where, ...rest } = byId(page, 'tok')
-  const found = await db.token.findMany({ where: { ...where, accountId, revokedAt: null }, ...rest })
+  const found = await db.token.findMany({ where: { ...where, accountId, revokedAt: null, hidden: false }, ...rest })
   return pageOf(await withProjects(db, found), page, viewToken, (row) => [row.id])
 }
 
@@ -116,6 +135,7 @@ export async function createToken(db: Db, actor: Actor, input: Static<typeof Cre
       projectIds,
       expiresAt,
       parentId: parent.id,
+      userId: actor.userId ?? null,
     })
     const made = await findToken(db, actor, id)
     await append(db, [eventOf(actor, 'token.created', { subject: id, projectId: null, data: made })])
@@ -138,7 +158,16 @@ export async function checkToken(db: Db, actor: Actor, input: Sound<Static<typeo
   await inTransaction(db, async (db) => readGrant(db, actor, await lockCaller(db, actor), input))
 }
 
-export async function resolveProjects(db: Db, actor: Actor, named: (string | undefined)[] | null): Promise<string[]> {
+/** What is said of a project that was found, or nothing. */
+type Objection = (projectId: string) => string | undefined
+
+/** The ids of projects that are named by names or ids; `widens` says of one why it may not be among them. */
+export async function resolveProjects(
+  db: Db,
+  actor: Actor,
+  named: (string | undefined)[] | null,
+  widens: Objection = () => undefined,
+): Promise<string[]> {
   const keys = named?.map((key) => key ?? '')
   if (!keys) return [...(actor.projectIds ?? [])]
   const found = await db.project.findMany({
@@ -149,11 +178,14 @@ export async function resolveProjects(db: Db, actor: Actor, named: (string | und
     const project = found.find(({ id, name }) => id === key || name === key)
     return project && (!actor.projectIds || actor.projectIds.includes(project.id)) ? project.id : null
   })
-  refuseFields(
-    keys.flatMap((key, index) =>
-      resolved[index] || key === '' ? [] : badField(`#/projects/${index}`, 'not_found', `there is no project ${key}`),
-    ),
-  )
+  const errors = keys.flatMap((key, index) => {
+    const id = resolved[index]
+    const pointer = `#/projects/${index}`
+    if (!id) return key === '' ? [] : badField(pointer, 'not_found', `there is no project ${key}`)
+    const objection = widens(id)
+    return objection === undefined ? [] : badField(pointer, 'widens', objection)
+  })
+  refuseFields(errors)
   return resolved.filter((id) => id !== null)
 }
 
@@ -162,22 +194,22 @@ export async function revokeToken(
   db: Db,
   actor: Actor,
   id: string,
-  precondition: (view: TokenView) => void,
+  precondition: (version: unknown) => void,
 ): Promise<void> {
   await inTransaction(db, async (db) => {
     const caller = await lockCaller(db, actor)
     const token = await findRow(db, actor, id)
     requireRights(withRights(actor, caller), token, 'revoke')
-    precondition(viewToken(token))
+    precondition(versionOf(viewToken(token)))
     await endLine(db, actor, { id, itself: true })
   })
 }
 
 /** Revokes what descends from a token, and the token itself if wanted; each of the first `highestEvents` has its event. */
-async function endLine(db: Db, actor: Actor, { id, itself }: { id: string; itself: boolean }): Promise<void> {
+export async function endLine(db: Db, actor: Actor, { id, itself }: { id: string; itself: boolean }): Promise<void> {
   const ended = (await revokeLine(db, { id, itself, now: new Date() })).map((row) => row.id)
   const told = [...(itself ? [id] : []), ...ended.filter((one) => one !== id)].slice(0, highestEvents)
-  const rows = await withProjects(db, await db.token.findMany({ where: { id: { in: told } } }))
+  const rows = await withProjects(db, await db.token.findMany({ where: { id: { in: told }, hidden: false } }))
   await append(
     db,
     rows.map((row) => eventOf(actor, 'token.revoked', { subject: row.id, projectId: null, data: viewToken(row) })),
@@ -200,7 +232,8 @@ export async function rotateToken(
     const { parentId, childrenOf } = await successionOf(db, caller, old)
     const { accountId, name, projectIds, expiresAt } = old
     const scopes = old.scopes as Scope[]
-    const replacement = { accountId, name, scopes, projectIds, expiresAt, parentId }
+    const userId = actor.userId ?? null
+    const replacement = { accountId, name, scopes, projectIds, expiresAt, parentId, userId }
     if (revokeChildren) {
       await refuseOwnEnd(db, caller, old)
       await endLine(db, actor, { id, itself: false })

@@ -36,6 +36,13 @@ describe('a key that is there twice', () => {
   })
 })
 
+test('a byte order mark is passed over, also when the body is compared with that of an earlier request', async () => {
+  const send = (body: string) =>
+    api.call('POST', '/tickets', { body, headers: { 'content-type': 'application/json', 'idempotency-key': 'marked' } })
+  expect((await send('\ufeff{"subject":"a","message":"b"}')).status).toBe(201)
+  expect((await send('{"subject":"a","message":"b"}')).headers['idempotency-replayed']).toBe('true')
+})
+
 describe('another media type', () => {
   test('is told which one is wanted, and which one came', async () => {
     expect((await post('/projects', 'x', 'text/plain')).body).toMatchObject({

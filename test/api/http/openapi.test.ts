@@ -4,7 +4,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { buildApp } from '../../../src/api/app.ts'
 import type { Deps } from '../../../src/api/deps.ts'
 import { loadConfig } from '../../../src/config.ts'
-import { faults } from '../../../src/platform/errors.ts'
+import { faults, fieldCodes } from '../../../src/platform/errors.ts'
 import { eventTypes } from '../../../src/schemas/events.ts'
 import type { Answer } from '../../helpers/api.ts'
 import { checkMessage, createResponseChecker } from '../../helpers/responses.ts'
@@ -64,6 +64,32 @@ describe('openapi.yaml', () => {
 
   test('lists the codes of all problems', () => {
     expect(document.components.schemas.ProblemCode.enum).toEqual(Object.keys(faults))
+    const { code } = document.components.schemas.FieldProblem.properties
+    expect(code.$ref).toBe('#/components/schemas/FieldProblemCode')
+    expect(document.components.schemas.FieldProblemCode.enum).toEqual([...fieldCodes])
+  })
+
+  test('has the headers that every request under /api may carry, and no others that the server does not read', () => {
+    const { ApiVersion, RequestId } = document.components.parameters
+    expect([ApiVersion.name, RequestId.name]).toEqual(['Api-Version', 'X-Request-Id'])
+    for (const [name, { parameters = [], servers, operationId }] of operations) {
+      const common = parameters.flatMap((one: Node) => one.$ref ?? []).map((at: string) => at.split('/').pop())
+      const isOwn = !servers && operationId && !name.startsWith('post webhook')
+      if (isOwn && document.paths[name.split(' ')[1]!]) expect(common, name).toEqual(['ApiVersion', 'RequestId'])
+    }
+  })
+
+  test('says what a text must be, wherever its form is checked: a refusal tells it', () => {
+    const schemas = [
+      ...Object.entries(document.components.schemas),
+      ...operations.flatMap(([name, { parameters = [] }]) =>
+        parameters.map((one: Node) => [`${name} ${one.name}`, { properties: { it: { ...one, ...one.schema } } }]),
+      ),
+    ] as [string, Node][]
+    const checked = schemas.flatMap(([name, schema]) => inner(schema, name)).filter(([, { pattern }]) => pattern)
+    expect(checked.length).toBeGreaterThan(20)
+    const mute = checked.filter(([, { description }]) => !/^must /.test(description ?? ''))
+    expect(mute.map(([path]) => path)).toEqual([])
   })
 
   test('names the scope of every operation, one that the scheme explains', () => {

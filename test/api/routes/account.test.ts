@@ -54,6 +54,7 @@ test('an account shows its limits, and counts what it holds and nothing of other
       openTickets: 1,
       messagesPerMonth: 2,
       tokens: 2,
+      members: 0,
       webhooks: 1,
       buildsAtOnce: 0,
       buildsQueued: 0,
@@ -92,6 +93,7 @@ test('shows a token narrowed to projects their share alone, and nothing of what 
     openTickets: null,
     messagesPerMonth: null,
     tokens: null,
+    members: null,
     webhooks: null,
     ...builds,
   }

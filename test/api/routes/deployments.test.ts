@@ -30,7 +30,8 @@ describe('creating a deployment', () => {
     const planned = ['id', 'project', 'state', 'ref', 'commit', 'production', 'url', 'region', 'createdAt']
     expect(Object.keys(body).slice(0, 9)).toEqual(planned)
     const further = ['readyAt', 'finishedAt', 'error', 'source', 'current', 'startedAt', 'queuePosition']
-    expect(Object.keys(body).slice(9)).toEqual(further)
+    const figures = ['commitMessage', 'files', 'bytes', 'steps']
+    expect(Object.keys(body).slice(9)).toEqual([...further, ...figures])
     expect(body.id).toMatch(/^dpl_[0-9a-z]{24}$/)
     expect(body).toMatchObject({ project: 'site', state: 'BUILDING', ref: 'main', production: false, source: 'api' })
     expect(body.commit).toBe(commit.slice(0, 7))
@@ -227,6 +228,8 @@ describe('logs', () => {
     ])
     const rest = await api.call('GET', `/deployments/${id}/logs?limit=2&cursor=${first.body.nextCursor}`)
     expect(rest.body).toMatchObject({ lines: [{ text: 'three' }], hasMore: false })
+    const next = `</api/deployments/${id}/logs?limit=2&cursor=${first.body.nextCursor}>; rel="next"`
+    expect([first.headers.link, rest.headers.link]).toEqual([next, undefined])
   })
 
   test('stream as they come, resume behind Last-Event-ID, and end with the final state', async () => {

@@ -158,3 +158,32 @@ describe('a redirect', () => {
     }
   })
 })
+
+test('a token of other projects is not told which domains redirect to one of its own', async () => {
+  await attach({ name: 'target.io', project: 'two' })
+  await attach({ name: 'unseen.io', redirectTo: 'target.io' })
+  const token = await narrowed('two')
+  const removed = await api.call('DELETE', '/domains/target.io', { token })
+  expect(removed).toMatchObject({ status: 409, body: { code: 'domain_has_redirects' } })
+  const redirected = await api.call('PATCH', '/domains/target.io', { token, body: { redirectTo: 'target.io' } })
+  for (const { text } of [removed, redirected]) expect(text).not.toContain('unseen')
+  expect((await api.call('DELETE', '/domains/target.io')).body.detail).toBe('To target.io redirect unseen.io.')
+})
+
+test('a new domain is refused with every bad field, its redirection among them', async () => {
+  const named = async (body: object) =>
+    (await attach(body)).body.errors.map(({ pointer, code }: Record<string, string>) => [pointer, code])
+  expect(await named({ name: 'a..io', redirectTo: 'none.io' })).toEqual([
+    ['#/name', 'bad_format'],
+    ['#/redirectTo', 'not_found'],
+  ])
+  expect(await named({ project: 5, name: 'new.io', redirectTo: '*.shop.io', redirectStatus: 302 })).toEqual([
+    ['#/project', 'wrong_type'],
+    ['#/redirectTo', 'bad_format'],
+    ['#/redirectStatus', 'not_allowed'],
+  ])
+  expect(await named({ project: 5, name: 'new.io', redirectTo: 'New.io' })).toEqual([
+    ['#/project', 'wrong_type'],
+    ['#/redirectTo', 'redirect_loop'],
+  ])
+})

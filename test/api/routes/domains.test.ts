@@ -65,7 +65,7 @@ describe('attaching', () => {
         txt: { name: '_berth.example.com', value: expect.stringMatching(/^berth-verify=[0-9a-z]{26}$/) },
         checkedAt: null,
         nextCheckAt: body.createdAt,
-        observed: nothing,
+        observed: { ...nothing, asked: [] },
         reason: null,
       },
       certificate: null,

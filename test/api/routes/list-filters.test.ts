@@ -2,7 +2,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newId, timeOf } from '../../../src/platform/ids.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 let token: string
@@ -96,6 +96,20 @@ describe('since and until', () => {
       expect(status).toBe(422)
       expect(body.errors).toMatchObject([{ in: 'query', pointer: '#/since', code: 'bad_format' }])
     }
+  })
+
+  test('are refused together, with what is wanted', async () => {
+    const both = (since: string, until: string) => get(`/events?since=${since}&until=${until}`)
+    const named = async (times: Promise<Answer>) =>
+      (await times).body.errors.map(({ pointer, detail }: Record<string, string>) => [pointer, detail?.split(';')[0]])
+    expect(await named(both('2026-11-31T25:00:00Z', '2026-99-30T00:00:00Z'))).toEqual([
+      ['#/since', 'is not a time there is'],
+      ['#/until', 'is not a time there is'],
+    ])
+    expect(await named(both('now', 'x'))).toEqual([
+      ['#/since', 'must be a time such as 2027-01-31T12:00:00Z'],
+      ['#/until', 'must be a time such as 2027-01-31T12:00:00Z'],
+    ])
   })
 
   test('take every time that there is', async () => {

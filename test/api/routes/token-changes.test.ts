@@ -31,7 +31,8 @@ describe('a token', () => {
     expect(changed.status).toBe(200)
     expect(changed.body).toMatchObject({ name: 'new', expiresAt, scopes: ['projects:read'], projects: ['one'] })
     expect(changed.text).not.toContain(made.token)
-    expect(changed.body).toEqual(await read(made))
+    // It is being used meanwhile.
+    expect({ ...changed.body, lastUsedAt: null }).toEqual({ ...(await read(made)), lastUsedAt: null })
     expect((await api.call('GET', '/projects/two', { token: made.token })).status).toBe(404)
     const body = { framework: 'vue' }
     expect((await api.call('PATCH', '/projects/one', { token: made.token, body })).status).toBe(403)
@@ -130,4 +131,41 @@ describe('a token', () => {
     while (frame) frame = await stream.next()
     expect((await api.call('GET', '/events', { token: made.token })).status).toBe(403)
   })
+})
+
+test('the version of a token does not change by its use', async () => {
+  const made = await make({ scopes: ['projects:read'] })
+  const { etag } = (await api.call('GET', `/tokens/${made.id}`)).headers
+  await api.db.token.update({ where: { id: made.id }, data: { lastUsedAt: new Date() } })
+  const changed = await patch(made.id, { name: 'busy' }, api.token, { 'if-match': etag })
+  expect([changed.status, changed.body.name]).toEqual([200, 'busy'])
+  expect((await patch(made.id, { name: 'lost' }, api.token, { 'if-match': etag })).status).toBe(412)
+  // A copy would have an old time of use.
+  const headers = { 'if-none-match': changed.headers.etag! }
+  expect((await api.call('GET', `/tokens/${made.id}`, { headers })).status).toBe(200)
+  const removed = { headers: { 'if-match': changed.headers.etag! } }
+  expect((await api.call('DELETE', `/tokens/${made.id}`, removed)).status).toBe(204)
+})
+
+test('every field that is refused is named at once, whether its form or its meaning is bad', async () => {
+  const made = await make({ scopes: ['projects:read'], projects: ['one'], expiresAt: inHours(1) })
+  const named = async (body: object) =>
+    (await patch(made.id, body)).body.errors.map(({ pointer, code }: Record<string, string>) => [pointer, code])
+  const meaning = { scopes: ['projects:read', 'dns:write'], projects: ['none', 'one', 'two'], expiresAt: inHours(2) }
+  const refused = [
+    ['#/scopes/1', 'widens'],
+    ['#/projects/0', 'not_found'],
+    ['#/projects/2', 'widens'],
+    ['#/expiresAt', 'widens'],
+  ]
+  expect(await named(meaning)).toEqual(refused)
+  expect(await named({ name: '', ...meaning })).toEqual([['#/name', 'too_short'], ...refused])
+  const mixed = { scopes: ['all', 'dns:write'], projects: [5, 'two'], expiresAt: '2020-01-01T00:00:00Z' }
+  expect(await named(mixed)).toEqual([
+    ['#/scopes/0', 'not_allowed'],
+    ['#/scopes/1', 'widens'],
+    ['#/projects/0', 'wrong_type'],
+    ['#/projects/1', 'widens'],
+    ['#/expiresAt', 'in_the_past'],
+  ])
 })

@@ -56,6 +56,16 @@ describe('a repository', () => {
     expect(log).not.toContain('hunter2')
   })
 
+  test('is told of by its message, and by what its build made and how long each step took', async () => {
+    const build = 'mkdir dist && printf abc > dist/index.html && printf de > dist/b.txt'
+    const { deployment } = await deployed('told', { 'package.json': scripts({ build }) }, { framework: 'vite' })
+    expect(deployment).toMatchObject({ state: 'READY', files: 2, bytes: 5, commitMessage: expect.stringMatching(/./) })
+    expect(deployment.steps.map(({ name }: { name: string }) => name)).toEqual(['clone', 'build', 'publish'])
+    const failed = await deployed('untold', { 'package.json': scripts({ build: 'exit 1' }) }, { framework: 'vite' })
+    expect(failed.deployment).toMatchObject({ state: 'ERROR', files: null, bytes: null })
+    expect(failed.deployment.steps.at(-1)).toMatchObject({ name: 'build' })
+  })
+
   test('is built in its root directory with its own commands and output directory', async () => {
     const settings = {
       rootDirectory: 'packages/site',

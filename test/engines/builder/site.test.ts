@@ -112,6 +112,7 @@ function commit(files: Record<string, string | { link: string } | { size: number
   return {
     directory: '',
     commit: '',
+    message: '',
     entries,
     submodules: [],
     usesLfs: false,

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { Registry } from 'prom-client'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createStorage, type Storage } from '../../../src/engines/storage/index.ts'
+import { measureOld } from '../../../src/engines/storage/measure.ts'
 import { scrub } from '../../../src/engines/storage/scrub.ts'
 import { until } from '../../helpers/until.ts'
 import { type Platform, startPlatform } from '../builder/host.ts'
@@ -82,4 +83,22 @@ test('a damaged file that no deployment has is forgotten', async () => {
   await storage.mend(never)
   expect(await platform.artifacts.damaged()).not.toContain(hash)
   expect(await platform.api.db.job.count({ where: { kind: 'repair' } })).toBe(0)
+})
+
+test('a deployment from before bytes were counted is counted once, and one above the quota is kept', async () => {
+  const { db } = platform.api
+  await platform.project('old', { 'index.html': '<h1>old</h1>', 'same.html': '<h1>old</h1>' })
+  const id = await platform.deploy('old')
+  await built(id)
+  const bytesOf = async () => (await db.deployment.findUniqueOrThrow({ where: { id } })).storedBytes
+  expect(await bytesOf()).toBe(12n)
+  const { accountId } = await db.deployment.findUniqueOrThrow({ where: { id } })
+  await db.deployment.updateMany({ data: { storedBytes: 0 } })
+  await db.account.update({ where: { id: accountId }, data: { limits: { storedBytes: 1 } } })
+  expect(await measureOld(db, platform.artifacts, never)).toBe(0)
+  expect(await bytesOf()).toBe(0n)
+  await db.account.update({ where: { id: accountId }, data: { limits: {} } })
+  expect(await measureOld(db, platform.artifacts, never)).toBeGreaterThan(0)
+  expect(await bytesOf()).toBe(12n)
+  expect(await measureOld(db, platform.artifacts, never)).toBe(0)
 })

@@ -34,6 +34,7 @@ describe('a domain delegated to the nameservers', () => {
       verified: true,
       verification: { method: 'nameservers', observed: { nameservers: world.ours, txt: [] }, reason: null },
     })
+    expect(domain.verification.observed.asked).toHaveLength(world.internet.top.length)
     expect(await world.events('plain.com')).toEqual(['domain.created', 'domain.verified'])
     const key = await world.idOf('plain.com')
     expect(await world.db.job.count({ where: { kind: 'issue', key } })).toBe(1)

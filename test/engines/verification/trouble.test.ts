@@ -35,7 +35,7 @@ describe('a server that cannot be asked', () => {
     const { verified, verification } = await world.attach(name)
     expect({ verified, observed: verification.observed }).toEqual({
       verified: false,
-      observed: { nameservers: [], txt: [] },
+      observed: { nameservers: [], txt: [], asked: [] },
     })
     expect(verification.reason).toBe(
       `Too few nameservers of .com could be asked for ${name}: ${said}. This is no verdict on the domain; it is asked again by itself.`,

@@ -18,6 +18,7 @@ afterAll(() => rm(root, { recursive: true, force: true }))
 
 const silent: BuildLog = {
   step: () => {},
+  steps: () => [],
   system: () => {},
   output: () => {},
   endCommand: () => {},

@@ -1,0 +1,27 @@
+// Everything a screen needs: `import { Panel, useQuery, call } from '../kit/index.ts'`.
+export {
+  type AnswerOf,
+  BerthError,
+  berth,
+  type Call,
+  call,
+  callAuth,
+  callPath,
+  type ItemOf,
+  type Schemas,
+} from './api.ts'
+export { type List, type Query, useList, useQuery } from './data.ts'
+export { Confirm, Dialog, type DialogState, useDialog } from './dialog.tsx'
+export { described, Empty, Loaded, ProblemView, toast, toastError } from './feedback.tsx'
+export { Check, Field, Form, fieldErrors, Select, type Values, valuesOf } from './form.tsx'
+export { type Event, live, useEvents } from './live.ts'
+export { Log, type LogRow } from './log.tsx'
+export { Bar, Bytes, bytes, Facts, Num, num, shortCommit, Used } from './numbers.tsx'
+export { Copy, CopyLine, Curl, copy, Panel, Tabs, Top } from './panel.tsx'
+export { hasPasskeys, makePasskey, passkeyProblem, usePasskey } from './passkeys.ts'
+export { Plot, type Series, Spark } from './plot.tsx'
+export { go, type Params, place, useParam, useTitle } from './router.tsx'
+export { access, may, me, placeBefore, type Role, readMe, rememberPlace, signOut, wantedPlace } from './session.ts'
+export { DeploymentState, DomainState, domainState, State, type Tone } from './state.tsx'
+export { type Column, ListTable, More, Table } from './table.tsx'
+export { Countdown, clockOf, duration, Elapsed, now, roughly, Time, utc } from './time.tsx'

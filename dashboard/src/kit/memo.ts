@@ -1,0 +1,16 @@
+// A component that is not rendered again while its properties are the same, as told by `equal`.
+import { Component, type ComponentType, h } from 'preact'
+
+export function memo<P extends object>(
+  of: ComponentType<P>,
+  equal: (before: P, after: P) => boolean,
+): ComponentType<P> {
+  return class extends Component<P> {
+    override shouldComponentUpdate(next: P): boolean {
+      return !equal(this.props as P, next)
+    }
+    override render() {
+      return h(of, this.props as P & { children?: never })
+    }
+  }
+}

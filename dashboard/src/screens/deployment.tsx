@@ -1,0 +1,151 @@
+// A deployment: its steps, its log as it is written, why it failed, and what can be done with it.
+import { useEffect } from 'preact/hooks'
+import {
+  Copy,
+  call,
+  DeploymentState,
+  duration,
+  Elapsed,
+  Facts,
+  Panel,
+  type Params,
+  type Query,
+  Time,
+  Top,
+  useQuery,
+  useTitle,
+} from '../kit/index.ts'
+import { DeploymentActions } from './deployment-actions.tsx'
+import { Compare } from './deployment-compare.tsx'
+import { cures } from './deployment-cures.ts'
+import { LogPanel } from './deployment-log.tsx'
+import { type DeploymentLog, useLog } from './deployment-log-data.ts'
+import { Steps } from './deployment-steps.tsx'
+import { buildMs, type Deployment, median, nameOf, Target } from './deployment-table.tsx'
+import { Found } from './found.tsx'
+import { useProduction } from './production.ts'
+
+export default function DeploymentScreen({ params }: { params: Params }) {
+  const id = params.id!
+  const query: Query<Deployment> = useQuery(call('get', '/deployments/{id}', { params: { path: { id } } }), {
+    on: ['deployment.*'],
+    when: ({ subject, data }) => subject === id || data.project === query.data?.project,
+  })
+  const log = useLog(id)
+  // That a build begins, or has cloned its commit, is no event; its log tells.
+  useEffect(() => {
+    if (log.steps.value.size > 0) query.refetch()
+  }, [log.steps.value.size])
+  return (
+    <Found of={query} title="Deployment" trail={<a href="/deployments">Deployments</a>}>
+      {(deployment) => <Shown of={deployment} log={log} />}
+    </Found>
+  )
+}
+
+function Shown({ of, log }: { of: Deployment; log: DeploymentLog }) {
+  const production = useProduction(of.project)
+  const before = (production.data?.deployments ?? []).filter(({ id }) => id !== of.id)
+  const current = before.find((it) => it.current)
+  useTitle(nameOf(of))
+  const self = call('get', '/deployments/{id}', { params: { path: { id: of.id } } })
+  return (
+    <>
+      <Top
+        title={nameOf(of)}
+        trail={
+          <>
+            <a href={`/projects/${of.project}`}>{of.project}</a> /{' '}
+            <a href={`/projects/${of.project}/deployments`}>deployments</a>
+          </>
+        }
+        state={<DeploymentState of={of} />}
+      >
+        <DeploymentActions of={of} current={of.current ? of : current} before={before} />
+      </Top>
+      {of.error && <Failure of={of} />}
+      <Panel title="Build" state={<Target of={of} />} note={<Total of={of} before={before} />} call={self}>
+        <div class="body">
+          <Facts
+            rows={[
+              [
+                'Deployment',
+                <>
+                  <code>{of.id}</code> <Copy text={of.id} what="id" />
+                </>,
+              ],
+              [
+                'Commit',
+                <>
+                  <code>{of.commit || 'not known yet'}</code> on <code>{of.ref}</code>
+                  <span class="soft"> · {sources[of.source]}</span>
+                </>,
+              ],
+              [
+                'Address',
+                of.state === 'READY' ? (
+                  <a href={of.url} target="_blank" rel="noreferrer">
+                    {new URL(of.url).host}
+                  </a>
+                ) : (
+                  <>
+                    {new URL(of.url).host}{' '}
+                    <span class="soft">
+                      {of.state === 'BUILDING' ? 'answers when it is ready' : 'was never served'}
+                    </span>
+                  </>
+                ),
+              ],
+              [
+                'Made',
+                <>
+                  <Time at={of.createdAt} form="full" />{' '}
+                  <span class="soft">
+                    <Time at={of.createdAt} />
+                  </span>
+                </>,
+              ],
+            ]}
+          />
+        </div>
+        <Steps of={of} lines={log.steps.value} before={before} />
+      </Panel>
+      <LogPanel of={of} log={log} />
+      <Compare of={of} current={of.current ? of : current} before={before} call={production.call} />
+    </>
+  )
+}
+
+const sources = { api: 'by the API or the console', push: 'by a push', promote: 'promoted from a preview' }
+
+/** "11 s so far, usually 14 s" of the whole build. */
+function Total({ of, before }: { of: Deployment; before: readonly Deployment[] }) {
+  const usual = median(before.map(buildMs).filter((ms): ms is number => ms !== null))
+  if (!of.startedAt) return <>{of.state === 'BUILDING' ? 'Waits for a worker' : ''}</>
+  return (
+    <>
+      <Elapsed from={of.startedAt} to={of.finishedAt} />
+      {of.state === 'BUILDING' && ' so far'}
+      {usual !== null && `, usually ${duration(usual)}`}
+    </>
+  )
+}
+
+function Failure({ of }: { of: Deployment }) {
+  const { code, message } = of.error!
+  const known = cures[code as keyof typeof cures]
+  return (
+    <Panel title={of.state === 'CANCELED' ? 'Why it was canceled' : 'Why it failed'} state={<code>{code}</code>} pad>
+      <div class="stack">
+        <p class="pre">{message}</p>
+        {known && (
+          <p>
+            <b>What to do.</b> {known.cure}{' '}
+            {known.tab && <a href={`/projects/${of.project}/${known.tab}`}>Open the {known.tab}</a>}
+          </p>
+        )}
+        {known && <p class="soft">{known.cause} Production stays as it was.</p>}
+      </div>
+    </Panel>
+  )
+}

@@ -1,0 +1,266 @@
+// A domain: what to set, what is seen, its way to a certificate, and where its visitors go.
+import {
+  Confirm,
+  Countdown,
+  call,
+  domainState,
+  Facts,
+  go,
+  may,
+  Panel,
+  type Params,
+  State,
+  Time,
+  Top,
+  toast,
+  toastError,
+  useDialog,
+  useTitle,
+} from '../kit/index.ts'
+import { Move, Redirect } from './domain-changes.tsx'
+import { type Domain, isOurs, type Station, stationsOf, useDomain, zonePath } from './domain-data.ts'
+import { Proof } from './domain-proof.tsx'
+import { Found } from './found.tsx'
+
+export default function DomainScreen({ params }: { params: Params }) {
+  const name = params.name!
+  const query = useDomain(name)
+  useTitle(name)
+  return (
+    <Found of={query} title={name} trail={<a href="/domains">Domains</a>}>
+      {(domain) => <Shown of={domain} refresh={query.refetch} />}
+    </Found>
+  )
+}
+
+function Shown({ of, refresh }: { of: Domain; refresh(): void }) {
+  const [tone, word] = domainState(of)
+  const check = call('post', '/domains/{name}/verify', { params: { path: { name: of.name } } })
+  const look = () =>
+    check.send().then(() => {
+      toast('Asked the DNS now.')
+      refresh()
+    }, toastError)
+  const hasZone = !of.name.startsWith('*')
+  return (
+    <>
+      <Top
+        title={of.name}
+        trail={<a href="/domains">Domains</a>}
+        state={<State is={tone}>{of.verified ? word : waitingFor(of)}</State>}
+      >
+        {hasZone && may('dns:read') && (
+          <a class="button" href={zonePath(of.name)}>
+            Records
+          </a>
+        )}
+        {may('domains:write') && (
+          <button type="button" class={of.verified ? '' : 'primary'} onClick={look}>
+            Check now
+          </button>
+        )}
+        {of.verified && (
+          <a
+            class="button"
+            href={`${of.ssl === 'ACTIVE' ? 'https' : 'http'}://${of.name.replace(/^\*\./, 'www.')}`}
+            target="_blank"
+            rel="noreferrer"
+          >
+            Open
+          </a>
+        )}
+      </Top>
+      {of.takedown && (
+        <Panel title="Taken down by the operator" pad>
+          <p>{of.takedown.reason ?? 'The operator gave no reason.'}</p>
+        </Panel>
+      )}
+      <Way of={of} />
+      {of.verified && of.verification.reason === null ? null : <Proof of={of} />}
+      {!of.verified && hasZone && <BeforeYouSwitch name={of.name} />}
+      <CertificatePanel of={of} />
+      <Visitors of={of} />
+      {of.verified && of.verification.reason === null && <Proof of={of} />}
+      {may('domains:write') && <Danger of={of} />}
+    </>
+  )
+}
+
+function waitingFor(of: Domain): string {
+  if (of.verification.nextCheckAt === null) return 'Not looked for any more'
+  return isOurs(of) ? 'Not verified' : 'Waiting for your nameservers'
+}
+
+function Way({ of }: { of: Domain }) {
+  return (
+    <ol class="line" aria-label="The way of the domain">
+      {stationsOf(of).map((station) => (
+        <li key={station.name} class={station.is} aria-current={station.is === 'now' ? 'step' : undefined}>
+          <b>{station.name}</b>
+          <span class="soft">
+            <StationText of={of} station={station} />
+          </span>
+        </li>
+      ))}
+    </ol>
+  )
+}
+
+function StationText({ of, station: { name, is, at } }: { of: Domain; station: Station }) {
+  const { nextCheckAt, method } = of.verification
+  if (name === 'Certificate' && is === 'now')
+    return <>{of.certificate?.lastError ?? 'being issued, usually within seconds'}</>
+  if (name === 'Certificate' && is === 'failed')
+    return of.certificate?.nextAttemptAt ? (
+      <>
+        failed, next try in <Countdown to={of.certificate.nextAttemptAt} />
+      </>
+    ) : (
+      <>failed</>
+    )
+  if (name === 'Certificate' && is === 'done' && of.certificate?.notAfter)
+    return (
+      <>
+        until <Time at={of.certificate.notAfter} form="date" />
+      </>
+    )
+  if (name === 'Certificate') return <>a moment after that</>
+  if (is === 'now')
+    return nextCheckAt ? (
+      <>
+        next look in <Countdown to={nextCheckAt} />
+      </>
+    ) : (
+      <>not looked for any more</>
+    )
+  if (name === 'DNS elsewhere')
+    return <>{method === 'operator' ? 'assigned by the operator' : 'proved by a TXT record'}</>
+  if (at) return <Time at={at} form="full" />
+  return <>{is === 'done' ? 'to our nameservers' : '–'}</>
+}
+
+function BeforeYouSwitch({ name }: { name: string }) {
+  return (
+    <Panel title="Before you switch" pad>
+      <p>
+        Records at your present nameservers are not taken over by themselves. Export the zone there and{' '}
+        <a href={`${zonePath(name)}?paste=1`}>paste it here</a> first, so that mail does not break when the nameservers
+        change.
+      </p>
+    </Panel>
+  )
+}
+
+function CertificatePanel({ of }: { of: Domain }) {
+  const { certificate, ssl } = of
+  const self = call('get', '/domains/{name}', { params: { path: { name: of.name } } })
+  const tones = { ACTIVE: 'ready', ERROR: 'bad', EXPIRED: 'bad', PENDING: 'off', ISSUING: 'busy' } as const
+  const words = { ACTIVE: 'Active', ERROR: 'Failed', EXPIRED: 'Expired', PENDING: 'Not yet', ISSUING: 'Being issued' }
+  const rows: [string, preact.ComponentChildren][] = []
+  if (certificate?.lastError) rows.push(['Last attempt', <span class="bad">{certificate.lastError}</span>])
+  if (certificate?.issuer) rows.push(['Issued by', certificate.issuer])
+  if (certificate && certificate.sans.length > 0)
+    rows.push(['For', certificate.sans.map((name) => <code class="listed">{name}</code>)])
+  if (certificate?.notBefore && certificate.notAfter)
+    rows.push([
+      'Valid',
+      <>
+        <Time at={certificate.notBefore} form="date" /> to <Time at={certificate.notAfter} form="full" />
+      </>,
+    ])
+  if (certificate?.serial) rows.push(['Serial', <code>{certificate.serial}</code>])
+  if (certificate?.nextAttemptAt)
+    rows.push([
+      certificate.issuer ? 'Renewed at the latest' : 'Next try',
+      <Time at={certificate.nextAttemptAt} form="full" />,
+    ])
+  return (
+    <Panel title="Certificate" state={<State is={tones[ssl]}>{words[ssl]}</State>} call={self} pad>
+      {rows.length > 0 ? (
+        <Facts rows={rows} />
+      ) : (
+        <p class="soft">
+          {of.verified
+            ? 'It is being issued.'
+            : 'Issued by itself as soon as the domain is verified, and renewed in time.'}
+        </p>
+      )}
+    </Panel>
+  )
+}
+
+function Visitors({ of }: { of: Domain }) {
+  const [moving, redirecting] = [useDialog(), useDialog()]
+  return (
+    <Panel
+      title="Where visitors go"
+      actions={
+        may('domains:write') && (
+          <>
+            <button type="button" class="quiet" onClick={redirecting.open}>
+              Redirect
+            </button>
+            <button type="button" class="quiet" onClick={moving.open}>
+              Move to another project
+            </button>
+          </>
+        )
+      }
+      call={call('get', '/domains/{name}', { params: { path: { name: of.name } } })}
+      pad
+    >
+      {of.redirectTo ? (
+        <p>
+          They are sent to <a href={`/domains/${encodeURIComponent(of.redirectTo)}`}>{of.redirectTo}</a> with{' '}
+          {of.redirectStatus}, path and query stay. The domain belongs to{' '}
+          <a href={`/projects/${of.project}`}>{of.project}</a>.
+        </p>
+      ) : (
+        <p>
+          They see what <a href={`/projects/${of.project}`}>{of.project}</a> has in production
+          {of.verified ? '.' : ', once the domain is verified.'}
+        </p>
+      )}
+      <Move of={moving} domain={of} />
+      <Redirect of={redirecting} domain={of} />
+    </Panel>
+  )
+}
+
+function Danger({ of }: { of: Domain }) {
+  const deleting = useDialog()
+  return (
+    <Panel
+      title="Delete the domain"
+      actions={
+        <button type="button" class="danger" onClick={deleting.open}>
+          Delete the domain
+        </button>
+      }
+      pad
+    >
+      <p class="soft">Its records and its certificate go with it. The name stays yours at the registrar.</p>
+      <Confirm
+        of={deleting}
+        title={`Delete ${of.name}`}
+        call={call('delete', '/domains/{name}', { params: { path: { name: of.name } } })}
+        action="Delete the domain"
+        typed={of.name}
+        done={() => {
+          toast(`Deleted ${of.name}.`)
+          go('/domains')
+        }}
+      >
+        <p>
+          <b>Lost:</b> all DNS records of the zone, also those for mail, and the certificate. Visitors at {of.name} get
+          no answer at once, if its nameservers are ours.
+        </p>
+        <p class="soft">
+          Download the zone first: <a href={zonePath(of.name)}>Records</a>.{' '}
+          {of.verified && 'The name stays reserved for this account for 7 days; '}
+          added again, it may get other nameservers.
+        </p>
+      </Confirm>
+    </Panel>
+  )
+}

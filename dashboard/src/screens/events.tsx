@@ -1,0 +1,138 @@
+// Everything that happened in the account: filtered by the address, live, each with its data.
+import { useState } from 'preact/hooks'
+import {
+  call,
+  Empty,
+  type Event,
+  Facts,
+  go,
+  Loaded,
+  live,
+  More,
+  Panel,
+  place,
+  Time,
+  Top,
+  useList,
+} from '../kit/index.ts'
+import { eventGroups } from './parts/event-types.ts'
+import { FilterSelect, Filters, FilterText, FilterTime, useFilters } from './parts/filters.tsx'
+import { Json, placeOf } from './parts/json.tsx'
+import { type NameOf, useNames, Who } from './parts/who.tsx'
+
+const types = [
+  { value: '', text: 'All' },
+  ...eventGroups.map(({ title, all, types: of }) => ({
+    value: all,
+    text: title,
+    of: [{ value: all, text: `${all} (all of them)` }, ...of.map((type) => ({ value: type, text: type }))],
+  })),
+]
+
+export default function Events() {
+  const filters = useFilters('type', 'subject', 'since', 'until')
+  const query = { limit: 50, ...filters } as object
+  const list = useList(call('get', '/events', { params: { query } }), { on: ['*'] })
+  const names = useNames()
+  const isFiltered = Object.keys(filters).length > 0
+  return (
+    <>
+      <Top title="Events" />
+      <Filters>
+        <FilterSelect name="type" label="Type" options={types} />
+        <FilterText name="subject" label="About" placeholder="an id, or a domain" />
+        <FilterTime name="since" label="From" />
+        <FilterTime name="until" label="Until" />
+        {isFiltered && (
+          <button type="button" class="quiet" onClick={() => go(place.peek().path)}>
+            Clear
+          </button>
+        )}
+      </Filters>
+      <Panel
+        title="What happened"
+        note={live.value === 'live' ? 'newest first, as it happens' : 'newest first'}
+        call={list.call}
+      >
+        <Loaded of={list}>
+          {({ events }) =>
+            events.length === 0 ? (
+              <Empty title={isFiltered ? 'Nothing like that happened' : 'Nothing happened yet'}>
+                <p>
+                  {isFiltered
+                    ? 'Take a filter away, or choose a longer time.'
+                    : 'Every change is written here: deployments, domains, records, tokens, people.'}
+                </p>
+              </Empty>
+            ) : (
+              <>
+                <ol class="events" aria-label="Events, newest first">
+                  {events.map((event) => (
+                    <Row key={event.id} event={event} names={names} />
+                  ))}
+                </ol>
+                <More of={list} />
+              </>
+            )
+          }
+        </Loaded>
+      </Panel>
+    </>
+  )
+}
+
+type RowProps = { event: Event; names: NameOf }
+
+function Row({ event, names }: RowProps) {
+  const [open, show] = useState(false)
+  return (
+    <li>
+      <details onToggle={(toggled) => show(toggled.currentTarget.open)}>
+        <summary>
+          <span class="soft">
+            <Time at={event.createdAt} />
+          </span>
+          <code>{event.type}</code>
+          <span class="what">{titleOf(event)}</span>
+          <span class="by">
+            <Who id={event.actor} names={names} plain />
+          </span>
+        </summary>
+        {open && <Opened event={event} names={names} />}
+      </details>
+    </li>
+  )
+}
+
+function Opened({ event, names }: RowProps) {
+  const href = placeOf(event.subject, event.type)
+  return (
+    <div class="body stack">
+      <Facts
+        rows={[
+          ['When', <Time key="when" at={event.createdAt} form="full" />],
+          ['Who', <Who key="who" id={event.actor} names={names} />],
+          [
+            'About',
+            <span key="about">
+              {href ? <a href={href}>{event.subject}</a> : event.subject}{' '}
+              <a class="soft" href={`/events?subject=${encodeURIComponent(event.subject)}`}>
+                all events about it
+              </a>
+            </span>,
+          ],
+          ['Event', <code key="id">{event.id}</code>],
+        ]}
+      />
+      <Json of={event.data} what="data" />
+    </div>
+  )
+}
+
+/** What it is about, by the name it had. */
+function titleOf({ data, subject }: Event): string {
+  const it = data as Record<string, unknown>
+  const found = ['subject', 'name', 'domain', 'project', 'url', 'host', 'email'].map((field) => it[field])
+  const name = found.find((value) => typeof value === 'string' && value !== '')
+  return String(name ?? subject)
+}

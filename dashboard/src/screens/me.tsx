@@ -1,0 +1,179 @@
+// The person: name and address, ways to sign in, where they are signed in, and which mails they get.
+import {
+  Confirm,
+  callAuth,
+  Empty,
+  Field,
+  Form,
+  Loaded,
+  me,
+  Panel,
+  readMe,
+  State,
+  signOut,
+  Table,
+  Time,
+  Top,
+  toast,
+  toastError,
+  useDialog,
+  useQuery,
+} from '../kit/index.ts'
+import { Passkeys } from './parts/passkeys.tsx'
+import { OneTimePasswords, Password } from './parts/password.tsx'
+
+export default function Me() {
+  const user = me.value?.user
+  if (!user) return <Top title="You" />
+  return (
+    <>
+      <Top title={user.name} trail="You">
+        <button type="button" onClick={() => void signOut().catch(toastError)}>
+          Sign out
+        </button>
+      </Top>
+      <Panel title="Profile" note={user.operator ? 'operator of this installation' : undefined}>
+        <Form
+          call={({ name, email }) => callAuth('PATCH', '/me', { name, email })}
+          submit="Save"
+          done={() => {
+            toast('Saved.')
+            void readMe()
+          }}
+        >
+          <div class="two">
+            <Field name="name" label="Name" value={user.name} autocomplete="name" hint="Events and tokens show it." />
+            <Field name="email" label="Address" type="email" value={user.email} autocomplete="email" />
+          </div>
+        </Form>
+      </Panel>
+      <Passkeys />
+      <Password />
+      <OneTimePasswords />
+      <Sessions />
+      <Mails />
+    </>
+  )
+}
+
+type Session = {
+  id: string
+  method: string
+  userAgent: string
+  address: string
+  createdAt: string
+  lastSeenAt: string
+  expiresAt: string
+  current: boolean
+}
+
+function Sessions() {
+  const sessions = useQuery(callAuth<{ sessions: Session[] }>('GET', '/sessions'), { on: ['session.*'] })
+  return (
+    <Panel title="Where you are signed in" note="ends after 7 days without use, after 30 in any case">
+      <Loaded of={sessions}>
+        {(data) => (
+          <Table
+            label="Sessions"
+            rows={data.sessions}
+            keyOf={({ id }) => id}
+            columns={[
+              {
+                name: 'Browser',
+                cell: (it) => (
+                  <>
+                    <span title={it.userAgent}>{browserOf(it.userAgent)}</span>
+                    <div class="soft">{it.address}</div>
+                  </>
+                ),
+              },
+              { name: 'By', wide: true, cell: ({ method }) => method },
+              { name: 'Since', wide: true, cell: ({ createdAt }) => <Time at={createdAt} /> },
+              {
+                name: 'Last used',
+                cell: (it) => (it.current ? <State is="ready">This one</State> : <Time at={it.lastSeenAt} />),
+              },
+              { name: 'Actions', actions: true, cell: (it) => !it.current && <End of={it} done={sessions.refetch} /> },
+            ]}
+          />
+        )}
+      </Loaded>
+    </Panel>
+  )
+}
+
+function End({ of, done }: { of: Session; done(): void }) {
+  const asking = useDialog()
+  const what = `${browserOf(of.userAgent)} at ${of.address}`
+  return (
+    <>
+      <button type="button" class="quiet danger" aria-label={`End the session of ${what}`} onClick={asking.open}>
+        End
+      </button>
+      <Confirm
+        of={asking}
+        title="End this session?"
+        action="End the session"
+        call={callAuth('DELETE', `/sessions/${of.id}`)}
+        done={done}
+      >
+        <p>{what} is signed out at once. Tokens that were made there stay.</p>
+        <p class="soft">Not yours? Then also change how you sign in.</p>
+      </Confirm>
+    </>
+  )
+}
+
+/** `Firefox on Linux`, as far as the browser says. */
+function browserOf(agent: string): string {
+  const find = (names: string[]) => names.find((name) => agent.includes(name))
+  const name = find(['Firefox', 'Edg', 'Chrome', 'Safari'])
+  const system = find(['Android', 'iPhone', 'iPad', 'Windows', 'Mac OS', 'Linux'])
+  if (!name) return agent.slice(0, 60) || 'Unknown'
+  return `${name === 'Edg' ? 'Edge' : name}${system ? ` on ${system}` : ''}`
+}
+
+type Kind = { name: string; title: string; security: boolean }
+
+function Mails() {
+  const kinds = useQuery(callAuth<{ mails: Kind[] }>('GET', '/mails'))
+  const options = useQuery(callAuth<{ mail: boolean }>('GET', '/options'))
+  // A server without mails has no such route.
+  if (kinds.error || !kinds.data) return null
+  const muted = me.value?.user.mutedMails ?? []
+  const toggle = (name: string, on: boolean) => {
+    const mutedMails = on ? muted.filter((it) => it !== name) : [...muted, name]
+    const before = me.value!
+    me.value = { ...before, user: { ...before.user, mutedMails } }
+    callAuth('PATCH', '/me', { mutedMails })
+      .send()
+      .catch((error) => {
+        me.value = before
+        toastError(error)
+      })
+  }
+  return (
+    <Panel title="Mails" note="kept as soon as you change them">
+      {options.data?.mail === false ? (
+        <Empty title="This server sends no mail">
+          <p>The operator sets SMTP_URL. What you choose then counts.</p>
+        </Empty>
+      ) : (
+        <ul class="body stack">
+          {kinds.data.mails.map(({ name, title }) => (
+            <li key={name}>
+              <label class="row">
+                <input
+                  type="checkbox"
+                  checked={!muted.includes(name)}
+                  onInput={(event) => toggle(name, event.currentTarget.checked)}
+                />
+                {title}
+              </label>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Panel>
+  )
+}

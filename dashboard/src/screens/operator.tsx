@@ -1,0 +1,44 @@
+// The operator's part: all accounts, the processes of the installation, what was taken down, and the queue of tickets.
+
+import { useEffect } from 'preact/hooks'
+import { go, may, type Params, ProblemView, place, Tabs, Top } from '../kit/index.ts'
+import { AllAccounts, OneAccount } from './parts/operator-accounts.tsx'
+import { Jobs, Nodes } from './parts/operator-nodes.tsx'
+import { Takedowns } from './parts/operator-takedowns.tsx'
+import { TicketQueue } from './parts/operator-tickets.tsx'
+import { Thread } from './parts/tickets.tsx'
+
+const sections = {
+  tickets: { text: 'Tickets', of: TicketQueue },
+  accounts: { text: 'Accounts', of: AllAccounts },
+  nodes: { text: 'Nodes', of: Nodes },
+  jobs: { text: 'Jobs', of: Jobs },
+  takedowns: { text: 'Takedowns', of: Takedowns },
+}
+
+export default function Operator({ params: { section, id } }: { params: Params }) {
+  const found = sections[section as keyof typeof sections]
+  useEffect(() => {
+    if (!found) go('/operator/tickets', { replace: true })
+  }, [place.value.path])
+  if (!may('operator')) {
+    return (
+      <>
+        <Top title="Operator" />
+        <ProblemView error={new Error('This part is for the operators of the installation.')} />
+      </>
+    )
+  }
+  if (section === 'tickets' && id) return <Thread id={id} side="support" may />
+  if (section === 'accounts' && id) return <OneAccount id={id} />
+  return (
+    <>
+      <Top title="Operator" />
+      <Tabs
+        label="Operator"
+        items={Object.entries(sections).map(([name, { text }]) => ({ href: `/operator/${name}`, text }))}
+      />
+      {found && <found.of />}
+    </>
+  )
+}

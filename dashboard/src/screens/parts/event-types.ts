@@ -1,0 +1,42 @@
+// The types of events in their groups, for filters and webhooks. The check below fails when the API has one more.
+import type { Event } from '../../kit/index.ts'
+
+const groups = {
+  deployment: ['created', 'ready', 'error', 'canceled', 'promoted', 'deleted'],
+  project: ['created', 'updated', 'deleted'],
+  domain: [
+    ...(['created', 'verified', 'unverified', 'updated', 'moved', 'deleted'] as const),
+    ...(['ssl.active', 'ssl.renewed', 'ssl.error', 'ssl.failing', 'ssl.expired'] as const),
+  ],
+  dns: ['record.created', 'record.updated', 'record.deleted', 'zone.imported'],
+  ticket: ['created', 'replied', 'status_changed'],
+  token: ['created', 'updated', 'revoked', 'rotated'],
+  webhook: ['disabled', 'ping'],
+  account: ['created', 'limits_changed', 'resumed', 'suspended'],
+  takedown: ['created', 'ended'],
+  member: ['invited', 'joined', 'updated', 'removed'],
+  session: ['created'],
+} as const
+
+type Listed = { [G in keyof typeof groups]: `${G}.${(typeof groups)[G][number]}` }[keyof typeof groups]
+const _everyType: Exclude<Event['type'], Listed> extends never ? true : Exclude<Event['type'], Listed> = true
+
+const titles: Record<keyof typeof groups, string> = {
+  deployment: 'Deployments',
+  project: 'Projects',
+  domain: 'Domains and certificates',
+  dns: 'DNS',
+  ticket: 'Tickets',
+  token: 'Tokens',
+  webhook: 'Webhooks',
+  account: 'The account',
+  takedown: 'Takedowns',
+  member: 'Members',
+  session: 'Sign-ins',
+}
+
+export const eventGroups = Object.entries(groups).map(([name, types]) => ({
+  title: titles[name as keyof typeof groups],
+  all: `${name}.*`,
+  types: types.map((type) => `${name}.${type}`),
+}))

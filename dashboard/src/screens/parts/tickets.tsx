@@ -1,0 +1,273 @@
+// Tickets, as the customer and as support see them: the list, and the conversation.
+import { useState } from 'preact/hooks'
+import {
+  type Column,
+  Confirm,
+  callPath,
+  Facts,
+  Field,
+  Form,
+  Loaded,
+  More,
+  Panel,
+  type Schemas,
+  State,
+  Time,
+  type Tone,
+  Top,
+  toast,
+  toastError,
+  useDialog,
+  useList,
+  useQuery,
+  useTitle,
+} from '../../kit/index.ts'
+import { Act } from './act.tsx'
+import { placeOf } from './json.tsx'
+
+type Ticket = Schemas['Ticket'] & Partial<Pick<Schemas['OperatorTicket'], 'account'>>
+type Status = Ticket['status']
+export type Side = 'customer' | 'support'
+
+const states: Record<Status, Record<Side, [Tone, string]>> = {
+  OPEN: { customer: ['busy', 'Waits for support'], support: ['bad', 'New'] },
+  IN_PROGRESS: { customer: ['busy', 'Support is on it'], support: ['busy', 'In progress'] },
+  WAITING: { customer: ['bad', 'Waits for you'], support: ['off', 'Waits for the customer'] },
+  RESOLVED: { customer: ['ready', 'Resolved'], support: ['ready', 'Resolved'] },
+  CLOSED: { customer: ['off', 'Closed'], support: ['off', 'Closed'] },
+}
+export const statuses = Object.keys(states) as Status[]
+export const priorities = ['low', 'normal', 'high', 'urgent'] as const
+
+/** Where support may move a ticket; the API has the same table. */
+const moves: Record<Status, Status[]> = {
+  OPEN: ['IN_PROGRESS'],
+  IN_PROGRESS: ['WAITING', 'RESOLVED'],
+  WAITING: ['IN_PROGRESS', 'RESOLVED'],
+  RESOLVED: ['CLOSED'],
+  CLOSED: [],
+}
+
+export function TicketState({ status, side }: { status: Status; side: Side }) {
+  const [tone, word] = states[status][side]
+  return <State is={tone}>{word}</State>
+}
+
+export const statusOptions = [
+  { value: '', text: 'All' },
+  ...statuses.map((status) => ({ value: status, text: states[status].support[1] })),
+]
+export const priorityOptions = [{ value: '', text: 'All' }, ...priorities.map((value) => ({ value, text: value }))]
+
+export function ticketColumns(side: Side): Column<Ticket>[] {
+  const base = side === 'support' ? '/operator/tickets' : '/tickets'
+  return [
+    {
+      name: 'Subject',
+      cell: ({ id, subject, account }) => (
+        <>
+          <a href={`${base}/${id}`}>
+            <b>{subject}</b>
+          </a>
+          {account && <div class="soft">{account.name}</div>}
+        </>
+      ),
+    },
+    { name: 'State', cell: ({ status }) => <TicketState status={status} side={side} /> },
+    { name: 'Priority', wide: true, cell: ({ priority }) => <Priority is={priority} /> },
+    { name: 'Changed', cell: ({ updatedAt }) => <Time at={updatedAt} /> },
+  ]
+}
+
+const Priority = ({ is }: { is: Ticket['priority'] }) =>
+  is === 'urgent' || is === 'high' ? <b>{is}</b> : <span class="soft">{is}</span>
+
+type ThreadProps = { id: string; side: Side; may: boolean }
+
+export function Thread({ id, side, may }: ThreadProps) {
+  const base = `${side === 'support' ? '/operator' : ''}/tickets/${id}`
+  const when = ({ subject }: { subject: string }) => subject === id
+  const ticket = useQuery(callPath<Ticket>('get', base), { on: ['ticket.*'], when })
+  const messages = useList(
+    callPath<Schemas['TicketMessageList']>('get', `${base}/messages`, {
+      params: { query: { order: 'asc', limit: 100 } },
+    }),
+    { on: ['ticket.*'], when },
+  )
+  const reread = () => {
+    ticket.refetch()
+    messages.refetch()
+  }
+  const { data } = ticket
+  useTitle(data?.subject ?? 'Ticket')
+  const place = data?.related ? placeOf(data.related, data.related.includes('.') ? 'domain' : '') : null
+  return (
+    <>
+      <Top
+        title={data?.subject ?? 'Ticket'}
+        trail={<a href={side === 'support' ? '/operator/tickets' : '/tickets'}>Tickets</a>}
+        state={data && <TicketState status={data.status} side={side} />}
+      >
+        {data && may && data.status !== 'CLOSED' && <Moves of={data} side={side} base={base} done={reread} />}
+      </Top>
+      <Panel title="Ticket" call={ticket.call} pad>
+        <Loaded of={ticket}>
+          {(it) => (
+            <Facts
+              rows={[
+                ['Id', <code key="id">{it.id}</code>],
+                ...(it.account
+                  ? [
+                      [
+                        'Account',
+                        <a key="account" href={`/operator/accounts/${it.account.id}`}>
+                          {it.account.name}
+                        </a>,
+                      ] as [string, preact.JSX.Element],
+                    ]
+                  : []),
+                [
+                  'Priority',
+                  may && it.status !== 'CLOSED' ? (
+                    <PrioritySelect key="p" of={it} base={base} done={ticket.refetch} />
+                  ) : (
+                    it.priority
+                  ),
+                ],
+                [
+                  'About',
+                  it.related ? (
+                    place ? (
+                      <a key="r" href={place}>
+                        {it.related}
+                      </a>
+                    ) : (
+                      it.related
+                    )
+                  ) : (
+                    '–'
+                  ),
+                ],
+                ['Opened', <Time key="opened" at={it.createdAt} form="full" />],
+              ]}
+            />
+          )}
+        </Loaded>
+      </Panel>
+      <Panel title="Conversation" call={messages.call}>
+        <Loaded of={messages}>
+          {({ messages: all }) => (
+            <>
+              <ol class="thread">
+                {all.map((it) => (
+                  <li key={it.id} class={it.author}>
+                    <p>
+                      <b>{it.author === side ? 'You' : it.author === 'support' ? 'Support' : 'Customer'}</b>{' '}
+                      <span class="soft">
+                        <Time at={it.createdAt} />
+                      </span>
+                    </p>
+                    <p class="text" dir="auto">
+                      {it.message}
+                    </p>
+                  </li>
+                ))}
+              </ol>
+              <More of={messages} />
+            </>
+          )}
+        </Loaded>
+        {may && data && data.status !== 'CLOSED' && (
+          <Reply base={base} status={data.status} side={side} done={reread} />
+        )}
+        {data?.status === 'CLOSED' && (
+          <p class="soft body">Closed for good. Open a new ticket and name this one, if there is more to say.</p>
+        )}
+      </Panel>
+    </>
+  )
+}
+
+type OneProps = { of: Ticket; base: string; done(): void }
+
+function PrioritySelect({ of, base, done }: OneProps) {
+  const set = (priority: string) =>
+    callPath('patch', base, { body: { priority } }).send().catch(toastError).finally(done)
+  return (
+    <select aria-label="Priority" value={of.priority} onInput={(event) => void set(event.currentTarget.value)}>
+      {priorities.map((it) => (
+        <option key={it}>{it}</option>
+      ))}
+    </select>
+  )
+}
+
+const verbs: Record<Status, string> = {
+  OPEN: 'Reopen',
+  IN_PROGRESS: 'Take it',
+  WAITING: 'Wait for the customer',
+  RESOLVED: 'Resolve',
+  CLOSED: 'Close',
+}
+
+function Moves({ of, side, base, done }: OneProps & { side: Side }) {
+  const closing = useDialog()
+  const to = (status: Status) => callPath<Ticket>('patch', base, { body: { status } })
+  if (side === 'support') {
+    return (
+      <>
+        {moves[of.status].map((status) => (
+          <Act key={status} call={to(status)} text={verbs[status]} done={done} />
+        ))}
+      </>
+    )
+  }
+  return (
+    <>
+      <button type="button" onClick={closing.open}>
+        Close the ticket
+      </button>
+      <Confirm
+        of={closing}
+        title="Close the ticket?"
+        action="Close the ticket"
+        call={to('CLOSED')}
+        done={() => {
+          toast('The ticket is closed.')
+          done()
+        }}
+      >
+        <p>A closed ticket takes no more messages and cannot be opened again. What was said stays readable.</p>
+      </Confirm>
+    </>
+  )
+}
+
+type ReplyProps = { base: string; status: Status; side: Side; done(): void }
+
+function Reply({ base, status, side, done }: ReplyProps) {
+  // A new key empties the field.
+  const [sent, count] = useState(0)
+  const hints: Partial<Record<Status, string>> =
+    side === 'support'
+      ? { OPEN: 'The ticket then waits for the customer.', IN_PROGRESS: 'The ticket then waits for the customer.' }
+      : { RESOLVED: 'Your answer opens the ticket again.', WAITING: 'Support goes on when you have answered.' }
+  return (
+    <Form
+      key={sent}
+      call={({ message = '' }) => callPath('post', `${base}/messages`, { body: { message } })}
+      submit="Send"
+      done={() => {
+        count(sent + 1)
+        done()
+      }}
+    >
+      <Field
+        name="message"
+        label={side === 'support' ? 'Answer, for the customer to read' : 'Answer'}
+        lines={4}
+        hint={hints[status]}
+      />
+    </Form>
+  )
+}

@@ -1,0 +1,268 @@
+// The push hook: what to enter at the repository host, and the statuses that commits get.
+import { useState } from 'preact/hooks'
+import {
+  BerthError,
+  Confirm,
+  CopyLine,
+  call,
+  Empty,
+  Facts,
+  Field,
+  Form,
+  Loaded,
+  may,
+  Panel,
+  type Schemas,
+  Select,
+  State,
+  Time,
+  toast,
+  useDialog,
+  useParam,
+  useQuery,
+} from '../kit/index.ts'
+import { Ask } from './ask.tsx'
+import { Filter } from './filters.tsx'
+import type { Project } from './project-type.ts'
+
+type PushHook = Schemas['PushHook']
+
+export function Hook({ project }: { project: Project }) {
+  const path = { path: { project: project.name } }
+  const hook = useQuery(call('get', '/projects/{project}/hook', { params: path }), {
+    on: ['deployment.created', 'project.updated'],
+    when: ({ data }) => data.project === project.name || data.name === project.name,
+  })
+  const making = useDialog()
+  const [secret, show] = useState<string | null>(null)
+  const none = hook.error instanceof BerthError && hook.error.status === 404
+  const make = may('projects:write') && (
+    <button type="button" class={none ? 'primary' : ''} onClick={making.open}>
+      {none ? 'Make the push hook' : 'New secret'}
+    </button>
+  )
+  return (
+    <>
+      {none ? (
+        <Panel title="Push hook" call={hook.call}>
+          <Empty title="Deploy with every push">
+            <p>
+              The repository host calls Berth when somebody pushes. The production branch goes to production, others get
+              a preview.
+            </p>
+            {make}
+          </Empty>
+        </Panel>
+      ) : (
+        <Panel title="Push hook" actions={make} call={hook.call} pad>
+          <Loaded of={hook}>
+            {(found) => <Made project={project} hook={found} secret={secret} refresh={hook.refetch} />}
+          </Loaded>
+        </Panel>
+      )}
+      {!none && hook.data && <Statuses project={project} hook={hook.data} refresh={hook.refetch} />}
+      <Ask
+        of={making}
+        title={none ? 'Make the push hook' : 'New secret'}
+        call={call('post', '/projects/{project}/hook', {
+          params: path,
+          ...(!none && { body: { overlapSeconds: 3600 } }),
+        })}
+        action={none ? 'Make it' : 'Make a new secret'}
+        done={({ secret: made }) => {
+          show(made)
+          hook.refetch()
+        }}
+      >
+        <p>
+          {none
+            ? 'You get an address and a secret to enter at the repository host. The secret is shown once.'
+            : 'The secret of now still works for an hour, so that no push is lost while you enter the new one. The new one is shown once.'}
+        </p>
+      </Ask>
+    </>
+  )
+}
+
+const hosts = {
+  '': {
+    text: 'GitHub',
+    where: 'Settings → Webhooks → Add webhook',
+    url: 'Payload URL',
+    secret: 'Secret',
+    more: 'Content type application/json; just the push event.',
+  },
+  gitlab: {
+    text: 'GitLab',
+    where: 'Settings → Webhooks → Add new webhook',
+    url: 'URL',
+    secret: 'Secret token',
+    more: 'Trigger: push events only.',
+  },
+  gitea: {
+    text: 'Gitea or Forgejo',
+    where: 'Settings → Webhooks → Add webhook',
+    url: 'Target URL',
+    secret: 'Secret',
+    more: 'Trigger on push events; POST, application/json.',
+  },
+} as const
+
+type MadeProps = { project: Project; hook: PushHook; secret: string | null; refresh(): void }
+
+function Made({ project, hook, secret, refresh }: MadeProps) {
+  const [chosen] = useParam('host')
+  const host = hosts[(chosen in hosts ? chosen : '') as keyof typeof hosts]
+  const deleting = useDialog()
+  return (
+    <div class="stack">
+      <div class="row wrap">
+        <Filter
+          name="host"
+          label="Repository host"
+          options={Object.fromEntries(Object.entries(hosts).map(([key, { text }]) => [key, text]))}
+        />
+        {hook.lastPushAt ? (
+          <State is="ready">
+            Last push <Time at={hook.lastPushAt} />
+          </State>
+        ) : (
+          <State is="busy">Waits for the first push</State>
+        )}
+      </div>
+      <ol class="numbered">
+        <li>
+          Open <code>{project.repo}</code> at {host.text}, then {host.where}.
+        </li>
+        <li>
+          {host.url}:
+          <CopyLine text={hook.url} what="address" />
+        </li>
+        <li>
+          {host.secret}:
+          {secret ? (
+            <>
+              <CopyLine text={secret} what="secret" />
+              <span class="soft">Copy it now: it is not shown again.</span>
+            </>
+          ) : (
+            <span class="soft"> it was shown once. If it is lost, make a new one.</span>
+          )}
+        </li>
+        <li>{host.more}</li>
+        <li>
+          Push to <code>{project.settings.productionBranch}</code>. The deployment appears here by itself.
+          {!project.settings.autoDeploy && (
+            <>
+              {' '}
+              <State is="bad">Pushes make no deployment now</State>{' '}
+              <a href={`/projects/${project.name}/settings`}>Change that in the settings</a>
+            </>
+          )}
+        </li>
+      </ol>
+      {may('projects:write') && (
+        <div>
+          <button type="button" class="quiet danger" onClick={deleting.open}>
+            Delete the push hook
+          </button>
+        </div>
+      )}
+      <Confirm
+        of={deleting}
+        title="Delete the push hook"
+        call={call('delete', '/projects/{project}/hook', { params: { path: { project: project.name } } })}
+        action="Delete the push hook"
+        done={() => {
+          toast('Deleted.')
+          refresh()
+        }}
+      >
+        <p>
+          Pushes are refused from now on and commits get no status. The secret and the token for statuses are lost; a
+          new hook has another secret and the same address.
+        </p>
+      </Confirm>
+    </div>
+  )
+}
+
+function Statuses({ project, hook, refresh }: Omit<MadeProps, 'secret'>) {
+  const removing = useDialog()
+  const path = { path: { project: project.name } }
+  const target = hook.commitStatus
+  const done = (text: string) => () => {
+    toast(text)
+    refresh()
+  }
+  return (
+    <Panel
+      title="Commit statuses"
+      state={
+        target ? (
+          <State is={target.error ? 'bad' : 'ready'}>{target.error ? 'Failing' : 'On'}</State>
+        ) : (
+          <State is="off">Off</State>
+        )
+      }
+    >
+      {target && (
+        <div class="body">
+          <Facts
+            rows={[
+              ['Posted to', <code>{target.apiUrl}</code>],
+              ['Last posted', target.postedAt ? <Time at={target.postedAt} /> : 'never'],
+              ...(target.error ? ([['Problem', target.error]] as [string, string][]) : []),
+            ]}
+          />
+        </div>
+      )}
+      {may('projects:write') && (
+        <Form
+          call={({ provider, apiUrl, token = '' }) =>
+            call('put', '/projects/{project}/hook/status', {
+              params: path,
+              body: { provider: provider as 'github' | 'gitea', ...(apiUrl && { apiUrl }), token },
+            })
+          }
+          submit={target ? 'Replace' : 'Post statuses'}
+          cancel={target ? removing.open : undefined}
+          done={done('Commits get a status from now on.')}
+        >
+          <p class="soft">
+            The host shows beside each commit whether it was deployed. The token may write commit statuses; it is sealed
+            and never shown.
+          </p>
+          <div class="fields">
+            <Select
+              name="provider"
+              label="Host"
+              value={target?.provider ?? 'github'}
+              options={[
+                { value: 'github', text: 'GitHub' },
+                { value: 'gitea', text: 'Gitea or Forgejo' },
+              ]}
+            />
+            <Field
+              name="apiUrl"
+              label="Address of its API"
+              placeholder="https://api.github.com"
+              value={target?.apiUrl ?? ''}
+              mono
+            />
+            <Field name="token" label="Token" type="password" autocomplete="off" required />
+          </div>
+        </Form>
+      )}
+      <Confirm
+        of={removing}
+        title="Post no statuses"
+        call={call('delete', '/projects/{project}/hook/status', { params: path })}
+        action="Post no statuses"
+        done={done('No statuses from now on.')}
+      >
+        <p>The token of the repository host is forgotten. Statuses that were posted stay there.</p>
+      </Confirm>
+    </Panel>
+  )
+}

@@ -1,0 +1,242 @@
+// How a project is built and served, and its end.
+import { useRef } from 'preact/hooks'
+import {
+  Check,
+  Confirm,
+  call,
+  Facts,
+  Field,
+  Form,
+  go,
+  may,
+  Panel,
+  type Schemas,
+  Select,
+  toast,
+  useDialog,
+  useQuery,
+  type Values,
+} from '../kit/index.ts'
+import { frameworks } from './frameworks.ts'
+import type { Project } from './project-type.ts'
+
+type Network = Schemas['ProjectSettings']['buildNetwork']
+const networks: { value: Network; text: string }[] = [
+  { value: 'public', text: 'The public internet' },
+  { value: 'registry', text: 'Only package registry and repository' },
+  { value: 'none', text: 'No network' },
+]
+
+export function Settings({ project }: { project: Project }) {
+  const writes = may('projects:write')
+  return (
+    <>
+      <Panel
+        title="Project"
+        call={call('get', '/projects/{project}', { params: { path: { project: project.name } } })}
+        pad
+      >
+        <Facts
+          rows={[
+            [
+              'Name',
+              <>
+                {project.name} <span class="soft">never changes: it is part of the address</span>
+              </>,
+            ],
+            ['Id', <code>{project.id}</code>],
+            ['Region', project.region],
+            ['Address', <a href={project.productionUrl}>{new URL(project.productionUrl).host}</a>],
+          ]}
+        />
+      </Panel>
+      {writes ? <SettingsForm project={project} /> : <ReadOnly project={project} />}
+      {writes && <Danger project={project} />}
+    </>
+  )
+}
+
+function ReadOnly({ project: { framework, repo, settings } }: { project: Project }) {
+  return (
+    <Panel title="Build and serve" pad>
+      <Facts
+        rows={[
+          ['Repository', <code>{repo}</code>],
+          ['Built with', framework],
+          ...Object.entries(settings).map(([name, value]): [string, string] => [
+            name,
+            value === null ? 'found out' : String(value),
+          ]),
+        ]}
+      />
+    </Panel>
+  )
+}
+
+/** Only what differs is sent, so that two people do not undo each other's changes. */
+function changesOf(project: Project, values: Values) {
+  const { settings } = project
+  const wanted = {
+    productionBranch: values['settings/productionBranch'] ?? '',
+    rootDirectory: values['settings/rootDirectory'] || null,
+    installCommand: values['settings/installCommand'] || null,
+    buildCommand: values['settings/buildCommand'] || null,
+    outputDirectory: values['settings/outputDirectory'] || null,
+    spaFallback: values['settings/spaFallback'] === 'on',
+    cleanUrls: values['settings/cleanUrls'] === 'on',
+    autoDeploy: values['settings/autoDeploy'] === 'on',
+    hsts: values['settings/hsts'] === 'on',
+    buildNetwork: values['settings/buildNetwork'] as Network,
+    serverNetwork: values['settings/serverNetwork'] as Network,
+    instances: Number(values['settings/instances']),
+  }
+  const changed = Object.entries(wanted).filter(([name, value]) => value !== settings[name as keyof typeof settings])
+  return {
+    ...(values.repo !== project.repo && { repo: values.repo ?? '' }),
+    ...(values.framework !== project.framework && { framework: values.framework as Project['framework'] }),
+    ...(changed.length > 0 && { settings: Object.fromEntries(changed) as Partial<typeof wanted> }),
+  }
+}
+
+function SettingsForm({ project }: { project: Project }) {
+  // What the fields were filled with; somebody else may change the project meanwhile.
+  const base = useRef(project)
+  const { settings } = base.current
+  const byFramework = 'Left empty: found out from the repository.'
+  return (
+    <Panel title="Build and serve" note="takes effect with the next build">
+      <Form
+        call={(values) =>
+          call('patch', '/projects/{project}', {
+            params: { path: { project: project.name } },
+            body: changesOf(base.current, values),
+          })
+        }
+        submit="Save changes"
+        done={(saved) => {
+          base.current = saved
+          toast('Saved.')
+        }}
+      >
+        <div class="fields">
+          <Field name="repo" label="Repository" value={project.repo} mono required />
+          <Select name="framework" label="Built with" value={project.framework} options={frameworks} />
+          <Field name="settings/productionBranch" label="Production branch" value={settings.productionBranch} mono />
+          <Field
+            name="settings/rootDirectory"
+            label="Root directory"
+            value={settings.rootDirectory ?? ''}
+            hint="Left empty: the root of the repository."
+            mono
+          />
+          <Field
+            name="settings/installCommand"
+            label="Install command"
+            value={settings.installCommand ?? ''}
+            hint={byFramework}
+            mono
+          />
+          <Field
+            name="settings/buildCommand"
+            label="Build command"
+            value={settings.buildCommand ?? ''}
+            hint={byFramework}
+            mono
+          />
+          <Field
+            name="settings/outputDirectory"
+            label="Output directory"
+            value={settings.outputDirectory ?? ''}
+            hint={byFramework}
+            mono
+          />
+          <Field
+            name="settings/instances"
+            label="Instances of the server"
+            type="number"
+            value={String(settings.instances)}
+            hint="1 to 10. For Node.js servers."
+          />
+          <Select name="settings/buildNetwork" label="Builds reach" value={settings.buildNetwork} options={networks} />
+          <Select
+            name="settings/serverNetwork"
+            label="Servers reach"
+            value={settings.serverNetwork}
+            options={networks}
+          />
+        </div>
+        <Check name="settings/autoDeploy" label="A push makes a deployment" checked={settings.autoDeploy} />
+        <Check name="settings/cleanUrls" label="/about is answered with about.html" checked={settings.cleanUrls} />
+        <Check
+          name="settings/spaFallback"
+          label="Unknown paths are answered with index.html"
+          checked={settings.spaFallback}
+          hint="For single-page applications."
+        />
+        <Check
+          name="settings/hsts"
+          label="Browsers use only HTTPS at the domains"
+          checked={settings.hsts}
+          hint="They remember it for a year from each visit on."
+        />
+      </Form>
+    </Panel>
+  )
+}
+
+function Danger({ project }: { project: Project }) {
+  const deleting = useDialog()
+  const { name } = project
+  const domains = useQuery(
+    deleting.isOpen && may('domains:read')
+      ? call('get', '/domains', { params: { query: { project: [name], limit: 100 } } })
+      : null,
+  )
+  const attached = domains.data?.domains ?? []
+  return (
+    <Panel
+      title="Delete the project"
+      actions={
+        <button type="button" class="danger" onClick={deleting.open}>
+          Delete the project
+        </button>
+      }
+      pad
+    >
+      <p class="soft">Its deployments, logs, variables, push hook and traffic go with it. The repository stays.</p>
+      <Confirm
+        of={deleting}
+        title={`Delete ${name}`}
+        call={call('delete', '/projects/{project}', { params: { path: { project: name } } })}
+        action="Delete the project"
+        typed={name}
+        done={() => {
+          toast(`Deleted ${name}.`)
+          go('/')
+        }}
+      >
+        <p>
+          <b>Lost for good:</b> every deployment and its address, all logs, the values of all variables, the push hook
+          with its secret, and the figures of its traffic. {new URL(project.productionUrl).host} stops answering at
+          once.
+        </p>
+        <p class="soft">
+          The repository <code>{project.repo}</code> stays. A new project of the same name can be made from it, with new
+          variables.
+        </p>
+        {attached.length > 0 && (
+          <p>
+            <span class="state bad">It has domains.</span> The project cannot be deleted before they are moved or
+            deleted:{' '}
+            {attached.map(({ name }, index) => (
+              <>
+                {index > 0 && ', '}
+                <a href={`/domains/${encodeURIComponent(name)}`}>{name}</a>
+              </>
+            ))}
+          </p>
+        )}
+      </Confirm>
+    </Panel>
+  )
+}

@@ -1,0 +1,199 @@
+// Variables of builds and servers, by target; secrets are never shown again.
+import {
+  Check,
+  Confirm,
+  Copy,
+  call,
+  Dialog,
+  Empty,
+  Field,
+  Form,
+  Loaded,
+  may,
+  Panel,
+  type Schemas,
+  Select,
+  State,
+  Table,
+  Time,
+  toast,
+  useDialog,
+  useParam,
+  useQuery,
+} from '../kit/index.ts'
+import { Filter } from './filters.tsx'
+import { LongText } from './long-text.tsx'
+
+type Variable = Schemas['Variable']
+type Target = Schemas['VariableTarget']
+const targets: Record<Target, string> = { all: 'All', production: 'Production', preview: 'Preview' }
+
+export function Variables({ project }: { project: string }) {
+  const list = useQuery(call('get', '/projects/{project}/env', { params: { path: { project } } }), {
+    on: ['project.updated'],
+    when: ({ data }) => data.name === project,
+  })
+  const [target] = useParam('target')
+  const setting = useDialog()
+  const writes = may('projects:write')
+  const set = writes && (
+    <button type="button" onClick={setting.open}>
+      Set a variable
+    </button>
+  )
+  const saved = () => {
+    setting.close()
+    list.refetch()
+    toast('Set. The next build sees it.')
+  }
+  return (
+    <>
+      <Panel title="Variables" note="builds that start from now on see a change" actions={set} call={list.call}>
+        <Loaded of={list}>
+          {({ env }) => (
+            <>
+              {env.length > 0 && (
+                <div class="filters">
+                  <Filter
+                    name="target"
+                    label="Target"
+                    options={{ '': 'Every target', production: 'What production sees', preview: 'What previews see' }}
+                  />
+                </div>
+              )}
+              <Table
+                label="Variables"
+                rows={target ? seenBy(target as Target, env) : env}
+                keyOf={(it) => `${it.key} ${it.target}`}
+                columns={[
+                  { name: 'Name', cell: (it) => <code>{it.key}</code> },
+                  { name: 'Target', cell: (it) => targets[it.target] },
+                  { name: 'Value', cell: (it) => <Value of={it} /> },
+                  { name: 'Changed', wide: true, num: true, cell: (it) => <Time at={it.updatedAt} /> },
+                  {
+                    name: 'Actions',
+                    actions: true,
+                    cell: (it) => writes && <VariableActions project={project} of={it} done={list.refetch} />,
+                  },
+                ]}
+                empty={
+                  <Empty title={target ? 'None of them' : 'No variables yet'}>
+                    <p>Builds and servers get them in their environment, such as an address of an API or a key.</p>
+                    {set}
+                  </Empty>
+                }
+              />
+            </>
+          )}
+        </Loaded>
+      </Panel>
+      <Dialog of={setting} title="Set a variable">
+        <VariableForm project={project} cancel={setting.close} done={saved} />
+      </Dialog>
+    </>
+  )
+}
+
+/** A value of the target itself goes before that of all. */
+function seenBy(target: Target, all: readonly Variable[]): Variable[] {
+  const own = all.filter((it) => it.target === target)
+  return all.filter((it) => it.target === target || (it.target === 'all' && !own.some(({ key }) => key === it.key)))
+}
+
+function Value({ of }: { of: Variable }) {
+  if (!of.readable) return <State is="off">Secret</State>
+  return (
+    <span class="row">
+      {of.value ? <LongText text={of.value} /> : <span class="soft">empty</span>}
+      <Copy text={of.value ?? ''} what={`value of ${of.key}`} />
+    </span>
+  )
+}
+
+type FormProps = { project: string; of?: Variable; cancel(): void; done(): void }
+
+function VariableForm({ project, of, cancel, done }: FormProps) {
+  return (
+    <Form
+      call={({ key = '', value = '', target, readable }) =>
+        call('put', '/projects/{project}/env/{key}', {
+          params: { path: { project, key: of?.key ?? (key || 'NAME') } },
+          body: { value, target: of?.target ?? (target as Target), readable: readable === 'on' },
+        })
+      }
+      submit={of ? 'Change the value' : 'Set the variable'}
+      cancel={cancel}
+      done={done}
+    >
+      {!of && (
+        <>
+          <Field name="key" label="Name" placeholder="API_URL" autocomplete="off" mono required autoFocus />
+          <Select
+            name="target"
+            label="For"
+            value="all"
+            options={[
+              { value: 'all', text: 'All deployments' },
+              { value: 'production', text: 'Production only' },
+              { value: 'preview', text: 'Previews only' },
+            ]}
+            hint="A value for production or previews goes before that for all."
+          />
+        </>
+      )}
+      <Field name="value" label="Value" lines={3} value={of?.value ?? ''} mono autoFocus={of !== undefined} />
+      <Check
+        name="readable"
+        label="Readable"
+        hint="Shown here and by the API to everybody who may read the project. Otherwise it is a secret: sealed, masked in logs, never shown again."
+        checked={of?.readable ?? false}
+      />
+    </Form>
+  )
+}
+
+function VariableActions({ project, of, done }: { project: string; of: Variable; done(): void }) {
+  const changing = useDialog()
+  const deleting = useDialog()
+  const { key, target } = of
+  const label = `${key} for ${targets[target].toLowerCase()}`
+  return (
+    <>
+      <button type="button" class="quiet" aria-label={`Change ${label}`} onClick={changing.open}>
+        Change
+      </button>
+      <button type="button" class="quiet danger" aria-label={`Delete ${label}`} onClick={deleting.open}>
+        Delete
+      </button>
+      <Dialog of={changing} title={`Change ${key}, ${targets[target]}`}>
+        <VariableForm
+          project={project}
+          of={of}
+          cancel={changing.close}
+          done={() => {
+            changing.close()
+            done()
+            toast('Changed. The next build sees it.')
+          }}
+        />
+      </Dialog>
+      <Confirm
+        of={deleting}
+        title={`Delete ${key}`}
+        call={call('delete', '/projects/{project}/env/{key}', {
+          params: { path: { project, key }, query: { target } },
+        })}
+        action={`Delete ${key}`}
+        done={() => {
+          done()
+          toast('Deleted. The next build does not see it.')
+        }}
+      >
+        <p>
+          The value for {targets[target].toLowerCase()} is lost{of.readable ? '' : ', and nobody can read it any more'}.
+          Deployments that were built keep what they have; builds from now on do not get it.
+        </p>
+      </Confirm>
+    </>
+  )
+}

@@ -1,0 +1,235 @@
+// A zone file pasted: what it would change, then the change itself, refused if the zone has changed meanwhile.
+import { useState } from 'preact/hooks'
+import {
+  BerthError,
+  berth,
+  type Call,
+  Curl,
+  call,
+  num,
+  Panel,
+  ProblemView,
+  type Schemas,
+  State,
+  Table,
+  toast,
+} from '../kit/index.ts'
+
+import { LongText } from './long-text.tsx'
+
+type Import = Schemas['ZoneImport']
+type Compared = { text: string; etag: string; plan: Import }
+
+/** The import of the text on top of the version that was looked at. */
+function importCall(domain: string, text: string, etag: string, dryRun: boolean): Call<Import> {
+  const params = { path: { domain }, query: dryRun ? { dryRun } : {}, header: { 'If-Match': etag } }
+  const made = call('put', '/dns/{domain}/zone', { params, body: text })
+  return { ...made, curl: made.curl && `${made.curl} -H 'If-Match: ${etag}'` }
+}
+
+/** The ETag of what is there; the body is not needed. */
+async function versionOf(domain: string): Promise<string> {
+  const { error, response } = await berth.raw.GET('/dns/{domain}/zone', {
+    params: { path: { domain } },
+    parseAs: 'text',
+  })
+  if (!response.ok) throw new BerthError(response, error)
+  return response.headers.get('etag') ?? '*'
+}
+
+export function Paste({ domain, close }: { domain: string; close(): void }) {
+  const [text, write] = useState('')
+  const [compared, show] = useState<Compared | null>(null)
+  const [error, fail] = useState<unknown>(null)
+  const [busy, wait] = useState(false)
+  const run = async (work: () => Promise<void>) => {
+    wait(true)
+    try {
+      await work()
+      fail(null)
+    } catch (failure) {
+      fail(failure)
+    }
+    wait(false)
+  }
+  const compare = () =>
+    run(async () => {
+      const etag = await versionOf(domain)
+      show({ text, etag, plan: await importCall(domain, text, etag, true).send() })
+    })
+  const apply = ({ text, etag }: Compared) =>
+    run(async () => {
+      const done = await importCall(domain, text, etag, false).send()
+      toast(`Applied: ${counts(done)}. Serial ${done.serial}.`)
+      close()
+    })
+  const isStale = error instanceof BerthError && error.status === 412
+  const isCurrent = compared !== null && compared.text === text && !isStale
+  return (
+    <Panel
+      title="Paste a zone"
+      note="replaces all records by those of the file"
+      actions={
+        <button type="button" class="quiet" onClick={close}>
+          Close
+        </button>
+      }
+    >
+      <div class="body stack">
+        <textarea
+          class="mono"
+          rows={compared ? 6 : 12}
+          spellcheck={false}
+          aria-label="Zone file"
+          placeholder={`$ORIGIN ${domain}.\n$TTL 300\nwww 3600 IN A 192.0.2.10`}
+          value={text}
+          onInput={(event) => write(event.currentTarget.value)}
+        />
+        <div class="row wrap">
+          <input
+            type="file"
+            aria-label="Zone file from disk"
+            onInput={async ({ currentTarget: { files } }) => files?.[0] && write(await files[0].text())}
+          />
+          <button
+            type="button"
+            class={isCurrent ? '' : 'primary'}
+            disabled={busy || text.trim() === ''}
+            onClick={compare}
+          >
+            Compare
+          </button>
+          {isCurrent && (
+            <button
+              type="button"
+              class="primary"
+              disabled={busy || isEmpty(compared.plan)}
+              onClick={() => apply(compared)}
+            >
+              Apply {counts(compared.plan)}
+            </button>
+          )}
+        </div>
+        {isStale ? (
+          <p role="alert">
+            <State is="bad">The zone has changed meanwhile.</State> Nothing was applied. Compare again to see what is
+            different now.
+          </p>
+        ) : (
+          error !== null && <ProblemView error={error} />
+        )}
+      </div>
+      {isCurrent && <Diff plan={compared.plan} />}
+      {isCurrent && <Curl text={importCall(domain, compared.text, compared.etag, false).curl ?? ''} />}
+    </Panel>
+  )
+}
+
+const isEmpty = ({ created, updated, deleted }: Import) => created + updated + deleted === 0
+
+function counts({ created, updated, deleted }: Import): string {
+  const parts = [
+    [created, 'new'],
+    [updated, 'changed'],
+    [deleted, 'deleted'],
+  ] as const
+  return parts
+    .filter(([count]) => count > 0)
+    .map(([count, word]) => `${num(count)} ${word}`)
+    .join(', ')
+}
+
+type Line = { sign: '+' | '−' | '~'; name: string; type: string; value: string; ttl: string; key: string }
+
+function linesOf({ changes }: Import): Line[] {
+  return [
+    ...changes.deleted.map((it): Line => ({ ...it, sign: '−', ttl: String(it.ttl), key: `- ${it.id}` })),
+    ...changes.updated.map(
+      ({ before, after }): Line => ({
+        ...after,
+        sign: '~',
+        ttl: before.ttl === after.ttl ? String(after.ttl) : `${before.ttl} → ${after.ttl}`,
+        key: `~ ${after.id}`,
+      }),
+    ),
+    ...changes.created.map((it, index): Line => ({ ...it, sign: '+', ttl: String(it.ttl), key: `+ ${index}` })),
+  ].sort((one, other) => one.name.localeCompare(other.name) || one.type.localeCompare(other.type))
+}
+
+const signs = { '+': ['new', 'ready'], '−': ['deleted', 'bad'], '~': ['changed', 'busy'] } as const
+const skippedWhy = {
+  soa: 'the SOA is ours',
+  apex_ns: 'the nameservers of the zone are ours',
+  out_of_zone: 'it is not in this zone',
+  unsupported_type: 'its type is not supported',
+} as const
+
+function Diff({ plan }: { plan: Import }) {
+  return (
+    <div aria-live="polite">
+      <p class="note">
+        {isEmpty(plan) ? (
+          <State is="ready">The zone has these records already.</State>
+        ) : (
+          <>
+            <b>{counts(plan)}</b>, <span class="soft">{num(plan.unchanged)} stay as they are</span>
+          </>
+        )}
+      </p>
+      {!isEmpty(plan) && (
+        <Table
+          label="What would change"
+          rows={linesOf(plan)}
+          keyOf={({ key }) => key}
+          columns={[
+            {
+              name: 'Change',
+              cell: ({ sign }) => (
+                <span class={`sign ${signs[sign][1]}`}>
+                  {sign} {signs[sign][0]}
+                </span>
+              ),
+            },
+            { name: 'Name', cell: ({ name }) => <code>{name}</code> },
+            { name: 'Type', cell: ({ type }) => type },
+            { name: 'Value', cell: ({ value }) => <LongText text={value} /> },
+            { name: 'TTL', num: true, wide: true, cell: ({ ttl }) => ttl },
+          ]}
+        />
+      )}
+      {plan.truncated && <p class="note soft">Only the first changes are listed; the counts are whole.</p>}
+      <Notes
+        title="Not imported"
+        rows={plan.skipped.map(({ line, text, reason }) => [line, text, skippedWhy[reason]])}
+      />
+      <Notes title="Imported otherwise than written" rows={plan.notes.map(({ line, detail }) => [line, detail, ''])} />
+      <Notes
+        title="Resolvers never see these, because NS records above them delegate their names"
+        rows={plan.hidden.map(({ name, type, value, delegation }) => [
+          null,
+          `${name} ${type} ${value}`,
+          `below ${delegation}`,
+        ])}
+      />
+    </div>
+  )
+}
+
+function Notes({ title, rows }: { title: string; rows: [line: number | null, text: string, why: string][] }) {
+  if (rows.length === 0) return null
+  return (
+    <details class="note" open={rows.length <= 5}>
+      <summary>
+        {title} <span class="soft">({rows.length})</span>
+      </summary>
+      <ul>
+        {rows.map(([line, text, why], index) => (
+          <li key={index}>
+            {line !== null && <span class="soft">line {line}: </span>}
+            <code>{text}</code> <span class="soft">{why}</span>
+          </li>
+        ))}
+      </ul>
+    </details>
+  )
+}

@@ -1,0 +1,103 @@
+// A zone: its records, what its nameservers serve, and the zone file in and out.
+import {
+  call,
+  Loaded,
+  may,
+  Panel,
+  type Params,
+  State,
+  Table,
+  Top,
+  toastError,
+  useParam,
+  useQuery,
+  useTitle,
+} from '../kit/index.ts'
+import { domainPath } from './domain-data.ts'
+import { save } from './save.ts'
+import { DnsTrafficPanel } from './traffic.tsx'
+import { Paste } from './zone-paste.tsx'
+import { Records } from './zone-records.tsx'
+
+export default function ZoneScreen({ params }: { params: Params }) {
+  const domain = params.domain!
+  const [paste, setPaste] = useParam('paste')
+  useTitle(`DNS of ${domain}`)
+  const file = call('get', '/dns/{domain}/zone', { params: { path: { domain } } })
+  const download = () => file.send().then((text) => save(`${domain}.zone`, text), toastError)
+  return (
+    <>
+      <Top title={domain} trail={<a href="/dns">DNS</a>}>
+        <a class="button" href={domainPath(domain)}>
+          Domain
+        </a>
+        <button type="button" onClick={download}>
+          Download
+        </button>
+        {may('dns:write') && (
+          <button type="button" aria-expanded={paste !== ''} onClick={() => setPaste(paste ? '' : '1')}>
+            Paste a zone
+          </button>
+        )}
+      </Top>
+      {paste && may('dns:write') && <Paste domain={domain} close={() => setPaste('')} />}
+      <Records domain={domain} />
+      <Nameservers domain={domain} />
+      <DnsTrafficPanel domain={domain} />
+    </>
+  )
+}
+
+const errors: Record<string, string> = {
+  timeout: 'did not answer in time',
+  refused: 'refused to answer',
+  unreachable: 'cannot be reached',
+  not_served: 'does not serve the zone',
+  invalid_answer: 'gave an answer that cannot be read',
+}
+
+/** Expected and seen, asked of each nameserver when this is shown and after each change. */
+function Nameservers({ domain }: { domain: string }) {
+  const status = useQuery(call('get', '/dns/{domain}/zone/status', { params: { path: { domain } } }), {
+    on: ['dns.*', 'domain.*'],
+    when: ({ subject, data }) => subject === domain || data.domain === domain,
+  })
+  return (
+    <Panel
+      title="Nameservers"
+      note={status.data && `serial ${status.data.serial} is expected`}
+      actions={
+        <button type="button" class="quiet" disabled={status.loading} onClick={status.refetch}>
+          Ask again
+        </button>
+      }
+      call={status.call}
+    >
+      <Loaded of={status}>
+        {({ nameservers, serial }) => (
+          <Table
+            label="What each nameserver serves"
+            rows={nameservers}
+            keyOf={({ name, address }) => `${name} ${address}`}
+            columns={[
+              { name: 'Nameserver', cell: (it) => <code>{it.name}</code> },
+              { name: 'Asked at', wide: true, cell: (it) => <code>{it.address}</code> },
+              { name: 'Serial', num: true, cell: (it) => it.serial ?? '–' },
+              {
+                name: 'State',
+                cell: (it) =>
+                  it.current ? (
+                    <State is="ready">Up to date</State>
+                  ) : it.error ? (
+                    <State is="bad">{errors[it.error] ?? it.error}</State>
+                  ) : (
+                    <State is="busy">{serial - (it.serial ?? 0)} behind</State>
+                  ),
+              },
+            ]}
+          />
+        )}
+      </Loaded>
+    </Panel>
+  )
+}

@@ -1,0 +1,58 @@
+// /auth/me and /auth/sessions: what people see and change of themselves.
+import { AccountParams } from '../../schemas/operator.ts'
+import { ChangeUser, SessionParams } from '../../schemas/people.ts'
+import { listMemberships } from '../../services/people/console-tokens.ts'
+import { leaveAccount } from '../../services/people/members.ts'
+import { withProjectNames } from '../../services/people/memberships.ts'
+import { endSession, listSessions, viewSession } from '../../services/people/sessions.ts'
+import { changeUser, viewUser } from '../../services/people/users.ts'
+import { clearSession } from './cookie.ts'
+import type { AuthPlugin } from './plugin.ts'
+import { requireSigned } from './session.ts'
+
+export const meRoutes: AuthPlugin = async (app, { deps, ways }) => {
+  const { db, tokenDirectory } = deps
+
+  app.get('/auth/me', async (request) => {
+    const session = await requireSigned(db, request)
+    const memberships = await withProjectNames(db, await listMemberships(db, session.userId))
+    return {
+      user: viewUser(session.user),
+      memberships: memberships.map(({ account, role, projectIds, projects }) => ({
+        account: { id: account.id, name: account.name },
+        role,
+        projects: projectIds.length > 0 ? projects : null,
+      })),
+      session: viewSession(session),
+    }
+  })
+
+  app.patch('/auth/me', { schema: { body: ChangeUser } }, async (request) => {
+    const session = await requireSigned(db, request)
+    const { current, ...change } = request.body
+    // Whoever has the address at the identity provider signs in as the person.
+    if (change.email !== undefined) await ways.prove(request, session, current)
+    return { user: viewUser(await changeUser(db, session.userId, change)) }
+  })
+
+  app.delete('/auth/me/accounts/:id', { schema: { params: AccountParams } }, async (request, reply) => {
+    const { userId } = await requireSigned(db, request)
+    await leaveAccount(db, userId, request.params.id)
+    tokenDirectory.forgetAccount(request.params.id)
+    return reply.code(204).send(null)
+  })
+
+  app.get('/auth/sessions', async (request) => {
+    const { id, userId } = await requireSigned(db, request)
+    const sessions = await listSessions(db, userId)
+    return { sessions: sessions.map((one) => ({ ...viewSession(one), current: one.id === id })) }
+  })
+
+  app.delete('/auth/sessions/:id', { schema: { params: SessionParams } }, async (request, reply) => {
+    const { id, userId } = await requireSigned(db, request)
+    await endSession(db, userId, request.params.id)
+    tokenDirectory.forgetPerson(userId)
+    if (request.params.id === id) clearSession(reply)
+    return reply.code(204).send(null)
+  })
+}

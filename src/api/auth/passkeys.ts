@@ -1,0 +1,69 @@
+// /auth/passkeys: signing in by a passkey, and a person's own passkeys.
+import { CreatePasskey, PasskeyParams, Proof, RenamePasskey, SignInByPasskey } from '../../schemas/sign-in.ts'
+import {
+  createPasskey,
+  deletePasskey,
+  listPasskeys,
+  passkeyOptions,
+  registrationOptions,
+  renamePasskey,
+  signInByPasskey,
+  viewPasskey,
+} from '../../services/people/passkeys.ts'
+import { clearStep, setStep, stepOf } from './browser-cookies.ts'
+import type { AuthPlugin } from './plugin.ts'
+import { requireSigned, signIn } from './session.ts'
+
+export const passkeyRoutes: AuthPlugin = async (app, { deps, ways }) => {
+  const { db, config, log } = deps
+  const { tries, party, prove } = ways
+
+  app.post('/auth/passkeys/options', async (request, reply) => {
+    await tries.begin(request.ip)
+    const { options, step } = await passkeyOptions(db, party)
+    setStep(reply, step)
+    return options
+  })
+
+  app.post('/auth/passkeys/sign-in', { schema: { body: SignInByPasskey } }, async (request, reply) => {
+    const user = await tries.guess(request.ip, () =>
+      signInByPasskey(db, party, { step: stepOf(request), response: request.body.response }, log),
+    )
+    clearStep(reply)
+    return signIn(db, request, reply, { userId: user.id, method: 'passkey' })
+  })
+
+  app.post('/auth/passkeys/register/options', { schema: { body: Proof } }, async (request, reply) => {
+    const session = await requireSigned(db, request)
+    await prove(request, session, request.body?.current)
+    await tries.begin(request.ip)
+    const { options, step } = await registrationOptions(db, party, session.user)
+    setStep(reply, step)
+    return options
+  })
+
+  app.post('/auth/passkeys', { schema: { body: CreatePasskey } }, async (request, reply) => {
+    const { user } = await requireSigned(db, request)
+    const { name, response } = request.body
+    const passkey = await createPasskey(db, party, user, { name, response, step: stepOf(request) })
+    clearStep(reply)
+    return reply.code(201).send(viewPasskey(passkey))
+  })
+
+  app.get('/auth/passkeys', async (request) => {
+    const { userId } = await requireSigned(db, request)
+    return { passkeys: (await listPasskeys(db, userId)).map(viewPasskey) }
+  })
+
+  app.patch('/auth/passkeys/:id', { schema: { params: PasskeyParams, body: RenamePasskey } }, async (request) => {
+    const { userId } = await requireSigned(db, request)
+    return viewPasskey(await renamePasskey(db, userId, request.params.id, request.body.name))
+  })
+
+  app.delete('/auth/passkeys/:id', { schema: { params: PasskeyParams, body: Proof } }, async (request, reply) => {
+    const session = await requireSigned(db, request)
+    await prove(request, session, request.body?.current)
+    await deletePasskey(db, session.userId, { id: request.params.id, oidc: config.oidc !== null })
+    return reply.code(204).send(null)
+  })
+}

@@ -1,0 +1,52 @@
+// /auth/totp: one-time passwords: as the second step of a sign-in, their set-up, and their end.
+import { OneTimeCode, Proof } from '../../schemas/sign-in.ts'
+import { openByPassword } from '../../services/people/passwords.ts'
+import { countRecoveryCodes } from '../../services/people/recovery-codes.ts'
+import { confirmTotp, finishByCode, removeTotp, renewRecoveryCodes, setUpTotp } from '../../services/people/totp.ts'
+import { clearStep, knownOf, setKnown, stepOf } from './browser-cookies.ts'
+import type { AuthPlugin } from './plugin.ts'
+import { originOf, requireSigned, sendSession } from './session.ts'
+
+export const totpRoutes: AuthPlugin = async (app, { deps, ways }) => {
+  const { db, vault } = deps
+  const { tries, prove } = ways
+
+  app.post('/auth/totp', { schema: { body: OneTimeCode } }, async (request, reply) => {
+    const user = await tries.guess(request.ip, async (take) => {
+      const given = { code: request.body.code, step: stepOf(request), kept: knownOf(request) }
+      return finishByCode(db, vault, { ...given, admit: take.code })
+    })
+    clearStep(reply)
+    setKnown(reply, user)
+    return sendSession(db, request, reply, await openByPassword(db, user, originOf(request)))
+  })
+
+  app.get('/auth/totp', async (request) => {
+    const { user } = await requireSigned(db, request)
+    return { enabled: user.totpConfirmedAt !== null, recoveryCodes: await countRecoveryCodes(db, user.id) }
+  })
+
+  app.post('/auth/totp/setup', { schema: { body: Proof } }, async (request) => {
+    const session = await requireSigned(db, request)
+    await prove(request, session, request.body?.current)
+    return setUpTotp(db, vault, session.user)
+  })
+
+  app.post('/auth/totp/confirm', { schema: { body: OneTimeCode } }, async (request) => {
+    const { user } = await requireSigned(db, request)
+    return { recoveryCodes: await confirmTotp(db, vault, user, request.body.code) }
+  })
+
+  app.post('/auth/totp/recovery-codes', { schema: { body: Proof } }, async (request) => {
+    const session = await requireSigned(db, request)
+    await prove(request, session, request.body?.current)
+    return { recoveryCodes: await renewRecoveryCodes(db, session.user) }
+  })
+
+  app.delete('/auth/totp', { schema: { body: Proof } }, async (request, reply) => {
+    const session = await requireSigned(db, request)
+    await prove(request, session, request.body?.current)
+    await removeTotp(db, session.userId)
+    return reply.code(204).send(null)
+  })
+}

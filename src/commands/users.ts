@@ -1,0 +1,75 @@
+// `berth users`: a link that signs a person in, and who is there.
+import { Value } from '@sinclair/typebox/value'
+import type { Config } from '../config.ts'
+import type { Database } from '../platform/database.ts'
+import { openStorage } from '../roles/storage.ts'
+import { Email } from '../schemas/people.ts'
+import { setupUrl } from '../services/people/links.ts'
+import { listPeople, provideLink } from '../services/people/provision.ts'
+import { type Role, roles } from '../services/people/roles.ts'
+import { table } from './table.ts'
+import { UsageError } from './usage-error.ts'
+
+export type UserOptions = {
+  account?: string | undefined
+  role?: string | undefined
+  operator?: boolean | undefined
+  json?: boolean | undefined
+}
+
+export async function users(config: Config, verb: 'link' | 'list', email: string, options: UserOptions): Promise<void> {
+  if (verb === 'link') checkLink(email, options)
+  const { db, close } = await openStorage(config)
+  try {
+    console.log(await (verb === 'link' ? linkText(db, config, email, options) : listText(db, options)))
+  } finally {
+    await close()
+  }
+}
+
+function checkLink(email: string, { role = 'owner' }: UserOptions): void {
+  if (!Value.Check(Email, email)) throw new UsageError(`${email} is not an address such as ada@example.com.`)
+  if (!(role in roles)) throw new UsageError(`There is no role ${role}; known are ${Object.keys(roles).join(', ')}.`)
+}
+
+async function linkText(db: Database, { baseUrl }: Config, email: string, options: UserOptions): Promise<string> {
+  const account = await accountFor(db, email, options.account)
+  const role = (options.role ?? 'owner') as Role
+  const { user, isNew, memberships, code } = await provideLink(db, { email, account, role, operator: options.operator })
+  // Whoever invites somebody may have opened the invitation in that person's name.
+  const unsure = user.emailProvedAt ? '' : ', address not proved'
+  const since = isNew ? 'new' : `known since ${user.createdAt.toISOString().slice(0, 10)}${unsure}`
+  const accounts = memberships.map(({ account: { name }, role }) => `${name} (${role})`)
+  return [
+    `Person     ${user.id}  ${user.email}  (${since}${user.operator ? ', operator' : ''})`,
+    `Accounts   ${accounts.join(', ') || 'none'}`,
+    `Link       ${setupUrl(baseUrl, code)}      (30 minutes, once)`,
+  ].join('\n')
+}
+
+/** A new person needs an account; where there is one only, it is that. */
+async function accountFor(db: Database, email: string, wanted: string | undefined) {
+  if (wanted !== undefined) {
+    const found = await db.account.findFirst({ where: { OR: [{ id: wanted }, { name: wanted }] } })
+    if (!found) throw new UsageError(`There is no account ${wanted}.`)
+    return found
+  }
+  if (await db.user.findUnique({ where: { email: email.toLowerCase() } })) return null
+  const [only, second] = await db.account.findMany({ take: 2 })
+  if (!only || second) throw new UsageError(`${email} is new here: name an account by --account.`)
+  return only
+}
+
+async function listText(db: Database, { json = false }: UserOptions): Promise<string> {
+  const people = (await listPeople(db)).map(({ id, email, name, operator, memberships }) => ({
+    ...{ id, email, name, operator },
+    accounts: memberships.map(({ account, role }) => ({ name: account.name, role })),
+  }))
+  if (json) return JSON.stringify(people, null, 2)
+  if (people.length === 0) return 'There is nobody yet; `berth users link <email>` makes a link for the first one.'
+  const rows = people.map(({ id, email, name, operator, accounts }) => {
+    const text = accounts.map((one) => `${one.name} (${one.role})`).join(', ')
+    return [id, email, name, operator ? 'operator' : '', text]
+  })
+  return table(['ID', 'EMAIL', 'NAME', '', 'ACCOUNTS'], rows)
+}

@@ -1,0 +1,25 @@
+// Measures deployments of the time before their bytes were counted, so that accounts show what they store.
+import { type Artifacts, bytesOf } from '../../platform/artifacts.ts'
+import type { Database } from '../../platform/database.ts'
+import { countBytes, findUncounted } from '../../services/deployments/stored-files.ts'
+
+const perRead = 100
+
+/**
+ * Returns how many were measured. The tree of a server that is a directory here is not: the host opens no path that a
+ * build made, so an old server counts from its next deployment on.
+ */
+export async function measureOld(db: Database, artifacts: Artifacts, signal: AbortSignal): Promise<number> {
+  let measured = 0
+  let ids = await findUncounted(db, '', perRead)
+  while (ids.length > 0) {
+    for (const id of ids) {
+      signal.throwIfAborted()
+      const manifest = await artifacts.read(id)
+      const bytes = manifest ? (manifest.tree?.size ?? bytesOf(manifest.files)) : 0
+      if (bytes > 0 && (await countBytes(db, id, bytes))) measured++
+    }
+    ids = await findUncounted(db, ids.at(-1)!, perRead)
+  }
+  return measured
+}

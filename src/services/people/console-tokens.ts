@@ -1,0 +1,55 @@
+// Tokens for the console: a session is turned into one of ten minutes, with the rights of the person in one account.
+import type { Account, Membership } from '../../generated/client.ts'
+import { type Db, inTransaction, violation } from '../../platform/database.ts'
+import { Fault } from '../../platform/errors.ts'
+import { lockAccount } from '../accounts/statements.ts'
+import type { Scope } from '../tokens/actor.ts'
+import { insertToken, withProjects } from '../tokens/tokens.ts'
+import type { SessionWithUser } from './sessions.ts'
+
+const lifeMs = 10 * 60_000
+
+export type MembershipWithAccount = Membership & { account: Account }
+
+/** The accounts of a person, the oldest membership first. */
+export function listMemberships(db: Db, userId: string): Promise<MembershipWithAccount[]> {
+  return db.membership.findMany({ where: { userId }, include: { account: true }, orderBy: { id: 'asc' } })
+}
+
+/** A token for one account of the person, by its id or name; default: the first one. */
+export async function mintToken(db: Db, session: SessionWithUser, wanted?: string) {
+  const memberships = await listMemberships(db, session.userId)
+  const isWanted = ({ account: { id, name } }: MembershipWithAccount) => wanted === id || wanted === name
+  const chosen = wanted === undefined ? memberships[0] : memberships.find(isWanted)
+  if (!chosen)
+    throw new Fault('not_found', wanted ? `You are no member of ${wanted}.` : 'You are a member of no account.')
+  return inTransaction(db, async (db) => {
+    await lockAccount(db, { id: chosen.accountId })
+    const membership = await db.membership.findFirst({
+      where: { id: chosen.id },
+      include: { account: true, token: true },
+    })
+    if (!membership) throw new Fault('not_found', `You are no member of ${chosen.account.name}.`)
+    const { account, role, tokenId: parentId, token: held } = membership
+    if (account.suspendedAt) throw new Fault('account_suspended')
+    const scopes = held.scopes as Scope[]
+    const expiresAt = new Date(Date.now() + lifeMs)
+    const { userId, id: sessionId } = session
+    const rights = { accountId: account.id, scopes, projectIds: held.projectIds, expiresAt }
+    const made = { ...rights, name: 'console', parentId, userId, sessionId, hidden: true }
+    const { secret } = await insertToken(db, made).catch((error) => {
+      // The session was ended meanwhile.
+      if (violation(error)?.kind === 'foreign') throw new Fault('not_signed_in')
+      throw error
+    })
+    const [row] = await withProjects(db, [held])
+    return {
+      secret,
+      expiresAt: expiresAt.toISOString(),
+      account: { id: account.id, name: account.name },
+      role,
+      scopes,
+      projects: held.projectIds.length > 0 ? row!.projects : null,
+    }
+  })
+}

@@ -1,0 +1,91 @@
+// Invitations: a link that makes its holder a member of the account. It is in the answer that made it and nowhere else.
+import type { Static } from '@sinclair/typebox'
+import type { Invitation } from '../../generated/client.ts'
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { Fault } from '../../platform/errors.ts'
+import { newId } from '../../platform/ids.ts'
+import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
+import { newSecret } from '../../platform/secrets.ts'
+import type { CreateInvitation, Invitation as InvitationSchema, InvitationWithSecret } from '../../schemas/people.ts'
+import { checkQuota } from '../accounts/quotas.ts'
+import { countMembers } from '../accounts/usage.ts'
+import { append, eventOf } from '../events/events.ts'
+import { type Actor, actorName } from '../tokens/actor.ts'
+import { hashOf, setupUrl } from './links.ts'
+import { lockManager, projectsOf, requireRole } from './members.ts'
+import { withProjectNames } from './memberships.ts'
+import type { Role } from './roles.ts'
+import { normalEmail } from './users.ts'
+
+const lifeMs = 7 * 24 * 60 * 60_000
+
+export type InvitationView = Static<typeof InvitationSchema>
+
+function viewInvitation(row: Invitation & { projects: string[] }): InvitationView {
+  return {
+    id: row.id,
+    email: row.email,
+    role: row.role as Role,
+    projects: row.projectIds.length > 0 ? row.projects : null,
+    invitedBy: row.invitedBy,
+    expiresAt: row.expiresAt.toISOString(),
+    createdAt: row.createdAt.toISOString(),
+  }
+}
+
+const open = (accountId: string) => ({ accountId, acceptedAt: null, expiresAt: { gt: new Date() } })
+
+/** Invites an address; an earlier invitation of the same address is taken back. */
+export async function createInvitation(
+  db: Db,
+  actor: Actor,
+  baseUrl: string,
+  input: Static<typeof CreateInvitation>,
+): Promise<Static<typeof InvitationWithSecret>> {
+  return inTransaction(db, async (db) => {
+    const manager = await lockManager(db, actor)
+    const { accountId } = actor
+    const { role, projects = null } = input
+    const email = normalEmail(input.email)
+    requireRole(manager, role, 'make')
+    const projectIds = await projectsOf(db, manager.actor, role, projects)
+    if (await db.membership.findFirst({ where: { accountId, user: { email } } })) throw new Fault('member_exists')
+    await db.invitation.deleteMany({ where: { accountId, email, acceptedAt: null } })
+    await checkQuota(db, accountId, 'members', await countMembers(db, accountId))
+    const [secret, now] = [newSecret(), new Date()]
+    const data = { id: newId('inv'), accountId, email, role, projectIds, invitedBy: actorName(actor), createdAt: now }
+    const expiresAt = new Date(now.getTime() + lifeMs)
+    const made = await db.invitation.create({ data: { ...data, expiresAt, hash: hashOf(secret) } })
+    const [row] = await withProjectNames(db, [made])
+    const view = viewInvitation(row!)
+    await append(db, [eventOf(actor, 'member.invited', { subject: view.id, projectId: null, data: view })])
+    return { ...view, url: setupUrl(baseUrl, secret), secret }
+  })
+}
+
+/** Those that can still be accepted. */
+export async function listInvitations(db: Db, actor: Actor, page: PageRequest): Promise<PageOf<InvitationView>> {
+  const { where, ...rest } = byId(page, 'inv')
+  const found = await db.invitation.findMany({ where: { ...open(actor.accountId), ...where }, ...rest })
+  return pageOf(await withProjectNames(db, found), page, viewInvitation, (row) => [row.id])
+}
+
+export async function findInvitation(db: Db, actor: Actor, id: string): Promise<InvitationView> {
+  const found = await db.invitation.findFirst({ where: { ...open(actor.accountId), id } })
+  if (!found) throw new Fault('not_found', `There is no invitation ${id}.`)
+  const [row] = await withProjectNames(db, [found])
+  return viewInvitation(row!)
+}
+
+export type Withdrawal = { id: string; precondition(view: InvitationView): void }
+
+/** Takes an invitation back: its link is not valid any more. */
+export async function deleteInvitation(db: Db, actor: Actor, { id, precondition }: Withdrawal): Promise<void> {
+  await inTransaction(db, async (db) => {
+    const manager = await lockManager(db, actor)
+    const found = await findInvitation(db, actor, id)
+    precondition(found)
+    requireRole(manager, found.role, 'take back the invitation of')
+    await db.invitation.deleteMany({ where: { id, accountId: actor.accountId, acceptedAt: null } })
+  })
+}

@@ -1,0 +1,126 @@
+// Changes of members. Nobody gives or takes what they do not have, only owners touch owners, and one is always left.
+import type { Static } from '@sinclair/typebox'
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { Fault, invalidField } from '../../platform/errors.ts'
+import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
+import type { ChangeMember } from '../../schemas/people.ts'
+import { lockAccount } from '../accounts/statements.ts'
+import { append, eventOf } from '../events/events.ts'
+import { type Actor, allows } from '../tokens/actor.ts'
+import { lockCaller, requireScopes, withRights } from '../tokens/lineage.ts'
+import { narrowDescendants } from '../tokens/narrowing.ts'
+import { selectAncestors } from '../tokens/statements.ts'
+import { endLine, resolveProjects } from '../tokens/tokens.ts'
+import { findMembership, type MemberRow, type MemberView, viewMember, withProjectNames } from './memberships.ts'
+import { type Role, roles, scopesOf } from './roles.ts'
+
+export async function listMembers(db: Db, { accountId }: Actor, page: PageRequest): Promise<PageOf<MemberView>> {
+  const { where, ...rest } = byId(page, 'mem')
+  const found = await db.membership.findMany({ where: { ...where, accountId }, include: { user: true }, ...rest })
+  return pageOf(await withProjectNames(db, found), page, viewMember, (row) => [row.id])
+}
+
+export async function findMember(db: Db, { accountId }: Actor, id: string): Promise<MemberView> {
+  return viewMember(await findMembership(db, accountId, id))
+}
+
+/** Who changes members: what the actor may do now, and whether it may do it to owners. */
+export type Manager = { actor: Actor; isOwner: boolean }
+
+/** Holds the account until the transaction ends, so that of two owners who leave at once one is refused. */
+export async function lockManager(db: Db, actor: Actor): Promise<Manager> {
+  const caller = await lockCaller(db, actor)
+  const now = withRights(actor, caller, 'members:write')
+  const line = (await selectAncestors(db, { id: caller.id })).map(({ id }) => id)
+  const member = await db.membership.findFirst({ where: { tokenId: { in: line } }, select: { role: true } })
+  // A token that descends from no member's has been given out by the operator, as the account's own.
+  return { actor: now, isOwner: member ? member.role === 'owner' : now.scopes.includes('*') }
+}
+
+/** Throws unless the manager has all that the role stands for. */
+export function requireRole({ actor, isOwner }: Manager, role: Role, verb: string): void {
+  requireScopes(actor, roles[role].scopes, `${verb} a member with the role ${role}`)
+  if (role === 'owner' && !isOwner) throw new Fault('owner_required')
+}
+
+/** The projects that a member with the role is narrowed to. */
+export async function projectsOf(
+  db: Db,
+  actor: Actor,
+  role: Role,
+  named: (string | undefined)[] | null,
+): Promise<string[]> {
+  if (named === null) return []
+  if (!roles[role].byProject) throw invalidField('#/projects', 'not_allowed', `cannot narrow the role ${role}`)
+  return resolveProjects(db, actor, named)
+}
+
+async function requireOtherOwner(db: Db, { accountId, id, role }: MemberRow): Promise<void> {
+  if (role !== 'owner') return
+  const others = await db.membership.count({ where: { accountId, role: 'owner', id: { not: id } } })
+  if (others === 0) throw new Fault('last_owner')
+}
+
+type Input = Static<typeof ChangeMember>
+export type MemberChange = { id: string; input: Input; precondition(view: MemberView): void }
+
+/** Another role or other projects. What descends from the member's token never keeps more than that. */
+export async function changeMember(db: Db, actor: Actor, change: MemberChange): Promise<MemberView> {
+  const { id, input, precondition } = change
+  return inTransaction(db, async (db) => {
+    const manager = await lockManager(db, actor)
+    const before = await findMembership(db, actor.accountId, id)
+    precondition(viewMember(before))
+    requireRole(manager, before.role as Role, 'change')
+    const role = input.role ?? (before.role as Role)
+    requireRole(manager, role, 'make')
+    const kept = roles[role].byProject ? before.projectIds : []
+    const projectIds = input.projects === undefined ? kept : await projectsOf(db, manager.actor, role, input.projects)
+    if (role !== 'owner') await requireOtherOwner(db, before)
+    await db.membership.update({ where: { id: before.id }, data: { role, projectIds } })
+    const scopes = scopesOf(role, before.user)
+    await db.token.update({ where: { id: before.tokenId }, data: { scopes, projectIds } })
+    await narrowDescendants(db, actor, before.tokenId)
+    if (!allows(scopes, 'members:write')) await withdrawInvitations(db, before)
+    const after = viewMember(await findMembership(db, actor.accountId, id))
+    const subject = before.userId
+    await append(db, [eventOf(actor, 'member.updated', { subject, projectId: null, data: after })])
+    return after
+  })
+}
+
+export type MemberRemoval = { id: string; precondition(view: MemberView): void }
+
+/** Takes a person out of the account, with every token they made and the invitations they sent. */
+export async function removeMember(db: Db, actor: Actor, { id, precondition }: MemberRemoval): Promise<void> {
+  await inTransaction(db, async (db) => {
+    const manager = await lockManager(db, actor)
+    const member = await findMembership(db, actor.accountId, id)
+    precondition(viewMember(member))
+    requireRole(manager, member.role as Role, 'remove')
+    await endMembership(db, actor, member)
+  })
+}
+
+/** Whatever their role is, people may leave an account that they are in. */
+export async function leaveAccount(db: Db, userId: string, accountId: string): Promise<void> {
+  await inTransaction(db, async (db) => {
+    await lockAccount(db, { id: accountId })
+    const member = await findMembership(db, accountId, userId)
+    await endMembership(db, { accountId, userId, tokenId: member.tokenId, scopes: [], projectIds: null }, member)
+  })
+}
+
+async function endMembership(db: Db, actor: Actor, member: MemberRow): Promise<void> {
+  await requireOtherOwner(db, member)
+  await withdrawInvitations(db, member)
+  await endLine(db, actor, { id: member.tokenId, itself: true })
+  await db.membership.delete({ where: { id: member.id } })
+  const data = viewMember(member)
+  await append(db, [eventOf(actor, 'member.removed', { subject: member.userId, projectId: null, data })])
+}
+
+/** Those that the person sent at the console: whoever may invite nobody any more lets nobody in. */
+async function withdrawInvitations(db: Db, { accountId, userId }: MemberRow): Promise<void> {
+  await db.invitation.deleteMany({ where: { accountId, invitedBy: userId, acceptedAt: null } })
+}

@@ -1,0 +1,73 @@
+// Memberships: a person in an account, with a role. What the role allows is held by a token that nobody has.
+import type { Static } from '@sinclair/typebox'
+import type { Membership, User } from '../../generated/client.ts'
+import type { Db } from '../../platform/database.ts'
+import { Fault } from '../../platform/errors.ts'
+import { newId } from '../../platform/ids.ts'
+import type { Member } from '../../schemas/people.ts'
+import { lockAccount } from '../accounts/statements.ts'
+import { append } from '../events/events.ts'
+import { insertToken } from '../tokens/tokens.ts'
+import { type Role, scopesOf } from './roles.ts'
+
+export type MemberView = Static<typeof Member>
+export type MemberRow = Membership & { user: User; projects: string[] }
+
+/** With the names of the projects they are narrowed to. */
+export async function withProjectNames<T extends { projectIds: string[] }>(
+  db: Db,
+  rows: T[],
+): Promise<(T & { projects: string[] })[]> {
+  const ids = [...new Set(rows.flatMap(({ projectIds }) => projectIds))]
+  const query = { where: { id: { in: ids } }, select: { id: true, name: true }, orderBy: { name: 'asc' } } as const
+  const found = ids.length > 0 ? await db.project.findMany(query) : []
+  return rows.map((row) => ({
+    ...row,
+    projects: found.filter(({ id }) => row.projectIds.includes(id)).map(({ name }) => name),
+  }))
+}
+
+export function viewMember(row: MemberRow): MemberView {
+  return {
+    id: row.id,
+    userId: row.userId,
+    email: row.user.email,
+    name: row.user.name,
+    role: row.role as Role,
+    projects: row.projectIds.length > 0 ? row.projects : null,
+    createdAt: row.createdAt.toISOString(),
+  }
+}
+
+/** A member of the account, by its id or that of the person. */
+export async function findMembership(db: Db, accountId: string, id: string): Promise<MemberRow> {
+  const where = { accountId, ...(id.startsWith('usr_') ? { userId: id } : { id }) }
+  const found = await db.membership.findFirst({ where, include: { user: true } })
+  if (!found) throw new Fault('not_found', `There is no member ${id}.`)
+  const [row] = await withProjectNames(db, [found])
+  return row!
+}
+
+export type NewMember = { accountId: string; user: User; role: Role; projectIds: readonly string[]; by?: string }
+
+/** Puts a person into an account; `db` is the handle of a transaction. `by`: who did it; default: the person. */
+export async function addMember(db: Db, { accountId, user, role, projectIds, by }: NewMember): Promise<MemberRow> {
+  await lockAccount(db, { id: accountId })
+  if (await db.membership.findFirst({ where: { accountId, userId: user.id } })) throw new Fault('member_exists')
+  const token = await insertToken(db, {
+    accountId,
+    name: `member ${user.id}`,
+    scopes: scopesOf(role, user),
+    projectIds,
+    expiresAt: null,
+    userId: user.id,
+    hidden: true,
+  })
+  const id = newId('mem')
+  const data = { id, accountId, userId: user.id, role, projectIds: [...projectIds], tokenId: token.id }
+  await db.membership.create({ data: { ...data, createdAt: new Date() } })
+  const row = await findMembership(db, accountId, id)
+  const event = { accountId, projectId: null, type: 'member.joined', actor: by ?? user.id, subject: user.id } as const
+  await append(db, [{ ...event, data: viewMember(row) }])
+  return row
+}

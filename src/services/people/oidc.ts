@@ -1,0 +1,74 @@
+// Sign-in by an identity provider: which person an identity is.
+import { Value } from '@sinclair/typebox/value'
+import type { Invitation, User } from '../../generated/client.ts'
+import { type Database, type Db, violation } from '../../platform/database.ts'
+import { Fault } from '../../platform/errors.ts'
+import type { Identity } from '../../platform/identity-provider.ts'
+import { Email, PersonName } from '../../schemas/people.ts'
+import { addMember } from './memberships.ts'
+import type { Role } from './roles.ts'
+import { createUser, findUserByEmail, normalEmail } from './users.ts'
+
+/**
+ * The person of this issuer and subject; else the one whose address the provider has verified; else a new one, if there
+ * is an invitation to that address or everybody may come. An address that is not verified means nothing.
+ */
+export async function personOf(db: Database, identity: Identity, allowSignup: boolean): Promise<User> {
+  // Neither has a blank in it.
+  const oidcSubject = `${identity.issuer} ${identity.subject}`
+  const linked = await db.user.findUnique({ where: { oidcSubject } })
+  if (linked) return linked
+  if (identity.verifiedEmail === null) throw new Fault('not_invited')
+  const email = normalEmail(identity.verifiedEmail)
+  try {
+    return await db.$transaction(async (db: Db) => {
+      const known = await findUserByEmail(db, email)
+      return known ? link(db, known, oidcSubject) : admit(db, { ...identity, email, oidcSubject, allowSignup })
+    })
+  } catch (error) {
+    // Two at once: the other one was first, and the next try finds it.
+    if (error instanceof Fault && error.code !== 'validation_failed') throw error
+    if (error instanceof Fault || violation(error)) throw new Fault('sign_in_failed', undefined, { cause: error })
+    throw error
+  }
+}
+
+/**
+ * From now on the identity is the person. Whoever invites somebody has the link too, and may have opened it in that
+ * person's name: where nobody has proved the address yet, all that could sign in before ends.
+ */
+async function link(db: Db, { id, emailProvedAt }: User, oidcSubject: string): Promise<User> {
+  const { count } = await db.user.updateMany({ where: { id, oidcSubject: null }, data: { oidcSubject } })
+  if (count === 0) throw new Fault('sign_in_failed')
+  if (emailProvedAt) return db.user.findUniqueOrThrow({ where: { id } })
+  const where = { userId: id }
+  await db.session.deleteMany({ where })
+  await db.passkey.deleteMany({ where })
+  await db.recoveryCode.deleteMany({ where })
+  await db.signInLink.deleteMany({ where })
+  const none = { passwordHash: null, totpSecret: null, totpConfirmedAt: null, totpLastStep: null }
+  return db.user.update({ where: { id }, data: { ...none, emailProvedAt: new Date() } })
+}
+
+type Newcomer = { email: string; name: string | null; oidcSubject: string; allowSignup: boolean }
+
+/** A new person, in every account that has invited the address. */
+async function admit(db: Db, { email, name, oidcSubject, allowSignup }: Newcomer): Promise<User> {
+  const open = { email, acceptedAt: null, expiresAt: { gt: new Date() } }
+  const invitations = await db.invitation.findMany({ where: open, orderBy: { id: 'asc' } })
+  const isWelcome = invitations.length > 0 || (allowSignup && Value.Check(Email, email))
+  if (!isWelcome) throw new Fault('not_invited')
+  // The person writes it at the provider, as they like.
+  const called = Value.Check(PersonName, name) ? name : undefined
+  const { id } = await createUser(db, { email, name: called, proved: true })
+  const user = await db.user.update({ where: { id }, data: { oidcSubject } })
+  for (const invitation of invitations) await accept(db, user, invitation)
+  return user
+}
+
+async function accept(db: Db, user: User, { id, accountId, role, projectIds }: Invitation): Promise<void> {
+  const data = { acceptedAt: new Date() }
+  const { count } = await db.invitation.updateMany({ where: { id, acceptedAt: null }, data })
+  const isMember = await db.membership.findFirst({ where: { accountId, userId: user.id } })
+  if (count === 1 && !isMember) await addMember(db, { accountId, user, role: role as Role, projectIds })
+}

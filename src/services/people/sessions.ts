@@ -1,0 +1,91 @@
+// Sessions: who is signed in where. The browser holds the secret in a cookie; stored is its hash.
+import type { Session, User } from '../../generated/client.ts'
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { Fault } from '../../platform/errors.ts'
+import { newId } from '../../platform/ids.ts'
+import { hashToken, newSecret } from '../../platform/secrets.ts'
+import { append } from '../events/events.ts'
+
+const dayMs = 24 * 60 * 60_000
+export const idleMs = 7 * dayMs
+const lifeMs = 30 * dayMs
+// How exactly the last use is known: one write a minute at most.
+const seenMs = 60_000
+const mostUserAgent = 300
+
+export type SignInMethod = 'link' | 'passkey' | 'password' | 'oidc'
+export type SignIn = { userId: string; method: SignInMethod; userAgent: string; address: string }
+export type SessionWithUser = Session & { user: User }
+
+export function viewSession(row: Session) {
+  return {
+    id: row.id,
+    method: row.method as SignInMethod,
+    userAgent: row.userAgent,
+    address: row.address,
+    createdAt: row.createdAt.toISOString(),
+    lastSeenAt: row.lastSeenAt.toISOString(),
+    expiresAt: row.expiresAt.toISOString(),
+  }
+}
+
+/** Signs a person in: always a new session with a new secret. Every account of the person hears of it. */
+export async function openSession(db: Db, signIn: SignIn): Promise<{ secret: string; session: SessionWithUser }> {
+  return inTransaction(db, async (db) => {
+    const secret = newSecret()
+    const now = new Date()
+    const session = await db.session.create({
+      data: {
+        ...signIn,
+        userAgent: signIn.userAgent.slice(0, mostUserAgent),
+        id: newId('ses'),
+        hash: Uint8Array.from(hashToken(secret)),
+        createdAt: now,
+        lastSeenAt: now,
+        expiresAt: new Date(now.getTime() + lifeMs),
+      },
+      include: { user: true },
+    })
+    const { id: subject, email, name } = session.user
+    // Without the address: it is for the person alone, and events are read by the whole account.
+    const { address: _address, lastSeenAt: _seen, ...shown } = viewSession(session)
+    const data = { ...shown, userId: subject, email, name }
+    const memberships = await db.membership.findMany({ where: { userId: subject }, select: { accountId: true } })
+    await append(
+      db,
+      memberships.map(({ accountId }) => {
+        return { accountId, projectId: null, type: 'session.created', actor: subject, subject, data } as const
+      }),
+    )
+    return { secret, session }
+  })
+}
+
+const live = (now: Date) => ({ expiresAt: { gt: now }, lastSeenAt: { gt: new Date(now.getTime() - idleMs) } })
+
+/** The session of a cookie, if it has not ended. */
+export async function findSession(db: Db, secret: string): Promise<SessionWithUser | null> {
+  const now = new Date()
+  const hash = Uint8Array.from(hashToken(secret))
+  const found = await db.session.findFirst({ where: { hash, ...live(now) }, include: { user: true } })
+  if (!found) return null
+  if (now.getTime() - found.lastSeenAt.getTime() < seenMs) return found
+  await db.session.updateMany({ where: { id: found.id }, data: { lastSeenAt: now } })
+  return { ...found, lastSeenAt: now }
+}
+
+/** The live sessions of a person, newest first. */
+export async function listSessions(db: Db, userId: string): Promise<Session[]> {
+  return db.session.findMany({ where: { userId, ...live(new Date()) }, orderBy: { id: 'desc' }, take: 100 })
+}
+
+/** Ends a session of the person; the tokens of its console go with it, on every replica. */
+export async function endSession(db: Db, userId: string, id: string): Promise<void> {
+  const { count } = await db.session.deleteMany({ where: { id, userId } })
+  if (count === 0) throw new Fault('not_found', `There is no session ${id}.`)
+}
+
+/** Ends all sessions of a person but one: whoever changes how they sign in wants others out. */
+export async function endOtherSessions(db: Db, userId: string, keptId: string): Promise<number> {
+  return (await db.session.deleteMany({ where: { userId, id: { not: keptId } } })).count
+}

@@ -1,0 +1,68 @@
+// People: who they are. What they may do is said by their memberships.
+import type { User } from '../../generated/client.ts'
+import { type Db, violation } from '../../platform/database.ts'
+import { Fault, invalidField } from '../../platform/errors.ts'
+import { newId } from '../../platform/ids.ts'
+
+/** Addresses are compared in lower case; their form is checked by the schema. */
+export function normalEmail(text: string): string {
+  return text.toLowerCase()
+}
+
+/** What a person is called who has not said. */
+export function nameFrom(email: string): string {
+  return email.slice(0, email.lastIndexOf('@'))
+}
+
+export function viewUser(row: User) {
+  return {
+    id: row.id,
+    email: row.email,
+    name: row.name,
+    operator: row.operator,
+    totp: row.totpConfirmedAt !== null,
+    password: row.passwordHash !== null,
+    mutedMails: row.mutedMails,
+    createdAt: row.createdAt.toISOString(),
+  }
+}
+
+export type UserView = ReturnType<typeof viewUser>
+
+export function findUserByEmail(db: Db, email: string): Promise<User | null> {
+  return db.user.findUnique({ where: { email: normalEmail(email) } })
+}
+
+/** `proved`: it is certain that the address is the person's own. */
+export type NewUser = { email: string; name?: string | undefined; operator?: boolean; proved?: boolean }
+
+/** A new person; an address that somebody has already is refused. */
+export async function createUser(db: Db, { email, name, operator = false, proved = false }: NewUser): Promise<User> {
+  const normal = normalEmail(email)
+  const now = new Date()
+  // Looked up first: inside a transaction a violation would end it.
+  if (await findUserByEmail(db, normal)) throw emailTaken()
+  const data = { id: newId('usr'), email: normal, name: name ?? nameFrom(normal), operator, createdAt: now }
+  return refusingTaken(() => db.user.create({ data: { ...data, emailProvedAt: proved ? now : null } }))
+}
+
+const emailTaken = () => invalidField('#/email', 'taken', 'cannot be used')
+
+async function refusingTaken(write: () => Promise<User>): Promise<User> {
+  try {
+    return await write()
+  } catch (error) {
+    if (violation(error)?.kind === 'unique') throw emailTaken()
+    throw error
+  }
+}
+
+export type UserChange = { name?: string; email?: string; mutedMails?: string[] }
+
+export async function changeUser(db: Db, id: string, { email, ...rest }: UserChange): Promise<User> {
+  const found = await db.user.findUnique({ where: { id } })
+  if (!found) throw new Fault('not_signed_in')
+  const isNew = email !== undefined && normalEmail(email) !== found.email
+  const data = { ...rest, ...(isNew && { email: normalEmail(email), emailProvedAt: null }) }
+  return refusingTaken(() => db.user.update({ where: { id }, data }))
+}

@@ -1,0 +1,84 @@
+// What every screen is held to: no violation of axe in either scheme, no report of the policy, no markup that runs.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  chromiumPath,
+  picture,
+  settled,
+  show,
+  startConsole,
+  type TestConsole,
+  type Visitor,
+  violations,
+} from './browser.ts'
+import { screens, seed, type World } from './screens.ts'
+
+// The start of the addresses to look at: all of them by `npm run test:console`, and the first screen in every run.
+const only = process.env.BERTH_SCREEN ?? '/'
+
+describe.skipIf(chromiumPath === null)('every screen', () => {
+  let console: TestConsole
+  let world: World
+  let owner: Visitor
+  beforeAll(async () => {
+    console = await startConsole()
+    world = await seed(console.api)
+    owner = await console.signIn({ operator: true })
+  })
+  afterAll(() => console?.stop())
+
+  async function hold(page: Visitor['page'], name: string): Promise<string[]> {
+    const found: string[] = []
+    for (const scheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme: scheme })
+      // Only colours differ between the schemes.
+      found.push(...(await violations(page, scheme === 'dark' ? ['color-contrast'] : undefined)))
+      await picture(page, `${name}-${scheme}`)
+    }
+    await page.emulateMedia({ colorScheme: 'light' })
+    return found
+  }
+
+  test('has no violation, no complaint and no hostile markup, wide and narrow', async () => {
+    const { page, complaints } = owner
+    complaints()
+    const wrong: Record<string, string[]> = {}
+    const wanted = screens(world).filter(({ path }) => (only === '/' ? path === '/' : path.startsWith(only)))
+    for (const { path, heading, narrow = true } of wanted) {
+      await show(page, console.url + path)
+      const found = complaints()
+      const name =
+        path
+          .replace(/^\//, '')
+          .replace(/\/\w{3}_\w+/, '/one')
+          .replaceAll('/', '-') || 'overview'
+      const title = (await page.locator('main h1').first().textContent()) ?? ''
+      if (!(typeof heading === 'string' ? heading === title : heading.test(title))) found.push(`heading: ${title}`)
+      if ((await page.locator('main img, main script').count()) > 0) found.push('markup of a customer became elements')
+      found.push(...(await hold(page, name)))
+      if (narrow) {
+        await page.setViewportSize({ width: 360, height: 740 })
+        const over = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+        if (over > 0) found.push(`sticks out by ${over} px at 360`)
+        await picture(page, `${name}-360`)
+        await page.setViewportSize({ width: 1280, height: 800 })
+      }
+      if (found.length > 0) wrong[path] = found
+    }
+    expect(wrong).toEqual({})
+  }, 900_000)
+
+  test('has no violation before somebody is signed in', async () => {
+    const { page, complaints, context } = await console.visitor()
+    const wrong: Record<string, string[]> = {}
+    for (const path of ['/sign-in', '/setup', '/setup#not-a-code']) {
+      await page.goto('about:blank')
+      await page.goto(console.url + path)
+      await settled(page)
+      const found = await hold(page, path.replace(/\W/g, ''))
+      const unexpected = complaints().filter((text) => !/status of (401|404|410|422)/.test(text))
+      if (found.length + unexpected.length > 0) wrong[path] = [...found, ...unexpected]
+    }
+    expect(wrong).toEqual({})
+    await context.close()
+  })
+})

@@ -1,0 +1,100 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { users } from '../../../src/commands/users.ts'
+import { loadConfig } from '../../../src/config.ts'
+import { linkToDemo } from '../../../src/roles/first-start.ts'
+import { createLink } from '../../../src/services/people/links.ts'
+import { forgetEndedSignIns } from '../../../src/services/people/sweep.ts'
+import { startApi, type TestApi } from '../../helpers/api.ts'
+import { newPerson, openBrowser } from '../../helpers/people.ts'
+
+let api: TestApi
+beforeAll(async () => {
+  api = await startApi()
+})
+afterAll(() => api.stop())
+afterEach(() => vi.restoreAllMocks())
+
+test('what has ended is removed, and what is in use stays', async () => {
+  const kept = await newPerson(api)
+  const token = await kept.browser.token()
+  const gone = await newPerson(api)
+  await gone.browser.token()
+  const past = new Date(Date.now() - 40 * 24 * 60 * 60_000)
+  await api.db.session.updateMany({ where: { userId: gone.user.id }, data: { lastSeenAt: past } })
+  const stale = await kept.browser.token()
+  const current = (await api.call('GET', '/tokens/current', { token: stale })).body.id
+  await api.db.token.update({ where: { id: current }, data: { expiresAt: past } })
+  const open = await createLink(api.db, { userId: kept.user.id })
+  const invite = (email: string) => api.call('POST', '/members/invitations', { body: { email, role: 'viewer' } })
+  const [old] = [(await invite('old@example.com')).body, (await invite('new@example.com')).body]
+  await api.db.invitation.update({ where: { id: old.id }, data: { expiresAt: past } })
+  const step = { kind: 'totp', data: {}, expiresAt: past }
+  await api.db.signInStep.create({ data: { ...step, hash: Uint8Array.of(1) } })
+
+  // Two used links, one of each: session, token, invitation, step.
+  expect(await forgetEndedSignIns(api.db)).toBe(6)
+  expect(await api.db.session.count()).toBe(1)
+  expect(await api.db.token.count({ where: { sessionId: { not: null } } })).toBe(1)
+  expect((await api.call('GET', '/projects', { token })).status).toBe(200)
+  expect((await api.call('GET', '/members/invitations')).body.invitations).toHaveLength(1)
+  expect((await openBrowser(api).ask('POST', '/setup/look', { code: open })).status).toBe(200)
+  expect(await forgetEndedSignIns(api.db)).toBe(0)
+})
+
+test('the link to the demo account is another one at each start, and none once it has a member', async () => {
+  expect(await linkToDemo(api.db, 'http://localhost:3000')).toBeNull()
+  await api.newAccount('demo')
+  const first = await linkToDemo(api.db, 'http://localhost:3000/')
+  const second = await linkToDemo(api.db, 'http://localhost:3000')
+  expect(first).toMatch(/^http:\/\/localhost:3000\/setup#[\w-]{43}$/)
+  expect(second).not.toBe(first)
+  const code = second!.split('#')[1]
+  expect((await openBrowser(api).ask('POST', '/setup', { code, email: 'o@example.com' })).status).toBe(200)
+  expect(await linkToDemo(api.db, 'http://localhost:3000')).toBeNull()
+  const unused = first!.split('#')[1]
+  expect((await openBrowser(api).ask('POST', '/setup', { code: unused, email: 'p@example.com' })).status).toBe(410)
+})
+
+test('berth users makes people, puts them into accounts and gives them links', async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'berth-users-'))
+  const config = loadConfig({ DATABASE_URL: api.databaseUrl, DATA_DIR: dataDir })
+  const printed: string[] = []
+  vi.spyOn(console, 'log').mockImplementation((line: string) => void printed.push(line))
+  const run = async (...args: Parameters<typeof users> extends [unknown, ...infer Rest] ? Rest : never) => {
+    printed.length = 0
+    await users(config, ...args)
+    return printed.join('\n')
+  }
+  try {
+    await api.newAccount('customer')
+    await expect(run('link', 'Cleo@example.com', {})).rejects.toThrow('name an account by --account')
+    await expect(run('link', 'cleo', {})).rejects.toThrow('is not an address')
+    await expect(run('link', 'cleo@example.com', { role: 'king' })).rejects.toThrow('There is no role king')
+    await expect(run('link', 'cleo@example.com', { account: 'nobody' })).rejects.toThrow('There is no account nobody')
+    const made = await run('link', 'Cleo@example.com', { account: 'customer', role: 'developer', operator: true })
+    expect(made).toMatch(
+      /^Person {5}usr_\w{24} {2}cleo@example\.com {2}\(new, operator\)\nAccounts {3}customer \(developer\)\n/,
+    )
+    const link = /^Link {7}(\S+)/m.exec(made)![1]!
+    expect(link).toMatch(/^http:\/\/localhost:3000\/setup#/)
+    const browser = openBrowser(api)
+    expect((await browser.ask('POST', '/setup', { code: link.split('#')[1] })).status).toBe(200)
+    const token = await browser.token()
+    expect((await api.call('GET', '/operator/accounts', { token })).status).toBe(200)
+    // Somebody who is there is told so; an operator who is one no more loses that at once.
+    expect(await run('link', 'cleo@example.com', { operator: false })).toMatch(/known since \d{4}-\d\d-\d\d\)/)
+    const after = await browser.token()
+    expect((await api.call('GET', '/operator/accounts', { token: after })).status).toBe(403)
+    const { scopes } = await api.db.token.findFirstOrThrow({ where: { sessionId: { not: null }, name: 'console' } })
+    expect(scopes).not.toContain('operator')
+    expect(await run('list', '', {})).toMatch(/cleo@example\.com +cleo +customer \(developer\)/)
+    expect(JSON.parse(await run('list', '', { json: true }))).toContainEqual(
+      expect.objectContaining({ email: 'cleo@example.com', operator: false }),
+    )
+  } finally {
+    await rm(dataDir, { recursive: true, force: true })
+  }
+})
