@@ -14,6 +14,7 @@ import type { Snapshots } from '../../platform/snapshots.ts'
 import { platformZones } from '../../services/dns/platform-zones.ts'
 import { generatedRecords, generatedTtl, soaOf } from '../../services/dns/zones.ts'
 import { type Rollups, startDnsRollups } from '../../services/traffic/rollups.ts'
+import type { Counted } from '../../services/traffic/tallies.ts'
 import { createAliases, createResolver, type ResolveAlias } from './alias.ts'
 import { type AnswerCache, createAnswerCache } from './cache.ts'
 import { createCookies } from './cookies.ts'
@@ -154,6 +155,11 @@ export function createNameserver(options: NameserverOptions): Nameserver {
     closers.push(pool.close)
   }
 
+  function takeQuestions({ tallies }: ZoneTable): Counted[] {
+    cache.count()
+    return tallies.take()
+  }
+
   async function loadPackets(): Promise<PacketSockets | null> {
     const packets = workers > 0 ? await loadPacketSockets() : null
     if (workers > 0 && !packets) log.warn('without koffi, or not on Linux, one thread of the nameserver answers alone')
@@ -181,7 +187,7 @@ export function createNameserver(options: NameserverOptions): Nameserver {
       const loaded = await createSnapshot({ db, notifications, platform, constants, log, snapshots: options.snapshots })
       snapshot = loaded
       closers.push(loaded.close)
-      rollups = startDnsRollups({ db, tallies: loaded.table.tallies, log })
+      rollups = startDnsRollups({ db, tallies: { take: () => takeQuestions(loaded.table) }, log })
       loaded.onMoved(cache.clear)
       try {
         const transfers = options.transfers?.(loaded, outside) ?? null

@@ -36,11 +36,11 @@ for (const [index, code] of answerCodes.entries()) {
   if (code !== 'other') codeAt[rcodes[code]] = questionTypes.length + index
 }
 
-/** Counts an answer that is sent. */
-export function countQuestion(tally: Tally, type: number, rcode: number): void {
+/** Counts an answer that is sent, once or several times. */
+export function countQuestion(tally: Tally, type: number, rcode: number, times = 1): void {
   const counts = tally.open()
-  counts[typeAt[type < typeAt.length ? type : 0]!]! += 1
-  counts[codeAt[rcode & 31]!]! += 1
+  counts[typeAt[type < typeAt.length ? type : 0]!]! += times
+  counts[codeAt[rcode & 31]!]! += times
 }
 
 /** Adds what another thread has counted. */

@@ -7,7 +7,6 @@ import type { Cookies } from './cookies.ts'
 import { bareAnswer, finishAnswer, type Options, optOctets } from './encode.ts'
 import type { Tallies } from './metrics.ts'
 import type { RateLimit } from './rate-limit.ts'
-import { countQuestion } from './traffic.ts'
 
 export type Peer = { address: string; port: number }
 
@@ -109,8 +108,7 @@ export function createAnswersWithoutZones({
       const cached = cache.get(message, query)
       if (!cached || cached.end - cached.start + (opt ? optOctets(opt) : 0) > limitOf(context)) return undefined
       const made = limited(context, cached.rcode, cached.tuple, () => finishAnswer(cached, message, query, opt))
-      const { tally } = cached.source
-      if (made !== null && tally !== null) countQuestion(tally, query.type, cached.rcode)
+      if (made !== null) cache.hit(cached)
       return made
     },
   }

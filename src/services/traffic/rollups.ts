@@ -82,7 +82,7 @@ function startRollups(
       const [part] = pending
       if (!part) return
       part.seq ??= ++seq
-      const rows = part.rows.map(({ owner, host, counts }) => ({ owner, host, counts: Array.from(counts, Math.round) }))
+      const rows = part.rows.map(({ owner, host, counts }) => ({ owner, host, counts: counts.map(Math.round) }))
       await add(db, { source, seq: part.seq, at: new Date(part.atMs), steps: part.steps, rows })
       pending = pending.filter((one) => one !== part)
     }

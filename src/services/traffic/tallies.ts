@@ -1,12 +1,13 @@
 // Counters in memory, one set for each owner and host. Counting is a few additions, and no look-up.
 
 /** What was counted since it was last taken. */
-export type Counted = { owner: string; host: string; counts: Float64Array }
+export type Counted = { owner: string; host: string; counts: number[] }
 
 export class Tally implements Counted {
   readonly owner: string
   readonly host: string
-  readonly counts: Float64Array
+  /** No typed array: its memory would be elsewhere, and each count a miss of the processor's cache. */
+  readonly counts: number[]
   /** Those that have counted something: nobody else has to be looked at. Null for one that is never taken. */
   readonly #busy: Tally[] | null
   #listed: boolean
@@ -14,13 +15,13 @@ export class Tally implements Counted {
   constructor(owner: string, host: string, width: number, busy: Tally[] | null) {
     this.owner = owner
     this.host = host
-    this.counts = new Float64Array(width)
+    this.counts = new Array<number>(width).fill(0)
     this.#busy = busy
     this.#listed = busy === null
   }
 
   /** The counters, to be added to at once. Whoever holds a tally may do so at any time: nothing is lost. */
-  open(): Float64Array {
+  open(): number[] {
     if (!this.#listed) {
       this.#listed = true
       this.#busy!.push(this)

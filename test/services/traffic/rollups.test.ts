@@ -23,11 +23,10 @@ beforeAll(async () => {
 beforeEach(async () => {
   projectId = (await newTenant(api)).projectId
 })
-afterAll(() => api.stop())
-
 const opened: Rollups[] = []
 afterAll(async () => {
   for (const rollups of opened) await rollups.close()
+  await api.stop()
 })
 
 /** A process that counts; `visit` is one request to a host. */

@@ -45,6 +45,7 @@ main.on('message', (message: ToWorker) => {
 })
 
 function report(always: boolean): void {
+  cache.count()
   const counted: FromWorker = questions.take()
   if (always || counted.length > 0) main.postMessage(counted)
 }
