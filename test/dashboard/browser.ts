@@ -11,6 +11,7 @@ import type { Role } from '../../src/services/people/roles.ts'
 import { createUser } from '../../src/services/people/users.ts'
 import { startApi, type TestApi } from '../helpers/api.ts'
 import { freePort } from '../helpers/ports.ts'
+import { until } from '../helpers/until.ts'
 
 /** Null where it is not installed: the tests are skipped there. */
 export const chromiumPath = findChromium()
@@ -134,7 +135,7 @@ export async function show(page: Page, url: string): Promise<void> {
 /** A screen is there when it has its heading and nothing of it is still being read. */
 export async function settled(page: Page): Promise<void> {
   await page.locator('main h1, main h2').first().waitFor()
-  await page.waitForFunction(`document.querySelector('[aria-busy=true]') === null`)
+  await until(async () => (await page.locator('[aria-busy=true]').count()) === 0)
 }
 
 // Where pictures go: `BERTH_SCREENS=docs/screens npm run test:console`.

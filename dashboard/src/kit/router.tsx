@@ -144,12 +144,7 @@ function Shown({ route, params }: { route: Route; params: Params }) {
     if (!screen || !arrived) return
     const { scroll } = arrived
     arrived = null
-    const heading = document.querySelector<HTMLElement>('main h1')
-    if (heading) {
-      heading.tabIndex = -1
-      heading.focus({ preventScroll: true })
-    }
-    scrollTo(0, scroll)
+    return reachHeading(scroll)
   }, [screen, path])
   if (crash || failure) return <ProblemView error={crash ?? failure} retry={crash ? retry : () => location.reload()} />
   // Another project is another screen: nothing of the first one is kept.
@@ -158,6 +153,28 @@ function Shown({ route, params }: { route: Route; params: Params }) {
   ) : (
     <div aria-busy="true" />
   )
+}
+
+/** Focuses the heading, for screen readers and the keyboard; a screen that is still reading shows it later. */
+function reachHeading(scroll: number): (() => void) | undefined {
+  const before = document.activeElement
+  const reach = () => {
+    const heading = document.querySelector<HTMLElement>('main h1')
+    if (!heading) return false
+    // Not away from where the person went meanwhile.
+    if (document.activeElement === before || document.activeElement === document.body) {
+      heading.tabIndex = -1
+      heading.focus({ preventScroll: true })
+      scrollTo(0, scroll)
+    }
+    return true
+  }
+  if (reach()) return
+  const observer = new MutationObserver(() => {
+    if (reach()) observer.disconnect()
+  })
+  observer.observe(document.querySelector('main')!, { childList: true, subtree: true })
+  return () => observer.disconnect()
 }
 
 function NotFound() {
