@@ -86,6 +86,8 @@ const Environment = Type.Object({
   MAX_IN_FLIGHT_PER_ACCOUNT: Type.Optional(Type.Integer({ minimum: 1 })),
   MAX_WAITS: Type.Integer({ minimum: 1, default: 10_000 }),
   MAX_STREAMS: Type.Integer({ minimum: 1, default: 10_000 }),
+  SMTP_URL: Text(),
+  MAIL_FROM: Text(),
   WEBHOOK_ALLOW_PRIVATE: Type.Boolean({ default: false }),
   PATH: Text('/usr/local/bin:/usr/bin:/bin'),
   METRICS_PORT: Port(9090),
@@ -162,6 +164,40 @@ function externalAccount(text: string): { kid: string; key: string } {
 function bucketOf(text: string): { bucket: string; prefix: string } | null {
   const found = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])((?:\/[\w.-]*[\w-])*)\/?$/.exec(text)
   return found && { bucket: found[1]!, prefix: found[2] ? `${found[2].slice(1)}/` : '' }
+}
+
+/** Null if it is none. No fault names the text: it may have a password. */
+function mailServer(text: string) {
+  const url = URL.parse(text)
+  if (
+    !url ||
+    !/^smtps?:$/.test(url.protocol) ||
+    !url.hostname ||
+    !/^\/?$/.test(url.pathname) ||
+    url.search ||
+    url.hash
+  ) {
+    return null
+  }
+  const secure = url.protocol === 'smtps:'
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const [user, pass] = [decoded(url.username), decoded(url.password)]
+  if (user === null || pass === null) return null
+  return { host, port: Number(url.port) || (secure ? 465 : 587), secure, auth: user ? { user, pass } : null }
+}
+
+function decoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
+}
+
+/** `ada@example.com` or `Ada <ada@example.com>`; null if it is neither. */
+function mailbox(text: string): { name: string; address: string } | null {
+  const found = /^(?:"?([^"<>\p{Cc}]*?)"?\s*<)?([^\s<>"@\p{Cc}]+@[a-z0-9.-]+)>?$/iu.exec(text)
+  return found && (found[1] !== undefined) === text.endsWith('>') ? { name: found[1] ?? '', address: found[2]! } : null
 }
 
 /** `address:port`; an IPv6 address in brackets. */
@@ -246,6 +282,13 @@ export function loadConfig(source: Record<string, string | undefined>) {
   if (!URL.canParse(endpoint) || !/^https?:\/\/[^/?#@]+(\/[\w./-]*)?$/.test(endpoint)) {
     unsafe.push('ARTIFACTS_ENDPOINT must be an http(s) URL, such as https://s3.example.com.')
   }
+  const smtp = env.SMTP_URL ? mailServer(env.SMTP_URL) : null
+  if (env.SMTP_URL && !smtp) {
+    unsafe.push('SMTP_URL must be smtp://<host> or smtps://<host>, with <user>:<password>@ and :<port> where needed.')
+  }
+  const sender = mailbox(env.MAIL_FROM || `Berth <berth@${URL.parse(baseUrl)?.hostname}>`)
+  if ((env.MAIL_FROM || smtp) && !sender)
+    unsafe.push('MAIL_FROM must be an address, such as Berth <berth@example.com>.')
   const corsOrigins = list(env.CORS_ORIGINS).filter((origin) => origin !== 'none')
   const notAnOrigin = corsOrigins.find((origin) => origin !== '*' && !isOrigin(origin))
   if (notAnOrigin !== undefined) {
@@ -353,6 +396,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
     /** Waits and streams of all accounts that one server holds at once. */
     maxWaits: env.MAX_WAITS,
     maxStreams: env.MAX_STREAMS,
+    /** Null: no mails are sent. */
+    mail: smtp && sender && { ...smtp, from: sender },
     webhookAllowPrivate: env.WEBHOOK_ALLOW_PRIVATE,
     metricsPort: env.METRICS_PORT,
     /** Worker processes for api and edge; 0: none. */

@@ -166,4 +166,47 @@ describe('configuration', () => {
     expect(loadConfig({ ...own, TRUSTED_PROXIES: '10.0.0.1' }).managedTlsHost).toBeNull()
     expect(loadConfig({}).managedTlsHost).toBeNull()
   })
+
+  test('sends mails where there is a mail server, from an address of the API if there is no other', () => {
+    expect(loadConfig({}).mail).toBeNull()
+    expect(loadConfig({ MAIL_FROM: 'a@example.com' }).mail).toBeNull()
+    const own = { SMTP_URL: 'smtp://mail.example.com', BASE_URL: 'https://api.example.com:3000' }
+    expect(loadConfig(own).mail).toEqual({
+      ...{ host: 'mail.example.com', port: 587, secure: false, auth: null },
+      from: { name: 'Berth', address: 'berth@api.example.com' },
+    })
+    const full = { SMTP_URL: 'smtps://a%40b:p%2F%3Aq@[::1]:2525/', MAIL_FROM: '"Ada, Inc." <ada@example.com>' }
+    expect(loadConfig(full).mail).toEqual({
+      ...{ host: '::1', port: 2525, secure: true, auth: { user: 'a@b', pass: 'p/:q' } },
+      from: { name: 'Ada, Inc.', address: 'ada@example.com' },
+    })
+    expect(loadConfig({ SMTP_URL: 'smtps://h', MAIL_FROM: 'ada@example.com' }).mail).toMatchObject({
+      ...{ port: 465, from: { name: '', address: 'ada@example.com' } },
+    })
+  })
+
+  test.each([
+    'http://a:hunter2@h',
+    'smtp://',
+    'smtp:a:hunter2@h',
+    'smtp://a:hunter2%@h',
+    'smtp://a:hunter2@h/x',
+    'smtp://a:hunter2@h?x',
+  ])('refuses the mail server %s, and does not repeat its password', (SMTP_URL) => {
+    const refusal = () => loadConfig({ SMTP_URL })
+    expect(refusal).toThrow('SMTP_URL must be')
+    expect(refusal).not.toThrow('hunter2')
+  })
+
+  test.each([
+    'Ada',
+    'ada@',
+    'Ada <ada@example.com',
+    'ada@example.com>',
+    'a@b.c\r\nBcc: x@y.z',
+    'a@b.c, d@e.f',
+    '<a@b.c> <d@e.f>',
+  ])('refuses %j as the sender of mails', (MAIL_FROM) => {
+    expect(() => loadConfig({ SMTP_URL: 'smtp://h', MAIL_FROM })).toThrow('MAIL_FROM must be')
+  })
 })

@@ -63,6 +63,7 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
     'job_key',
     'job_waiting',
     'label_production',
+    'mail_waiting',
     'takedown_ended',
     'takedown_host',
     'takedown_names',

@@ -33,6 +33,7 @@ import { deploymentRoutes } from './routes/deployments.ts'
 import { dnsRecordRoutes } from './routes/dns-records.ts'
 import { domainRoutes } from './routes/domains.ts'
 import { eventRoutes } from './routes/events.ts'
+import { mailRoutes } from './routes/mail.ts'
 import { memberRoutes } from './routes/members.ts'
 import { operatorRoutes } from './routes/operator.ts'
 import { operatorDomainRoutes } from './routes/operator-domains.ts'
@@ -237,6 +238,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
     { prefix: '/api' },
   )
   await app.register(gitHookRoutes, { deps })
+  await app.register(mailRoutes, { deps })
   await app.register(authRoutes, { deps })
   return app as App
 }

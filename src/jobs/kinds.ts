@@ -22,6 +22,10 @@ export type JobKinds = {
   issue: { domainId: string } | { platform: 'deployments' | 'api' }
   /** Post the state of a deployment to the repository host. */
   status: { deploymentId: string }
+  /** Find out who is told of an event by mail, and queue a mail to each. Queued by the trigger `event_mail`. */
+  notify: { eventId: string }
+  /** Send a mail to its recipient. */
+  mail: { recipient: string; about: string }
 }
 
 export type JobKind = keyof JobKinds
@@ -34,4 +38,6 @@ export const jobKinds = Object.keys({
   issue: true,
   status: true,
   repair: true,
+  notify: true,
+  mail: true,
 } satisfies Record<JobKind, true>) as JobKind[]

@@ -65,8 +65,10 @@ export function queueBuilds(source: string, trace: string): string {
 const taken = { id: int8(), payload: jsonb<never>(), attempts: int4(), runAt: text(), trace: optional(text()) }
 const takenColumns = 'id, payload, attempts, run_at::text AS "runAt", trace'
 
-/** Whose domain or deployment a job is for; null for jobs of the platform itself. */
-const ownerOf = (job: string) => `COALESCE((SELECT d.account_id FROM domain d WHERE d.id = ${job}.key),
+/** Whose event, domain or deployment a job is for; null for jobs of the platform itself. */
+const ownerOf = (
+  job: string,
+) => `COALESCE(NULLIF(${job}.account_id, ''), (SELECT d.account_id FROM domain d WHERE d.id = ${job}.key),
   (SELECT d.account_id FROM deployment d WHERE d.id = ${job}.key))`
 
 /**

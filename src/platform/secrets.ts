@@ -1,5 +1,13 @@
 // Secrets: API tokens, their hashes, and encryption at rest with SECRETS_KEY.
-import { createCipheriv, createDecipheriv, createHmac, hash, randomBytes, randomInt } from 'node:crypto'
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  hash,
+  randomBytes,
+  randomInt,
+  timingSafeEqual,
+} from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -62,6 +70,10 @@ export type Vault = {
   seal(plain: string | Buffer, place: string): Buffer
   /** Throws if the value is of another place, was changed, or was sealed with a key that is not known here. */
   open(sealed: Uint8Array, place: string): Buffer
+  /** For links that leave the platform: the same for the same text and purpose, and nobody else can make it. */
+  sign(text: string, purpose: string): Buffer
+  /** Whether the signature was made here, with this key or an older one. */
+  verify(signature: Uint8Array, text: string, purpose: string): boolean
   /** Fingerprint of the key that seals. */
   readonly keyId: string
   /** What every value begins with that this key has sealed. */
@@ -81,6 +93,11 @@ const bound = 2
 /** A fingerprint: it names the key and tells nothing about it. */
 export function keyIdOf(key: Buffer): string {
   return createHmac('sha256', key).update('berth key id').digest().subarray(0, keyIdBytes).toString('hex')
+}
+
+function signWith(key: Buffer, text: string, purpose: string): Buffer {
+  const own = createHmac('sha256', key).update(`berth signatures ${purpose}`).digest()
+  return createHmac('sha256', own).update(text).digest()
 }
 
 /** AES-256-GCM; a sealed value is version, key id, nonce, tag, ciphertext. Old keys can still decrypt. */
@@ -115,6 +132,12 @@ export function createVault(key: Buffer, oldKeys: Buffer[] = []): Vault {
     get failures() {
       return failures
     },
+    sign: (text, purpose) => signWith(key, text, purpose),
+    verify: (signature, text, purpose) =>
+      [...keys.values()].some((one) => {
+        const own = signWith(one, text, purpose)
+        return own.length === signature.length && timingSafeEqual(own, signature)
+      }),
     seal(plain, place) {
       const nonce = randomBytes(nonceBytes)
       const cipher = createCipheriv('aes-256-gcm', key, nonce)

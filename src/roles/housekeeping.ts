@@ -8,6 +8,7 @@ import { requeueForgottenChecks } from '../services/domains/checks.ts'
 import { forgetOldHolds } from '../services/domains/domains.ts'
 import { keepEventMonths } from '../services/events/months.ts'
 import { forgetOldKeys } from '../services/idempotency/keys.ts'
+import { forgetOldMails } from '../services/mail/outbox.ts'
 import { forgetLostNodes } from '../services/nodes/nodes.ts'
 import { forgetEndedSignIns } from '../services/people/sweep.ts'
 import { forgetOldPushes } from '../services/pushes/pushes.ts'
@@ -56,6 +57,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
         ? null
         : afterDays(previewDays, (before, signal) => removeOldDeployments(db, urls, { previews, before }, signal)),
     deliveries: afterDays(deliveryDays, (before, signal) => pruneDeliveries(db, before, signal)),
+    mails: afterDays(deliveryDays, (before, signal) => forgetOldMails(db, before, signal)),
     webhook_surplus: (signal) => pruneSurplus(db, signal),
     failed_jobs: afterDays(failedJobDays, (before, signal) => forgetFailedJobs(db, before, signal)),
   }

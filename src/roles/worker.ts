@@ -3,6 +3,7 @@ import { Counter, type Registry } from 'prom-client'
 import { announceWaits, buildHandlers, openDisk } from '../engines/builder/index.ts'
 import { createIssuer } from '../engines/certificates/index.ts'
 import { startDeliveries } from '../engines/delivery/index.ts'
+import { createMailHandlers } from '../engines/mail/index.ts'
 import { createProofs } from '../engines/servers/index.ts'
 import { createStatusHandler } from '../engines/statuses/index.ts'
 import { createStorage } from '../engines/storage/index.ts'
@@ -11,6 +12,7 @@ import type { Taking } from '../jobs/taking.ts'
 import { type Handlers, startWorker } from '../jobs/worker.ts'
 import { pauseWhile } from '../platform/draining.ts'
 import { continueLog } from '../services/events/events.ts'
+import { switchMail } from '../services/mail/outbox.ts'
 import type { Closing } from './closing.ts'
 import { openHousekeeping } from './housekeeping.ts'
 import { observePlatform } from './metrics.ts'
@@ -21,6 +23,7 @@ export async function openWorker(deps: Shared & Sandboxed, closing: Closing): Pr
   const { config, db, notifications, health, log, registry, draining, load } = deps
   await continueLog(db)
   observePlatform(deps)
+  await switchMail(db, config.mail !== null)
   const disk = openDisk({ directory: config.dataDir, reserveMb: config.diskReserveMb, log, registry })
   closing.add(health.add('disk', disk.readiness, []))
   const issuer = await createIssuer(deps)
@@ -30,6 +33,7 @@ export async function openWorker(deps: Shared & Sandboxed, closing: Closing): Pr
     ...createVerification(deps),
     issue: issuer.issue,
     status: createStatusHandler(deps),
+    ...createMailHandlers(deps),
   }
   closing.add(() => issuer.close())
   const worker = startWorker(db, notifications, log, handlers)

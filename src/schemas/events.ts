@@ -30,6 +30,7 @@ export const eventGroups = [
       'domain.ssl.active',
       'domain.ssl.renewed',
       'domain.ssl.error',
+      'domain.ssl.failing',
       'domain.ssl.expired',
     ],
   },

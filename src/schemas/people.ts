@@ -1,6 +1,7 @@
 // People: members of an account, their roles, invitations, and what the routes of signing in take.
 import { Type } from '@sinclair/typebox'
 import { Body, Choice, ListOf, ListQuery, Named, Nullable, ProjectKey, Timestamp } from './common.ts'
+import { MutedMails } from './mails.ts'
 import { tokenScopes } from './tokens.ts'
 
 export const roleNames = ['owner', 'admin', 'developer', 'viewer'] as const
@@ -148,9 +149,7 @@ export const ChangeUser = Body(
     name: Type.Optional(PersonName),
     email: Type.Optional(Email),
     current: Type.Optional(Password),
-    mutedMails: Type.Optional(
-      Type.Array(Type.String({ pattern: '^[a-z][a-z_.-]{0,39}$' }), { maxItems: 40, uniqueItems: true }),
-    ),
+    mutedMails: Type.Optional(MutedMails),
   },
   { minProperties: 1 },
 )

@@ -24,6 +24,13 @@ function findChromium(): string | null {
   }
 }
 
+const optionalRoutes = [
+  { url: '/api/projects/:project/traffic', asked: /\/projects\/[^/]+\/traffic(\?|$)/ },
+  { url: '/api/dns/:domain/traffic', asked: /\/dns\/[^/]+\/traffic(\?|$)/ },
+  { url: '/api/account/usage', asked: /\/api\/account\/usage(\?|$)/ },
+  { url: '/auth/mails', asked: /\/auth\/mails$/ },
+]
+
 export type TestConsole = {
   api: TestApi
   url: string
@@ -63,28 +70,24 @@ export async function startConsole(environment: Record<string, string> = {}): Pr
     ],
   })
   let people = 0
-  // A server that counts no traffic has no such route, and the console does without.
-  const isTold = api.app.hasRoute({ method: 'GET', url: '/api/projects/:project/traffic' })
+  // What this server does not have, and the console does without.
+  const absent = optionalRoutes.filter(({ url }) => !api.app.hasRoute({ method: 'GET', url })).map(({ asked }) => asked)
 
   async function visitor(): Promise<Visitor> {
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce' })
     const page = await context.newPage()
     let said: string[] = []
     await page.exposeFunction('complain', (text: string) => said.push(text))
-    await page.addInitScript(() => {
-      addEventListener('securitypolicyviolation', (event) => {
-        const { violatedDirective, blockedURI, sample } = event
-        // biome-ignore lint/suspicious/noExplicitAny: exposed above.
-        ;(globalThis as any).complain(`policy: ${violatedDirective} ${blockedURI} ${sample}`)
-      })
-    })
+    // Text and not functions, because this program has no types of pages.
+    await page.addInitScript(`addEventListener('securitypolicyviolation', (event) =>
+      complain('policy: ' + event.violatedDirective + ' ' + event.blockedURI + ' ' + event.sample))`)
     page.on('pageerror', (error) => said.push(`error: ${error.message}`))
     page.on('dialog', (dialog) => {
       said.push(`dialog: ${dialog.message()}`)
       void dialog.dismiss()
     })
     page.on('console', (message) => {
-      if (!isTold && /\/traffic\?/.test(message.location().url)) return
+      if (absent.some((asked) => asked.test(message.location().url))) return
       if (message.type() === 'error') said.push(`console: ${message.text()} ${message.location().url}`)
     })
     return {
@@ -131,7 +134,7 @@ export async function show(page: Page, url: string): Promise<void> {
 /** A screen is there when it has its heading and nothing of it is still being read. */
 export async function settled(page: Page): Promise<void> {
   await page.locator('main h1, main h2').first().waitFor()
-  await page.waitForFunction(() => document.querySelector('[aria-busy=true]') === null)
+  await page.waitForFunction(`document.querySelector('[aria-busy=true]') === null`)
 }
 
 // Where pictures go: `BERTH_SCREENS=docs/screens npm run test:console`.
@@ -141,14 +144,13 @@ export async function picture(page: Page, name: string): Promise<void> {
   if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`) })
 }
 
+type Violation = { id: string; nodes: { html: string; failureSummary: string }[] }
+
 /** What axe finds on the page as it is, in a line each. */
 export async function violations(page: Page, rules?: string[]): Promise<string[]> {
   // Evaluated by the debugger, to which the policy of the page does not apply.
   await page.evaluate(`globalThis.axe ?? (() => { ${axe.source} })()`)
-  const found = await page.evaluate(async (only) => {
-    // biome-ignore lint/suspicious/noExplicitAny: put there above.
-    const { violations } = await (globalThis as any).axe.run(document, only ? { runOnly: only } : {})
-    return violations as { id: string; nodes: { html: string; failureSummary: string }[] }[]
-  }, rules)
+  const options = JSON.stringify(rules ? { runOnly: rules } : {})
+  const found = await page.evaluate<Violation[]>(`axe.run(document, ${options}).then(({ violations }) => violations)`)
   return found.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary}`))
 }

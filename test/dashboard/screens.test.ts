@@ -57,7 +57,7 @@ describe.skipIf(chromiumPath === null)('every screen', () => {
       found.push(...(await hold(page, name)))
       if (narrow) {
         await page.setViewportSize({ width: 360, height: 740 })
-        const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+        const over = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
         if (over > 0) found.push(`sticks out by ${over} px at 360`)
         await picture(page, `${name}-360`)
         await page.setViewportSize({ width: 1280, height: 800 })
@@ -65,7 +65,7 @@ describe.skipIf(chromiumPath === null)('every screen', () => {
       if (found.length > 0) wrong[path] = found
     }
     expect(wrong).toEqual({})
-  }, 300_000)
+  }, 900_000)
 
   test('has no violation before somebody is signed in', async () => {
     const { page, complaints, context } = await console.visitor()

@@ -83,5 +83,6 @@ export async function seed(api: TestApi): Promise<World> {
   const token = await made('/tokens', { name: hostile.slice(0, 60), scopes: ['projects:read'] })
   const ticket = await made('/tickets', { subject: hostile, message: hostile, priority: 'normal' })
   await api.call('PUT', '/projects/docs/env/GREETING', { body: { value: hostile, readable: true } })
+  await made('/projects/docs/hook', {})
   return { ready, failed, webhook: webhook.id, ticket: ticket.id, token: token.id, account: api.accountId }
 }

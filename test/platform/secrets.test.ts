@@ -39,3 +39,19 @@ test('a secret sealed by the version before opens with the present and with an o
   expect(vault.open(sealUnbound(old, 'two'), place).toString()).toBe('two')
   expect(() => vault.open(sealUnbound(other, 'three'), place)).toThrow(/SECRETS_KEY/)
 })
+
+test('a signature is good for its text and purpose, with the key that made it, also once that is an old one', () => {
+  const signature = createVault(old).sign('usr_a new-token', 'unsubscribe')
+  expect(signature).toHaveLength(32)
+  expect(createVault(old).sign('usr_a new-token', 'unsubscribe')).toEqual(signature)
+  expect(createVault(key, [old]).verify(signature, 'usr_a new-token', 'unsubscribe')).toBe(true)
+  expect(createVault(key).verify(signature, 'usr_a new-token', 'unsubscribe')).toBe(false)
+  const vault = createVault(old)
+  expect(vault.verify(signature, 'usr_b new-token', 'unsubscribe')).toBe(false)
+  expect(vault.verify(signature, 'usr_a new-token', 'invitation')).toBe(false)
+  for (const bad of [signature.subarray(1), Buffer.alloc(0), Buffer.concat([signature, Buffer.alloc(1)])]) {
+    expect(vault.verify(bad, 'usr_a new-token', 'unsubscribe')).toBe(false)
+  }
+  // Nobody can raise the figure of secrets that do not open by asking for links.
+  expect(vault.failures).toBe(0)
+})

@@ -1,6 +1,8 @@
 // /auth/me and /auth/sessions: what people see and change of themselves.
+import { AccountParams } from '../../schemas/operator.ts'
 import { ChangeUser, SessionParams } from '../../schemas/people.ts'
 import { listMemberships } from '../../services/people/console-tokens.ts'
+import { leaveAccount } from '../../services/people/members.ts'
 import { withProjectNames } from '../../services/people/memberships.ts'
 import { endSession, listSessions, viewSession } from '../../services/people/sessions.ts'
 import { changeUser, viewUser } from '../../services/people/users.ts'
@@ -31,6 +33,13 @@ export const meRoutes: AuthPlugin = async (app, { deps, ways }) => {
     // Whoever has the address at the identity provider signs in as the person.
     if (change.email !== undefined) await ways.prove(request, session, current)
     return { user: viewUser(await changeUser(db, session.userId, change)) }
+  })
+
+  app.delete('/auth/me/accounts/:id', { schema: { params: AccountParams } }, async (request, reply) => {
+    const { userId } = await requireSigned(db, request)
+    await leaveAccount(db, userId, request.params.id)
+    tokenDirectory.forgetAccount(request.params.id)
+    return reply.code(204).send(null)
   })
 
   app.get('/auth/sessions', async (request) => {

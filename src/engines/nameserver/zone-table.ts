@@ -233,7 +233,8 @@ export class ZoneTable {
   #put(row: ServedZoneRow): void {
     const { name, id, accountId, verified, refused, serial, records } = row
     // The list that all zones of the pair share, so that each has but a reference.
-    const nameservers = row.nameservers && this.#constantsOf({ ...row, origin: '', live: false, tally: null }).nameservers
+    const nameservers =
+      row.nameservers && this.#constantsOf({ ...row, origin: '', live: false, tally: null }).nameservers
     const origin = wireName(name)
     const before = this.#sources.get(origin)
     const tally = before?.id === id ? before.tally : null

@@ -6,6 +6,7 @@ import { generatedRecords } from '../dns/zones.ts'
 import type { CertificateView, DomainView } from '../domains/domains.ts'
 import { hostOf, isWildcard, parentsOf } from '../domains/names.ts'
 import { changeSsl, noteCertificate } from '../domains/states.ts'
+import { isWarningDue } from './expiry-warnings.ts'
 import {
   addCertificate,
   dropSuperseded,
@@ -135,9 +136,13 @@ export function domainCertificate(db: Db, config: DomainCertificateConfig, domai
           nextAttemptAt: nextAttemptAt.toISOString(),
         }
         const moved = await changeSsl(db, config, id, { to: 'ERROR', certificate: summary })
-        if (!moved) await noteCertificate(db, id, summary)
+        const inService = domain.ssl === 'ACTIVE' ? domain.inService : null
+        if (!moved) {
+          const warns = inService !== null && (await isWarningDue(db, domain, inService))
+          await noteCertificate(db, config, id, { certificate: summary, warns })
+        }
         // A certificate that is still in service must be seen to expire, even if that is before the next attempt.
-        const expiresAt = domain.ssl === 'ACTIVE' ? domain.inService?.notAfter : undefined
+        const expiresAt = inService?.notAfter
         const isSooner = expiresAt !== undefined && expiresAt < nextAttemptAt
         await enqueue(db, {
           kind: 'issue',

@@ -243,7 +243,15 @@ export async function changeSsl(
   })
 }
 
-/** Notes a failed attempt on a certificate that still serves: `ssl` stays ACTIVE while renewal is tried again. */
-export async function noteCertificate(db: Db, id: string, certificate: CertificateView): Promise<void> {
-  await db.domain.updateMany({ where: { id }, data: { certificate, updatedAt: new Date() } })
+/**
+ * Notes a failed attempt on a certificate that still serves: `ssl` stays ACTIVE while renewal is tried again. `warns`:
+ * with an event, because little of its time is left.
+ */
+export async function noteCertificate(
+  db: Db,
+  options: ViewOptions,
+  id: string,
+  { certificate, warns }: { certificate: CertificateView; warns: boolean },
+): Promise<void> {
+  await move(db, options, id, { guard: {}, data: { certificate }, event: warns ? 'domain.ssl.failing' : null })
 }

@@ -42,7 +42,10 @@ async function findCode(db: Db, code: string): Promise<Found> {
       return { kind: 'first-owner', link, account: link.account }
     }
   }
-  const invitation = await db.invitation.findUnique({ where: { hash }, include: { account: true } })
+  const invitation = await db.invitation.findFirst({
+    where: { OR: [{ hash }, { mailHash: hash }] },
+    include: { account: true },
+  })
   if (!invitation || invitation.acceptedAt !== null || invitation.expiresAt <= now) throw new Fault('link_not_valid')
   return { kind: 'invitation', invitation, account: invitation.account }
 }

@@ -4,6 +4,7 @@ import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { ChangeMember } from '../../schemas/people.ts'
+import { lockAccount } from '../accounts/statements.ts'
 import { append, eventOf } from '../events/events.ts'
 import { type Actor, allows } from '../tokens/actor.ts'
 import { lockCaller, requireScopes, withRights } from '../tokens/lineage.ts'
@@ -97,13 +98,26 @@ export async function removeMember(db: Db, actor: Actor, { id, precondition }: M
     const member = await findMembership(db, actor.accountId, id)
     precondition(viewMember(member))
     requireRole(manager, member.role as Role, 'remove')
-    await requireOtherOwner(db, member)
-    await withdrawInvitations(db, member)
-    await endLine(db, actor, { id: member.tokenId, itself: true })
-    await db.membership.delete({ where: { id: member.id } })
-    const data = viewMember(member)
-    await append(db, [eventOf(actor, 'member.removed', { subject: member.userId, projectId: null, data })])
+    await endMembership(db, actor, member)
   })
+}
+
+/** Whatever their role is, people may leave an account that they are in. */
+export async function leaveAccount(db: Db, userId: string, accountId: string): Promise<void> {
+  await inTransaction(db, async (db) => {
+    await lockAccount(db, { id: accountId })
+    const member = await findMembership(db, accountId, userId)
+    await endMembership(db, { accountId, userId, tokenId: member.tokenId, scopes: [], projectIds: null }, member)
+  })
+}
+
+async function endMembership(db: Db, actor: Actor, member: MemberRow): Promise<void> {
+  await requireOtherOwner(db, member)
+  await withdrawInvitations(db, member)
+  await endLine(db, actor, { id: member.tokenId, itself: true })
+  await db.membership.delete({ where: { id: member.id } })
+  const data = viewMember(member)
+  await append(db, [eventOf(actor, 'member.removed', { subject: member.userId, projectId: null, data })])
 }
 
 /** Those that the person sent at the console: whoever may invite nobody any more lets nobody in. */

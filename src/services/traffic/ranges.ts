@@ -1,5 +1,5 @@
 // The range of time that a caller asks for: aligned to steps, within what is kept, in a number of buckets that is bounded.
-import { Fault, type FieldError } from '../../platform/errors.ts'
+import { Fault, type FieldCode, type FieldError } from '../../platform/errors.ts'
 import type { trafficSteps } from '../../schemas/traffic.ts'
 import type { RollupStep } from './columns.ts'
 import { hourMonths, keptSince, minuteDays } from './retention.ts'
@@ -22,7 +22,7 @@ const seconds: Record<TrafficStep, number> = { minute: 60, hour: 3_600, day: 86_
 /** An hour by minutes, a day by hours, a month by days. */
 const defaultBuckets: Record<TrafficStep, number> = { minute: 60, hour: 24, day: 30 }
 
-export function refuseTime(name: 'from' | 'to', detail: string, code: FieldError['code'] = 'out_of_range'): never {
+export function refuseTime(name: 'from' | 'to', detail: string, code: FieldCode = 'out_of_range'): never {
   const errors: FieldError[] = [{ in: 'query', pointer: `#/${name}`, code, detail }]
   throw new Fault('validation_failed', `${name}: ${detail}`, { errors })
 }

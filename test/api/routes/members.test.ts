@@ -186,6 +186,19 @@ describe('the last owner', () => {
     }
   })
 
+  test('is the only one who cannot leave by themselves', async () => {
+    const { accountId, token, owner } = await newAccount()
+    const viewer = await newPerson(api, { accountId, role: 'viewer' })
+    const open = await viewer.browser.token()
+    const leave = (person: typeof viewer) => person.browser.ask('DELETE', `/me/accounts/${accountId}`)
+    expect((await leave(owner)).body.code).toBe('last_owner')
+    expect((await leave(viewer)).status).toBe(204)
+    expect((await api.call('GET', '/projects', { token: open })).status).toBe(401)
+    expect((await leave(viewer)).status).toBe(404)
+    const [event] = await eventsOf(token, 'member.removed')
+    expect(event).toMatchObject({ actor: viewer.user.id, subject: viewer.user.id })
+  })
+
   test('is left when two owners go at once', async () => {
     const { accountId, key, owner } = await newAccount()
     const second = await newPerson(api, { accountId })

@@ -11,12 +11,16 @@ const hourMs = 3_600_000
 const hour = new Date(Math.floor(Date.now() / hourMs) * hourMs - hourMs)
 /** The day up to now, also if the hour turns meanwhile. */
 const lastDay = `to=${new Date(hour.getTime() + 2 * hourMs).toISOString()}`
-const before = (hours: number) => new Date(hour.getTime() - hours * hourMs)
+const hoursAgo = (hours: number) => new Date(hour.getTime() - hours * hourMs)
 let seq = 0
 
 type Visits = { host?: string; ok?: number; missing?: number; bytes?: number; bucket?: number }
 
-async function visited(project: string, at: Date, { host = 'a.test', ok = 0, missing = 0, bytes = 0, bucket = 0 }: Visits) {
+async function visited(
+  project: string,
+  at: Date,
+  { host = 'a.test', ok = 0, missing = 0, bytes = 0, bucket = 0 }: Visits,
+) {
   const { id: owner } = await api.db.project.findFirstOrThrow({ where: { name: project } })
   const counts: number[] = edgeColumns.map(() => 0)
   counts[edgeAt.status + 2] = ok
@@ -41,9 +45,9 @@ beforeAll(async () => {
   await visited('busy', hour, { ok: 90, missing: 10, bytes: 5_000, bucket: 6 })
   await visited('busy', hour, { host: 'b.test', ok: 7, bytes: 70 })
   await visited('busy', hour, { host: '', ok: 1 })
-  await visited('busy', before(3), { ok: 5, bytes: 50 })
-  await visited('busy', before(30), { ok: 1_000 })
-  await visited('calm', before(1), { ok: 2 })
+  await visited('busy', hoursAgo(3), { ok: 5, bytes: 50 })
+  await visited('busy', hoursAgo(30), { ok: 1_000 })
+  await visited('calm', hoursAgo(1), { ok: 2 })
 })
 afterAll(() => api.stop())
 
@@ -51,7 +55,7 @@ describe('the traffic of a project', () => {
   test('is that of the last day by hours, with zeros where nothing was asked', async () => {
     const answer = await get(`/projects/busy/traffic?${lastDay}`)
     const { body } = answer
-    expect(body).toMatchObject({ step: 'hour', from: before(22).toISOString() })
+    expect(body).toMatchObject({ step: 'hour', from: hoursAgo(22).toISOString() })
     expect((await get('/projects/busy/traffic')).body).toMatchObject({ step: 'hour', buckets: { length: 24 } })
     expect(sums(answer)).toEqual([...Array(19).fill(0), 5, 0, 0, 108, 0])
     expect(body.buckets[22]).toEqual({
@@ -72,7 +76,10 @@ describe('the traffic of a project', () => {
   })
 
   test('can be that of one host, in any spelling, by minutes and by days', async () => {
-    expect((await get(`/projects/busy/traffic?host=B.test.&${lastDay}`)).body.totals).toMatchObject({ requests: 7, bytes: 70 })
+    expect((await get(`/projects/busy/traffic?host=B.test.&${lastDay}`)).body.totals).toMatchObject({
+      requests: 7,
+      bytes: 70,
+    })
     expect((await get('/projects/busy/traffic?host=c.test')).body.totals.requests).toBe(0)
     const minutes = `from=${hour.toISOString()}&to=${new Date(hour.getTime() + 90_000).toISOString()}&step=minute`
     expect(sums(await get(`/projects/busy/traffic?${minutes}`))).toEqual([108, 0])
@@ -86,8 +93,8 @@ describe('the traffic of a project', () => {
       ['from=2026-11-14T09:00:00Z&to=2026-11-13T09:00:00Z', '#/from'],
       ['from=2026-99-99T09:00:00Z', '#/from'],
       ['to=9999-12-31T00:00:00Z', '#/to'],
-      [`from=${before(24 * 10).toISOString()}&step=minute`, '#/from'],
-      [`from=${before(24 * 130).toISOString()}`, '#/from'],
+      [`from=${hoursAgo(24 * 10).toISOString()}&step=minute`, '#/from'],
+      [`from=${hoursAgo(24 * 130).toISOString()}`, '#/from'],
       ['step=second', '#/step'],
       ['from=yesterday', '#/from'],
       ['unknown=1', '#/unknown'],
@@ -111,7 +118,7 @@ test('all projects are read at once, the busiest first, each with its series', a
     { project: 'busy', requests: 113, bytes: 5_120, series: [...Array(19).fill(0), 5, 0, 0, 108, 0] },
     { project: 'calm', requests: 2, bytes: 0, series: [...Array(21).fill(0), 2, 0, 0] },
   ])
-  expect((await get(`/traffic?from=${before(24 * 8).toISOString()}`)).status).toBe(422)
+  expect((await get(`/traffic?from=${hoursAgo(24 * 8).toISOString()}`)).status).toBe(422)
 })
 
 test('of zones, questions are shown by type and by code', async () => {

@@ -181,8 +181,9 @@ test('a webhook gets what its patterns name, and never somebody else’s ping', 
     'domain.ssl.active',
     'domain.ssl.renewed',
     'domain.ssl.error',
+    'domain.ssl.failing',
     'domain.ssl.expired',
   ])
-  expect(got('domain.*')).toHaveLength(10)
+  expect(got('domain.*')).toHaveLength(11)
   expect(got('ticket.replied', 'token.created')).toEqual(['ticket.replied', 'token.created'])
 })

@@ -235,7 +235,10 @@ test('a WebSocket goes over HTTPS, and not to a host that the connection is not 
   socket.destroy()
   await until(async () => {
     await world.edge.flushTraffic()
-    const { _sum } = await world.db.traffic.aggregate({ where: { step: 'hour', host: 'server.test' }, _sum: { s1: true } })
+    const { _sum } = await world.db.traffic.aggregate({
+      where: { step: 'hour', host: 'server.test' },
+      _sum: { s1: true },
+    })
     return _sum.s1 === 1n
   })
   const wrong = await upgrade('files.test')

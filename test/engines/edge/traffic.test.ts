@@ -192,7 +192,9 @@ test('a second edge adds to the first, and what it counted is written when it cl
   const other = createEdge({ config, db, notifications, artifacts, log: pino({ level: 'silent' }) })
   const { port } = await other.listen()
   await world.get('files.localhost', '/')
-  await new Promise((resolve) => get({ port, path: '/', headers: { host: 'files.localhost' } }, (answer) => resolve(answer.resume())))
+  await new Promise((resolve) =>
+    get({ port, path: '/', headers: { host: 'files.localhost' } }, (answer) => resolve(answer.resume())),
+  )
   await other.close()
   expect((await counted(2))['files.localhost']).toMatchObject({ requests: 2, bytes: 2_000 })
 })
@@ -231,7 +233,11 @@ describe('however many hosts a project has', () => {
     traffic.take()
     visit(traffic, places.slice(55, 57))
     countAnswer(late, 200, 1, 1)
-    expect(traffic.take().map(({ host }) => host)).toEqual(['production-55.test', 'production-56.test', 'production-0.test'])
+    expect(traffic.take().map(({ host }) => host)).toEqual([
+      'production-55.test',
+      'production-56.test',
+      'production-0.test',
+    ])
   })
 
   test('a name that is taken down counts for nobody', () => {

@@ -1,6 +1,7 @@
 // What processes count is added up, once, also when the database was away, and kept for its time.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+
 import { pino } from 'pino'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { closeDatabase, type Database, openDatabase } from '../../../src/platform/database.ts'
 import { edgeAt, edgeColumns } from '../../../src/services/traffic/columns.ts'
 import { rangeOf } from '../../../src/services/traffic/ranges.ts'
@@ -95,7 +96,12 @@ test('two tallies of the same host are one row, and counts after a flush are of 
 
 test('a part that is sent again, because its answer was lost, changes nothing', async () => {
   const counts = edgeColumns.map(() => 1)
-  const part = { source: 'src_1', at: new Date(at('09:00:00')), steps: ['minute'] as const, rows: [{ owner: projectId, host: 'a', counts }] }
+  const part = {
+    source: 'src_1',
+    at: new Date(at('09:00:00')),
+    steps: ['minute'] as const,
+    rows: [{ owner: projectId, host: 'a', counts }],
+  }
   expect(await addTraffic(api.db, { ...part, seq: 1 })).toEqual([{ added: 1 }])
   expect(await addTraffic(api.db, { ...part, seq: 1 })).toEqual([{ added: 0 }])
   expect(await addTraffic(api.db, { ...part, seq: 2 })).toEqual([{ added: 1 }])
@@ -185,7 +191,13 @@ test('rollups are kept for two days and 13 months', async () => {
   const days = (count: number) => new Date(now - count * 86_400_000)
   const zeros = Object.fromEntries(['bytes', 'durationUs', ...edgeColumns.slice(2)].map((name) => [name, 0n])) as never
   const row = (step: string, at: Date) => ({ projectId, step, at, host: '', ...(zeros as object) })
-  const data = [row('minute', days(1)), row('minute', days(4)), row('hour', days(4)), row('hour', days(300)), row('hour', days(430))]
+  const data = [
+    row('minute', days(1)),
+    row('minute', days(4)),
+    row('hour', days(4)),
+    row('hour', days(300)),
+    row('hour', days(430)),
+  ]
   await api.db.traffic.createMany({ data: data as never })
   await api.db.trafficSource.create({ data: { id: 'silent', seq: 1, at: days(3) } })
   expect(await forgetOldTraffic(api.db, AbortSignal.timeout(60_000))).toBe(3)

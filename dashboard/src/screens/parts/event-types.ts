@@ -6,7 +6,7 @@ const groups = {
   project: ['created', 'updated', 'deleted'],
   domain: [
     ...(['created', 'verified', 'unverified', 'updated', 'moved', 'deleted'] as const),
-    ...(['ssl.active', 'ssl.renewed', 'ssl.error', 'ssl.expired'] as const),
+    ...(['ssl.active', 'ssl.renewed', 'ssl.error', 'ssl.failing', 'ssl.expired'] as const),
   ],
   dns: ['record.created', 'record.updated', 'record.deleted', 'zone.imported'],
   ticket: ['created', 'replied', 'status_changed'],

@@ -1,0 +1,7 @@
+// /auth/mails: the kinds of mails, which a person mutes by `PATCH /auth/me`.
+import { viewMailKinds } from '../../services/mail/kinds.ts'
+import type { AuthPlugin } from './plugin.ts'
+
+export const mailSettingRoutes: AuthPlugin = async (app) => {
+  app.get('/auth/mails', async () => ({ mails: viewMailKinds() }))
+}

@@ -1,0 +1,74 @@
+// Outside /api: the link of a mail that mutes its kind. A GET, which scanners of mails send too, only shows a button.
+import { createHash } from 'node:crypto'
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from '@sinclair/typebox'
+import type { FastifyReply } from 'fastify'
+import { type Html, html } from '../../platform/html.ts'
+import { mailKinds } from '../../services/mail/kinds.ts'
+import { kindOfLink, muteMails } from '../../services/mail/unsubscribe.ts'
+import type { Deps } from '../deps.ts'
+import { boundOpenPerAddress } from '../http/shares.ts'
+import { requireHttps, shedLoad } from '../http/transport.ts'
+
+// Nobody here has shown a token: no address may have all places.
+const maxInFlight = 50
+const maxOpenPerAddress = 10
+// `List-Unsubscribe=One-Click`, as a form of either type.
+const bodyLimit = 4096
+
+const style = html`body{font:16px/1.6 system-ui,sans-serif;max-width:36rem;margin:4rem auto;padding:0 1rem;color-scheme:light dark}`
+const policy = [
+  "default-src 'none'",
+  `style-src 'sha256-${createHash('sha256').update(style.text).digest('base64')}'`,
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+].join('; ')
+
+function sendPage(reply: FastifyReply, status: number, body: Html): FastifyReply {
+  const page = html`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Mails · Berth</title><style>${style}</style></head><body>${body}</body></html>
+`
+  return reply.code(status).type('text/html; charset=utf-8').send(page.text)
+}
+
+// Whatever is wrong with it: nobody learns which people there are.
+const notValid = html`<h1>This link is not valid</h1><p>Open it as it stands in the mail, or <a href="/me">change which mails you get</a> after you signed in.</p>`
+
+const Link = Type.Object({
+  user: Type.String({ maxLength: 100, default: '' }),
+  kind: Type.String({ maxLength: 100, default: '' }),
+  signature: Type.String({ maxLength: 100, default: '' }),
+})
+
+export const mailRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (app, { deps }) => {
+  const { db, vault, config } = deps
+  shedLoad(app, Math.min(config.maxInFlight, maxInFlight))
+  boundOpenPerAddress(app, maxOpenPerAddress, maxInFlight)
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('cache-control', 'no-store')
+    reply.header('content-security-policy', policy)
+    reply.header('referrer-policy', 'no-referrer')
+    requireHttps(request)
+  })
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit }, (_request, _body, done) => done(null))
+  const schema = { hide: true, querystring: Link }
+
+  app.get('/mail/unsubscribe', { schema }, (request, reply) => {
+    const kind = kindOfLink(vault, request.query)
+    if (!kind) return sendPage(reply, 404, notValid)
+    const body = html`<h1>No more of these mails?</h1><p>${mailKinds[kind].title}</p>
+<form method="post"><button name="List-Unsubscribe" value="One-Click">Stop these mails</button></form>`
+    return sendPage(reply, 200, body)
+  })
+
+  app.post('/mail/unsubscribe', { schema, bodyLimit }, async (request, reply) => {
+    const kind = kindOfLink(vault, request.query)
+    if (!kind) return sendPage(reply, 404, notValid)
+    await muteMails(db, request.query.user, kind)
+    const body = html`<h1>You get no more of these mails</h1><p>${mailKinds[kind].title}</p>
+<p><a href="/me">Change which mails you get</a></p>`
+    return sendPage(reply, 200, body)
+  })
+}

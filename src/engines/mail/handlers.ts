@@ -1,0 +1,131 @@
+// The jobs of mails: one finds out who is told of an event, the other sends a mail to one person.
+import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
+import type { Config } from '../../config.ts'
+import { type Handler, Postponed } from '../../jobs/worker.ts'
+import type { Database } from '../../platform/database.ts'
+import type { Vault } from '../../platform/secrets.ts'
+import { type DueMail, findDueMail, NotDue } from '../../services/mail/due.ts'
+import { notify } from '../../services/mail/notify.ts'
+import { endMail, type MailEnd, type MailKey, noteFailure, waitingMails } from '../../services/mail/outbox.ts'
+import { unsubscribeUrl } from '../../services/mail/unsubscribe.ts'
+import { type Ways, writeLetter } from './letter.ts'
+import { letterOf } from './letters.ts'
+import { createMailMetrics } from './metrics.ts'
+import { createMailTransport, MailFailure, type MailServer, type Message, type TransportOptions } from './transport.ts'
+
+export type MailDeps = {
+  db: Database
+  config: Pick<Config, 'mail' | 'baseUrl'>
+  vault: Vault
+  log: Logger
+  registry?: Registry
+}
+
+export type MailOptions = TransportOptions & { retryDelaysMs?: readonly number[] }
+
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
+
+/** Together less than a day, after which a mail is no news any more. */
+export const mailRetryTable = [
+  // A restart of the mail server.
+  minuteMs,
+  // Greylisting: most servers take a mail that comes again after five minutes.
+  5 * minuteMs,
+  30 * minuteMs,
+  // An outage, which somebody has to mend.
+  2 * hourMs,
+  6 * hourMs,
+  12 * hourMs,
+] as const
+
+// Only the database can fail here.
+const notifyDelaysMs = [1_000, 5_000, 30_000, 5 * minuteMs, 30 * minuteMs, 2 * hourMs]
+// Until the mail is sent that has to come first.
+const orderMs = 30_000
+// Few, so that a mail server that hangs holds as few connections; other kinds of jobs have their own places.
+const concurrency = 4
+
+type MailHandlers = { notify: Handler<'notify'>; mail: Handler<'mail'> }
+
+export function createMailHandlers(deps: MailDeps, options: MailOptions = {}): MailHandlers {
+  const { db, config, log, registry } = deps
+  const { mail: server } = config
+  const metrics = createMailMetrics(registry, async () => (server ? waitingMails(db) : 0))
+  if (!server) return idle
+  const transport = createMailTransport(server, options)
+
+  async function end(key: MailKey, ended: MailEnd): Promise<void> {
+    if (!(await endMail(db, key, ended))) return
+    metrics.ended(ended.state === 'SENT' ? 'sent' : ended.state === 'FAILED' ? 'failed' : 'dropped')
+    if (ended.state === 'FAILED') log.warn({ ...key, reason: ended.reason }, 'a mail was given up')
+  }
+
+  async function send(key: MailKey, signal: AbortSignal): Promise<void> {
+    const due = await findDueMail(db, deps.vault, key)
+    if (!due) return
+    await transport.send(messageOf(deps, server!, due), signal)
+    await end(key, { state: 'SENT' })
+  }
+
+  return {
+    notify: {
+      concurrency,
+      retryDelaysMs: notifyDelaysMs,
+      run: ({ eventId }) => notify(db, eventId),
+      async giveUp({ eventId }, error) {
+        log.error({ err: error, eventId }, 'nobody is told of an event by mail')
+      },
+    },
+    mail: {
+      concurrency,
+      retryDelaysMs: options.retryDelaysMs ?? mailRetryTable,
+      async run(key, { signal }) {
+        try {
+          await send(key, signal)
+        } catch (error) {
+          if (error instanceof NotDue) {
+            if (error.later) throw new Postponed(error.message, { payload: key, delayMs: orderMs })
+            return end(key, { state: 'DROPPED', reason: error.message })
+          }
+          if (!(error instanceof MailFailure)) throw error
+          if (error.final) return end(key, { state: 'FAILED', reason: error.message })
+          await noteFailure(db, key, error.message)
+          throw error
+        }
+      },
+      async giveUp(key, error) {
+        await end(key, { state: 'FAILED', reason: error.message })
+      },
+    },
+  }
+}
+
+/** Where there is no mail server, no job is taken: another worker may have one. */
+const never = { concurrency: 0, retryDelaysMs: [], run: async () => {}, giveUp: async () => {} }
+const idle: MailHandlers = { notify: never, mail: never }
+
+function messageOf({ config, vault }: MailDeps, { from }: MailServer, mail: DueMail): Message {
+  const { baseUrl } = config
+  const domain = from.address.slice(from.address.lastIndexOf('@') + 1)
+  // The same for each repeat, so that receivers recognise one. An invitation has one recipient, whose address stays out.
+  const idOf = (about: string) => `<${about}${mail.kind === 'invitation' ? '' : `.${mail.recipient}`}@${domain}>`
+  const unsubscribe = mail.kind === 'invitation' ? null : unsubscribeUrl(baseUrl, vault, mail.recipient, mail.kind)
+  const ways: Ways = unsubscribe === null ? null : { unsubscribe, settings: `${baseUrl}/me` }
+  return {
+    // As an object, so that no character of it is taken for another address.
+    to: { name: '', address: mail.to },
+    ...writeLetter(letterOf(baseUrl, mail), ways, mail.more),
+    messageId: idOf(mail.about),
+    ...(mail.kind !== 'invitation' && mail.inReplyTo !== null && { inReplyTo: idOf(mail.inReplyTo) }),
+    headers: {
+      'Auto-Submitted': 'auto-generated',
+      'X-Auto-Response-Suppress': 'All',
+      ...(unsubscribe !== null && {
+        'List-Unsubscribe': `<${unsubscribe}>`,
+        'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',
+      }),
+    },
+  }
+}

@@ -1,0 +1,2 @@
+// The entry of the engine that sends mails.
+export { createMailHandlers } from './handlers.ts'

@@ -1,0 +1,81 @@
+// A letter: what happened, the facts, what to do next and one link, written as plain text and as HTML.
+import { html } from '../../platform/html.ts'
+
+export type Letter = {
+  subject: string
+  /** What happened, in a sentence or two. */
+  what: string
+  facts: [name: string, value: string | null][]
+  next: string
+  link: { title: string; url: string }
+  /** Why the reader gets it. */
+  because: string
+}
+
+/** Where the reader can end mails of this kind; null where there are no settings. */
+export type Ways = { unsubscribe: string; settings: string } | null
+
+const mostCharacters = 300
+
+/** Text of others in one line: what would break it, or hide or turn round what stands beside it, is left out. */
+export function oneLine(text: string): string {
+  const line = text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\s]+/gu, ' ').trim()
+  const characters = [...line]
+  return characters.length > mostCharacters ? `${characters.slice(0, mostCharacters - 1).join('')}…` : line
+}
+
+/** Every text of a letter goes through here, so no letter has to think of it. */
+function cleaned({ subject, what, facts, next, link, because }: Letter, more: number) {
+  return {
+    subject: oneLine(subject),
+    what: oneLine(what),
+    facts: facts.flatMap(([name, value]) => (value ? [[name, oneLine(value)] as const] : [])),
+    more: more > 0 ? `And ${more} more of this kind within the hour.` : null,
+    next: oneLine(next),
+    link: { title: link.title, url: new URL(link.url).href },
+    because: oneLine(because),
+  }
+}
+
+type Cleaned = ReturnType<typeof cleaned>
+
+function textOf({ what, facts, more, next, link, because }: Cleaned, ways: Ways): string {
+  const paragraphs = [
+    what,
+    facts.map(([name, value]) => `${name}: ${value}`).join('\n'),
+    more,
+    next,
+    `${link.title}:\n${link.url}`,
+    `-- \n${because}`,
+    ways && `No more mails of this kind:\n${ways.unsubscribe}\nAll mails: ${ways.settings}`,
+  ]
+  return `${paragraphs.filter(Boolean).join('\n\n')}\n`
+}
+
+function htmlOf({ subject, what, facts, more, next, link, because }: Cleaned, ways: Ways): string {
+  const grey = html`color:#666`
+  const rows = facts.map(
+    ([name, value]) =>
+      html`<tr><td style="padding:2px 16px 2px 0;vertical-align:top;${grey}">${name}</td><td style="padding:2px 0">${value}</td></tr>`,
+  )
+  const endings = ways
+    ? html`<br><a href="${ways.unsubscribe}" style="${grey}">No more mails of this kind</a> · <a href="${ways.settings}" style="${grey}">All mails</a>`
+    : ''
+  return html`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${subject}</title></head>
+<body style="margin:0;padding:24px;font:15px/1.5 system-ui,sans-serif;color:#1a1a1a;background:#fff">
+<div style="max-width:560px">
+<p style="font-weight:600">${what}</p>
+<table role="presentation" style="border-collapse:collapse;font-size:14px">${rows}</table>
+${more ? html`<p>${more}</p>` : ''}
+<p>${next}</p>
+<p><a href="${link.url}">${link.title}</a></p>
+<p style="margin-top:32px;font-size:12px;${grey}">${because}${endings}</p>
+</div></body></html>
+`.text
+}
+
+export function writeLetter(letter: Letter, ways: Ways, more = 0): { subject: string; text: string; html: string } {
+  const clean = cleaned(letter, more)
+  return { subject: clean.subject, text: textOf(clean, ways), html: htmlOf(clean, ways) }
+}

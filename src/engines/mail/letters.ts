@@ -1,0 +1,192 @@
+// What each kind of mail says: made from the event when the mail is sent.
+import type { DeploymentView } from '../../services/deployments/deployments.ts'
+import type { DomainView } from '../../services/domains/domains.ts'
+import type { DueMail } from '../../services/mail/due.ts'
+import type { MailKind } from '../../services/mail/kinds.ts'
+import type { TicketView } from '../../services/tickets/tickets.ts'
+import type { TokenView } from '../../services/tokens/tokens.ts'
+import type { WebhookView } from '../../services/webhooks/webhooks.ts'
+import type { Letter } from './letter.ts'
+
+const dayMs = 86_400_000
+
+/** `16 Nov 2026, 09:32 UTC` */
+export function inUtc(time: Date | string): string {
+  const text = new Date(time).toUTCString()
+  return `${text.slice(5, 16)}, ${text.slice(17, 22)} UTC`
+}
+
+const optionalTime = (time: string | null | undefined) => (time ? inUtc(time) : null)
+
+type Body = Omit<Letter, 'because' | 'link'> & { link: { title: string; path: string } }
+
+const part = encodeURIComponent
+
+function certificateOf({ event }: DueMail): Body {
+  const { name, certificate } = event.data as unknown as DomainView
+  const path = `/domains/${part(name)}`
+  const facts: Letter['facts'] = [
+    ['Domain', name],
+    ['Valid until', optionalTime(certificate?.notAfter)],
+    ['Last error', certificate?.lastError ?? null],
+    ['Next attempt', optionalTime(certificate?.nextAttemptAt)],
+  ]
+  const next = 'Renewal is tried again by itself. Mend what the last error names, so that the next attempt succeeds.'
+  const leftMs = new Date(certificate?.notAfter ?? 0).getTime() - event.createdAt.getTime()
+  if (event.type === 'domain.ssl.expired' || leftMs <= 0) {
+    return {
+      subject: `The certificate of ${name} has expired`,
+      what: `The certificate of ${name} has expired: browsers refuse the site.`,
+      facts,
+      next,
+      link: { title: 'See the domain', path },
+    }
+  }
+  const days = Math.floor(leftMs / dayMs)
+  const left = days === 0 ? 'less than a day' : days === 1 ? '1 day' : `${days} days`
+  return {
+    subject: `The certificate of ${name} cannot be renewed: ${left} left`,
+    what: `The certificate of ${name} could not be renewed. It is valid for ${left} more.`,
+    facts,
+    next,
+    link: { title: 'See the domain', path },
+  }
+}
+
+const letters: Record<MailKind, (mail: DueMail & { kind: MailKind }) => Body> = {
+  'production-failed': ({ event }) => {
+    const { id, project, ref, commit, error } = event.data as unknown as DeploymentView
+    return {
+      subject: `Production deployment of ${project} failed`,
+      what: `A production deployment of ${project} failed. What was in production before stays there.`,
+      // Only the first line: the output of a server follows it.
+      facts: [
+        ['Project', project],
+        ['Commit', `${commit} (${ref})`],
+        ['Reason', error?.message.split('\n', 1)[0] ?? null],
+        ['When', inUtc(event.createdAt)],
+      ],
+      next: 'Read the log, mend the cause and deploy again. There is no mail about further failures until a deployment works.',
+      link: { title: 'Read the log', path: `/deployments/${part(id)}` },
+    }
+  },
+  'production-recovered': ({ event }) => {
+    const { id, project, ref, commit } = event.data as unknown as DeploymentView
+    return {
+      subject: `Production deployment of ${project} works again`,
+      what: `A production deployment of ${project} is ready, after one or more that failed.`,
+      facts: [
+        ['Project', project],
+        ['Commit', `${commit} (${ref})`],
+        ['When', inUtc(event.createdAt)],
+      ],
+      next: 'There is nothing to do.',
+      link: { title: 'See the deployment', path: `/deployments/${part(id)}` },
+    }
+  },
+  'domain-lost': ({ event }) => {
+    const { name, verification } = event.data as unknown as DomainView
+    return {
+      subject: `${name} is verified no longer`,
+      what: `The proof that you own ${name} was not found any more, so the domain is verified no longer.`,
+      facts: [
+        ['Domain', name],
+        ['Reason', verification.reason],
+        ['When', inUtc(event.createdAt)],
+        ['Next check', optionalTime(verification.nextCheckAt)],
+      ],
+      next: 'Restore the nameservers or the TXT record that the domain’s page shows, then have it checked there.',
+      link: { title: 'See what to set', path: `/domains/${part(name)}` },
+    }
+  },
+  'certificate-failing': certificateOf,
+  'webhook-disabled': ({ event }) => {
+    const { id, url } = event.data as unknown as WebhookView
+    // The path may be a secret.
+    const { origin } = new URL(url)
+    return {
+      subject: `The webhook to ${origin} was disabled`,
+      what: `The webhook to ${origin} was disabled: its receiver is gone, or has failed for five days.`,
+      facts: [
+        ['Webhook', id],
+        ['When', inUtc(event.createdAt)],
+      ],
+      next: 'Mend the receiver, then turn the webhook on again: what waits is sent then.',
+      link: { title: 'See its last attempts', path: `/webhooks/${part(id)}` },
+    }
+  },
+  'ticket-reply': ({ event }) => {
+    const { id, subject, status } = event.data as unknown as TicketView
+    return {
+      subject: `Support answered: ${subject}`,
+      what: `Support answered the ticket “${subject}”.`,
+      facts: [
+        ['Ticket', id],
+        ['Status', status],
+        ['When', inUtc(event.createdAt)],
+      ],
+      next: 'Read the answer, and reply there if something is left.',
+      link: { title: 'Read the answer', path: `/tickets/${part(id)}` },
+    }
+  },
+  'new-token': ({ event, actor }) => {
+    const { name, scopes, projects, expiresAt } = event.data as unknown as TokenView
+    return {
+      subject: `A new token was made: ${name}`,
+      what: `A token named “${name}” was made.`,
+      facts: [
+        ['Made by', actor],
+        ['Scopes', scopes.join(', ')],
+        ['Projects', projects?.join(', ') ?? 'all'],
+        ['Ends', optionalTime(expiresAt) ?? 'never'],
+        ['When', inUtc(event.createdAt)],
+      ],
+      next: 'If none of you made it, revoke it at once, and see who can sign in to the account.',
+      link: { title: 'See the tokens', path: '/tokens' },
+    }
+  },
+  'new-sign-in': ({ event, address }) => {
+    const { method, userAgent } = event.data as { method?: string; userAgent?: string }
+    return {
+      subject: 'New sign-in to your Berth account',
+      what: 'Somebody signed in as you.',
+      facts: [
+        ['When', inUtc(event.createdAt)],
+        ['How', method ?? null],
+        ['From', address],
+        ['Browser', userAgent ?? null],
+      ],
+      next: 'If that was you, there is nothing to do. If not, end the session and change how you sign in.',
+      link: { title: 'See your sessions', path: '/me' },
+    }
+  },
+}
+
+function invitationOf({ event, account, actor, invitation }: DueMail & { kind: 'invitation' }): Body {
+  const who = actor ?? 'Somebody'
+  return {
+    subject: `${who} invites you to ${account}`,
+    what: `${who} invites you to the account “${account}” on Berth.`,
+    facts: [
+      ['Role', invitation.role],
+      ['Invited', inUtc(event.createdAt)],
+      ['Valid until', inUtc(invitation.expiresAt)],
+    ],
+    next: 'Open the link to accept; it works once. If you do not know who invites you, do nothing.',
+    link: { title: 'Accept the invitation', path: `/setup#${invitation.code}` },
+  }
+}
+
+export function letterOf(baseUrl: string, mail: DueMail): Letter {
+  const isInvitation = mail.kind === 'invitation'
+  const { link, facts, ...body } = isInvitation ? invitationOf(mail) : letters[mail.kind](mail)
+  const isPersonal = isInvitation || mail.kind === 'new-sign-in'
+  return {
+    ...body,
+    facts: isPersonal ? facts : [['Account', mail.account], ...facts],
+    link: { title: link.title, url: `${baseUrl}${link.path}` },
+    because: isInvitation
+      ? 'You get this mail because somebody entered your address.'
+      : `You get this mail as a member of ${mail.account}.`,
+  }
+}

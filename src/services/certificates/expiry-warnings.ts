@@ -1,0 +1,33 @@
+// When the owner of a certificate that cannot be renewed is warned: as its end comes near, a few times in all.
+import type { Certificate, Domain } from '../../generated/client.ts'
+import type { Db } from '../../platform/database.ts'
+import { idAt } from '../../platform/ids.ts'
+
+// Of the certificate's life: 15, 7.5 and 3 of 90 days. Renewal begins at a third, and most failures end before the first.
+const shares = [1 / 6, 1 / 12, 1 / 30]
+
+type Lifetime = Pick<Certificate, 'notBefore' | 'notAfter'>
+
+/** How many of the warnings are due at that time. */
+export function warningsAt({ notBefore, notAfter }: Lifetime, now: Date): number {
+  const lifeMs = notAfter.getTime() - notBefore.getTime()
+  const leftMs = notAfter.getTime() - now.getTime()
+  return shares.filter((share) => leftMs < share * lifeMs).length
+}
+
+/** Whether a failed renewal is told by an event: the first one with less left than a share at which nothing was told. */
+export async function isWarningDue(
+  db: Db,
+  { accountId, name }: Pick<Domain, 'accountId' | 'name'>,
+  certificate: Lifetime,
+  now = new Date(),
+): Promise<boolean> {
+  const due = warningsAt(certificate, now)
+  if (due === 0) return false
+  const last = await db.event.findFirst({
+    where: { accountId, subject: name, type: 'domain.ssl.failing', id: { gte: idAt('evt', certificate.notBefore) } },
+    orderBy: { id: 'desc' },
+    select: { createdAt: true },
+  })
+  return last === null || warningsAt(certificate, last.createdAt) < due
+}

@@ -1,0 +1,58 @@
+// Invitations by mail: how many are sent, and the link, whose secret is in no row and no event.
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { hashToken, type Vault } from '../../platform/secrets.ts'
+import { lockAccount } from '../accounts/statements.ts'
+import type { MailEvent } from './occasions.ts'
+import { queueSending } from './outbox.ts'
+
+const hourMs = 60 * 60_000
+/** So that nobody sends mails to strangers by inviting them: what is more is dropped, and its link can be handed over. */
+const mostPerAccount = { count: 20, withinMs: hourMs }
+const mostPerAddress = { count: 3, withinMs: 24 * hourMs }
+
+/** Queues the mail of an invitation, once however often it is called. */
+export async function queueInvitation(db: Db, event: MailEvent): Promise<void> {
+  const { id: about, accountId } = event
+  // The address and not the invitation: one that is made anew takes the place of the one before.
+  const { email: recipient } = event.data as { email: string }
+  await inTransaction(db, async (db) => {
+    await lockAccount(db, { id: accountId })
+    if (await db.mail.findUnique({ where: { recipient_about: { recipient, about } } })) return
+    const row = { recipient, about, eventId: about, accountId, kind: 'invitation', dueAt: new Date() }
+    const reason = await refusalOf(db, accountId, recipient)
+    if (reason !== null) {
+      await db.mail.create({ data: { ...row, state: 'DROPPED', reason, endedAt: row.dueAt } })
+      return
+    }
+    await db.mail.create({ data: { ...row, state: 'WAITING' } })
+    await queueSending(db, { recipient, about }, row.dueAt)
+  })
+}
+
+async function refusalOf(db: Db, accountId: string, recipient: string): Promise<string | null> {
+  const mailed = (whose: object, { withinMs }: { withinMs: number }) => {
+    const dueAt = { gt: new Date(Date.now() - withinMs) }
+    return db.mail.count({ where: { ...whose, kind: 'invitation', state: { not: 'DROPPED' }, dueAt } })
+  }
+  if ((await mailed({ accountId }, mostPerAccount)) >= mostPerAccount.count) {
+    return 'the account sent too many within an hour'
+  }
+  const isTooMany = (await mailed({ recipient }, mostPerAddress)) >= mostPerAddress.count
+  return isTooMany ? 'the address got too many within a day' : null
+}
+
+export type DueInvitation = { code: string; role: string; expiresAt: Date }
+
+/**
+ * The invitation, if it is still good, with a code of its own. It follows from the id and the platform's key, so a repeat
+ * of the mail has the same one, and nothing is kept but its hash.
+ */
+export async function findDueInvitation(db: Db, vault: Vault, { data }: MailEvent): Promise<DueInvitation | null> {
+  const { id, email } = data as { id: string; email: string }
+  const code = vault.sign(id, 'invitation').toString('base64url')
+  const [row] = await db.invitation.updateManyAndReturn({
+    where: { id, email, acceptedAt: null, expiresAt: { gt: new Date() } },
+    data: { mailHash: Uint8Array.from(hashToken(code)) },
+  })
+  return row ? { code, role: row.role, expiresAt: row.expiresAt } : null
+}

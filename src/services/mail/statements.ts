@@ -1,0 +1,34 @@
+// Mails in SQL: locks, the streak of failures that a deployment belongs to, and how much waits.
+import { int4, statement, text, textArray } from '../../platform/statement.ts'
+
+/** Holds people until the transaction ends, so that two events at once count what each gets one after the other. */
+export const lockRecipients = statement('mail.lock', {
+  reason: 'not in Prisma',
+  in: { ids: textArray() },
+  out: { id: text() },
+  sql: (p) => `SELECT id FROM users WHERE id = ANY(${p.ids}) ORDER BY id FOR NO KEY UPDATE`,
+})
+
+/** The first failure of production since its last success, before the given event; no row where the last was a success. */
+export const firstFailure = statement('mail.firstFailure', {
+  reason: 'not in Prisma',
+  in: { accountId: text(), projectId: text(), before: text() },
+  out: { id: text() },
+  sql: (p) => {
+    const outcome = (type: string) => `FROM event WHERE account_id = ${p.accountId} AND project_id = ${p.projectId}
+      AND type = '${type}' AND data ->> 'production' = 'true' AND id < ${p.before}`
+    return `
+    SELECT id ${outcome('deployment.error')}
+      AND id > COALESCE((SELECT id ${outcome('deployment.ready')} ORDER BY id DESC LIMIT 1), '')
+    ORDER BY id LIMIT 1`
+  },
+})
+
+/** How many mails wait, counted up to 10,000. */
+export const countWaiting = statement('mail.waiting', {
+  reason: 'not in Prisma',
+  in: {},
+  out: { count: int4() },
+  sql: () => `
+    SELECT count(*)::int AS count FROM (SELECT 1 FROM mail WHERE state = 'WAITING' AND due_at <= now() LIMIT 10000) w`,
+})
