@@ -205,7 +205,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     await picture(page, 'one-more-step')
     await page.getByRole('button', { name: 'Go on' }).click()
     await page.getByRole('alert').waitFor()
-    await page.getByLabel('Code', { exact: true }).last().fill(recoveryCodes[0])
+    await page.getByLabel('Code', { exact: true }).last().fill(recoveryCodes[0]!)
     await page.getByRole('button', { name: 'Go on' }).click()
     await page.getByRole('heading', { level: 1, name: 'Projects' }).waitFor()
     await context.close()

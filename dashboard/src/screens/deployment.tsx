@@ -111,7 +111,9 @@ function Shown({ of, log }: { of: Deployment; log: DeploymentLog }) {
         <Steps of={of} lines={log.steps.value} before={before} />
       </Panel>
       <LogPanel of={of} log={log} />
-      <Compare of={of} current={of.current ? of : current} before={before} call={production.call} />
+      {production.data && (
+        <Compare of={of} current={of.current ? of : current} before={before} call={production.call} />
+      )}
     </>
   )
 }

@@ -111,7 +111,7 @@ export function TrafficPanel({ project, brief = false }: { project: string; brie
                 <Plot
                   label={`${text} per ${range.unit}`}
                   times={buckets.map(({ at }) => at)}
-                  series={series(buckets)}
+                  series={withValues(series(buckets))}
                   format={format}
                   days={range.days}
                 />
@@ -141,6 +141,10 @@ export function TrafficPanel({ project, brief = false }: { project: string; brie
     </>
   )
 }
+
+/** Failures are drawn where there are some. */
+const withValues = ([first, ...others]: Series[]): Series[] =>
+  first ? [first, ...others.filter(({ values }) => values.some((value) => value > 0))] : []
 
 function hostOptions(traffic: Traffic | undefined, host: string): Record<string, string> {
   const names = [...(traffic?.hosts ?? []).map((it) => it.host), host].filter((name): name is string => !!name)
@@ -181,11 +185,11 @@ export function DnsTrafficPanel({ domain }: { domain: string }) {
               <Plot
                 label={`Questions per ${range.unit}`}
                 times={buckets.map(({ at }) => at)}
-                series={[
+                series={withValues([
                   { name: 'Questions', values: buckets.map(({ questions }) => questions) },
                   { name: 'NXDOMAIN', values: buckets.map(({ rcodes }) => rcodes.NXDOMAIN ?? 0), tone: 'busy' },
                   { name: 'SERVFAIL', values: buckets.map(({ rcodes }) => rcodes.SERVFAIL ?? 0), tone: 'bad' },
-                ]}
+                ])}
                 days={range.days}
               />
             </>
