@@ -209,7 +209,12 @@ function Actions({ of, roles = [], done }: ActionsProps) {
       <button type="button" class="quiet" aria-label={`Change the role of ${of.name}`} onClick={changing.open}>
         Change
       </button>
-      <button type="button" class="quiet danger" aria-label={`Remove ${of.name}`} onClick={removing.open}>
+      <button
+        type="button"
+        class="quiet danger"
+        aria-label={isSelf ? 'Leave the account' : `Remove ${of.name}`}
+        onClick={removing.open}
+      >
         {isSelf ? 'Leave' : 'Remove'}
       </button>
       <Dialog of={changing} title={`Role of ${of.name}`}>
