@@ -9,6 +9,9 @@ import { chromiumPath, settled, show, startConsole, type TestConsole, type Visit
 const markup = '"><img src=x onerror=alert(1)><script>alert(2)</script>'
 const hostile = [markup, '\u202egnp.exe مرحبا بالعالم', `${markup} ${'w'.repeat(9_900)}`]
 
+// Every run tries a token and a viewer; `npm run test:console` tries all.
+const whole = test.runIf(process.env.BERTH_SCREEN !== undefined)
+
 /** By how many pixels the page is wider than the screen. */
 const sticksOut = (page: Page) => page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
 
@@ -55,7 +58,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     expect((await console.api.call('GET', '/tokens/current', { token: secret })).status).toBe(401)
   })
 
-  test('shows every attempt of a webhook with its answer, and sends again', async () => {
+  whole('shows every attempt of a webhook with its answer, and sends again', async () => {
     const { page } = owner
     const receiver = await startReceiver(answers(503, {}, 'restarting <b>now</b>'))
     const worker = startDeliveries({ ...console.api.deps, registry: undefined })
@@ -83,7 +86,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     }
   })
 
-  test('opens a ticket, which an operator answers in the queue while the customer looks', async () => {
+  whole('opens a ticket, which an operator answers in the queue while the customer looks', async () => {
     const { page } = owner
     const customer = await console.signIn({ accountId: (await console.api.newAccount('acme')).accountId })
     await show(customer.page, `${console.url}/tickets`)
@@ -153,7 +156,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     await grace.context.close()
   })
 
-  test('sets up a password and one-time passwords, and signs in by them', async () => {
+  whole('sets up a password and one-time passwords, and signs in by them', async () => {
     const person = await console.signIn({ role: 'developer', email: 'totp@example.com' })
     const { page } = person
     await show(page, `${console.url}/me`)
@@ -189,7 +192,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     await person.context.close()
   })
 
-  test('shows what anybody writes as text, and nothing of it sticks out', async () => {
+  whole('shows what anybody writes as text, and nothing of it sticks out', async () => {
     const { page, complaints } = owner
     const { api } = console
     const ids: string[] = []

@@ -138,10 +138,8 @@ function browserOf(agent: string): string {
 type Kind = { name: string; title: string; security: boolean }
 
 function Mails() {
-  const kinds = useQuery(callAuth<{ mails: Kind[] }>('GET', '/mails'))
   const options = useQuery(callAuth<{ mail: boolean }>('GET', '/options'))
-  // A server without mails has no such route.
-  if (kinds.error || !kinds.data) return null
+  const kinds = useQuery(options.data?.mail ? callAuth<{ mails: Kind[] }>('GET', '/mails') : null)
   const muted = me.value?.user.mutedMails ?? []
   const toggle = (name: string, on: boolean) => {
     const mutedMails = on ? muted.filter((it) => it !== name) : [...muted, name]
@@ -162,7 +160,7 @@ function Mails() {
         </Empty>
       ) : (
         <ul class="body stack">
-          {kinds.data.mails.map(({ name, title }) => (
+          {kinds.data?.mails.map(({ name, title }) => (
             <li key={name}>
               <label class="row">
                 <input

@@ -212,7 +212,7 @@ function Actions({ of, roles = [], done }: ActionsProps) {
       <button
         type="button"
         class="quiet danger"
-        aria-label={`${isSelf ? 'Leave' : 'Remove'} ${of.name}`}
+        aria-label={isSelf ? 'Leave the account' : `Remove ${of.name}`}
         onClick={removing.open}
       >
         {isSelf ? 'Leave' : 'Remove'}
