@@ -52,7 +52,9 @@ const fields = {
   parentId: Nullable(
     Type.String({ description: 'The token that made it, and with which it is revoked; null: none, or not known' }),
   ),
-  createdBy: Nullable(Type.String({ description: 'usr_…, the person who made it, by the console or by a token of theirs; null: nobody' })),
+  createdBy: Nullable(
+    Type.String({ description: 'usr_…, the person who made it, by the console or by a token of theirs; null: nobody' }),
+  ),
 }
 
 const example = {
