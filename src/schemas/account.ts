@@ -127,9 +127,14 @@ export const Account = Type.Object(
 export const MonthUsageQuery = Body({
   from: Type.Optional({
     ...TimestampInput,
-    description: 'Taken back to the start of its month (UTC). Default: 12 months before the end of that of `to`',
+    description:
+      `${TimestampInput.description}, taken back to the start of its month (UTC). ` +
+      'Default: 12 months before the end of that of `to`',
   }),
-  to: Type.Optional({ ...TimestampInput, description: 'Taken on to the end of its month (UTC). Default: now' }),
+  to: Type.Optional({
+    ...TimestampInput,
+    description: `${TimestampInput.description}, taken on to the end of its month (UTC). Default: now`,
+  }),
 })
 
 export const MonthUsage = Type.Object(

@@ -14,9 +14,14 @@ export const answerCodes = ['NOERROR', 'NXDOMAIN', 'SERVFAIL', 'other'] as const
 const range = {
   from: Type.Optional({
     ...TimestampInput,
-    description: 'Taken back to the start of its step (UTC). Default: an hour, a day or 30 days before `to`, by step',
+    description:
+      `${TimestampInput.description}, taken back to the start of its step (UTC). ` +
+      'Default: an hour, a day or 30 days before `to`, by step',
   }),
-  to: Type.Optional({ ...TimestampInput, description: 'Taken on to the end of its step (UTC). Default: now' }),
+  to: Type.Optional({
+    ...TimestampInput,
+    description: `${TimestampInput.description}, taken on to the end of its step (UTC). Default: now`,
+  }),
   step: Type.Optional(
     Choice(trafficSteps, {
       default: 'hour',

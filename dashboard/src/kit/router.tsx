@@ -155,24 +155,23 @@ function Shown({ route, params }: { route: Route; params: Params }) {
   )
 }
 
-/** Focuses the heading, for screen readers and the keyboard; a screen that is still reading shows it later. */
-function reachHeading(scroll: number): (() => void) | undefined {
+/** Focuses the heading, for screen readers and the keyboard; a screen that reads first shows it later, or another one. */
+function reachHeading(scroll: number): () => void {
   const before = document.activeElement
+  let reached: Element | null = null
   const reach = () => {
+    if (reached?.isConnected) return
     const heading = document.querySelector<HTMLElement>('main h1')
-    if (!heading) return false
+    const { activeElement, body } = document
     // Not away from where the person went meanwhile.
-    if (document.activeElement === before || document.activeElement === document.body) {
-      heading.tabIndex = -1
-      heading.focus({ preventScroll: true })
-      scrollTo(0, scroll)
-    }
-    return true
+    if (!heading || (activeElement !== before && activeElement !== body)) return
+    heading.tabIndex = -1
+    heading.focus({ preventScroll: true })
+    if (!reached) scrollTo(0, scroll)
+    reached = heading
   }
-  if (reach()) return
-  const observer = new MutationObserver(() => {
-    if (reach()) observer.disconnect()
-  })
+  reach()
+  const observer = new MutationObserver(reach)
   observer.observe(document.querySelector('main')!, { childList: true, subtree: true })
   return () => observer.disconnect()
 }
