@@ -119,6 +119,8 @@ export function createDiskCache(folders: Folders, mostBytes: number, log?: Logge
       .catch((err) => log?.warn({ err }, 'the cache of artifacts could not be made smaller'))
       .finally(() => {
         removing = null
+        // Files that were added meanwhile may have been missed.
+        if (added > 0) count(0)
       })
     return removing
   }
