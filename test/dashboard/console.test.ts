@@ -222,9 +222,8 @@ describe.skipIf(chromiumPath === null)('the console', () => {
       const left = page.waitForRequest((request) => request.isNavigationRequest())
       await page.getByRole('button', { name: 'Sign in with a password' }).click()
       expect(new URL((await left).url()).origin).toBe(console.url)
-      await page.close()
     }
-    await context.close()
+    // The pages are closed with the browser: Chromium does not always close one that is just being left.
   })
 
   test('keeps nothing of a person who has left, when somebody else signs in in another tab', async () => {
