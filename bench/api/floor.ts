@@ -141,6 +141,8 @@ app.post<{ Body: { project: string; name: string } }>('/api/domains', async (req
     },
     certificate: null,
     verifiedAt: null,
+    redirectTo: null,
+    redirectStatus: null,
   }
   const event = [newId('evt'), accountId, tokenId, JSON.stringify(view), JSON.stringify({ domainId: id })]
   const [made] = await query('insertDomain', [id, project, name, txt, now, names, ...event, nameservers])
