@@ -54,20 +54,25 @@ export function insertEvent(p: { [K in keyof typeof eventIn]: string }, source: 
       ${p.eventData}, ${p.eventTrace}, ${p.eventAt} FROM ${source}`
 }
 
+/** Parameter of `insertEventsOf`. */
+export const eventsIn = { events: json<NumberedEvent[] | JsonText>() }
+
 /**
  * One parameter for any number of events. Prisma's createMany has eight for each, so every number is another text to
  * prepare, and 5,000 events of a zone import took 2.1 s instead of 0.5 s.
  */
+export const insertEventsOf = (p: { events: string }) => `
+  INSERT INTO event (id, account_id, project_id, type, actor, subject, data, trace, created_at)
+  SELECT id, "accountId", "projectId", type, actor, subject, data, trace, "createdAt"
+  FROM json_to_recordset(${p.events}) AS e(id text, "accountId" text, "projectId" text, type text, actor text,
+    subject text, data json, trace text, "createdAt" timestamptz)
+  RETURNING id`
+
 export const insertEvents = statement('events.insert', {
   reason: 'not in Prisma',
-  in: { events: json<NumberedEvent[] | JsonText>() },
+  in: eventsIn,
   out: { id: text() },
-  sql: (p) => `
-    INSERT INTO event (id, account_id, project_id, type, actor, subject, data, trace, created_at)
-    SELECT id, "accountId", "projectId", type, actor, subject, data, trace, "createdAt"
-    FROM json_to_recordset(${p.events}) AS e(id text, "accountId" text, "projectId" text, type text, actor text,
-      subject text, data json, trace text, "createdAt" timestamptz)
-    RETURNING id`,
+  sql: insertEventsOf,
 })
 
 // A seq behind every event of its transaction.
