@@ -4,10 +4,10 @@ import { createSocket, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
 import type { Logger } from 'pino'
 import { classIn, headerOctets, opcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
+import { createSigner, readTsig, type TsigKey, tsigErrors, verify } from '../../../dns/packet/tsig.ts'
 import { textName } from '../../../dns/packet/wire-names.ts'
 import { createEncoder } from '../encode.ts'
 import type { Rrset } from '../zone.ts'
-import { createSigner, readTsig, type TsigKey, tsigErrors, verify } from './tsig.ts'
 
 export type Secondary = { host: string; port: number }
 

@@ -4,6 +4,15 @@ import type { Registry } from 'prom-client'
 import { listenAddress } from '../../../dns/listen-address.ts'
 import { classIn, opcodes, rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
 import { nameInQuery } from '../../../dns/packet/query.ts'
+import {
+  createSigner,
+  readTsig,
+  type Signer,
+  signError,
+  type TsigKey,
+  tsigErrors,
+  verify,
+} from '../../../dns/packet/tsig.ts'
 import { textName } from '../../../dns/packet/wire-names.ts'
 import { createEncoder } from '../encode.ts'
 import type { OutsideAddresses, OwnedSet } from '../lookup.ts'
@@ -17,7 +26,6 @@ import { createTransferMetrics } from './metrics.ts'
 import { createNotifier } from './notify.ts'
 import { type Difference, differenceOf, soaOf, zoneRecords } from './records.ts'
 import { followZones, type ZoneChange } from './served-zones.ts'
-import { createSigner, readTsig, type Signer, signError, type TsigKey, tsigErrors, verify } from './tsig.ts'
 
 export type TransfersOptions = {
   snapshot: Snapshot

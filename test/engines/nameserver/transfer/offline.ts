@@ -2,11 +2,11 @@
 import { pino } from 'pino'
 import { classIn } from '../../../../src/dns/packet/numbers.ts'
 import { decodeQuery, emptyQuery } from '../../../../src/dns/packet/query.ts'
+import { createSigner } from '../../../../src/dns/packet/tsig.ts'
 import { wireName } from '../../../../src/dns/packet/wire-names.ts'
 import type { OutsideAddresses } from '../../../../src/engines/nameserver/lookup.ts'
 import type { Snapshot } from '../../../../src/engines/nameserver/snapshot.ts'
 import { createTransfers, type RunningTransfers } from '../../../../src/engines/nameserver/transfer/transfers.ts'
-import { createSigner } from '../../../../src/engines/nameserver/transfer/tsig.ts'
 import { ZoneTable } from '../../../../src/engines/nameserver/zone-table.ts'
 import type { ServedZoneRow } from '../../../../src/services/dns/served-zones.ts'
 

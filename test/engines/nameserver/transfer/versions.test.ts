@@ -2,6 +2,7 @@
 import { createSocket, type Socket } from 'node:dgram'
 import * as fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
+import { createSigner, readTsig, type Tsig } from '../../../../src/dns/packet/tsig.ts'
 import { textName, wireName } from '../../../../src/dns/packet/wire-names.ts'
 import { createCatalog } from '../../../../src/engines/nameserver/transfer/catalog.ts'
 import {
@@ -13,7 +14,6 @@ import {
 import { createJournal, isNewer } from '../../../../src/engines/nameserver/transfer/journal.ts'
 import { createNotifier, type Notifier } from '../../../../src/engines/nameserver/transfer/notify.ts'
 import { type Difference, differenceOf, soaOf } from '../../../../src/engines/nameserver/transfer/records.ts'
-import { createSigner, readTsig, type Tsig } from '../../../../src/engines/nameserver/transfer/tsig.ts'
 import { ZoneTable } from '../../../../src/engines/nameserver/zone-table.ts'
 import { until } from '../../../helpers/until.ts'
 import { key, nowhere, row, silent, startOffline, startSeconds } from './offline.ts'
