@@ -51,6 +51,7 @@ test('an account shows its limits, and counts what it holds and nothing of other
       claimsPerMonth: 1,
       records: 1,
       recordBytes: 12,
+      dnsKeys: 0,
       openTickets: 1,
       messagesPerMonth: 2,
       tokens: 2,
