@@ -30,6 +30,7 @@ import { createWaits } from './http/waiting.ts'
 import { accountRoutes } from './routes/account.ts'
 import { deploymentLogRoutes } from './routes/deployment-logs.ts'
 import { deploymentRoutes } from './routes/deployments.ts'
+import { dnsKeyRoutes } from './routes/dns-keys.ts'
 import { dnsRecordRoutes } from './routes/dns-records.ts'
 import { domainRoutes } from './routes/domains.ts'
 import { eventRoutes } from './routes/events.ts'
@@ -69,6 +70,7 @@ const apiRoutes = [
   deploymentLogRoutes,
   domainRoutes,
   dnsRecordRoutes,
+  dnsKeyRoutes,
   zoneRoutes,
   trafficRoutes,
   tokenRoutes,

@@ -76,6 +76,7 @@ const commonFaults: FaultCode[] = [
   'token_expired',
   'token_revoked',
   'account_suspended',
+  'token_limited_to_records',
   'https_required',
   'validation_failed',
   'rate_limited',

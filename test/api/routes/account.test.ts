@@ -110,6 +110,7 @@ test('shows a token narrowed to projects their share alone, and nothing of what 
     domains: 1,
     records: 2,
     recordBytes: 22,
+    dnsKeys: 0,
     storedBytes: 5000,
   }
   expect(await usageOf(['share'])).toEqual({ ...share, ...wide, waits: 0, streams: 0 })
