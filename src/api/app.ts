@@ -44,6 +44,7 @@ import { operatorTakedownRoutes } from './routes/operator-takedowns.ts'
 import { platformRoutes } from './routes/platform.ts'
 import { projectRoutes } from './routes/projects.ts'
 import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
+import { rrsetRoutes } from './routes/rrsets.ts'
 import { searchRoutes } from './routes/search.ts'
 import { ticketRoutes } from './routes/tickets.ts'
 import { tokenRoutes } from './routes/tokens.ts'
@@ -70,6 +71,7 @@ const apiRoutes = [
   deploymentLogRoutes,
   domainRoutes,
   dnsRecordRoutes,
+  rrsetRoutes,
   dnsKeyRoutes,
   zoneRoutes,
   trafficRoutes,

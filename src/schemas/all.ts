@@ -12,6 +12,7 @@ import * as operatorDomains from './operator-domains.ts'
 import * as people from './people.ts'
 import * as projects from './projects.ts'
 import * as pushHooks from './push-hooks.ts'
+import * as rrsets from './rrsets.ts'
 import * as search from './search.ts'
 import * as takedowns from './takedowns.ts'
 import * as tickets from './tickets.ts'
@@ -22,7 +23,7 @@ import * as zones from './zones.ts'
 
 const files = [
   ...[account, common, deployments, dnsKeys, dnsRecords, domains, events, nodes, operator, operatorDomains, projects],
-  ...[people, pushHooks, search, takedowns, tickets, tokens, traffic, webhooks, zones],
+  ...[people, pushHooks, rrsets, search, takedowns, tickets, tokens, traffic, webhooks, zones],
 ]
 
 type Named = { $id: string }

@@ -120,7 +120,7 @@ export async function listRecords(
   )
 }
 
-function nameInQuery(input: string, zone: string): string {
+export function nameInQuery(input: string, zone: string): string {
   const name = relativeName(input, zone)
   if (name.ok) return name.value
   const errors = [{ in: 'query' as const, pointer: '#/name', code: 'bad_format' as const, detail: name.detail }]
