@@ -10,6 +10,7 @@ import { wireName } from '../../dns/packet/wire-names.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import { isPublicAddress } from '../../platform/public-address.ts'
+import type { Vault } from '../../platform/secrets.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
 import { platformZones } from '../../services/dns/platform-zones.ts'
 import { generatedRecords, generatedTtl, soaOf } from '../../services/dns/zones.ts'
@@ -18,6 +19,7 @@ import type { Counted } from '../../services/traffic/tallies.ts'
 import { createAliases, createResolver, type ResolveAlias } from './alias.ts'
 import { type AnswerCache, createAnswerCache } from './cache.ts'
 import { createCookies } from './cookies.ts'
+import { openZoneKeys } from './keys.ts'
 import { listenOn } from './listeners.ts'
 import { type Addresses, isWithin, type OutsideAddresses } from './lookup.ts'
 import { createNameserverMetrics, type NameserverMetrics } from './metrics.ts'
@@ -28,6 +30,7 @@ import { createSnapshot, type Snapshot } from './snapshot.ts'
 import type { TcpLimits } from './tcp.ts'
 import { createTallyBook } from './traffic.ts'
 import type { Transfers } from './transfers.ts'
+import { createUpdates, type Updates } from './update/updates.ts'
 import { createGenerations, generationMemory } from './workers/generations.ts'
 import { loadPacketSockets, type PacketSockets } from './workers/packets.ts'
 import { type SharedListener, startPool } from './workers/pool.ts'
@@ -45,6 +48,8 @@ export type NameserverOptions = {
   resolvers?: readonly string[]
   /** Called when the zones are loaded. */
   transfers?(snapshot: Snapshot, outside: OutsideAddresses): Transfers & { close(): Promise<void> }
+  /** Opens the keys of zones; without it, nobody can update one. */
+  vault?: Vault
   /** Null: no rate limit. */
   rateLimit?: RateLimitOptions | null
   /** Number of threads that answer over UDP instead of this one, if the system supports them. */
@@ -77,7 +82,12 @@ export function edgeAddresses(config: Config): OutsideAddresses['edge'] {
   return (target, type) => (isWithin(target, domain) ? byType.get(type)! : null)
 }
 
-type Opening = { table: ZoneTable; transfers: Transfers | null; packets: PacketSockets | null }
+type Opening = {
+  table: ZoneTable
+  transfers: Transfers | null
+  updates: Updates | null
+  packets: PacketSockets | null
+}
 
 export function createNameserver(options: NameserverOptions): Nameserver {
   const { config, db, notifications, log, rateLimit } = options
@@ -108,9 +118,9 @@ export function createNameserver(options: NameserverOptions): Nameserver {
     index: number,
     context: Opening,
   ): Promise<ListenAddress & SharedListener> {
-    const { table, transfers, packets } = context
+    const { table, transfers, updates, packets } = context
     const nsid = config.nameservers[index] ?? config.nameservers[0]!
-    const shared = { table, aliases, outside, cookies, rateLimit: limit, metrics, transfers, nsid, log }
+    const shared = { table, aliases, outside, cookies, rateLimit: limit, metrics, transfers, updates, nsid, log }
     const responderFor = (cache: AnswerCache<ZoneSource>) => createResponder({ ...shared, cache })
     const sockets: number[] = []
     const closeSockets = async () => {
@@ -160,6 +170,16 @@ export function createNameserver(options: NameserverOptions): Nameserver {
     return tallies.take()
   }
 
+  /** Keys in memory, and the updates that they sign. */
+  async function openUpdates({ table }: Snapshot): Promise<Updates | null> {
+    const { vault, registry, snapshots } = options
+    if (!vault) return null
+    const keys = await openZoneKeys({ db, notifications, vault, log, snapshots })
+    closers.push(keys.close)
+    const perMinute = { key: config.rateLimitPerMinute, account: config.rateLimitPerAccountPerMinute }
+    return createUpdates({ keys, table, db, perMinute, log, ...(registry && { registry }) })
+  }
+
   async function loadPackets(): Promise<PacketSockets | null> {
     const packets = workers > 0 ? await loadPacketSockets() : null
     if (workers > 0 && !packets) log.warn('without koffi, or not on Linux, one thread of the nameserver answers alone')
@@ -192,10 +212,11 @@ export function createNameserver(options: NameserverOptions): Nameserver {
       try {
         const transfers = options.transfers?.(loaded, outside) ?? null
         if (transfers) closers.push(() => transfers.close())
+        const updates = await openUpdates(loaded)
         const packets = await loadPackets()
         const listeners: (ListenAddress & SharedListener)[] = []
         for (const [index, text] of config.nameserverListen.entries()) {
-          listeners.push(await open(listenAddress(text), index, { table: loaded.table, transfers, packets }))
+          listeners.push(await open(listenAddress(text), index, { table: loaded.table, transfers, updates, packets }))
         }
         if (packets) openWorkers(listeners, packets, loaded)
         return listeners.map(({ host, port }) => ({ host, port }))
