@@ -168,7 +168,10 @@ export async function readKeyIds(db: Db, after: string, limit: number): Promise<
 
 /** Keys by id; what does not come back is deleted. */
 export async function readKeys(db: Db, ids: string[]): Promise<ServedKey[]> {
-  const found = await db.dnsKey.findMany({ where: { id: { in: ids } }, include: { domain: { select: { name: true } } } })
+  const found = await db.dnsKey.findMany({
+    where: { id: { in: ids } },
+    include: { domain: { select: { name: true } } },
+  })
   return found.map((row) => ({
     id: row.id,
     keyName: keyNameOf(row),

@@ -1,7 +1,7 @@
 // Decodes the sections of an update (RFC 2136, section 2) from an untrusted message.
 import { splitFields } from '../../../dns/fields.ts'
 import { nameWithinZone, relativeName } from '../../../dns/names.ts'
-import { type WireRecord, readRecord } from '../../../dns/packet/message.ts'
+import { readRecord, type WireRecord } from '../../../dns/packet/message.ts'
 import { classAny, classIn, classNone, headerOctets, rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
 import { readName } from '../../../dns/packet/wire-names.ts'
 import { parseRdata } from '../../../dns/rdata.ts'
@@ -83,7 +83,7 @@ function typeName(number: number): string {
 const isMeta = (type: number) => type === 0 || type === typeNumbers.OPT || (type >= 128 && type <= 255)
 
 /** The value as it is stored; null if it is none that a zone here can have. */
-function valueOf(message: Buffer, zone: string, { type: number, dataStart, end }: Rr): string | null {
+function storedValue(message: Buffer, zone: string, { type: number, dataStart, end }: Rr): string | null {
   const type = typeName(number)
   const octets = expandedRdata(message, number, { start: dataStart, end })
   if (octets === null) throw new UpdateFault(rcodes.FORMERR)
@@ -105,7 +105,7 @@ function prerequisiteOf(message: Buffer, zone: string, rr: Rr): Prerequisite {
     return { name, type: typeName(rr.type), exists }
   }
   if (rr.class !== classIn || isMeta(rr.type)) throw new UpdateFault(rcodes.FORMERR)
-  return { name, type: typeName(rr.type), value: valueOf(message, zone, rr) }
+  return { name, type: typeName(rr.type), value: storedValue(message, zone, rr) }
 }
 
 function stepOf(message: Buffer, zone: string, rr: Rr): UpdateStep {
@@ -113,9 +113,9 @@ function stepOf(message: Buffer, zone: string, rr: Rr): UpdateStep {
   const isAny = rr.type === typeNumbers.ANY
   if (isMeta(rr.type) && !(isAny && rr.class === classAny)) throw new UpdateFault(rcodes.FORMERR)
   const type = typeName(rr.type)
-  if (rr.class === classIn) return { name, add: true, type, value: valueOf(message, zone, rr), ttl }
+  if (rr.class === classIn) return { name, add: true, type, value: storedValue(message, zone, rr), ttl }
   if (ttl !== 0) throw new UpdateFault(rcodes.FORMERR)
-  if (rr.class === classNone) return { name, add: false, type, value: valueOf(message, zone, rr) }
+  if (rr.class === classNone) return { name, add: false, type, value: storedValue(message, zone, rr) }
   if (rr.class !== classAny || !empty) throw new UpdateFault(rcodes.FORMERR)
   return { name, add: false, type: isAny ? null : type }
 }
