@@ -12,6 +12,7 @@ import * as people from './people.ts'
 import * as projects from './projects.ts'
 import * as pushHooks from './push-hooks.ts'
 import * as search from './search.ts'
+import * as secondaries from './secondaries.ts'
 import * as takedowns from './takedowns.ts'
 import * as tickets from './tickets.ts'
 import * as tokens from './tokens.ts'
@@ -21,7 +22,7 @@ import * as zones from './zones.ts'
 
 const files = [
   ...[account, common, deployments, dnsRecords, domains, events, nodes, operator, operatorDomains, projects],
-  ...[people, pushHooks, search, takedowns, tickets, tokens, traffic, webhooks, zones],
+  ...[people, pushHooks, search, secondaries, takedowns, tickets, tokens, traffic, webhooks, zones],
 ]
 
 type Named = { $id: string }

@@ -40,6 +40,7 @@ export const eventGroups = [
     types: ['dns.record.created', 'dns.record.updated', 'dns.record.deleted'],
   },
   { name: 'ZoneEvent', data: 'ImportedZone', types: ['dns.zone.imported'] },
+  { name: 'SecondaryEvent', data: 'SecondaryLag', types: ['dns.secondary.lagging', 'dns.secondary.current'] },
   { name: 'TicketEvent', data: 'Ticket', types: ['ticket.created', 'ticket.replied', 'ticket.status_changed'] },
   { name: 'TokenEvent', data: 'Token', types: ['token.created', 'token.updated', 'token.revoked', 'token.rotated'] },
   { name: 'MemberEvent', data: 'Member', types: ['member.joined', 'member.updated', 'member.removed'] },

@@ -1,7 +1,8 @@
 // Zones as a whole: the zone file, what an import did with it, and what the nameservers serve.
 import { Type } from '@sinclair/typebox'
-import { Choice, Named, Nullable } from './common.ts'
+import { Choice, Named, Nullable, Timestamp } from './common.ts'
 import { DnsRecord, DnsRecordUpdate, dnsRecordTypes, PlannedDnsRecord } from './dns-records.ts'
+import { LagError } from './secondaries.ts'
 
 export const highestListedChanges = 500
 
@@ -86,19 +87,15 @@ export const ZoneImport = Type.Object(
   },
 )
 
-export const probeErrors = ['timeout', 'refused', 'unreachable', 'not_served', 'invalid_answer'] as const
-
 export const NameserverStatus = Type.Object(
   {
     name: Type.String(),
     address: Type.String({ description: 'Address and port that were asked' }),
     serial: Nullable(Type.Integer({ description: 'Serial that the nameserver serves; null when it did not tell' })),
     current: Type.Boolean({ description: 'Whether it serves the serial of the database' }),
-    error: Type.Unsafe<(typeof probeErrors)[number] | null>({
-      type: ['string', 'null'],
-      enum: [...probeErrors, null],
-      description: 'Why it did not tell',
-    }),
+    error: LagError,
+    reason: Nullable(Type.String({ description: 'The same in words' })),
+    since: Nullable({ ...Timestamp, description: 'Since when it lags; null where that is not known' }),
   },
   { $id: 'NameserverStatus', description: 'What one nameserver serves of a zone' },
 )
@@ -117,8 +114,24 @@ export const ZoneStatus = Type.Object(
         domain: 'example.com',
         serial: 7,
         nameservers: [
-          { name: 'ns1.berth.test', address: '127.0.0.1:5300', serial: 7, current: true, error: null },
-          { name: 'ns2.berth.test', address: '127.0.0.1:5301', serial: null, current: false, error: 'timeout' },
+          {
+            name: 'ns1.berth.test',
+            address: '127.0.0.1:5300',
+            serial: 7,
+            current: true,
+            error: null,
+            reason: null,
+            since: null,
+          },
+          {
+            name: '192.0.2.53:53',
+            address: '192.0.2.53:53',
+            serial: 6,
+            current: false,
+            error: 'rejected',
+            reason: 'It was sent the zone and does not serve it: it refuses something in it. Its log says what.',
+            since: '2026-11-16T12:00:00.000Z',
+          },
         ],
       },
     ],

@@ -8,6 +8,7 @@ import { Named } from '../../schemas/common.ts'
 import { DryRunQuery, ZoneParams } from '../../schemas/dns-records.ts'
 import { ZoneFile, ZoneImport, ZoneStatus } from '../../schemas/zones.ts'
 import { findZone } from '../../services/dns/dns-records.ts'
+import { lagsOf, whyBehind } from '../../services/dns/secondary-lags.ts'
 import { type ZoneUpload, zoneImportLimitBytes } from '../../services/dns/zone-work.ts'
 import { nameserversOf } from '../../services/domains/nameservers.ts'
 import { sendOctets } from '../http/etag.ts'
@@ -122,7 +123,8 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
         tags: ['DNS'],
         summary: 'Compare the nameservers',
         description:
-          'The serial of the zone in the database, and the one that each nameserver and secondary serves at this moment.',
+          'The serial of the zone in the database, and the one that each nameserver and secondary serves at this moment. ' +
+          'Where it is another one, `error` and `reason` say why, and `since` for how long.',
         params: ZoneParams,
         response: { 200: Named(ZoneStatus) },
       },
@@ -133,10 +135,12 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
       const names = nameserversOf(config.nameservers, zone.nameservers)
       const own = config.nameserverListen.map((address, index) => ({ address, name: names[index] ?? address }))
       const secondaries = config.nameserverSecondaries.map((address) => ({ address, name: address }))
+      const lags = await lagsOf(db, zone.id)
       const nameservers = await Promise.all(
         [...own, ...secondaries].map(async ({ name, address }) => {
           const { serial, error } = await probeSoa(address, zone.name)
-          return { name, address, serial, current: serial === zone.serial, error }
+          const current = serial === zone.serial
+          return { name, address, serial, current, ...whyBehind(current, error, lags.get(address)) }
         }),
       )
       return { domain: zone.name, serial: zone.serial, nameservers }

@@ -16,7 +16,7 @@ export type Found = {
   cacheable: boolean
   /** Made from a wildcard: any number of names have this answer. */
   wildcard: boolean
-  /** An address that must be resolved first; the answer is SERVFAIL until then. */
+  /** A name outside whose addresses are not known yet; the answer is SERVFAIL until then. */
   awaits: { target: string; type: number; owner: string } | null
 }
 
@@ -26,11 +26,6 @@ export type Addresses = { rdatas: readonly Rdata[]; ttl: number }
 export type OutsideAddresses = {
   /** Addresses of a host of the edge; null for every other name. */
   edge(target: string, type: number): Addresses | null
-  /**
-   * Addresses of a name elsewhere, an empty list if it has none; null while they are not known. `owner` is the account
-   * that asks.
-   */
-  resolved(target: string, type: number, owner: string): Addresses | null
 }
 
 const highestChain = 8
@@ -93,10 +88,9 @@ function flatten(node: AliasNode, type: number, { zone, outside, found }: Work):
     if (where?.kind === 'none') return { rdatas: [], ttl: 0 }
     // Not authoritative: another zone, or below a delegation.
     if (where?.kind !== 'node') {
-      found.cacheable = false
-      const resolved = outside.resolved(target, type, zone.owner)
-      if (!resolved) found.awaits = { target, type, owner: zone.owner }
-      return resolved
+      const { addresses } = node.alias
+      if (!addresses) found.awaits = { target, type, owner: zone.owner }
+      return addresses && (addresses.get(type) ?? { rdatas: [], ttl: 0 })
     }
     const set = setOf(where.node, type)
     if (set) return set

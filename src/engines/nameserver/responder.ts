@@ -1,13 +1,13 @@
-// Answers one packet over UDP or TCP: from the cache, then from the zone, then after an ALIAS lookup.
+// Answers one packet over UDP or TCP: from the cache, then from the zone, then when a new ALIAS has its addresses.
 import type { Logger } from 'pino'
 import { rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
 import { decodeQuery, emptyQuery, nameInQuery, type Query } from '../../dns/packet/query.ts'
-import type { Aliases } from './alias.ts'
 import type { AnswerCache } from './cache.ts'
 import type { Cookies } from './cookies.ts'
 import { createEncoder, finishAnswer, optOctets } from './encode.ts'
 import { type Found, lookup, type OutsideAddresses } from './lookup.ts'
 import type { NameserverMetrics } from './metrics.ts'
+import type { Aliases } from './outside.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { countQuestion } from './traffic.ts'
 import type { Transfers } from './transfers.ts'
@@ -115,7 +115,7 @@ export function createResponder(options: ResponderOptions): Responder {
     const { type } = context.query
     const first = await look(name, type)
     const awaits = first?.found.awaits
-    if (awaits) await aliases.settled(awaits.target, awaits.type, awaits.owner)
+    if (awaits) await aliases.settled(first.source.name)
     // The zone may have changed meanwhile.
     const last = awaits ? await look(name, type) : first
     if (!last) return fault(context, rcodes.REFUSED)

@@ -1,9 +1,10 @@
 // One immutable zone, built for lookups: every name with its RRsets, empty non-terminals and delegations.
 
+import { isIPv6 } from 'node:net'
 import { typeNumbers } from '../../dns/packet/numbers.ts'
 import { wireName } from '../../dns/packet/wire-names.ts'
 import { isRecordType, type RecordType } from '../../dns/record-types.ts'
-import { challengeType } from '../../services/dns/served-zones.ts'
+import { aliasedType, challengeType } from '../../services/dns/served-zones.ts'
 import { generatedNames as namesOfEdge } from '../../services/dns/zones.ts'
 import { type Rdata, rdataOf, soaRdata } from './rdata.ts'
 
@@ -40,8 +41,8 @@ class StoredSet implements Rrset {
 
 export type ZoneNode = {
   sets: Rrset[]
-  /** Answered with the addresses of another name. */
-  alias: { target: string; ttl: number } | null
+  /** Answered with the addresses of another name: where that is outside the zone, those known; null until they are. */
+  alias: { target: string; ttl: number; addresses: Map<number, Rrset> | null } | null
   /** The zone ends here: NS records of another zone, below the apex. */
   cut: boolean
 }
@@ -113,6 +114,17 @@ function addChallenge(zone: Zone, nodeAt: (key: string) => ZoneNode, { name, ttl
   addRecord(node, 'TXT', ttl, value)
 }
 
+/** Adds an address of an ALIAS that leads out of the zone; a name that has none any more may still have addresses. */
+function addAddress(node: ZoneNode | undefined, { ttl, value }: ZoneRecord): void {
+  if (!node?.alias) return
+  node.alias.addresses ??= new Map()
+  if (value === '-') return
+  const type = isIPv6(value) ? ('AAAA' as const) : ('A' as const)
+  const set = node.alias.addresses.get(typeNumbers[type])
+  if (set instanceof StoredSet) set.add(ttl, value)
+  else node.alias.addresses.set(typeNumbers[type], new StoredSet(type, ttl, value))
+}
+
 // Some milliseconds of the event loop.
 const recordsInAStep = 500
 
@@ -137,6 +149,7 @@ export function* buildZoneInSteps(
     return node
   }
 
+  const keyOf = (relative: string) => (relative === '@' ? '' : wireName(relative).slice(0, -1)) + origin
   const apex = nodeAt(origin)
   const { ttl, minimum, ...soa } = constants.soa(name)
   const soaSet: Rrset = { type: typeNumbers.SOA, ttl, rdatas: [soaRdata({ ...soa, minimum, serial })] }
@@ -144,13 +157,14 @@ export function* buildZoneInSteps(
   for (const host of constants.nameservers) addRecord(apex, 'NS', ttl, host)
 
   const challenges: ZoneRecord[] = []
+  const aliased: ZoneRecord[] = []
   function add(record: ZoneRecord): void {
     if (record.type === challengeType) challenges.push(record)
+    if (record.type === aliasedType) aliased.push(record)
     if (!isRecordType(record.type)) return
-    const relative = record.name === '@' ? '' : wireName(record.name).slice(0, -1)
-    const node = nodeAt(relative + origin)
+    const node = nodeAt(keyOf(record.name))
     if (record.type === 'ALIAS') {
-      node.alias = { target: wireName(record.value), ttl: record.ttl }
+      node.alias = { target: wireName(record.value), ttl: record.ttl, addresses: null }
       return
     }
     addRecord(node, record.type, record.ttl, record.value)
@@ -169,6 +183,7 @@ export function* buildZoneInSteps(
     if (++added % recordsInAStep === 0) yield
   }
   for (const record of constants.generated(pointed)) add(record)
+  for (const record of aliased) addAddress(nodes.get(keyOf(record.name)), record)
   const negative = { ...soaSet, ttl: Math.min(ttl, minimum) }
   const zone: Zone = { origin, owner: constants.owner ?? '', serial, nodes, soa: soaSet, negative, hasCuts }
   for (const challenge of challenges) addChallenge(zone, nodeAt, challenge)

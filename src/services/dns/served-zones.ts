@@ -3,6 +3,7 @@ import type { Db } from '../../platform/database.ts'
 import type { PlatformZones } from './platform-zones.ts'
 import { readPlatformZoneRows, readZoneStates, readZones } from './statements.ts'
 
+export { aliasedType } from './alias-statements.ts'
 export { challengeType } from './statements.ts'
 
 /** Of several claims to one name, the one that is served; `refused` if its account is suspended so that none is. */

@@ -11,6 +11,7 @@ import {
   timestamptz,
 } from '../../platform/statement.ts'
 import { eventIn, insertEvent } from '../events/statements.ts'
+import { aliasLines } from './alias-statements.ts'
 
 /**
  * Whether the nameservers answer with the records of a claim. A proved one always; one of its first 30 days while no
@@ -177,7 +178,7 @@ export const readZones = statement('dns.zones', {
   sql: (p) => `
     SELECT z.*, concat_ws(E'\\n', (
       SELECT string_agg(concat_ws(' ', r.type, r.ttl, r.name, r.value), E'\\n' ORDER BY r.name, r.id)
-      FROM dns_record r WHERE r.domain_id = z.id), ${challengesOf('z.name')}) AS records
+      FROM dns_record r WHERE r.domain_id = z.id), ${aliasLines('z.id')}, ${challengesOf('z.name')}) AS records
     FROM (
       SELECT DISTINCT ON (d.name) d.name, d.id, d.serial, d.verified, a.refuses_dns AS refused,
         d.account_id AS "accountId", COALESCE(d.nameservers, '{}') AS nameservers

@@ -11,9 +11,9 @@ import type { Actor } from '../tokens/actor.ts'
 import { type RecordRow, type Zone, zoneInPath } from './dns-records.ts'
 import { selectRecordPage, selectZone, selectZoneToChange } from './zone-statements.ts'
 
-// Secondaries are ours and are told of every change, so the timers only matter when something is broken. The minimum
+// Secondaries are told of every change until they have it, so the timers only matter when something is broken. The minimum
 // is how long resolvers remember that a name does not exist: a record that was just made should not wait for long.
-export const soaTimers = { refresh: 3600, retry: 600, expire: 604_800, minimum: 60, ttl: 3600 } as const
+export const soaTimers = { refresh: 600, retry: 300, expire: 604_800, minimum: 60, ttl: 3600 } as const
 
 /** TTL of the addresses that the nameservers add to a zone; short, because a record of the zone replaces them. */
 export const generatedTtl = 60

@@ -69,7 +69,7 @@ describe('export', () => {
     expect(status).toBe(200)
     expect(headers['content-type']).toBe('text/dns; charset=utf-8')
     expect(text).toContain(`$ORIGIN ${zone}.`)
-    expect(text).toMatch(/SOA +ns1\.berth\.test\. hostmaster\.\S+ 1 3600 600 604800 60\n/)
+    expect(text).toMatch(/SOA +ns1\.berth\.test\. hostmaster\.\S+ 1 600 300 604800 60\n/)
     expect(text).toMatch(/^@ .* NS +ns2\.berth\.test\.$/m)
     for (const line of [/^; @ +60 +IN A +198/m, /^; @ +60 +IN AAAA +2001/m, /^; www +60 +IN A +198/m]) {
       expect(text).toMatch(line)
@@ -254,7 +254,8 @@ describe('status', () => {
     })
     respond = (query) => soaAnswer(query, 1)
     const behind = await api.call('GET', `/dns/${zone}/zone/status`)
-    expect(behind.body.nameservers[0]).toMatchObject({ serial: 1, current: false, error: null })
+    expect(behind.body.nameservers[0]).toMatchObject({ serial: 1, current: false, error: 'behind', since: null })
+    expect(behind.body.nameservers[0].reason).toMatch(/on its way/)
   })
 
   test('silence is a timeout, a refusal is not_served, and a broken answer is neither believed nor fatal', async () => {

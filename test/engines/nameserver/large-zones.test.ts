@@ -6,7 +6,7 @@ import { ask, type Served, serveZones, zoneOf } from './zones.ts'
 
 let served: Served
 beforeEach(async () => {
-  served = await serveZones({ rateLimit: null, resolveAlias: async () => [{ address: '192.0.2.77', ttl: 60 }] })
+  served = await serveZones({ rateLimit: null })
 })
 afterEach(() => served.stop())
 
@@ -14,6 +14,7 @@ const hosts = (count: number, third = 0) =>
   Array.from({ length: count }, (_, n) => `h${n} A 10.${third}.${n >> 8}.${n & 255}`).join('\n')
 const special = `
   @ ALIAS target.example.net
+  @ 60 ALIASED 192.0.2.77
   *.wild A 192.0.2.5
   a.empty.parent TXT "x"
   sub NS ns.example.net

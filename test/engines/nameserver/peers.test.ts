@@ -42,7 +42,7 @@ const questions: Record<string, [name: string, expected: string[]]> = {
   SVCB: ['_dns.full.com', ['1 dns.full.com. alpn="dot" port=853']],
   TLSA: ['_443._tcp.www.full.com', [`3 1 1 ${'AB'.repeat(32)}`]],
   TXT: ['full.com', ['"v=spf1 -all"', `"${'long '.repeat(51)}" "${'long '.repeat(49)}"`]],
-  SOA: ['full.com', [/^ns1\.berth\.example\. hostmaster\.full\.com\. \d+ 3600 600 604800 60$/ as unknown as string]],
+  SOA: ['full.com', [/^ns1\.berth\.example\. hostmaster\.full\.com\. \d+ 600 300 604800 60$/ as unknown as string]],
   ANY: ['full.com', ['"RFC8482" ""']],
 }
 

@@ -12,7 +12,8 @@ import type { Rrset } from '../zone.ts'
 export type Secondary = { host: string; port: number }
 
 export type Notifier = {
-  notify(origin: string): void
+  /** Tells every secondary, or one of them. */
+  notify(origin: string, only?: Secondary): void
   /** Notices that are queued or not acknowledged yet. */
   readonly open: number
   close(): Promise<void>
@@ -23,7 +24,7 @@ export type NotifierOptions = {
   secondaries: readonly Secondary[]
   /** Null if the zone was removed meanwhile. */
   soaOf(origin: string): Rrset | null
-  onEnd(result: 'acknowledged' | 'lost', tries: number): void
+  onEnd(result: 'acknowledged' | 'lost', tries: number, about: { origin: string; secondary: Secondary }): void
   log: Logger
   now: () => number
   retryDelaysMs?: readonly number[]
@@ -170,7 +171,7 @@ export function createNotifier(options: NotifierOptions): Notifier {
     clearTimeout(notice.timer)
     byId.delete(notice.id)
     target.active.delete(origin)
-    if (result) onEnd(result, tries)
+    if (result) onEnd(result, tries, { origin, secondary: target })
     if (result === 'lost' && Date.now() - target.warnedMs > 60_000) {
       target.warnedMs = Date.now()
       log.warn({ secondary: target.host, port: target.port, zone: textName(origin) }, 'a secondary ignores NOTIFY')
@@ -204,9 +205,10 @@ export function createNotifier(options: NotifierOptions): Notifier {
     get open() {
       return targets.reduce((sum, { active, waiting }) => sum + active.size + waiting.size, 0)
     },
-    notify(origin) {
+    notify(origin, only) {
       if (closed) return
       for (const target of targets) {
+        if (only && (target.host !== only.host || target.port !== only.port)) continue
         const notice = target.active.get(origin)
         if (!notice) {
           target.waiting.add(origin)

@@ -13,7 +13,6 @@ import {
   tsigErrors,
   verify,
 } from '../../../dns/packet/tsig.ts'
-import { textName } from '../../../dns/packet/wire-names.ts'
 import { createEncoder } from '../encode.ts'
 import type { OutsideAddresses, OwnedSet } from '../lookup.ts'
 import type { Snapshot } from '../snapshot.ts'
@@ -26,6 +25,7 @@ import { createTransferMetrics } from './metrics.ts'
 import { createNotifier } from './notify.ts'
 import { type Difference, differenceOf, soaOf, zoneRecords } from './records.ts'
 import { followZones, type ZoneChange } from './served-zones.ts'
+import { createWatch, type LagStore, type WatchOptions } from './watch.ts'
 
 export type TransfersOptions = {
   snapshot: Snapshot
@@ -38,6 +38,10 @@ export type TransfersOptions = {
   registry?: Registry
   /** Unix time in seconds. */
   now?: () => number
+  /** Where lagging secondaries are told of. */
+  lags?: LagStore | undefined
+  /** How secondaries are watched; for tests. */
+  watching?: Pick<WatchOptions, 'delaysMs'>
 }
 
 export type RunningTransfers = Transfers & { close(): Promise<void> }
@@ -49,17 +53,37 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
   const { snapshot, outside, key, log, now = () => Math.floor(Date.now() / 1000) } = options
   const { table } = snapshot
   const encoder = createEncoder()
-  const metrics = createTransferMetrics(options.registry)
+  const secondaries = options.secondaries.map((address) => ({ address, ...listenAddress(address) }))
+  const metrics = createTransferMetrics(() => watch.lags(), options.registry)
   const journal = createJournal()
   const served = followZones(snapshot, onZones)
   const catalog = createCatalog(served.zones, onCatalog, now)
   const notifier = createNotifier({
     key,
-    secondaries: options.secondaries.map(listenAddress),
+    secondaries,
     soaOf: (origin) => currentSoa(origin),
-    onEnd: metrics.notified,
+    onEnd(result, _tries, { origin, secondary }) {
+      metrics.notified(result)
+      const { address } = secondaries.find(({ host, port }) => host === secondary.host && port === secondary.port)!
+      watch.noticed(origin, address, { acknowledged: result === 'acknowledged', changed: changed.has(origin) })
+    },
     log,
     now,
+  })
+  /** Zones that have changed since the start. */
+  const changed = new Set<string>()
+  const watch = createWatch({
+    secondaries,
+    catalog: catalog.origin,
+    serialOf: (origin) => (origin === catalog.origin ? catalog.serial : (served.zones.get(origin)?.serial ?? null)),
+    notify: (origin, address) =>
+      notifier.notify(
+        origin,
+        secondaries.find((one) => one.address === address),
+      ),
+    store: options.lags,
+    log,
+    ...options.watching,
   })
 
   function currentSoa(origin: string): Rrset | null {
@@ -77,6 +101,8 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
       const difference = grown ? differenceOf(table, before, after, outside) : null
       if (difference) journal.add(origin, difference)
       else journal.drop(origin)
+      if (after) changed.add(origin)
+      else changed.delete(origin)
       if (after) notifier.notify(origin)
     }
   }
@@ -92,10 +118,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
     }
     const source = served.zones.get(origin)
     if (!source) return null
-    const records = async () =>
-      zoneRecords(table.ready(source) ?? (await table.prepare(source)), outside, (owner) =>
-        log.warn({ zone: source.name, name: textName(owner) }, 'an ALIAS was transferred without addresses'),
-      )
+    const records = async () => zoneRecords(table.ready(source) ?? (await table.prepare(source)), outside)
     return { origin, serial: source.serial, soa: soaOf(table, source), records }
   }
 
@@ -154,6 +177,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
     const records = difference ?? (await whole(version))
     metrics.answered(difference ? 'ixfr' : 'axfr', records.length)
     await sendAll(request, sign, records)
+    watch.sent(version.origin, request.peer.address.replace(/^::ffff:/, ''), version.serial)
   }
 
   async function refuse(request: TransferRequest, sign: Signer | null, rcode: number): Promise<void> {
@@ -213,6 +237,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
     async close() {
       served.close()
       catalog.close()
+      watch.close()
       await notifier.close()
     },
   }
