@@ -1,6 +1,5 @@
 // Whole zones and differences, as dig and kdig get them.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { wireName } from '../../../../src/dns/packet/wire-names.ts'
 import { until } from '../../../helpers/until.ts'
 import { isMissing, keyArgument, keyName, secret, startWorld, type World } from './world.ts'
 
