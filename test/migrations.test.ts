@@ -194,6 +194,7 @@ describe('an installation from before there were quotas', () => {
       claimsPerMonth: 0,
       records: 7,
       recordBytes: 77,
+      dnsKeys: 0,
       openTickets: 1,
       messagesPerMonth: 0,
       tokens: 1,

@@ -58,6 +58,11 @@ export const faults = {
     cause: 'The operation needs a scope that the token does not have; `requiredScope` names it.',
     cure: 'Use a token with that scope.',
   },
+  token_limited_to_records: {
+    title: 'The token is limited to some records',
+    cause: 'The token is narrowed to parts of zones by `zones`, and the operation concerns something else.',
+    cure: 'Use a token without `zones`, or one whose `zones` have the name and the type.',
+  },
   token_limited_to_projects: {
     title: 'The token is limited to some projects',
     cause:
@@ -188,6 +193,11 @@ export const faults = {
     title: 'The record conflicts with the zone',
     cause: 'DNS does not allow the record beside one that is there, or it is there already.',
     cure: 'Change or delete the record named in the problem, or send another one.',
+  },
+  key_exists: {
+    title: 'The key exists already',
+    cause: 'The zone already has a key of this name.',
+    cure: 'Choose another name, or delete the existing key.',
   },
   import_in_progress: {
     title: 'Another large import is under way',

@@ -2,6 +2,7 @@
 import * as account from './account.ts'
 import * as common from './common.ts'
 import * as deployments from './deployments.ts'
+import * as dnsKeys from './dns-keys.ts'
 import * as dnsRecords from './dns-records.ts'
 import * as domains from './domains.ts'
 import * as events from './events.ts'
@@ -11,6 +12,7 @@ import * as operatorDomains from './operator-domains.ts'
 import * as people from './people.ts'
 import * as projects from './projects.ts'
 import * as pushHooks from './push-hooks.ts'
+import * as rrsets from './rrsets.ts'
 import * as search from './search.ts'
 import * as secondaries from './secondaries.ts'
 import * as takedowns from './takedowns.ts'
@@ -21,8 +23,8 @@ import * as webhooks from './webhooks.ts'
 import * as zones from './zones.ts'
 
 const files = [
-  ...[account, common, deployments, dnsRecords, domains, events, nodes, operator, operatorDomains, projects],
-  ...[people, pushHooks, search, secondaries, takedowns, tickets, tokens, traffic, webhooks, zones],
+  ...[account, common, deployments, dnsKeys, dnsRecords, domains, events, nodes, operator, operatorDomains, projects],
+  ...[people, pushHooks, rrsets, search, secondaries, takedowns, tickets, tokens, traffic, webhooks, zones],
 ]
 
 type Named = { $id: string }

@@ -41,6 +41,7 @@ export const eventGroups = [
   },
   { name: 'ZoneEvent', data: 'ImportedZone', types: ['dns.zone.imported'] },
   { name: 'SecondaryEvent', data: 'SecondaryLag', types: ['dns.secondary.lagging', 'dns.secondary.current'] },
+  { name: 'DnsKeyEvent', data: 'DnsKey', types: ['dns.key.created', 'dns.key.deleted'] },
   { name: 'TicketEvent', data: 'Ticket', types: ['ticket.created', 'ticket.replied', 'ticket.status_changed'] },
   { name: 'TokenEvent', data: 'Token', types: ['token.created', 'token.updated', 'token.revoked', 'token.rotated'] },
   { name: 'MemberEvent', data: 'Member', types: ['member.joined', 'member.updated', 'member.removed'] },
@@ -116,7 +117,9 @@ export const eventSchemas = eventGroups.map(({ name, data, types }) =>
       type: Choice<EventType>(types),
       createdAt: Timestamp,
       actor: Type.String({
-        description: 'Id of the token that made the change (tok_…), of the person at the console (usr_…), or system',
+        description:
+          'Id of the token that made the change (tok_…), of the person at the console (usr_…), of the key of a zone ' +
+          '(key_…), or system',
       }),
       subject: Type.String({ description: 'Id of the resource, or the name of a domain' }),
       data: Type.Ref(data),

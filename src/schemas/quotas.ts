@@ -26,6 +26,7 @@ export const quotas = {
     what: 'Bytes of the names and values of all records of all zones',
     cure: 'Delete records that are not needed',
   },
+  dnsKeys: { max: 100, what: 'Keys of all zones', cure: 'Delete one that is not used' },
   tokens: { max: 100, what: 'Tokens', cure: 'Revoke one that is not used' },
   members: {
     max: 100,

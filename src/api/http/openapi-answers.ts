@@ -76,6 +76,7 @@ const commonFaults: FaultCode[] = [
   'token_expired',
   'token_revoked',
   'account_suspended',
+  'token_limited_to_records',
   'https_required',
   'validation_failed',
   'rate_limited',
@@ -103,8 +104,9 @@ export function isSingle(route: Described): boolean {
 /** Whether the answer is a resource that has an ETag, read or just written. */
 function showsVersion(route: Described, status: string): boolean {
   if (route.config?.withoutEtag) return false
-  // After a PUT there is none: what is stored is not what was sent, letter by letter (RFC 9110, 9.3.4).
-  return isSingle(route) || !!route.config?.etagOfPart || route.method === 'PATCH' || status === '201'
+  // After a PUT there is none: what is stored is not what was sent, letter by letter (RFC 9110, 9.3.4). Where the answer
+  // shows what is stored, the ETag is of that.
+  return isSingle(route) || !!route.config?.showsVersion || !!route.config?.etagOfPart || route.method === 'PATCH' || status === '201'
 }
 
 /** Every code that an operation can answer with, from its own list and from its shape, in the order of the catalogue. */

@@ -32,6 +32,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
     {
       config: {
         scope: 'dns:write',
+        inZoneParts: true,
         faults: ['record_conflict', 'quota_exceeded'],
         meaning: ({ actor, params }, body: SoundBody<typeof CreateDnsRecord>) =>
           checkRecord(db, actor, (params as ZonePath).domain, body),
@@ -59,7 +60,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.get(
     '/dns/:domain/records',
     {
-      config: { scope: 'dns:read' },
+      config: { scope: 'dns:read', inZoneParts: true },
       schema: {
         operationId: 'listDnsRecords',
         tags: ['DNS'],
@@ -82,6 +83,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
     {
       config: {
         scope: 'dns:write',
+        inZoneParts: true,
         faults: ['record_conflict', 'quota_exceeded'],
         meaning: ({ actor, params }, body: SoundBody<typeof DnsBatch>) =>
           checkBatch(db, actor, (params as ZonePath).domain, body),
@@ -121,7 +123,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.get(
     '/dns/:domain/records/:id',
     {
-      config: { scope: 'dns:read' },
+      config: { scope: 'dns:read', inZoneParts: true },
       schema: {
         operationId: 'getDnsRecord',
         tags: ['DNS'],
@@ -139,6 +141,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
     {
       config: {
         scope: 'dns:write',
+        inZoneParts: true,
         faults: ['record_conflict', 'quota_exceeded'],
         meaning: ({ actor, params }, body: SoundBody<typeof ChangeDnsRecord>) =>
           checkChange(db, actor, params as RecordPath, body),
@@ -162,7 +165,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.delete(
     '/dns/:domain/records/:id',
     {
-      config: { scope: 'dns:write' },
+      config: { scope: 'dns:write', inZoneParts: true },
       schema: {
         operationId: 'deleteDnsRecord',
         tags: ['DNS'],

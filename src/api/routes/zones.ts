@@ -60,7 +60,7 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
   app.get(
     '/dns/:domain/zone',
     {
-      config: { scope: 'dns:read' },
+      config: { scope: 'dns:read', inZoneParts: true },
       schema: {
         operationId: 'exportZone',
         tags: ['DNS'],
@@ -83,7 +83,11 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
   app.put(
     '/dns/:domain/zone',
     {
-      config: { scope: 'dns:write', faults: ['quota_exceeded', 'import_in_progress', 'precondition_required'] },
+      config: {
+        scope: 'dns:write',
+        inZoneParts: true,
+        faults: ['quota_exceeded', 'import_in_progress', 'precondition_required'],
+      },
       // The body is text only in the reference: here it is octets that nobody has read yet.
       validatorCompiler: (route) => (route.httpPart === 'body' ? () => true : compileValidator(route)),
       schema: {
@@ -117,7 +121,7 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
     '/dns/:domain/zone/status',
     {
       // Asked of the nameservers each time.
-      config: { scope: 'dns:read', withoutEtag: true },
+      config: { scope: 'dns:read', inZoneParts: true, withoutEtag: true },
       schema: {
         operationId: 'getZoneStatus',
         tags: ['DNS'],

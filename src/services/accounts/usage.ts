@@ -37,6 +37,7 @@ export async function readUsage(db: Db, accountId: string): Promise<UsageView> {
     claimsPerMonth: Number(month?.claims),
     records: zones._sum.recordCount ?? 0,
     recordBytes: Number(zones._sum.recordBytes ?? 0),
+    dnsKeys: count('dnsKeys'),
     openTickets: count('openTickets'),
     messagesPerMonth: Number(month?.messages),
     tokens: count('tokens'),

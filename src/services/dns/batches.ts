@@ -9,9 +9,10 @@ import { JsonText } from '../../platform/statement.ts'
 import { type DnsBatch, type DnsBatchResult, highestBatchSize } from '../../schemas/dns-records.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { findZone, findZoneToChange, type RecordRow, viewCreated, viewRecord, type Zone } from './dns-records.ts'
-import { type Changes, isEmpty, isSameRecord, rowsToWrite, writeChanges, writeRows } from './record-changes.ts'
+import { type Changes, isEmpty, isSameRecord, rowsToWrite, touched, writeChanges, writeRows } from './record-changes.ts'
 import { countSets, overfullSet, type RecordLimits, recordsAllowed } from './record-limits.ts'
 import { draftErrors, readDraft, recordConflict, refusedPlace } from './record-rules.ts'
+import { mayTouch, requireRecords } from './within-parts.ts'
 import { selectRecordsById, selectRecordsByName } from './zone-statements.ts'
 import { openZone } from './zones.ts'
 
@@ -47,7 +48,7 @@ export async function applyBatch(
   refuseOversized(batch)
   return inTransaction(db, async (db) => {
     const zone = await findZoneToChange(db, actor, path)
-    const changes = await planBatch(db, zone, batch, await recordsAllowed(db, actor.accountId))
+    const changes = await planBatch(db, actor, zone, batch)
     const serial = dryRun ? zone.serial : await writeChanges(db, actor, zone, changes)
     return viewBatch(zone, changes, dryRun, serial)
   })
@@ -85,10 +86,7 @@ export async function planLargeBatch(
 ): Promise<PlannedBatch> {
   const plan = async () => {
     const zone = await openZone(connection, actor, path)
-    return {
-      zone,
-      changes: await planBatch(connection, zone, batch, await recordsAllowed(connection, actor.accountId)),
-    }
+    return { zone, changes: await planBatch(connection, actor, zone, batch) }
   }
   const { zone, changes } = await transactionOn(connection, plan, 'ISOLATION LEVEL REPEATABLE READ READ ONLY')
   const writes = !dryRun && !isEmpty(changes)
@@ -126,22 +124,23 @@ export async function applyPlanned(
   })
 }
 
-/** `grows` is false for a record that was in its set before. */
-type Placed = { at: string; row: RecordRow; grows: boolean }
+/** A record as it will be, and its place in the body; `grows` is false for one that was in its set before. */
+export type Placed = { at: string; row: RecordRow; grows: boolean }
+
+/** Changes with every place that they fill; `errors` are those found before. */
+export type PlannedChanges = Changes & { placed: Placed[]; errors: FieldError[] }
 
 /** What a batch asks for, one operation at a time; `errors` has those that cannot be done by themselves. */
-async function readBatch(
-  db: Db,
-  zone: Zone,
-  batch: Sound<Batch>,
-): Promise<Changes & { placed: Placed[]; errors: FieldError[] }> {
+async function readBatch(db: Db, actor: Actor, zone: Zone, batch: Sound<Batch>): Promise<PlannedChanges> {
   const errors: FieldError[] = []
   const now = new Date()
   const named = [...(batch.delete ?? []), ...(batch.update ?? []).map((item) => item?.id)]
   const ids = named.filter((id) => id !== undefined)
   const byId = new Map<string, RecordRow>()
   if (ids.length > 0) {
-    for (const row of await selectRecordsById(db, { zoneId: zone.id, ids })) byId.set(row.id, row)
+    for (const row of await selectRecordsById(db, { zoneId: zone.id, ids })) {
+      if (mayTouch(actor, zone.id, row)) byId.set(row.id, row)
+    }
     refuseLarge([...byId.values()])
   }
   const used = new Set<string>()
@@ -190,13 +189,20 @@ async function readBatch(
 /** Refuses what would be refused of each operation by itself, and changes nothing. */
 export async function checkBatch(db: Db, actor: Actor, path: string, batch: Sound<Batch>): Promise<void> {
   const zone = await findZone(db, actor, path)
-  const { placed, errors } = await readBatch(db, zone, batch)
+  const { placed, errors } = await readBatch(db, actor, zone, batch)
   refuseFields([...errors, ...placed.flatMap(({ row, at }) => draftErrors(row, at))])
 }
 
-async function planBatch(db: Db, zone: Zone, batch: Batch, limits: RecordLimits): Promise<Changes> {
-  const { deleted, updated, created, placed, errors } = await readBatch(db, zone, batch)
+async function planBatch(db: Db, actor: Actor, zone: Zone, batch: Batch): Promise<Changes> {
+  return checkChanges(db, actor, zone, await readBatch(db, actor, zone, batch))
+}
+
+/** Refuses changes whose result breaks a rule or a limit, or is not the actor's to make; the zone is locked, or read at once. */
+export async function checkChanges(db: Db, actor: Actor, zone: Zone, plan: PlannedChanges): Promise<Changes> {
+  const { deleted, updated, created, placed, errors } = plan
+  requireRecords(actor, zone.id, touched(plan))
   const leaving = [...deleted, ...updated.map(({ before }) => before)]
+  const limits = await recordsAllowed(db, actor.accountId)
   await checkPlaces(db, zone, { placed, leaving, errors, limits })
   return { deleted, updated, created }
 }

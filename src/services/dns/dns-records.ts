@@ -25,6 +25,7 @@ import {
   refusedPlace,
 } from './record-rules.ts'
 import { createRecordRows, listRecordRows, lockZone } from './statements.ts'
+import { mayTouch, recordsWithin, requireRecords, seesZone } from './within-parts.ts'
 
 export type DnsRecordView = Static<typeof DnsRecordSchema>
 
@@ -65,7 +66,7 @@ export async function findZone(db: Db, actor: Actor, path: string): Promise<Zone
   const name = zoneInPath(path)
   const select = { id: true, projectId: true, name: true, serial: true, nameservers: true }
   const zone = await db.domain.findFirst({ where: { ...inProjectsOf(actor), name }, select })
-  if (!zone) throw new Fault('not_found', `There is no domain ${name}.`)
+  if (!zone || !seesZone(actor, zone.id)) throw new Fault('not_found', `There is no domain ${name}.`)
   return zone
 }
 
@@ -78,7 +79,8 @@ export async function findZoneToChange(db: Db, actor: Actor, path: string): Prom
 export async function findRecord(db: Db, actor: Actor, { domain, id }: RecordPath): Promise<DnsRecordView> {
   const name = zoneInPath(domain)
   const row = await db.dnsRecord.findFirst({ where: { id, domain: { ...inProjectsOf(actor), name } } })
-  if (!row) throw new Fault('not_found', `There is no record ${id} in ${name}.`)
+  const isFound = row && mayTouch(actor, row.domainId, row)
+  if (!isFound) throw new Fault('not_found', `There is no record ${id} in ${name}.`)
   return viewRecord(name, row)
 }
 
@@ -97,15 +99,17 @@ export async function listRecords(
   const { accountId, projectIds } = actor
   const limit = page.limit + 1
   // The list without filters, in its usual order, is the hot read.
-  const isPlain = page.order === 'asc' && type === undefined && name === undefined
+  const isPlain = page.order === 'asc' && type === undefined && name === undefined && !actor.zoneParts
+  const read = async () => {
+    // By its id: joined with the zone, PostgreSQL would read and sort all records of it.
+    const { id: domainId } = await findZone(db, actor, path)
+    const AND = [{ name }, behind(page), recordsWithin(actor, domainId)]
+    const orderBy = [{ name: page.order }, { id: page.order }]
+    return db.dnsRecord.findMany({ where: { domainId, type, AND }, orderBy, take: limit })
+  }
   const found = isPlain
     ? await listRecordRows(db, { zone, accountId, projectIds, afterName, afterId, limit })
-    : await db.dnsRecord.findMany({
-        // By its id: joined with the zone, PostgreSQL would read and sort all records of it.
-        where: { domainId: (await findZone(db, actor, path)).id, type, AND: [{ name }, behind(page)] },
-        orderBy: [{ name: page.order }, { id: page.order }],
-        take: limit,
-      })
+    : await read()
   // An empty page does not tell whether the zone exists.
   if (found.length === 0 && isPlain) await findZone(db, actor, path)
   return pageOf(
@@ -116,7 +120,7 @@ export async function listRecords(
   )
 }
 
-function nameInQuery(input: string, zone: string): string {
+export function nameInQuery(input: string, zone: string): string {
   const name = relativeName(input, zone)
   if (name.ok) return name.value
   const errors = [{ in: 'query' as const, pointer: '#/name', code: 'bad_format' as const, detail: name.detail }]
@@ -141,6 +145,7 @@ export async function createRecord(db: Db, actor: Actor, path: string, input: Re
     const place = refusedPlace(misplaced)
     return refuse(db, actor, path, place ? invalidFields([place]) : recordConflict(misplaced))
   }
+  if (actor.zoneParts) requireRecords(actor, (await findZone(db, actor, path)).id, [draft])
   // An error would abort the transaction of the caller. With the zone locked first, the statement sees every record.
   if (!('$connect' in db)) await lockZone(db, { accountId: actor.accountId, name: zone })
   const now = new Date()

@@ -21,6 +21,7 @@ import {
 import { setRefusal } from './record-limits.ts'
 import { draftErrors, type RecordDraft, readDraft, recordConflict, refusedPlace } from './record-rules.ts'
 import { insertRecordRows } from './statements.ts'
+import { mayTouch, requireRecords } from './within-parts.ts'
 import {
   deleteRecordRows,
   growSerial,
@@ -35,6 +36,11 @@ export type Changes = {
   created: RecordRow[]
 }
 
+/** Every record as it was and as it will be. */
+export function touched({ deleted, updated, created }: Changes): RecordRow[] {
+  return [...deleted, ...updated.flatMap(({ before, after }) => [before, after]), ...created]
+}
+
 /** Changes as the statements take them, serialized already where another thread did that. */
 export type RowsToWrite = {
   zoneId: string
@@ -47,6 +53,7 @@ export type RowsToWrite = {
 /** Serializes changes that leave something to write; it takes as long as writing them. */
 export function rowsToWrite(actor: Actor, zone: Zone, changes: Changes): RowsToWrite {
   const { deleted, updated, created } = changes
+  requireRecords(actor, zone.id, touched(changes))
   // Records that stay where they are keep their rows. Others are deleted and inserted: two records that swap values would
   // violate the unique index otherwise.
   const [kept, moved] = [updated.filter(staysInPlace), updated.filter((change) => !staysInPlace(change))]
@@ -106,9 +113,9 @@ export function isSameRecord(one: RecordDraft, other: RecordDraft): boolean {
   return one.name === other.name && one.value === other.value && one.ttl === other.ttl && one.comment === other.comment
 }
 
-async function findInZone(db: Db, zone: Zone, id: string): Promise<RecordRow> {
+async function findInZone(db: Db, actor: Actor, zone: Zone, id: string): Promise<RecordRow> {
   const [row] = await selectRecordsById(db, { zoneId: zone.id, ids: [id] })
-  if (!row) throw new Fault('not_found', `There is no record ${id} in ${zone.name}.`)
+  if (!row || !mayTouch(actor, zone.id, row)) throw new Fault('not_found', `There is no record ${id} in ${zone.name}.`)
   return row
 }
 
@@ -122,7 +129,7 @@ export async function changeRecord(
 ): Promise<DnsRecordView> {
   return inTransaction(db, async (db) => {
     const zone = await findZoneToChange(db, actor, domain)
-    const before = await findInZone(db, zone, id)
+    const before = await findInZone(db, actor, zone, id)
     precondition(viewRecord(zone.name, before))
     const draft = readDraft(zone.name, { ...before, ...change })
     if (Array.isArray(draft)) throw invalidFields(draft)
@@ -146,7 +153,7 @@ export async function checkChange(
   change: Sound<Static<typeof ChangeDnsRecord>>,
 ): Promise<void> {
   const zone = await findZone(db, actor, domain)
-  const before = await findInZone(db, zone, id)
+  const before = await findInZone(db, actor, zone, id)
   refuseFields(draftErrors(readDraft(zone.name, { ...before, ...change })))
 }
 
@@ -158,7 +165,7 @@ export async function deleteRecord(
 ): Promise<void> {
   await inTransaction(db, async (db) => {
     const zone = await findZoneToChange(db, actor, domain)
-    const row = await findInZone(db, zone, id)
+    const row = await findInZone(db, actor, zone, id)
     precondition(viewRecord(zone.name, row))
     await writeChanges(db, actor, zone, { deleted: [row], updated: [], created: [] })
   })

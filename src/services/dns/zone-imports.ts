@@ -11,6 +11,7 @@ import type { RecordRow, Zone } from './dns-records.ts'
 import { eventsOfChanges } from './record-changes.ts'
 import { recordsAllowed, setRefusal } from './record-limits.ts'
 import { insertRecordRows } from './statements.ts'
+import { requireWholeZone } from './within-parts.ts'
 import { type Difference, diffZone, type PlannedFile, planFile, viewImport } from './zone-plans.ts'
 import { deleteRecordRows, growSerial, selectRecordPage, updateRecordRows } from './zone-statements.ts'
 import { type ExportOptions, openZone, type Pace, readWholeZone, readZoneAtOnce, zoneEtag } from './zones.ts'
@@ -38,6 +39,7 @@ export async function importRecords(
   const { dryRun } = replacement
   const opened = await openZone(connection, actor, path)
   const { name } = opened
+  requireWholeZone(actor, opened.id)
   // Before the file is read; what is found out under the lock counts.
   requireVersion(replacement, opened, await hasRecords(connection, opened))
   const limits = await recordsAllowed(connection, actor.accountId)

@@ -9,6 +9,7 @@ import { version } from '../../platform/version.ts'
 import { nameserversOf } from '../domains/nameservers.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { type RecordRow, type Zone, zoneInPath } from './dns-records.ts'
+import { requireWholeZone, seesZone } from './within-parts.ts'
 import { selectRecordPage, selectZone, selectZoneToChange } from './zone-statements.ts'
 
 // Secondaries are told of every change until they have it, so the timers only matter when something is broken. The minimum
@@ -59,7 +60,7 @@ export async function openZone(connection: Db, actor: Actor, path: string, toCha
   const { accountId, projectIds } = actor
   const zone = zoneInPath(path)
   const [found] = await (toChange ? selectZoneToChange : selectZone)(connection, { zone, accountId, projectIds })
-  if (!found) throw new Fault('not_found', `There is no domain ${zone}.`)
+  if (!found || !seesZone(actor, found.id)) throw new Fault('not_found', `There is no domain ${zone}.`)
   return found
 }
 
@@ -85,6 +86,7 @@ export function readZoneAtOnce(
 ): Promise<{ zone: Zone; records: RecordRow[] }> {
   const read = async () => {
     const zone = await openZone(connection, actor, path)
+    requireWholeZone(actor, zone.id)
     return { zone, records: await readWholeZone(connection, zone, pace) }
   }
   return transactionOn(connection, read, 'ISOLATION LEVEL REPEATABLE READ READ ONLY')
