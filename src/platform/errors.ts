@@ -199,6 +199,11 @@ export const faults = {
     cause: 'The zone already has a key of this name.',
     cure: 'Choose another name, or delete the existing key.',
   },
+  discovery_in_progress: {
+    title: 'Another discovery is under way',
+    cause: 'The account has the nameservers of a domain asked at the moment, or too many others do.',
+    cure: 'Send the request again after the seconds in `Retry-After`.',
+  },
   import_in_progress: {
     title: 'Another large import is under way',
     cause: 'The account imports a large zone file at the moment; it can import one at a time.',

@@ -2,6 +2,7 @@
 import * as account from './account.ts'
 import * as common from './common.ts'
 import * as deployments from './deployments.ts'
+import * as discovery from './discovery.ts'
 import * as dnsKeys from './dns-keys.ts'
 import * as dnsRecords from './dns-records.ts'
 import * as domains from './domains.ts'
@@ -23,7 +24,7 @@ import * as webhooks from './webhooks.ts'
 import * as zones from './zones.ts'
 
 const files = [
-  ...[account, common, deployments, dnsKeys, dnsRecords, domains, events, nodes, operator, operatorDomains, projects],
+  ...[account, common, deployments, discovery, dnsKeys, dnsRecords, domains, events, nodes, operator, operatorDomains, projects],
   ...[people, pushHooks, rrsets, search, secondaries, takedowns, tickets, tokens, traffic, webhooks, zones],
 ]
 

@@ -8,7 +8,7 @@ const groups = {
     ...(['created', 'verified', 'unverified', 'updated', 'moved', 'deleted'] as const),
     ...(['ssl.active', 'ssl.renewed', 'ssl.error', 'ssl.failing', 'ssl.expired'] as const),
   ],
-  dns: ['record.created', 'record.updated', 'record.deleted', 'zone.imported', 'key.created', 'key.deleted'],
+  dns: ['record.created', 'record.updated', 'record.deleted', 'zone.imported', 'key.created', 'key.deleted', 'secondary.lagging', 'secondary.current'],
   ticket: ['created', 'replied', 'status_changed'],
   token: ['created', 'updated', 'revoked', 'rotated'],
   webhook: ['disabled', 'ping'],
