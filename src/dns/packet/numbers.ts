@@ -28,12 +28,18 @@ export const rcodes = {
   NXDOMAIN: 3,
   NOTIMP: 4,
   REFUSED: 5,
+  YXDOMAIN: 6,
+  YXRRSET: 7,
+  NXRRSET: 8,
   NOTAUTH: 9,
+  NOTZONE: 10,
   BADVERS: 16,
 } as const
 
-export const opcodes = { QUERY: 0, NOTIFY: 4 } as const
+export const opcodes = { QUERY: 0, NOTIFY: 4, UPDATE: 5 } as const
 export const classIn = 1
+export const classNone = 254
+export const classAny = 255
 export const headerOctets = 12
 export const highestNameOctets = 255
 export const highestLabelOctets = 63

@@ -1,6 +1,6 @@
 // Answers one packet over UDP or TCP: from the cache, then from the zone, then when a new ALIAS has its addresses.
 import type { Logger } from 'pino'
-import { rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
+import { opcodes, rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
 import { decodeQuery, emptyQuery, nameInQuery, type Query } from '../../dns/packet/query.ts'
 import type { AnswerCache } from './cache.ts'
 import type { Cookies } from './cookies.ts'
@@ -11,6 +11,7 @@ import type { Aliases } from './outside.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { countQuestion } from './traffic.ts'
 import type { Transfers } from './transfers.ts'
+import type { Updates } from './update/updates.ts'
 import { type Context, createAnswersWithoutZones, isSpecial, type Peer } from './without-zones.ts'
 import type { ZoneSource, ZoneTable } from './zone-table.ts'
 
@@ -26,6 +27,8 @@ export type ResponderOptions = {
   rateLimit: RateLimit | null
   metrics: NameserverMetrics
   transfers: Transfers | null
+  /** Default: none, and an update is NOTIMP. */
+  updates?: Updates | null
   /** Host name of this nameserver, sent to clients that request it (NSID, RFC 5001). */
   nsid: string
   log: Logger
@@ -41,7 +44,7 @@ const highestTcp = 65_535
 const highestWaiting = { account: 200, all: 1_000 }
 
 export function createResponder(options: ResponderOptions): Responder {
-  const { table, cache, aliases, outside, metrics, transfers, log } = options
+  const { table, cache, aliases, outside, metrics, transfers, updates = null, log } = options
   const withoutZones = createAnswersWithoutZones({ ...options, tallies: metrics })
   const { contextOf, limitOf, limited, fault } = withoutZones
   const encoder = createEncoder()
@@ -129,11 +132,12 @@ export function createResponder(options: ResponderOptions): Responder {
     return { found: lookup(zone, name, type, outside), source }
   }
 
-  /** The transfers may send several messages, and later. */
+  /** Transfers and updates may send several messages, and later. */
   function handOver(message: Buffer, query: Query, peer: Peer, channel: Channel): Promise<void> | null {
-    if (!transfers || !isSpecial(query, channel.tcp) || query.rcode === rcodes.FORMERR) return null
+    const taker = query.opcode === opcodes.UPDATE ? updates : transfers
+    if (!taker || !isSpecial(query, channel.tcp) || query.rcode === rcodes.FORMERR) return null
     const kept = { ...query }
-    return transfers.handle({
+    return taker.handle({
       message,
       query: kept,
       peer,

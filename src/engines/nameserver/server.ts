@@ -7,6 +7,7 @@ import { type ListenAddress, listenAddress } from '../../dns/listen-address.ts'
 import { wireName } from '../../dns/packet/wire-names.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
+import type { Vault } from '../../platform/secrets.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
 import { platformZones } from '../../services/dns/platform-zones.ts'
 import { generatedRecords, soaOf } from '../../services/dns/zones.ts'
@@ -14,6 +15,7 @@ import { type Rollups, startDnsRollups } from '../../services/traffic/rollups.ts
 import type { Counted } from '../../services/traffic/tallies.ts'
 import { type AnswerCache, createAnswerCache } from './cache.ts'
 import { createCookies } from './cookies.ts'
+import { openZoneKeys } from './keys.ts'
 import { listenOn } from './listeners.ts'
 import type { OutsideAddresses } from './lookup.ts'
 import { createNameserverMetrics, type NameserverMetrics } from './metrics.ts'
@@ -24,6 +26,7 @@ import { createSnapshot, type Snapshot } from './snapshot.ts'
 import type { TcpLimits } from './tcp.ts'
 import { createTallyBook } from './traffic.ts'
 import type { Transfers } from './transfers.ts'
+import { createUpdates, type Updates } from './update/updates.ts'
 import { createGenerations, generationMemory } from './workers/generations.ts'
 import { loadPacketSockets, type PacketSockets } from './workers/packets.ts'
 import { type SharedListener, startPool } from './workers/pool.ts'
@@ -38,6 +41,8 @@ export type NameserverOptions = {
   registry?: Registry
   /** Called when the zones are loaded. */
   transfers?(snapshot: Snapshot, outside: OutsideAddresses): Transfers & { close(): Promise<void> }
+  /** Opens the keys of zones; without it, nobody can update one. */
+  vault?: Vault
   /** Null: no rate limit. */
   rateLimit?: RateLimitOptions | null
   /** Number of threads that answer over UDP instead of this one, if the system supports them. */
@@ -58,7 +63,13 @@ export type Nameserver = {
   close(): Promise<void>
 }
 
-type Opening = { aliases: Aliases; table: ZoneTable; transfers: Transfers | null; packets: PacketSockets | null }
+type Opening = {
+  aliases: Aliases
+  table: ZoneTable
+  transfers: Transfers | null
+  updates: Updates | null
+  packets: PacketSockets | null
+}
 
 export function createNameserver(options: NameserverOptions): Nameserver {
   const { config, db, notifications, log, rateLimit } = options
@@ -83,9 +94,9 @@ export function createNameserver(options: NameserverOptions): Nameserver {
     index: number,
     context: Opening,
   ): Promise<ListenAddress & SharedListener> {
-    const { aliases, table, transfers, packets } = context
+    const { aliases, table, transfers, updates, packets } = context
     const nsid = config.nameservers[index] ?? config.nameservers[0]!
-    const shared = { table, aliases, outside, cookies, rateLimit: limit, metrics, transfers, nsid, log }
+    const shared = { table, aliases, outside, cookies, rateLimit: limit, metrics, transfers, updates, nsid, log }
     const responderFor = (cache: AnswerCache<ZoneSource>) => createResponder({ ...shared, cache })
     const sockets: number[] = []
     const closeSockets = async () => {
@@ -135,6 +146,16 @@ export function createNameserver(options: NameserverOptions): Nameserver {
     return tallies.take()
   }
 
+  /** Keys in memory, and the updates that they sign. */
+  async function openUpdates({ table }: Snapshot): Promise<Updates | null> {
+    const { vault, registry, snapshots } = options
+    if (!vault) return null
+    const keys = await openZoneKeys({ db, notifications, vault, log, snapshots })
+    closers.push(keys.close)
+    const perMinute = { key: config.rateLimitPerMinute, account: config.rateLimitPerAccountPerMinute }
+    return createUpdates({ keys, table, db, perMinute, log, ...(registry && { registry }) })
+  }
+
   async function loadPackets(): Promise<PacketSockets | null> {
     const packets = workers > 0 ? await loadPacketSockets() : null
     if (workers > 0 && !packets) log.warn('without koffi, or not on Linux, one thread of the nameserver answers alone')
@@ -167,8 +188,10 @@ export function createNameserver(options: NameserverOptions): Nameserver {
       try {
         const transfers = options.transfers?.(loaded, outside) ?? null
         if (transfers) closers.push(() => transfers.close())
+        const updates = await openUpdates(loaded)
         const packets = await loadPackets()
-        const context = { aliases: createAliases(loaded.onChange), table: loaded.table, transfers, packets }
+        const { table } = loaded
+        const context = { aliases: createAliases(loaded.onChange), table, transfers, updates, packets }
         const listeners: (ListenAddress & SharedListener)[] = []
         for (const [index, text] of config.nameserverListen.entries()) {
           listeners.push(await open(listenAddress(text), index, context))

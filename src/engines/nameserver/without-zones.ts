@@ -45,9 +45,10 @@ const highestUdp = 1232
 const plainUdp = 512
 const highestTcp = 65_535
 
-/** Signed messages, NOTIFY and transfers: for configured peers, and possibly answered by several messages. */
+/** Signed messages, NOTIFY, transfers and updates: for who has a key, and answered later or by several messages. */
 export function isSpecial({ opcode, tsig, type }: Query, tcp: boolean): boolean {
-  return opcode === opcodes.NOTIFY || tsig || (tcp && (type === typeNumbers.AXFR || type === typeNumbers.IXFR))
+  if (opcode === opcodes.NOTIFY || opcode === opcodes.UPDATE) return true
+  return tsig || (tcp && (type === typeNumbers.AXFR || type === typeNumbers.IXFR))
 }
 
 export function createAnswersWithoutZones({

@@ -76,13 +76,14 @@ export async function listRrsets(
   const names = [...new Set(sets.map((set) => set.name))]
   const rows = names.length > 0 ? await selectRecordsByName(db, { zoneId: zone.id, names }) : []
   const bySet = Map.groupBy(rows, (row) => `${row.name} ${row.type}`)
-  // One whose records were deleted between the two statements is left out.
-  return pageOf(
-    (sets as Place[]).filter((set) => bySet.has(`${set.name} ${set.type}`)),
+  const { items, ...place } = pageOf(
+    sets as Place[],
     page,
-    (set) => viewSet(zone.name, set, bySet.get(`${set.name} ${set.type}`)!)!,
+    (set) => viewSet(zone.name, set, bySet.get(`${set.name} ${set.type}`) ?? []),
     (set) => [set.name, set.type],
   )
+  // One whose records were deleted between the two statements is left out.
+  return { ...place, items: items.filter((view) => view !== null) }
 }
 
 function behind({ after, order }: PageRequest): Prisma.DnsRecordWhereInput {
