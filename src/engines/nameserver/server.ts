@@ -15,7 +15,7 @@ import { type Rollups, startDnsRollups } from '../../services/traffic/rollups.ts
 import type { Counted } from '../../services/traffic/tallies.ts'
 import { type AnswerCache, createAnswerCache } from './cache.ts'
 import { createCookies } from './cookies.ts'
-import { openZoneKeys } from './keys.ts'
+import { openZoneKeys, type ZoneKeys } from './keys.ts'
 import { listenOn } from './listeners.ts'
 import type { OutsideAddresses } from './lookup.ts'
 import { createNameserverMetrics, type NameserverMetrics } from './metrics.ts'
@@ -40,8 +40,12 @@ export type NameserverOptions = {
   /** Default: a registry of its own. */
   registry?: Registry
   /** Called when the zones are loaded. */
-  transfers?(snapshot: Snapshot, outside: OutsideAddresses): Transfers & { close(): Promise<void> }
-  /** Opens the keys of zones; without it, nobody can update one. */
+  transfers?(
+    snapshot: Snapshot,
+    outside: OutsideAddresses,
+    keys: ZoneKeys | null,
+  ): Transfers & { close(): Promise<void> }
+  /** Opens the keys of zones; without it, nobody can update one, and no customer transfer one. */
   vault?: Vault
   /** Null: no rate limit. */
   rateLimit?: RateLimitOptions | null
@@ -146,12 +150,16 @@ export function createNameserver(options: NameserverOptions): Nameserver {
     return tallies.take()
   }
 
-  /** Keys in memory, and the updates that they sign. */
-  async function openUpdates({ table }: Snapshot): Promise<Updates | null> {
-    const { vault, registry, snapshots } = options
+  async function openKeys(): Promise<ZoneKeys | null> {
+    const { vault, snapshots } = options
     if (!vault) return null
     const keys = await openZoneKeys({ db, notifications, vault, log, snapshots })
     closers.push(keys.close)
+    return keys
+  }
+
+  function openUpdates({ table }: Snapshot, keys: ZoneKeys): Updates {
+    const { registry } = options
     const perMinute = { key: config.rateLimitPerMinute, account: config.rateLimitPerAccountPerMinute }
     return createUpdates({ keys, table, db, perMinute, log, ...(registry && { registry }) })
   }
@@ -186,9 +194,10 @@ export function createNameserver(options: NameserverOptions): Nameserver {
       rollups = startDnsRollups({ db, tallies: { take: () => takeQuestions(loaded.table) }, log })
       loaded.onMoved(cache.clear)
       try {
-        const transfers = options.transfers?.(loaded, outside) ?? null
+        const keys = await openKeys()
+        const transfers = options.transfers?.(loaded, outside, keys) ?? null
         if (transfers) closers.push(() => transfers.close())
-        const updates = await openUpdates(loaded)
+        const updates = keys && openUpdates(loaded, keys)
         const packets = await loadPackets()
         const { table } = loaded
         const context = { aliases: createAliases(loaded.onChange), table, transfers, updates, packets }

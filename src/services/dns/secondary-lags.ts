@@ -71,12 +71,12 @@ function tell(
   return append(db, [{ accountId, projectId, type, actor: 'system', subject: domain, data }])
 }
 
-/** Those of these secondaries; those of others, which are configured no more, are forgotten. */
-export async function knownLags(
-  db: Database,
-  secondaries: readonly string[],
-): Promise<{ zone: string; secondary: string; since: Date }[]> {
-  await db.secondaryLag.deleteMany({ where: { secondary: { notIn: [...secondaries] } } })
+/** For a secondary that is told no more: nobody has to know. */
+export async function forgetLag(db: Database, domainId: string, secondary: string): Promise<void> {
+  await db.secondaryLag.deleteMany({ where: { domainId, secondary } })
+}
+
+export async function knownLags(db: Database): Promise<{ zone: string; secondary: string; since: Date }[]> {
   const found = await db.secondaryLag.findMany({ include: { domain: { select: { name: true } } } })
   return found.map(({ domain, secondary, since }) => ({ zone: domain.name, secondary, since }))
 }

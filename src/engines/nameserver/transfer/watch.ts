@@ -1,6 +1,7 @@
 // Watches whether the secondaries serve the zones that they were told of, and has them told again until they do.
 import { randomInt } from 'node:crypto'
 import type { Logger } from 'pino'
+import { listenAddress } from '../../../dns/listen-address.ts'
 import { textName } from '../../../dns/packet/wire-names.ts'
 import { type Probe, probeSoa } from '../../../dns/soa-probe.ts'
 import type { LagReason } from '../../../services/dns/secondary-lags.ts'
@@ -13,25 +14,32 @@ export type Lag = { origin: string; secondary: string; served: number | null; re
 export type LagStore = {
   begin(lag: Lag): Promise<void>
   end(lag: Pick<Lag, 'origin' | 'secondary'>): Promise<void>
+  /** For a secondary that is told no more. */
+  forget(lag: Pick<Lag, 'origin' | 'secondary'>): Promise<void>
   /** Those that were told of before this process began. */
   known(): Promise<{ origin: string; secondary: string; since: Date }[]>
 }
+
+/** A secondary: `address:port`, and its host as transfers come from it. */
+type Place = { address: string; host: string }
 
 export type LagSummary = { secondary: string; zones: number; oldestSeconds: number }
 
 export type Watch = {
   /** A notice has ended; `changed` if it was for a change and not for the start of this process. */
-  noticed(origin: string, secondary: string, notice: { acknowledged: boolean; changed: boolean }): void
+  noticed(origin: string, secondary: Place, notice: { acknowledged: boolean; changed: boolean }): void
   /** The zone was sent to a host at this serial. */
   sent(origin: string, host: string, serial: number): void
-  /** What lags now, by secondary. */
+  /** What lags now, by secondary of the platform. */
   lags(): LagSummary[]
   close(): void
 }
 
 export type WatchOptions = {
-  /** `address:port`, and its host as transfers come from it. */
-  secondaries: readonly { address: string; host: string }[]
+  /** Those of the platform. */
+  secondaries: readonly Place[]
+  /** Whether a secondary is to have the zone. */
+  isTold(origin: string, address: string): boolean
   /** Null for a zone that is gone. */
   serialOf(origin: string): number | null
   /** The catalog: an acknowledgement is all that tells whether a secondary has it. */
@@ -46,7 +54,8 @@ export type WatchOptions = {
 
 const defaultDelaysMs = { first: 2_000, lowest: 30_000, highest: 60_000 }
 const probesAtOnce = 50
-// A zone that a secondary does not have at all may not be meant for it: after these rounds it is told less often.
+// A zone that a secondary does not have at all may not be meant for it: after these rounds it is told less often, and so
+// is a secondary of a customer, who may name any address.
 const eagerRounds = 20
 
 type Entry = {
@@ -63,9 +72,9 @@ type Entry = {
   told: boolean
 }
 
-type Target = {
-  address: string
-  host: string
+type Target = Place & {
+  /** Of the platform. */
+  own: boolean
   entries: Map<string, Entry>
   /** By zone: the serial that was sent there last, until it is served. */
   sent: Map<string, number>
@@ -75,12 +84,15 @@ type Target = {
 }
 
 export function createWatch(options: WatchOptions): Watch {
-  const { serialOf, catalog, notify, store, log, probe = probeSoa, delaysMs = defaultDelaysMs } = options
+  const { isTold, serialOf, catalog, notify, store, log, probe = probeSoa, delaysMs = defaultDelaysMs } = options
   const targets = new Map<string, Target>()
-  for (const one of options.secondaries) {
+  const targetAt = ({ address, host }: Place, own = false): Target => {
     const state = { entries: new Map(), sent: new Map(), first: undefined, round: undefined, busy: false }
-    targets.set(one.address, { ...one, ...state })
+    const target = targets.get(address) ?? { address, host, own, ...state }
+    targets.set(address, target)
+    return target
   }
+  for (const one of options.secondaries) targetAt(one, true)
   let closed = false
   let known = store === undefined
 
@@ -129,6 +141,11 @@ export function createWatch(options: WatchOptions): Watch {
     const entry = target.entries.get(origin)
     if (!entry) return quiet
     try {
+      if (!isTold(origin, target.address)) {
+        if (entry.told) await store?.forget({ origin, secondary: target.address })
+        target.entries.delete(origin)
+        return quiet
+      }
       if (serialOf(origin) === null || (origin === catalog && entry.acknowledged)) {
         await drop(target, origin, entry)
         return quiet
@@ -170,6 +187,7 @@ export function createWatch(options: WatchOptions): Watch {
 
   /** Plans what is left to be asked. */
   function plan(target: Target): void {
+    if (target.entries.size === 0 && !target.own) targets.delete(target.address)
     if (closed || target.entries.size === 0) return
     if (isFirst(target)) target.first ??= setTimeout(askFirst, delaysMs.first, target)
     target.round ??= setTimeout(askAgain, randomInt(delaysMs.lowest, delaysMs.highest + 1), target)
@@ -188,7 +206,8 @@ export function createWatch(options: WatchOptions): Watch {
   function askAgain(target: Target): void {
     target.round = undefined
     const due = [...target.entries].filter(([, { reason, checks }]) => {
-      return reason !== 'not_served' || checks < eagerRounds || randomInt(eagerRounds) === 0
+      const eager = (target.own && reason !== 'not_served') || checks < eagerRounds
+      return eager || randomInt(eagerRounds) === 0
     })
     void recall().then(() => pass(target, due.map(([origin]) => origin)))
   }
@@ -214,11 +233,10 @@ export function createWatch(options: WatchOptions): Watch {
     if (known) return
     try {
       for (const { origin, secondary, since } of await store!.known()) {
-        const target = targets.get(secondary)
         const serial = serialOf(origin)
-        if (!target || serial === null) continue
-        const entry = entryOf(target, origin, serial)
-        Object.assign(entry, { told: true, sinceMs: since.getTime() })
+        if (serial === null) continue
+        const target = targetAt({ address: secondary, host: listenAddress(secondary).host })
+        Object.assign(entryOf(target, origin, serial), { told: true, changed: true, sinceMs: since.getTime() })
         plan(target)
       }
       known = true
@@ -230,9 +248,9 @@ export function createWatch(options: WatchOptions): Watch {
   void recall()
   return {
     noticed(origin, secondary, { acknowledged, changed }) {
-      const target = targets.get(secondary)
       const serial = serialOf(origin)
-      if (!target || serial === null || closed) return
+      if (serial === null || closed) return
+      const target = targetAt(secondary)
       const entry = entryOf(target, origin, serial)
       entry.latest = serial
       entry.acknowledged = acknowledged
@@ -243,7 +261,8 @@ export function createWatch(options: WatchOptions): Watch {
       for (const target of targets.values()) if (target.host === host) target.sent.set(origin, serial)
     },
     lags() {
-      return Array.from(targets.values(), ({ address: secondary, entries }) => {
+      const own = [...targets.values()].filter((target) => target.own)
+      return own.map(({ address: secondary, entries }) => {
         const nowMs = Date.now()
         let [zones, oldestMs] = [0, nowMs]
         for (const entry of entries.values()) {

@@ -85,15 +85,17 @@ export async function startWorld(secondaries: string[] = [], delaysMs?: Delays):
     db,
     notifications: api.deps.notifications,
     log,
-    transfers(snapshot) {
+    vault: api.deps.vault,
+    transfers(snapshot, _outside, keys) {
       const { nameserverSecondaries, nameserverTsig } = config
       transfers = createTransfers({
         snapshot,
         outside,
-        key: nameserverTsig!,
+        key: nameserverTsig,
+        keys,
         secondaries: nameserverSecondaries,
         log,
-        lags: createLagStore(db, snapshot.table, nameserverSecondaries),
+        lags: createLagStore(db, snapshot.table),
         ...(delaysMs && { watching: { delaysMs } }),
       })
       return transfers
