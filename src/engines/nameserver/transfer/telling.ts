@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { listenAddress } from '../../../dns/listen-address.ts'
 import type { TsigKey } from '../../../dns/packet/tsig.ts'
 import type { Rrset } from '../zone.ts'
-import { createNotifier } from './notify.ts'
+import { createNotifier, type NotifierOptions } from './notify.ts'
 import { createWatch, type LagStore, type LagSummary, type WatchOptions } from './watch.ts'
 
 /** A secondary of a customer: `address:port`, and the key that it is told by. */
@@ -31,13 +31,15 @@ export type TellingOptions = {
   serialOf(origin: string): number | null
   onEnd(result: 'acknowledged' | 'lost'): void
   store?: LagStore | undefined
+  /** For tests. */
   delaysMs?: WatchOptions['delaysMs']
+  retryDelaysMs?: NotifierOptions['retryDelaysMs']
   log: Logger
   now: () => number
 }
 
 export function createTelling(options: TellingOptions): Telling {
-  const { key, customersOf, catalog, soaOf, serialOf, onEnd, store, delaysMs, log, now } = options
+  const { key, customersOf, catalog, soaOf, serialOf, onEnd, store, delaysMs, retryDelaysMs, log, now } = options
   const own = key ? options.secondaries.map((address) => ({ address, key, ...listenAddress(address) })) : []
   /** Zones that have changed since the start. */
   const changed = new Set<string>()
@@ -49,6 +51,7 @@ export function createTelling(options: TellingOptions): Telling {
     },
     log,
     now,
+    ...(retryDelaysMs && { retryDelaysMs }),
   })
   const secondariesOf = (origin: string) => [
     ...own,

@@ -42,7 +42,7 @@ export type TransfersOptions = {
   /** Where lagging secondaries are told of. */
   lags?: LagStore | undefined
   /** How secondaries are watched; for tests. */
-  watching?: Pick<TellingOptions, 'delaysMs'>
+  watching?: Pick<TellingOptions, 'delaysMs' | 'retryDelaysMs'>
 }
 
 export type RunningTransfers = Transfers & { close(): Promise<void> }

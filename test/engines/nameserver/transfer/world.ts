@@ -10,7 +10,7 @@ import type { OutsideAddresses } from '../../../../src/engines/nameserver/lookup
 import { edgeAddresses } from '../../../../src/engines/nameserver/outside.ts'
 import { createNameserver, type Nameserver } from '../../../../src/engines/nameserver/server.ts'
 import { createLagStore } from '../../../../src/engines/nameserver/transfer/lag-store.ts'
-import { createTransfers, type RunningTransfers } from '../../../../src/engines/nameserver/transfer/transfers.ts'
+import { createTransfers, type RunningTransfers, type TransfersOptions } from '../../../../src/engines/nameserver/transfer/transfers.ts'
 import { startApi, type TestApi } from '../../../helpers/api.ts'
 import { until } from '../../../helpers/until.ts'
 
@@ -55,10 +55,13 @@ export type World = {
   stop(): Promise<void>
 }
 
-/** How soon, and how often, secondaries are asked what they serve. */
-type Delays = { first: number; lowest: number; highest: number }
+/** Without the patience of production. */
+export const impatient = { delaysMs: { first: 20, lowest: 100, highest: 200 }, retryDelaysMs: [20, 40] }
 
-export async function startWorld(secondaries: string[] = [], delaysMs?: Delays): Promise<World> {
+export async function startWorld(
+  secondaries: string[] = [],
+  watching: TransfersOptions['watching'] = undefined,
+): Promise<World> {
   const api = await startApi({
     NAMESERVER_LISTEN: '127.0.0.1:0',
     NAMESERVER_SECONDARIES: secondaries.join(','),
@@ -96,7 +99,7 @@ export async function startWorld(secondaries: string[] = [], delaysMs?: Delays):
         secondaries: nameserverSecondaries,
         log,
         lags: createLagStore(db, snapshot.table),
-        ...(delaysMs && { watching: { delaysMs } }),
+        ...(watching && { watching }),
       })
       return transfers
     },
