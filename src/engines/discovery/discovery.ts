@@ -5,7 +5,7 @@ import { splitFields } from '../../dns/fields.ts'
 import { nameWithinZone } from '../../dns/names.ts'
 import { fetchZone } from '../../dns/packet/axfr.ts'
 import type { Server } from '../../dns/packet/exchange.ts'
-import { classIn } from '../../dns/packet/numbers.ts'
+import { classIn, typeNumbers } from '../../dns/packet/numbers.ts'
 import type { WholeRecord } from '../../dns/packet/records.ts'
 import { parseRdata } from '../../dns/rdata.ts'
 import { genericPresentation } from '../../dns/rdata-generic.ts'
@@ -13,7 +13,7 @@ import { ttlLimits, typeInZoneFile } from '../../dns/record-types.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { Discover, Discovered, FoundRecord } from '../../services/dns/discover.ts'
 import { askForCommon } from './questions.ts'
-import { findNameservers, type Nameservers, type ServersOptions } from './servers.ts'
+import { askServer, findNameservers, type Nameservers, type ServersOptions } from './servers.ts'
 
 export type DiscoveryOptions = {
   config: Pick<Config, 'dnsResolvers' | 'nameservers' | 'production'>
@@ -33,8 +33,7 @@ const perMs = 10 * 60_000
 // Names that are in no DNS (RFC 6761, RFC 2606).
 const reserved = new Set(['test', 'localhost', 'invalid', 'example', 'local'])
 // What belongs to the service, or to the signatures of the zone as it was.
-const signatureTypes = new Set([6, 46, 47, 48, 50, 51, 59, 60, 63])
-const typeNs = 2
+const signatureTypes = new Set<number>([typeNumbers.SOA, 46, 47, 48, 50, 51, 59, 60, 63])
 
 export function createDiscovery(options: DiscoveryOptions): Discover {
   const { config, reach, allowPrivate = !config.production } = options
@@ -81,11 +80,19 @@ export function createDiscovery(options: DiscoveryOptions): Discover {
       return nothing(hosts, why)
     }
     const signal = AbortSignal.timeout(highestMs)
-    const whole = await transferred(found, signal)
+    const answering = await thoseThatAnswer(found, signal)
+    if (answering.servers.length === 0) return nothing(hosts, 'None of its nameservers answers.')
+    const whole = await transferred(answering, signal)
     if (whole) return { ...presented(domain, whole), nameservers: hosts, method: 'transfer', questions: 0, reason: null }
-    const { records, questions, complete } = await askForCommon(domain, found, signal)
+    const { records, questions, complete } = await askForCommon(domain, answering, signal)
     const reason = complete ? null : 'Some questions were not answered in time; there may be more.'
     return { ...presented(domain, records), nameservers: hosts, method: 'questions', questions, reason }
+  }
+
+  async function thoseThatAnswer(found: Nameservers, signal: AbortSignal): Promise<Nameservers> {
+    const { zone, servers } = found
+    const answers = await Promise.all(servers.map(({ server }) => askServer(server, zone, typeNumbers.SOA, signal)))
+    return { ...found, servers: servers.filter((_, index) => answers[index] !== null) }
   }
 
   async function transferred({ zone, servers }: Nameservers, signal: AbortSignal): Promise<WholeRecord[] | null> {
@@ -112,7 +119,7 @@ function presented(domain: string, records: readonly WholeRecord[]): Pick<Discov
   const skipped: Discovered['skipped'] = []
   for (const record of records) {
     const name = nameWithinZone(record.name, domain)
-    const isOurs = signatureTypes.has(record.type) || (record.type === typeNs && name === '@')
+    const isOurs = signatureTypes.has(record.type) || (record.type === typeNumbers.NS && name === '@')
     if (name === null || record.class !== classIn || isOurs) continue
     const ttl = Math.min(ttlLimits.highest, Math.max(ttlLimits.lowest, record.ttl))
     const read = valueOf(record, domain)
