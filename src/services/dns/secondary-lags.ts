@@ -76,9 +76,13 @@ export async function forgetLag(db: Database, domainId: string, secondary: strin
   await db.secondaryLag.deleteMany({ where: { domainId, secondary } })
 }
 
-export async function knownLags(db: Database): Promise<{ zone: string; secondary: string; since: Date }[]> {
+type StoredLag = Omit<NewLag, 'zoneId' | 'served'> & { zone: string }
+
+export async function knownLags(db: Database): Promise<StoredLag[]> {
   const found = await db.secondaryLag.findMany({ include: { domain: { select: { name: true } } } })
-  return found.map(({ domain, secondary, since }) => ({ zone: domain.name, secondary, since }))
+  return found.map(({ domain, secondary, reason, since }) => {
+    return { zone: domain.name, secondary, reason: reason as LagReason, since }
+  })
 }
 
 type Known = { reason: LagReason; since: Date }

@@ -4,7 +4,7 @@ import type { Database } from '../../../platform/database.ts'
 import { beginLag, endLag, forgetLag, knownLags } from '../../../services/dns/secondary-lags.ts'
 import { platformIds } from '../../../services/dns/served-zones.ts'
 import type { ZoneTable } from '../zone-table.ts'
-import type { LagStore } from './watch.ts'
+import type { LagStore } from './lag.ts'
 
 /** The platform's own zones have no owner to tell; the metrics count them. */
 export function createLagStore(db: Database, table: ZoneTable): LagStore {

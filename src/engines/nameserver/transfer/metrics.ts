@@ -1,6 +1,6 @@
 // Metrics of zone transfers and NOTIFY messages.
 import { Counter, Gauge, Registry } from 'prom-client'
-import type { LagSummary } from './watch.ts'
+import type { LagSummary } from './lag.ts'
 
 export type TransferKind = 'axfr' | 'ixfr' | 'current' | 'refused' | 'badsig'
 

@@ -3,8 +3,9 @@ import type { Logger } from 'pino'
 import { listenAddress } from '../../../dns/listen-address.ts'
 import type { TsigKey } from '../../../dns/packet/tsig.ts'
 import type { Rrset } from '../zone.ts'
+import type { LagStore, LagSummary } from './lag.ts'
 import { createNotifier, type NotifierOptions } from './notify.ts'
-import { createWatch, type LagStore, type LagSummary, type WatchOptions } from './watch.ts'
+import { createWatch, type WatchOptions } from './watch.ts'
 
 /** A secondary of a customer: `address:port`, and the key that it is told by. */
 export type CustomerSecondary = { address: string; key: TsigKey }

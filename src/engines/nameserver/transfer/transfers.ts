@@ -16,12 +16,12 @@ import type { ZoneSource } from '../zone-table.ts'
 import { createAllowance } from './allowance.ts'
 import { createCatalog } from './catalog.ts'
 import { createJournal, isNewer } from './journal.ts'
+import type { LagStore } from './lag.ts'
 import { knownSerial, messageOctets, packed, refusal, udpLimit } from './messages.ts'
 import { createTransferMetrics } from './metrics.ts'
 import { type Difference, differenceOf, soaOf, zoneRecords } from './records.ts'
 import { followZones, type ZoneChange } from './served-zones.ts'
 import { type CustomerSecondary, createTelling, type TellingOptions } from './telling.ts'
-import type { LagStore } from './watch.ts'
 
 export type TransfersOptions = {
   snapshot: Snapshot

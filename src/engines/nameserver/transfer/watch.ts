@@ -6,24 +6,10 @@ import { textName } from '../../../dns/packet/wire-names.ts'
 import { type Probe, probeSoa } from '../../../dns/soa-probe.ts'
 import type { LagReason } from '../../../services/dns/secondary-lags.ts'
 import { isNewer } from './journal.ts'
-
-/** A zone that a secondary does not serve as it is here. */
-export type Lag = { origin: string; secondary: string; served: number | null; reason: LagReason; since: Date }
-
-/** Where lags are kept beyond this process, so that each begins and ends once. */
-export type LagStore = {
-  begin(lag: Lag): Promise<void>
-  end(lag: Pick<Lag, 'origin' | 'secondary'>): Promise<void>
-  /** For a secondary that is told no more. */
-  forget(lag: Pick<Lag, 'origin' | 'secondary'>): Promise<void>
-  /** Those that were told of before this process began. */
-  known(): Promise<{ origin: string; secondary: string; since: Date }[]>
-}
+import { inTurn, type LagStore, type LagSummary } from './lag.ts'
 
 /** A secondary: `address:port`, and its host as transfers come from it. */
 type Place = { address: string; host: string }
-
-export type LagSummary = { secondary: string; zones: number; oldestSeconds: number }
 
 export type Watch = {
   /** A notice has ended; `changed` if it was for a change and not for the start of this process. */
@@ -54,6 +40,7 @@ export type WatchOptions = {
 
 const defaultDelaysMs = { first: 2_000, lowest: 30_000, highest: 60_000 }
 const probesAtOnce = 50
+const unheard = new Set<Probe['error']>(['timeout', 'unreachable', 'refused'])
 // A zone that a secondary does not have at all may not be meant for it: after these rounds it is told less often, and so
 // is a secondary of a customer, who may name any address.
 const eagerRounds = 20
@@ -68,8 +55,8 @@ type Entry = {
   checks: number
   served: number | null
   reason: LagReason | null
-  /** The store has it. */
-  told: boolean
+  /** The reason that the store has; null if it has none. */
+  told: LagReason | null
 }
 
 type Target = Place & {
@@ -93,6 +80,7 @@ export function createWatch(options: WatchOptions): Watch {
     return target
   }
   for (const one of options.secondaries) targetAt(one, true)
+  const write = inTurn(store)
   let closed = false
   let known = store === undefined
 
@@ -108,8 +96,8 @@ export function createWatch(options: WatchOptions): Watch {
   }
 
   async function drop(target: Target, origin: string, entry: Entry): Promise<void> {
-    if (entry.told) await store?.end({ origin, secondary: target.address })
-    entry.told = false
+    if (entry.told) await write((store) => store.end({ origin, secondary: target.address }))
+    entry.told = null
     entry.reason = null
     if (target.entries.get(origin) === entry) target.entries.delete(origin)
     target.sent.delete(origin)
@@ -120,8 +108,8 @@ export function createWatch(options: WatchOptions): Watch {
     if (found.serial !== null && !isNewer(entry.latest, found.serial)) return drop(target, origin, entry)
     if (found.serial !== null && !isNewer(entry.wanted, found.serial)) {
       // It follows, and the zone has changed once more meanwhile.
-      if (entry.told) await store?.end({ origin, secondary })
-      Object.assign(entry, { wanted: entry.latest, sinceMs: Date.now(), checks: 0, reason: null, told: false })
+      if (entry.told) await write((store) => store.end({ origin, secondary }))
+      Object.assign(entry, { wanted: entry.latest, sinceMs: Date.now(), checks: 0, reason: null, told: null })
       return
     }
     entry.checks++
@@ -131,38 +119,34 @@ export function createWatch(options: WatchOptions): Watch {
     // It learns of a new zone by the catalog.
     if (entry.reason === 'not_served') notify(catalog, secondary)
     // At the start nothing has changed: a secondary that does not answer then may well have everything.
-    if (!lags(entry) || (!entry.changed && found.serial === null)) return
     const { served, reason, sinceMs } = entry
-    await store?.begin({ origin, secondary, served, reason, since: new Date(sinceMs) })
-    entry.told = true
+    if (!lags(entry) || reason === entry.told || (!entry.changed && served === null)) return
+    await write((store) => store.begin({ origin, secondary, served, reason, since: new Date(sinceMs) }))
+    entry.told = reason
   }
 
-  async function check(target: Target, origin: string, quiet: boolean): Promise<boolean> {
+  /** Asks a secondary for a zone, or takes it for silent; null if there was nothing to ask. */
+  async function check(target: Target, origin: string, isSilent: boolean): Promise<Probe | null> {
     const entry = target.entries.get(origin)
-    if (!entry) return quiet
-    try {
-      if (!isTold(origin, target.address)) {
-        if (entry.told) await store?.forget({ origin, secondary: target.address })
-        target.entries.delete(origin)
-        return quiet
-      }
-      if (serialOf(origin) === null || (origin === catalog && entry.acknowledged)) {
-        await drop(target, origin, entry)
-        return quiet
-      }
-      if (origin === catalog) {
-        entry.checks++
-        notify(catalog, target.address)
-        return quiet
-      }
-      const found: Probe = quiet ? { serial: null, error: 'timeout' } : await probe(target.address, textName(origin))
-      if (!closed) await settle(target, origin, entry, found)
-      return found.error === 'timeout' || found.error === 'unreachable'
-    } catch (err) {
-      // It is tried again in the next round.
-      log.warn({ err, secondary: target.address, zone: textName(origin) }, 'a lag could not be noted')
-      return quiet
+    if (!entry) return null
+    const { address: secondary } = target
+    if (!isTold(origin, secondary)) {
+      if (entry.told) await write((store) => store.forget({ origin, secondary }))
+      target.entries.delete(origin)
+      return null
     }
+    if (serialOf(origin) === null || (origin === catalog && entry.acknowledged)) {
+      await drop(target, origin, entry)
+      return null
+    }
+    if (origin === catalog) {
+      entry.checks++
+      notify(catalog, secondary)
+      return null
+    }
+    const found: Probe = isSilent ? { serial: null, error: 'timeout' } : await probe(secondary, textName(origin))
+    if (!closed) await settle(target, origin, entry, found)
+    return found
   }
 
   /** Asks for each of the zones; a secondary that does not answer at all is not asked for thousands of them. */
@@ -175,21 +159,26 @@ export function createWatch(options: WatchOptions): Watch {
     const work = async () => {
       for (const origin of asking) {
         if (closed) return
-        const noAnswer = await check(target, origin, !answered && silent >= probesAtOnce)
-        if (noAnswer) silent++
-        else answered = true
+        try {
+          const found = await check(target, origin, !answered && silent >= probesAtOnce)
+          if (found && unheard.has(found.error)) silent++
+          else if (found) answered = true
+        } catch (err) {
+          // It is tried again in the next round.
+          log.warn({ err, secondary: target.address, zone: textName(origin) }, 'a lag could not be noted')
+        }
       }
     }
     await Promise.all(Array.from({ length: Math.min(probesAtOnce, origins.length) }, work))
     target.busy = false
-    plan(target)
+    plan(target, isFirst(target))
   }
 
-  /** Plans what is left to be asked. */
-  function plan(target: Target): void {
+  /** Plans what is left to be asked, soon if something of it is asked for the first time. */
+  function plan(target: Target, soon: boolean): void {
     if (target.entries.size === 0 && !target.own) targets.delete(target.address)
     if (closed || target.entries.size === 0) return
-    if (isFirst(target)) target.first ??= setTimeout(askFirst, delaysMs.first, target)
+    if (soon) target.first ??= setTimeout(askFirst, delaysMs.first, target)
     target.round ??= setTimeout(askAgain, randomInt(delaysMs.lowest, delaysMs.highest + 1), target)
   }
 
@@ -222,7 +211,7 @@ export function createWatch(options: WatchOptions): Watch {
       checks: 0,
       served: null,
       reason: null,
-      told: false,
+      told: null,
     }
     target.entries.set(origin, entry)
     return entry
@@ -232,12 +221,12 @@ export function createWatch(options: WatchOptions): Watch {
   async function recall(): Promise<void> {
     if (known) return
     try {
-      for (const { origin, secondary, since } of await store!.known()) {
+      for (const { origin, secondary, reason, since } of await store!.known()) {
         const serial = serialOf(origin)
         if (serial === null) continue
         const target = targetAt({ address: secondary, host: listenAddress(secondary).host })
-        Object.assign(entryOf(target, origin, serial), { told: true, changed: true, sinceMs: since.getTime() })
-        plan(target)
+        Object.assign(entryOf(target, origin, serial), { told: reason, changed: true, sinceMs: since.getTime() })
+        plan(target, true)
       }
       known = true
     } catch (err) {
@@ -255,7 +244,7 @@ export function createWatch(options: WatchOptions): Watch {
       entry.latest = serial
       entry.acknowledged = acknowledged
       entry.changed ||= changed
-      plan(target)
+      plan(target, entry.checks === 0)
     },
     sent(origin, host, serial) {
       for (const target of targets.values()) if (target.host === host) target.sent.set(origin, serial)
