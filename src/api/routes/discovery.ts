@@ -18,7 +18,7 @@ export const discoveryRoutes: RoutePlugin = async (app, { deps, once }) => {
           'Asks the present nameservers of the domain for what they have: by a transfer where they allow it, else for ' +
           'the names that zones commonly have, the keys of mail senders, services, and what SPF, MX and SRV records lead ' +
           'to. `changes` is what the zone here lacks, as the body of `POST /dns/{domain}/records/batch`. Nothing is ' +
-          'changed. It takes up to 20 seconds. An account discovers one domain at a time.',
+          'changed. It takes some seconds, 30 at most. An account discovers one domain at a time.',
         params: ZoneParams,
         response: { 200: Named(Discovery) },
       },

@@ -2,8 +2,8 @@
 import { randomInt } from 'node:crypto'
 import { Resolver } from 'node:dns/promises'
 import { exchangeOverTcp, exchangeOverUdp, type Server } from '../../dns/packet/exchange.ts'
-import { encodeQuestion, hasQuestion, isTruncated, rcodeOf } from '../../dns/packet/message.ts'
-import { classIn, flags, rcodes } from '../../dns/packet/numbers.ts'
+import { encodeQuestion, flagsOf, hasQuestion, isTruncated, rcodeOf } from '../../dns/packet/message.ts'
+import { classIn, flags, rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
 import { readRecords, type WholeRecord } from '../../dns/packet/records.ts'
 import { isPublicAddress } from '../../platform/public-address.ts'
 
@@ -22,6 +22,8 @@ export type ServersOptions = {
 
 const dnsPort = 53
 const highestServers = 4
+// Zones are rarely many labels apart.
+const highestClimb = 8
 const answerMs = 1_500
 const resendMs = 500
 
@@ -44,7 +46,7 @@ export async function findNameservers(domain: string, options: ServersOptions): 
   }
 
   const labels = domain.split('.')
-  for (let skip = 0; skip < labels.length - 1; skip++) {
+  for (let skip = 0; skip < Math.min(labels.length - 1, highestClimb); skip++) {
     const zone = labels.slice(skip).join('.')
     try {
       const hosts = (await resolver.resolveNs(zone)).map((host) => host.toLowerCase()).sort()
@@ -61,7 +63,7 @@ export async function findNameservers(domain: string, options: ServersOptions): 
   return { zone: domain, hosts: [], servers: [] }
 }
 
-/** What an authoritative server answered: the records of the answer, or none. Null: nothing of use. */
+/** What a nameserver answered: the records of the answer, or the delegation of a name to others. Null: nothing of use. */
 export async function askServer(
   server: Server,
   name: string,
@@ -77,11 +79,12 @@ export async function askServer(
   if (typeof packet === 'string' || isTruncated(packet)) return null
   if (rcodeOf(packet) === rcodes.NXDOMAIN) return []
   if (rcodeOf(packet) !== rcodes.NOERROR || !hasQuestion(packet)) return null
-  // A referral is somebody else's zone below this one.
-  if ((packet.readUInt16BE(2) & flags.authoritative) === 0) return []
+  const authoritative = (flagsOf(packet) & flags.authoritative) !== 0
   try {
-    const { records } = readRecords(packet, query.length, packet.readUInt16BE(6))
-    return records.filter((record) => record.class === classIn)
+    const { records, end } = readRecords(packet, query.length, packet.readUInt16BE(6))
+    if (authoritative) return records.filter((record) => record.class === classIn)
+    const authority = readRecords(packet, end, packet.readUInt16BE(8)).records
+    return authority.filter((record) => record.class === classIn && record.type === typeNumbers.NS)
   } catch {
     return null
   }

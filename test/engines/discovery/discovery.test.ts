@@ -69,6 +69,7 @@ describe('by questions', () => {
       @ CAA 0 issue "ca.example"
       www CNAME web.mail.com
       web A 192.0.2.80
+      blog NS ns.blogs.example.net
       unheardof A 192.0.2.99`,
     )
     const answer = await discover('mail.com')
@@ -90,6 +91,7 @@ describe('by questions', () => {
       '@ CAA 0 issue "ca.example"',
       'www CNAME web.mail.com',
       'web A 192.0.2.80',
+      'blog NS ns.blogs.example.net',
     ]) {
       expect(found, one).toContain(one)
     }
