@@ -23,23 +23,19 @@ const addressTypes = [typeNumbers.A, typeNumbers.AAAA]
 // ALIAS targets are most often resolved within one round trip; a secondary waits for some seconds.
 const aliasWaitMs = 2_000
 const aliasPollMs = 20
-const recordsInAStep = 500
+const nodesInAStep = 250
 
 function* single(owner: string, set: Rrset): Generator<OwnedSet> {
   // A set of thousands of records would not fit into a message; single records do.
   for (const rdata of set.rdatas) yield { owner, set: { type: set.type, ttl: set.ttl, rdatas: [rdata] } }
 }
 
-function* ownRecords(zone: Zone): Generator<OwnedSet> {
-  for (const [owner, node] of zone.nodes) {
-    for (const set of node.sets) if (set.type !== typeNumbers.SOA) yield* single(owner, set)
-  }
+function* recordsAt(owner: string, { sets }: ZoneNode): Generator<OwnedSet> {
+  for (const set of sets) if (set.type !== typeNumbers.SOA) yield* single(owner, set)
 }
 
-function* aliases(zone: Zone): Generator<{ owner: string; type: number }> {
-  for (const [owner, node] of zone.nodes) {
-    for (const type of addressTypes) if (isAlias(node, type)) yield { owner, type }
-  }
+function aliasesAt(owner: string, node: ZoneNode): { owner: string; type: number }[] {
+  return addressTypes.filter((type) => isAlias(node, type)).map((type) => ({ owner, type }))
 }
 
 function isAlias(node: ZoneNode, type: number): boolean {
@@ -61,13 +57,17 @@ export async function zoneRecords(
   onUnknown: (owner: string) => void,
 ): Promise<OwnedSet[]> {
   const records: OwnedSet[] = []
-  for (const one of ownRecords(zone)) {
-    // Each is encoded here; the records of a large zone take longer than others should wait.
-    if (records.push(one) % recordsInAStep === 0) await nextTurn()
+  const aliases: { owner: string; type: number }[] = []
+  let nodes = 0
+  for (const [owner, node] of zone.nodes) {
+    for (const one of recordsAt(owner, node)) records.push(one)
+    aliases.push(...aliasesAt(owner, node))
+    // Each is built and encoded here; those of a large zone take longer than others should wait.
+    if (++nodes % nodesInAStep === 0) await nextTurn()
   }
   const endMs = performance.now() + aliasWaitMs
   // All lookups start before any is awaited.
-  const asked = [...aliases(zone)].map((one) => ({ ...one, sets: flattened(zone, one.owner, one.type, around) }))
+  const asked = aliases.map((one) => ({ ...one, sets: flattened(zone, one.owner, one.type, around) }))
   for (const { owner, type, sets: first } of asked) {
     let sets = first
     while (!sets && performance.now() < endMs) {
@@ -95,9 +95,10 @@ function isSteady({ records }: ZoneSource, around: OutsideAddresses): boolean {
 }
 
 function keyed(zone: Zone, around: OutsideAddresses): Map<string, OwnedSet> {
-  const records = [...ownRecords(zone)]
-  for (const { owner, type } of aliases(zone)) {
-    for (const one of flattened(zone, owner, type, around) ?? []) records.push(one)
+  const records: OwnedSet[] = []
+  for (const [owner, node] of zone.nodes) {
+    records.push(...recordsAt(owner, node))
+    for (const one of aliasesAt(owner, node)) records.push(...(flattened(zone, owner, one.type, around) ?? []))
   }
   return new Map(records.map((one) => [keyOf(one), one]))
 }
@@ -128,6 +129,7 @@ export function differenceOf(
   const names = changedNames(before.records, after.records)?.add('@').add('www')
   if (!names) return null
   const whole = copiesWildcards(before) || copiesWildcards(after)
+  if (whole && typeof after.records !== 'string') return null
   const part = (source: ZoneSource) => {
     const records = whole ? source.records : linesNamed(source.records, names).join('\n')
     return table.zoneOf({ ...source, records, live: false })

@@ -85,7 +85,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
     const source = served.zones.get(origin)
     if (!source) return null
     const records = async () =>
-      zoneRecords(table.ready(source) ?? (await table.prepare(source)), outside, (owner) =>
+      zoneRecords(table.zoneOf(source), outside, (owner) =>
         log.warn({ zone: source.name, name: textName(owner) }, 'an ALIAS was transferred without addresses'),
       )
     return { origin, serial: source.serial, soa: soaOf(table, source), records }
