@@ -23,7 +23,8 @@ import {
 } from '../../services/dns/aliases.ts'
 import { lookup, type OutsideAddresses } from './lookup.ts'
 import { edgeAddresses } from './outside.ts'
-import { buildZoneInSteps, type ZoneRecord } from './zone.ts'
+import { openZone } from './zone.ts'
+import { emptyRecords, type ZoneRecord } from './zone-records.ts'
 
 export type AddressType = 'A' | 'AAAA'
 
@@ -69,16 +70,19 @@ export function createResolver(servers: readonly string[]): ResolveAlias {
 /** By name of the ALIAS, the name outside that it leads to; those that end in the zone or at the edge are left out. */
 async function targetsOf(db: Database, zone: AliasZone, outside: OutsideAddresses): Promise<Map<string, string>> {
   const inside = zone.aliases.some(({ value }) => nameWithinZone(value, zone.name) !== null)
-  const records: ZoneRecord[] = inside ? [] : zone.aliases
-  if (inside) for await (const page of zoneInPages(db, zone.id)) for (const record of page) records.push(record)
+  const records = emptyRecords(wireName(zone.name)).edit()
+  const add = (page: readonly ZoneRecord[]) =>
+    records.add(page.map(({ type, ttl, name, value }) => `${type} ${ttl} ${name} ${value}`).join('\n'))
+  if (inside) for await (const page of zoneInPages(db, zone.id)) add(page)
+  else add(zone.aliases)
   const soa = { mname: '.', rname: '.', refresh: 0, retry: 0, expire: 0, minimum: 0, ttl: 0 }
-  const steps = buildZoneInSteps(zone.name, 0, records, { nameservers: [], soa: () => soa, generated: () => [] })
-  let step = steps.next()
-  for (; !step.done; step = steps.next()) await nextTurn()
+  const constants = { nameservers: [], soa: () => soa, generated: () => [] }
+  const built = openZone(zone.name, 0, records.done(), constants)
   const targets = new Map<string, string>()
   for (const { name } of zone.aliases) {
-    const { awaits } = lookup(step.value, wireName(absoluteName(name, zone.name)), typeNumbers.A, outside)
+    const { awaits } = lookup(built, wireName(absoluteName(name, zone.name)), typeNumbers.A, outside)
     if (awaits) targets.set(name, textName(awaits.target))
+    if (targets.size % targetsInARun === 0) await nextTurn()
   }
   return targets
 }
@@ -165,12 +169,12 @@ export function createAliasHandler(options: AliasOptions): { alias: Handler<'ali
       return one ? [rowOf(name, target, zone.known.get(name), one)] : []
     })
     const gone = [...zone.known.keys()].filter((name) => !targets.has(name))
-    const changed = rows.some((row) => {
+    const changed = rows.filter((row) => {
       const before = zone.known.get(row.name)
       if (row.resolvedAt === null || !before?.resolvedAt) return (before?.resolvedAt ?? null) !== row.resolvedAt
       return !sameTexts(before.addresses, row.addresses)
     })
-    return { rows, gone, changed, nextAt: nextOf(zone, targets, rows, wanted.length > targetsInARun) }
+    return { rows, gone, changed: changed.map(({ name }) => name), nextAt: nextOf(zone, targets, rows, wanted.length > targetsInARun) }
   }
 
   function nextOf(zone: AliasZone, targets: Map<string, string>, rows: AliasRow[], more: boolean): Date | null {
@@ -193,7 +197,7 @@ export function createAliasHandler(options: AliasOptions): { alias: Handler<'ali
         signal.throwIfAborted()
         await storeAliases(db, domainId, changes)
         const { rows, changed } = changes
-        log.debug({ zone: zone.name, lookedUp: rows.length, changed }, 'looked up the targets of ALIAS records')
+        log.debug({ zone: zone.name, lookedUp: rows.length, changed: changed.length }, 'looked up the targets of ALIAS records')
       },
       async giveUp() {
         // The rows still have the time of the next lookup, by which requeueOverdueAliases finds them.

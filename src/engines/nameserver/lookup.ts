@@ -16,6 +16,11 @@ export type Found = {
   cacheable: boolean
   /** Made from a wildcard: any number of names have this answer. */
   wildcard: boolean
+  /**
+   * If the name does not exist: every other one that does not, with the same closest encloser, has this answer, but for
+   * the name in it. To be set to false by whatever depends on more of the name.
+   */
+  general: boolean
   /** A name outside whose addresses are not known yet; the answer is SERVFAIL until then. */
   awaits: { target: string; type: number; owner: string } | null
 }
@@ -45,6 +50,13 @@ export function isWithin(name: string, origin: string): boolean {
   const start = name.length - origin.length
   while (at < start) at += 1 + name.charCodeAt(at)
   return at === start
+}
+
+/** The closest name above one that does not exist; null for a name that exists. `name` is in the zone. */
+export function encloserOf(zone: Zone, name: string): string | null {
+  let encloser = name
+  while (!zone.nodes.has(encloser)) encloser = encloser.slice(1 + encloser.charCodeAt(0))
+  return encloser === name ? null : encloser
 }
 
 type Place =
@@ -139,6 +151,7 @@ export function lookup(zone: Zone, name: string, type: number, outside: OutsideA
     additional: [],
     cacheable: true,
     wildcard: false,
+    general: true,
     awaits: null,
   }
   const work = { zone, outside, found }
@@ -158,6 +171,8 @@ export function lookup(zone: Zone, name: string, type: number, outside: OutsideA
     }
     const { node, wildcard } = where
     if (wildcard) found.wildcard = true
+    // The target of a CNAME may be the name of the question, if a wildcard made both.
+    if (wildcard && step > 0) found.general = false
     const any = type === typeNumbers.ANY && (node.sets.length > 0 || node.alias !== null)
     const set = any ? anySet : setAt(node, type, work)
     if (set) {

@@ -138,6 +138,7 @@ export function createNameserver(options: NameserverOptions): Nameserver {
       rateLimit: limits && { perSecond: limits.perSecond, slip: limits.slip, memory: limits.memory },
       generations,
       generationMemory: memory,
+      nameMemory: loaded.table.filter.memory,
       metrics,
       questions: createTallyBook(loaded.table.tallies),
       log,

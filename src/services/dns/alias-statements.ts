@@ -1,6 +1,6 @@
 // The addresses of ALIAS records in SQL: as lines of a zone, and written many at once.
 import { queueJobs } from '../../jobs/statements.ts'
-import { int4, int8, jsonb, statement, text, timestamptz } from '../../platform/statement.ts'
+import { int4, int8, jsonb, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
 
 /** The type, in a line of records, of an address that an ALIAS is answered with. Without any it has one line with `-`. */
 export const aliasedType = 'ALIASED'
@@ -8,12 +8,11 @@ export const aliasedType = 'ALIASED'
 // left of a ttl, and each change would be a new version of the zone.
 const aliasedTtl = 60
 
-/** Lines of a zone, for statements that read zones; null without any. */
-export const aliasLines = (zoneId: string) => `(
-  SELECT string_agg(concat_ws(' ', '${aliasedType}', ${aliasedTtl}, a.name, COALESCE(x.address, '-')), E'\\n'
-    ORDER BY a.name, x.at)
+/** The lines behind that of an ALIAS, for statements that read zones; null while nothing is known. */
+export const aliasLines = (zoneId: string, name: string) => `(
+  SELECT string_agg(concat_ws(' ', '${aliasedType}', ${aliasedTtl}, a.name, COALESCE(x.address, '-')), E'\\n' ORDER BY x.at)
   FROM alias_answer a LEFT JOIN LATERAL unnest(a.addresses) WITH ORDINALITY AS x(address, at) ON true
-  WHERE a.domain_id = ${zoneId} AND a.resolved_at IS NOT NULL)`
+  WHERE a.domain_id = ${zoneId} AND a.name = ${name} AND a.resolved_at IS NOT NULL)`
 
 export type AliasRow = {
   name: string
@@ -23,6 +22,14 @@ export type AliasRow = {
   dueAt: Date
   failures: number
 }
+
+/** Notes the names of a zone whose answers change, in the transaction that raises its serial. */
+export const noteChangedNames = statement('dns.note-changed-names', {
+  reason: 'not in Prisma',
+  in: { zoneId: text(), names: textArray() },
+  out: { noted: text() },
+  sql: (p) => `SELECT note_zone_change(${p.zoneId}, ${p.names})::text AS noted`,
+})
 
 export const writeAliasRows = statement('dns.write-aliases', {
   reason: 'not in Prisma',

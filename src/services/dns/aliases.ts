@@ -1,7 +1,7 @@
 // ALIAS records that lead out of their zones: what is to be looked up, and the addresses that were found.
 import { enqueue } from '../../jobs/queue.ts'
 import { type Database, inTransaction } from '../../platform/database.ts'
-import { type AliasRow, queueOverdueAliases, writeAliasRows } from './alias-statements.ts'
+import { type AliasRow, noteChangedNames, queueOverdueAliases, writeAliasRows } from './alias-statements.ts'
 import { growSerial, selectRecordPage } from './zone-statements.ts'
 
 export { type AliasRow, aliasedType } from './alias-statements.ts'
@@ -44,8 +44,8 @@ export type AliasChanges = {
   rows: AliasRow[]
   /** Names that lead nowhere outside any more. */
   gone: string[]
-  /** Whether answers change, so that the zone has a new version. */
-  changed: boolean
+  /** Names whose answers change, so that the zone has a new version. */
+  changed: string[]
   /** When the next of them is due; null for never. */
   nextAt: Date | null
 }
@@ -55,7 +55,10 @@ export async function storeAliases(db: Database, zoneId: string, changes: AliasC
   await inTransaction(db, async (db) => {
     if (rows.length > 0) await writeAliasRows(db, { zoneId, rows })
     if (gone.length > 0) await db.aliasAnswer.deleteMany({ where: { domainId: zoneId, name: { in: gone } } })
-    if (changed) await growSerial(db, { zoneId })
+    if (changed.length > 0) {
+      await growSerial(db, { zoneId })
+      await noteChangedNames(db, { zoneId, names: changed })
+    }
     if (nextAt) await enqueue(db, { kind: 'alias', key: zoneId, payload: { domainId: zoneId }, runAt: nextAt })
   })
 }

@@ -24,7 +24,7 @@ export const config = loadConfig({
 })
 const silent = pino({ level: 'silent' })
 
-const constants = {
+export const constants = {
   nameservers: config.nameservers,
   soa: (zone: string) => soaOf(config, zone),
   generated: (records: readonly { name: string; type: string }[]) => generatedRecords(config, records),

@@ -21,27 +21,21 @@ export type Difference = {
 }
 
 const addressTypes = [typeNumbers.A, typeNumbers.AAAA]
-const recordsInAStep = 500
-// Two versions of a zone of this size, some thousand records, are built at once to compare them.
-const highestWholeCharacters = 50_000
-// Each costs searches through the text of a larger zone.
-const highestFollowed = 20
+const nodesInAStep = 250
+// In a large zone; each costs some lookups.
+const highestFollowed = 100
 
 function* single(owner: string, set: Rrset): Generator<OwnedSet> {
   // A set of thousands of records would not fit into a message; single records do.
   for (const rdata of set.rdatas) yield { owner, set: { type: set.type, ttl: set.ttl, rdatas: [rdata] } }
 }
 
-function* ownRecords(zone: Zone): Generator<OwnedSet> {
-  for (const [owner, node] of zone.nodes) {
-    for (const set of node.sets) if (set.type !== typeNumbers.SOA) yield* single(owner, set)
-  }
+function* recordsAt(owner: string, { sets }: ZoneNode): Generator<OwnedSet> {
+  for (const set of sets) if (set.type !== typeNumbers.SOA) yield* single(owner, set)
 }
 
-function* aliases(zone: Zone): Generator<{ owner: string; type: number }> {
-  for (const [owner, node] of zone.nodes) {
-    for (const type of addressTypes) if (isAlias(node, type)) yield { owner, type }
-  }
+function aliasesAt(owner: string, node: ZoneNode): { owner: string; type: number }[] {
+  return addressTypes.filter((type) => isAlias(node, type)).map((type) => ({ owner, type }))
 }
 
 function isAlias(node: ZoneNode, type: number): boolean {
@@ -59,11 +53,15 @@ function flattened(zone: Zone, owner: string, type: number, around: OutsideAddre
 /** Everything but the SOA. An ALIAS whose addresses are not known yet is left out; they come with the next version. */
 export async function zoneRecords(zone: Zone, around: OutsideAddresses): Promise<OwnedSet[]> {
   const records: OwnedSet[] = []
-  for (const one of ownRecords(zone)) {
-    // Each is encoded here; the records of a large zone take longer than others should wait.
-    if (records.push(one) % recordsInAStep === 0) await nextTurn()
+  const aliases: { owner: string; type: number }[] = []
+  let nodes = 0
+  for (const [owner, node] of zone.nodes) {
+    for (const one of recordsAt(owner, node)) records.push(one)
+    aliases.push(...aliasesAt(owner, node))
+    // Each is built and encoded here; those of a large zone take longer than others should wait.
+    if (++nodes % nodesInAStep === 0) await nextTurn()
   }
-  for (const { owner, type } of aliases(zone)) {
+  for (const { owner, type } of aliases) {
     for (const one of flattened(zone, owner, type, around) ?? []) records.push(one)
   }
   return records
@@ -108,9 +106,10 @@ function addFollowed({ name: zone, records }: ZoneSource, lines: readonly string
 }
 
 function keyed(zone: Zone, around: OutsideAddresses): Map<string, OwnedSet> {
-  const records = [...ownRecords(zone)]
-  for (const { owner, type } of aliases(zone)) {
-    for (const one of flattened(zone, owner, type, around) ?? []) records.push(one)
+  const records: OwnedSet[] = []
+  for (const [owner, node] of zone.nodes) {
+    records.push(...recordsAt(owner, node))
+    for (const one of aliasesAt(owner, node)) records.push(...(flattened(zone, owner, one.type, around) ?? []))
   }
   return new Map(records.map((one) => [keyOf(one), one]))
 }
@@ -139,14 +138,15 @@ export function differenceOf(
   // The records that the platform adds depend on the records of these two names.
   const names = changedNames(before.records, after.records)?.add('@').add('www')
   if (!names) return null
-  const followed = [before, after].map((source) => insideAliases(source, around))
-  const small = before.records.length + after.records.length <= 2 * highestWholeCharacters
+  const followed = [insideAliases(before, around), insideAliases(after, around)] as const
   const leadsInside = followed.some((lines) => lines.length > 0)
-  if (leadsInside && !small) {
+  const large = typeof after.records !== 'string'
+  if (leadsInside && large) {
     if (followed.some((lines) => lines.length > highestFollowed)) return null
-    if (!addFollowed(before, followed[0]!, names) || !addFollowed(after, followed[1]!, names)) return null
+    if (!addFollowed(before, followed[0], names) || !addFollowed(after, followed[1], names)) return null
   }
-  const whole = copiesWildcards(before) || copiesWildcards(after) || (leadsInside && small)
+  const whole = copiesWildcards(before) || copiesWildcards(after) || (leadsInside && !large)
+  if (whole && large) return null
   const part = (source: ZoneSource) => {
     const records = whole ? source.records : linesNamed(source.records, names).join('\n')
     return table.zoneOf({ ...source, records, live: false })

@@ -122,7 +122,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
     }
     const source = served.zones.get(origin)
     if (!source) return null
-    const records = async () => zoneRecords(table.ready(source) ?? (await table.prepare(source)), outside)
+    const records = async () => zoneRecords(table.zoneOf(source), outside)
     return { origin, serial: source.serial, soa: soaOf(table, source), records }
   }
 
