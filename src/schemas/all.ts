@@ -43,7 +43,6 @@ export const enums: Record<string, readonly string[]> = {
   DeploymentState: deployments.deploymentStates,
   DeliveryState: webhooks.deliveryStates,
   DnsDuringSuspension: events.dnsDuringSuspension,
-  DnsRecordType: dnsRecords.dnsRecordTypes,
   EventType: events.eventTypes,
   Framework: projects.frameworks,
   Network: projects.networks,
