@@ -58,6 +58,11 @@ export function addressRdata(address: Buffer): Rdata {
   return { head: address, names: [], tail: none }
 }
 
+/** A name in the form of wireName, which may be compressed. */
+export function nameRdata(name: string): Rdata {
+  return { head: none, names: [name], tail: none }
+}
+
 export function soaRdata(soa: {
   mname: string
   rname: string

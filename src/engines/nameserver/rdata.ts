@@ -1,2 +1,2 @@
 // Rdata of stored values as the nameserver encodes it.
-export { addressRdata, type Rdata, rdataOf, soaRdata, textRdata } from '../../dns/rdata-wire.ts'
+export { addressRdata, nameRdata, type Rdata, rdataOf, soaRdata, textRdata } from '../../dns/rdata-wire.ts'
