@@ -22,7 +22,8 @@ const known: Known[] = [
   ...listed(foreignTypes, 'foreign'),
 ]
 const knownByName = new Map(known.map((one) => [one.name, one]))
-const knownByNumber = new Map(known.map((one) => [one.number, one]))
+// Those with the number 0 are private to programs, and have none.
+const knownByNumber = new Map(known.filter(({ number }) => number > 0).map((one) => [one.number, one]))
 
 function listed(text: string, kind: Known['kind']): Known[] {
   return text.split(' ').map((item) => {

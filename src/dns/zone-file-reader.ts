@@ -202,8 +202,8 @@ function* generate(entry: ZoneEntry, state: State, highestRecords: number): Gene
 }
 
 function directiveOf({ inheritsOwner, ours, problem, fields: [first] }: ZoneEntry): string | null {
-  const isDirective = !inheritsOwner && !ours && !problem && first && !first.quoted && first.raw.startsWith('$')
-  return isDirective ? first.raw.toUpperCase() : null
+  if (inheritsOwner || ours || problem || !first || first.quoted) return null
+  return first.raw.startsWith('$') ? first.raw.toUpperCase() : null
 }
 
 // Reads in steps, so that a caller can do other things between them.

@@ -68,10 +68,7 @@ export const zoneFileCorpus: ZoneFileCase[] = [
   },
   {
     about: 'types that are stored by number',
-    text: `${corpusStart}a RP admin text\nb AFSDB 1 db\nc KX 10 kx.example.net.\nd TYPE17 \\# 7 0161 00 0162 00 \n`.replace(
-      '7 0161 00 0162 00',
-      '10 0161 0162 00 0163 0164 00',
-    ),
+    text: `${corpusStart}a RP admin text\nb AFSDB 1 db\nc KX 10 kx.example.net.\nd TYPE17 \\# 10 0161 0162 00 0163 0164 00\n`,
   },
   {
     about: 'dots and other octets within labels',
@@ -79,7 +76,7 @@ export const zoneFileCorpus: ZoneFileCase[] = [
   },
   {
     about: '$GENERATE',
-    text: `${corpusStart}$GENERATE 1-3 host-$ A 192.0.2.$\n$GENERATE 0-9/3 h\${0,3,d} 60 IN CNAME t-\${10,4,x}\n$GENERATE 1-2 $$\${-1} TXT "\\"a $\\" b\\$"\n$GENERATE 8-9 \${0,7,n}.ip6 PTR h\${0,2,o}.example.com.\n$GENERATE 26-27 \${0,0,N} MX "10 m$"\n`,
+    text: `${corpusStart}$GENERATE 1-3 host-$ A 192.0.2.$\n$GENERATE 0-9/3 h\${0,3,d} 60 IN CNAME t-\${10,4,x}\n$GENERATE 1-2 x\${-1} TXT "\\"a $ $$\\" b\\$"\n$GENERATE 8-9 \${0,7,n}.ip6 PTR h\${0,2,o}.example.com.\n$GENERATE 26-27 \${0,0,N} MX "10 m$"\n`,
   },
   {
     about: 'generic rdata of known types',

@@ -224,7 +224,6 @@ describe('conflicts', () => {
         [{ type: 'MX', name: '@', value: '10 mail.ZONE' }, 'mx_at_cname'],
         [{ type: 'MX', name: '@', value: '10 mx.ZONE' }],
         [{ type: 'CNAME', name: 'mx', value: 'host.example.net' }, 'mx_at_cname'],
-        [{ type: 'A', name: 'mx', value: '192.0.2.1' }],
       ],
     ],
     [

@@ -176,9 +176,8 @@ old  APL 1:192.0.2.0/24
       'dns.zone.imported',
       'domain.created',
     ])
-    expect(events.at(-1)!.data).toEqual({
-      ...{ domain: zone, created: 1, updated: 1, deleted: 1, unchanged: 1, skipped: 0, serial: 5 },
-    })
+    const counts = { created: 1, updated: 1, deleted: 1, unchanged: 1, skipped: 0 }
+    expect(events.find(({ type }) => type === 'dns.zone.imported')!.data).toEqual({ domain: zone, ...counts, serial: 5 })
   })
 
   test('a lower ttl of one record of a set is taken over when the set would answer otherwise', async () => {
