@@ -367,6 +367,8 @@ export const fieldCodes = [
   ...(['redirect_loop', 'ref_not_found', 'repeated', 'required', 'reserved_name', 'revokes_caller'] as const),
   ...(['taken', 'too_common', 'too_long', 'too_short', 'unknown_event', 'unknown_field', 'widens'] as const),
   ...(['wrong', 'wrong_type', 'zone_not_here'] as const),
+  ...(['below_dname', 'beside_dname', 'beside_null_mx', 'dname_at_wildcard', 'ds_without_ns'] as const),
+  ...(['mx_at_cname', 'points_at_itself', 'second_spf', 'unsupported'] as const),
 ] as const
 
 export type FieldCode = (typeof fieldCodes)[number]

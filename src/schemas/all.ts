@@ -47,7 +47,6 @@ export const enums: Record<string, readonly string[]> = {
   DeploymentState: deployments.deploymentStates,
   DeliveryState: webhooks.deliveryStates,
   DnsDuringSuspension: events.dnsDuringSuspension,
-  DnsRecordType: dnsRecords.dnsRecordTypes,
   EventType: events.eventTypes,
   Framework: projects.frameworks,
   Network: projects.networks,

@@ -1,7 +1,7 @@
 // What the present nameservers of a domain have that its zone here lacks.
 import { Type } from '@sinclair/typebox'
-import { Choice, Named, Nullable } from './common.ts'
-import { CreateDnsRecord, dnsRecordTypes } from './dns-records.ts'
+import { Named, Nullable } from './common.ts'
+import { CreateDnsRecord, DnsRecordType } from './dns-records.ts'
 
 export const DiscoveredChanges = Type.Object(
   { create: Type.Array(Named(CreateDnsRecord)) },
@@ -14,7 +14,7 @@ export const DiscoveredChanges = Type.Object(
 
 export const DiscoveredConflict = Type.Object(
   {
-    type: Choice(dnsRecordTypes),
+    type: Named(DnsRecordType),
     name: Type.String(),
     value: Type.String(),
     ttl: Type.Integer(),

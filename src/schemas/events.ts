@@ -75,12 +75,13 @@ export const ImportedZone = Type.Object(
     updated: Type.Integer(),
     deleted: Type.Integer(),
     unchanged: Type.Integer(),
+    skipped: Type.Integer({ description: 'How many lines of the file were not imported' }),
     serial: Type.Integer({ description: 'Serial of the zone afterwards' }),
   },
   {
     $id: 'ImportedZone',
-    description: 'How many records an import changed, where they are too many for an event each',
-    examples: [{ domain: 'example.com', created: 9000, updated: 0, deleted: 12, unchanged: 40, serial: 7 }],
+    description: 'How many records an import changed; there is no event for each of them',
+    examples: [{ domain: 'example.com', created: 9000, updated: 0, deleted: 12, unchanged: 40, skipped: 3, serial: 7 }],
   },
 )
 

@@ -9,7 +9,8 @@ import { classIn, typeNumbers } from '../../dns/packet/numbers.ts'
 import type { WholeRecord } from '../../dns/packet/records.ts'
 import { parseRdata } from '../../dns/rdata.ts'
 import { genericPresentation } from '../../dns/rdata-generic.ts'
-import { ttlLimits, typeInZoneFile } from '../../dns/record-types.ts'
+import { ttlLimits } from '../../dns/record-types.ts'
+import { typeInZoneFile } from '../../dns/type-names.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { Discover, Discovered, FoundRecord } from '../../services/dns/discover.ts'
 import { askForCommon } from './questions.ts'
@@ -133,7 +134,7 @@ type Value = { ok: true; type: FoundRecord['type']; value: string } | { ok: fals
 
 function valueOf({ type: number, rdata }: WholeRecord, domain: string): Value {
   const type = typeInZoneFile(`TYPE${number}`)
-  if (type === 'foreign' || type === 'unknown' || type === 'SOA') {
+  if (type === 'foreign' || type === 'signing' || type === 'unknown' || type === 'SOA') {
     return { ok: false, reason: 'Records of this type are not supported.' }
   }
   const fields = splitFields(`\\# ${rdata.length} ${rdata.toString('hex')}`)

@@ -4,7 +4,8 @@
 import { isIPv6 } from 'node:net'
 import { typeNumbers } from '../../dns/packet/numbers.ts'
 import { wireName } from '../../dns/packet/wire-names.ts'
-import { isRecordType, type RecordType } from '../../dns/record-types.ts'
+import type { RecordType } from '../../dns/record-types.ts'
+import { isRecordType, numberOf } from '../../dns/type-names.ts'
 import { aliasedType, challengeType } from '../../services/dns/served-zones.ts'
 import { generatedNames as namesOfEdge } from '../../services/dns/zones.ts'
 import { type Rdata, rdataOf, soaRdata } from './rdata.ts'
@@ -23,7 +24,7 @@ class StoredSet implements Rrset {
   #rdatas: Rdata[] | null = null
 
   constructor(typeName: Exclude<RecordType, 'ALIAS'>, ttl: number, value: string) {
-    this.type = typeNumbers[typeName]
+    this.type = numberOf(typeName)
     this.ttl = ttl
     this.#typeName = typeName
     this.#values = [value]
@@ -89,7 +90,7 @@ export type ZoneConstants = {
 }
 
 function addRecord(node: ZoneNode, type: Exclude<RecordType, 'ALIAS'>, ttl: number, value: string): void {
-  const set = setOf(node, typeNumbers[type])
+  const set = setOf(node, numberOf(type))
   if (set instanceof StoredSet) set.add(ttl, value)
   else node.sets.push(new StoredSet(type, ttl, value))
 }

@@ -1,14 +1,14 @@
 // What the present nameservers of a domain have that its zone here lacks, as a batch that adds it.
 import type { Static } from '@sinclair/typebox'
-import { conflict } from '../../dns/conflicts.ts'
 import type { RecordType } from '../../dns/record-types.ts'
 import type { Db } from '../../platform/database.ts'
+import { newId } from '../../platform/ids.ts'
 import type { Discovery } from '../../schemas/discovery.ts'
 import { highestBatchSize } from '../../schemas/dns-records.ts'
 import type { Actor } from '../tokens/actor.ts'
-import { findZone } from './dns-records.ts'
+import { findZone, type RecordRow, type Zone } from './dns-records.ts'
+import { placementOf } from './placement.ts'
 import { requireWholeZone } from './within-parts.ts'
-import { selectRecordsByName } from './zone-statements.ts'
 
 export type FoundRecord = { name: string; type: RecordType; value: string; ttl: number }
 
@@ -44,23 +44,7 @@ export async function compareDiscovered(
   { nameservers, method, questions, records, skipped, reason }: Discovered,
 ): Promise<Static<typeof Discovery>> {
   const zone = await findZone(db, actor, path)
-  const names = [...new Set(records.map(({ name }) => name))]
-  const existing = names.length > 0 ? await selectRecordsByName(db, { zoneId: zone.id, names }) : []
-  const beside = Map.groupBy<string, { name: string; type: RecordType; value: string }>(existing, ({ name }) => name)
-  const create: FoundRecord[] = []
-  const conflicts: Static<typeof Discovery>['conflicts'] = []
-  for (const record of records) {
-    const { name, type, value, ttl } = record
-    const here = beside.get(name) ?? []
-    const found = conflict({ name, type, value }, here)
-    if (found?.code === 'duplicate') continue
-    if (found) {
-      conflicts.push({ type, name, value, ttl, reason: found.detail })
-      continue
-    }
-    create.push({ type, name, value, ttl })
-    beside.set(name, [...here, record])
-  }
+  const { create, conflicts } = await placed(db, zone, records)
   const website = create.some(({ name, type }) => websiteNames.has(name) && websiteTypes.has(type))
   return {
     domain: zone.name,
@@ -77,4 +61,27 @@ export async function compareDiscovered(
       : [],
     reason,
   }
+}
+
+type Placed = { create: FoundRecord[]; conflicts: Static<typeof Discovery>['conflicts'] }
+
+/** Those that the zone lacks and a batch takes, and those that it would refuse. */
+async function placed(db: Db, zone: Zone, records: readonly FoundRecord[]): Promise<Placed> {
+  const now = new Date()
+  const rows = records.map((record): RecordRow => {
+    return { id: newId('rec'), ...record, comment: null, createdAt: now, updatedAt: now }
+  })
+  const placement = await placementOf(db, zone, { placed: rows, leaving: [] })
+  const conflicts: Placed['conflicts'] = []
+  const refuse = ({ type, name, value, ttl }: RecordRow, reason: string) =>
+    conflicts.push({ type, name, value, ttl, reason })
+  const fitting = rows.filter((row) => {
+    const found = placement.put(row)
+    if (found && found.code !== 'duplicate') refuse(row, found.detail)
+    return !found
+  })
+  const misplaced = new Map(placement.settle().map(({ row, found }) => [row, found.detail]))
+  for (const row of fitting) if (misplaced.has(row)) refuse(row, misplaced.get(row)!)
+  const create = fitting.filter((row) => !misplaced.has(row))
+  return { create: create.map(({ type, name, value, ttl }) => ({ type, name, value, ttl })), conflicts }
 }

@@ -90,6 +90,8 @@ export const createRecordRows = statement('dns.create-record', {
     now: timestamptz(),
     /** Types of which no record may be at the same name. */
     excludedTypes: textArray(),
+    /** Names above it, at which no DNAME record may be. */
+    above: textArray(),
     ...recordEventIn,
   },
   /** The id of the new record, or the record that it conflicts with; no row if there is no zone. */
@@ -103,10 +105,14 @@ export const createRecordRows = statement('dns.create-record', {
   sql: (p) => `
     WITH zone AS (SELECT d.id, d.project_id FROM domain d WHERE ${ownedZone(p)} FOR NO KEY UPDATE),
     other AS (
-      SELECT r.id, r.type, r.name, r.value FROM dns_record r JOIN zone ON r.domain_id = zone.id
-      WHERE r.name = ${p.name}
-        AND (r.type = ANY(${p.excludedTypes}) OR (r.type = ${p.type} AND r.value = ${p.value}))
-      ORDER BY r.type = ${p.type} AND r.value = ${p.value} DESC LIMIT 1),
+      (SELECT r.id, r.type, r.name, r.value FROM dns_record r JOIN zone ON r.domain_id = zone.id
+        WHERE r.name = ${p.name}
+          AND (r.type = ANY(${p.excludedTypes}) OR (r.type = ${p.type} AND r.value = ${p.value}))
+        ORDER BY r.type = ${p.type} AND r.value = ${p.value} DESC LIMIT 1)
+      UNION ALL
+      (SELECT r.id, r.type, r.name, r.value FROM dns_record r JOIN zone ON r.domain_id = zone.id
+        WHERE r.type = 'DNAME' AND r.name = ANY(${p.above}) LIMIT 1)
+      LIMIT 1),
     made AS (
       INSERT INTO dns_record (id, domain_id, type, name, value, ttl, comment, created_at, updated_at)
       SELECT ${p.id}, zone.id, ${p.type}, ${p.name}, ${p.value}, ${p.ttl}, ${p.comment}, ${p.now}, ${p.now}
