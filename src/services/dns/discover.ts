@@ -34,6 +34,7 @@ export async function discoverZone(db: Db, actor: Actor, path: string, discover:
 
 const highestShown = 500
 const websiteNames = new Set(['@', 'www'])
+const leadingTypes = new Set<RecordType>(['CNAME', 'DNAME', 'NS'])
 const websiteTypes = new Set<RecordType>(['A', 'AAAA', 'CNAME', 'ALIAS', 'HTTPS'])
 
 /** Compares what was found with the zone as it is now. */
@@ -81,7 +82,13 @@ async function placed(db: Db, zone: Zone, records: readonly FoundRecord[]): Prom
     return !found
   })
   const misplaced = new Map(placement.settle().map(({ row, found }) => [row, found.detail]))
-  for (const row of fitting) if (misplaced.has(row)) refuse(row, misplaced.get(row)!)
-  const create = fitting.filter((row) => !misplaced.has(row))
+  const whyNot = (row: RecordRow) =>
+    // A record that is here already is in the way of one of these, which others are led by.
+    misplaced.get(row) ?? (leadingTypes.has(row.type) ? misplaced.get(null) : undefined)
+  const create = fitting.filter((row) => {
+    const reason = whyNot(row)
+    if (reason !== undefined) refuse(row, reason)
+    return reason === undefined
+  })
   return { create: create.map(({ type, name, value, ttl }) => ({ type, name, value, ttl })), conflicts }
 }

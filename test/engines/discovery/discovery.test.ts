@@ -119,6 +119,15 @@ describe('by questions', () => {
     expect(shown({ body } as Answer)).toEqual(['@ TXT "x"'])
   })
 
+  test('what no zone may have is told too, so that the rest can be taken over', async () => {
+    await moving('odd.com', '@ MX 10 mail.odd.com\n@ A 192.0.2.1\nmail CNAME host.example.net\n_dmarc TXT "v=DMARC1"')
+    const answer = await discover('odd.com')
+    expect(answer.body.conflicts.length).toBeGreaterThan(0)
+    const taken = await api.call('POST', '/dns/odd.com/records/batch', { body: answer.body.changes })
+    expect(taken.status, taken.text).toBe(200)
+    expect(shown(answer)).toContain('_dmarc TXT "v=DMARC1"')
+  })
+
   test('a wildcard is found as one, and what it covers is not listed by name', async () => {
     await moving('wild.com', '* A 192.0.2.1\n* TXT "any"\nwww A 192.0.2.2\nmail A 192.0.2.1\n@ A 192.0.2.3\nk1._domainkey TXT "any"\nk1._domainkey TXT "own"')
     expect(shown(await discover('wild.com'))).toEqual([
