@@ -132,7 +132,7 @@ async function compareFloods(bench: Bench & { dnsperf: string }, servers: Server
     const flood = makeFlood(what, floodQuestions, sizes.few)
     const mixFile = join(directory, `flood-${what.replaceAll(' ', '-')}`)
     await writeMix(mixFile, flood)
-    // A few: the peers must not know the others when they are measured.
+    // A few: all of them would fill the caches of the peers before the first round.
     for (const { name, ports } of servers) await expectAnswers(name, ports[0]!, flood.slice(0, 2_000))
     const before = await ours.residentBytes()
     const targets = servers.map((server) => ({ server, mixFile }))

@@ -98,7 +98,8 @@ export class NameFilter {
 
   /** Looks the name of a question up; what it tells holds if it `stands` when the answer is found. */
   closest(message: Buffer): Closest {
-    const [starts, hashes] = [this.#starts, this.#hashes]
+    const starts = this.#starts
+    const hashes = this.#hashes
     let count = 0
     for (let at = headerOctets; message[at]! > 0; at += 1 + message[at]!) starts[count++] = at
     let hash = this.#seed

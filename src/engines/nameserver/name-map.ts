@@ -36,18 +36,21 @@ export class NameMap<V> {
     return new NameMapDraft([...this.#parts], this.size)
   }
 
-  /** Names with another value in `other`, found in the parts that the two do not share; null if these are too many. */
-  differing(other: NameMap<V>, mostParts: number): string[] | null {
+  /** Names with another value in `other`, found in the parts that the two do not share; null if they are more than `most`. */
+  differing(other: NameMap<V>, most: number): string[] | null {
     const names: string[] = []
-    let compared = 0
-    for (let index = 0; index < partCount; index++) {
+    for (let index = 0; index < partCount && names.length <= most; index++) {
       const [own, its] = [this.#parts[index], other.#parts[index]]
       if (own === its) continue
-      if (++compared > mostParts) return null
       for (const [name, value] of own ?? []) if (its?.get(name) !== value) names.push(name)
       for (const name of its?.keys() ?? []) if (!own?.has(name)) names.push(name)
     }
-    return names
+    return names.length > most ? null : names
+  }
+
+  /** Whether some part was taken over: it then was made from `other`, or both from a third one. */
+  shares(other: NameMap<V>): boolean {
+    return this.#parts.some((part, index) => part !== undefined && part === other.#parts[index])
   }
 }
 

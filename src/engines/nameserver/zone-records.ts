@@ -113,7 +113,12 @@ export class RecordsByName {
 
   /** Keys whose lines differ, without the extras; null if these are too many to compare. */
   differing(other: RecordsByName): string[] | null {
-    return this.#parts.lines.differing(other.#parts.lines, mostParts)
+    return this.#parts.lines.differing(other.#parts.lines, mostCompared)
+  }
+
+  /** Whether one was made from the other by changes. */
+  shares(other: RecordsByName): boolean {
+    return this.#parts.lines.shares(other.#parts.lines)
   }
 
   edit(): RecordsDraft {
@@ -129,8 +134,8 @@ export class RecordsByName {
   }
 }
 
-// A change of a few hundred names; after a larger one secondaries get the whole zone.
-const mostParts = 128
+// After a change of more names, secondaries get the whole zone.
+const mostCompared = 1_000
 
 export class RecordsDraft {
   readonly #origin: string

@@ -18,7 +18,7 @@ type ServedZone = ServedZoneState & {
 /** `records` has one per line: type, ttl, name and value with a blank between; no value has a line break in it. */
 export type ServedZoneRow = ServedZone & { records: string }
 
-/** What changed since a version: names, the lines that these have now, and all challenges. */
+/** What changed since a version: names, the lines that these have now, and all extras, such as challenges. */
 export type ServedZoneChange = ServedZone & { names: readonly string[]; records: string }
 
 /** Zones that have too many records to be read at once, or too many changes: `readLargeZone` reads each by itself. */
@@ -43,9 +43,9 @@ export async function readServedZones(
   const own = names.filter((name) => platform.has(name))
   const others = names.filter((name) => !platform.has(name))
   const read: Read<ServedZoneRow> = { rows: [], large: [] }
-  for (const { records, challenges, ...row } of others.length === 0 ? [] : await readZones(db, { names: others })) {
+  for (const { records, extras, ...row } of others.length === 0 ? [] : await readZones(db, { names: others })) {
     if (records === null) read.large.push(row.name)
-    else read.rows.push({ ...row, records: linesOf(records, challenges) })
+    else read.rows.push({ ...row, records: linesOf(records, extras) })
   }
   if (own.length > 0) read.rows.push(...(await readPlatformZones(db, platform, own)))
   return read
@@ -60,9 +60,9 @@ export async function readServedChanges(
   if (known.length === 0) return read
   const [names, ids] = [known.map(({ name }) => name), known.map(({ id }) => id)]
   const found = await readZoneChanges(db, { names, ids, serials: known.map(({ serial }) => serial) })
-  for (const { changed, records, challenges, ...row } of found) {
+  for (const { changed, records, extras, ...row } of found) {
     if (changed === null) read.large.push(row.name)
-    else read.rows.push({ ...row, names: changed, records: linesOf(records, challenges) })
+    else read.rows.push({ ...row, names: changed, records: linesOf(records, extras) })
   }
   return read
 }
@@ -85,9 +85,9 @@ export function readLargeZone(
     const read = async () => {
       const [found] = await readZones(connection, { names: [name] })
       if (!found) return null
-      const { records, challenges, ...row } = found
-      if (records !== null) return { ...row, records: linesOf(records, challenges) }
-      if (challenges !== null) onText(challenges)
+      const { records, extras, ...row } = found
+      if (records !== null) return { ...row, records: linesOf(records, extras) }
+      if (extras !== null) onText(extras)
       for (let [afterName, afterId, more] = ['', '', true]; more; ) {
         const [page] = await readZonePage(connection, { zoneId: row.id, afterName, afterId, limit: recordsInAPage })
         if (page!.records !== null) onText(page!.records)

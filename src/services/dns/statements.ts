@@ -188,6 +188,8 @@ const servedColumns = 'z.name, z.id, z.serial, z.verified, z.refused, z."account
 const lineOfRecord = `concat_ws(E'\\n', concat_ws(' ', r.type, r.ttl, r.name, r.value),
   CASE WHEN r.type = 'ALIAS' THEN ${aliasLines('r.domain_id', 'r.name')} END)`
 const linesOfRecords = `string_agg(${lineOfRecord}, E'\\n' ORDER BY r.name, r.id)`
+/** Lines of a zone that are no records of it, few enough to be read with every change; null without any. */
+const extrasOf = challengesOf('z.name')
 // Some thousand records: a larger zone is read in pages, and its changes by name.
 const highestAtOnce = 32_768
 
@@ -195,11 +197,11 @@ const highestAtOnce = 32_768
 export const readZones = statement('dns.zones', {
   reason: 'snapshot for an engine',
   in: { names: textArray() },
-  out: { ...servedOut, records: optional(text()), challenges: optional(text()) },
+  out: { ...servedOut, records: optional(text()), extras: optional(text()) },
   sql: (p) => `
     SELECT ${servedColumns}, CASE WHEN z.record_bytes <= ${highestAtOnce} THEN COALESCE((
         SELECT ${linesOfRecords} FROM dns_record r WHERE r.domain_id = z.id), '') END AS records,
-      ${challengesOf('z.name')} AS challenges
+      ${extrasOf} AS extras
     FROM (${servedZones(p.names)}) z`,
 })
 
@@ -221,18 +223,18 @@ export const readZonePage = statement('dns.zone-page', {
 
 /**
  * What changed since the versions that are known: the names, null if they are not known or too many, their records, and
- * all challenges. LATERAL keeps every lookup on the index.
+ * all extras. LATERAL keeps every lookup on the index.
  */
 export const readZoneChanges = statement('dns.zone-changes', {
   reason: 'snapshot for an engine',
   in: { names: textArray(), ids: textArray(), serials: int4Array() },
-  out: { ...servedOut, changed: optional(textArray()), records: optional(text()), challenges: optional(text()) },
+  out: { ...servedOut, changed: optional(textArray()), records: optional(text()), extras: optional(text()) },
   sql: (p) => `
     SELECT ${servedColumns}, c.names AS changed, (
         SELECT ${linesOfRecords} FROM unnest(c.names) n(name) CROSS JOIN LATERAL (
           SELECT r.domain_id, r.id, r.type, r.ttl, r.name, r.value FROM dns_record r
           WHERE r.domain_id = z.id AND r.name = n.name) r) AS records,
-      ${challengesOf('z.name')} AS challenges
+      ${extrasOf} AS extras
     FROM (${servedZones(p.names)}) z
     JOIN unnest(${p.names}, ${p.ids}, ${p.serials}) k(name, id, serial) ON k.name = z.name
     CROSS JOIN LATERAL (
