@@ -83,7 +83,7 @@ export const rrsetRoutes: RoutePlugin = async (app, { deps }) => {
   app.delete(
     '/dns/:domain/rrsets/:name/:type',
     {
-      config: { scope: 'dns:write', inZoneParts: true },
+      config: { scope: 'dns:write', inZoneParts: true, faults: ['record_conflict'] },
       schema: {
         operationId: 'deleteDnsRrset',
         tags: ['DNS'],

@@ -184,6 +184,7 @@ export async function deleteRrset(
     requireRecords(actor, zone.id, [place])
     const deleted = await rowsAt(db, zone, place)
     precondition(viewSet(zone.name, place, deleted))
-    await writeChanges(db, actor, zone, { deleted, updated: [], created: [] })
+    const plan = { deleted, updated: [], created: [], placed: [], errors: [] }
+    await writeChanges(db, actor, zone, await checkChanges(db, actor, zone, plan))
   })
 }

@@ -20,7 +20,7 @@ export const textData = (...texts: string[]) =>
 export const addressData = (address: string) => Buffer.from(address.split('.').map(Number))
 export const nameData = (name: string) => nameOctets(name)
 
-export const add = (name: string, type: string, data: Buffer, ttl = 300): Part => ({ name, type, data, ttl })
+export const add = (name: string, type: string | number, data: Buffer, ttl = 300): Part => ({ name, type, data, ttl })
 export const addText = (name: string, text: string, ttl = 300) => add(name, 'TXT', textData(text), ttl)
 export const addAddress = (name: string, address: string, ttl = 300) => add(name, 'A', addressData(address), ttl)
 /** All of a name, all of a type, or one record. */
