@@ -1,4 +1,5 @@
 // Zone files from octets to text: UTF-8, and for lines that are not, octets as BIND takes them.
+import { isUtf8 } from 'node:buffer'
 
 export type ZoneText = {
   text: string
@@ -6,19 +7,11 @@ export type ZoneText = {
   otherLines: number[]
 }
 
-const strict = new TextDecoder('utf-8', { fatal: true })
+const utf8 = new TextDecoder('utf-8')
 // What editors of the last century wrote; Latin-1 is part of it.
 const western = new TextDecoder('windows-1252')
 const highestReported = 2000
 const [lineFeed, quote, backslash, semicolon] = [0x0a, 0x22, 0x5c, 0x3b]
-
-function utf8(octets: Uint8Array): string | null {
-  try {
-    return strict.decode(octets)
-  } catch {
-    return null
-  }
-}
 
 function commentStart(line: Uint8Array): number {
   let quoted = false
@@ -40,18 +33,23 @@ function otherText(line: Uint8Array): string {
 }
 
 export function decodeZoneFile(octets: Uint8Array): ZoneText {
-  const text = utf8(octets)
-  if (text !== null) return { text, otherLines: [] }
-  const lines: string[] = []
+  if (isUtf8(octets)) return { text: utf8.decode(octets), otherLines: [] }
+  const parts: string[] = []
   const otherLines: number[] = []
+  let decoded = 0
+  let line = 0
   for (let start = 0; start < octets.length; ) {
     const found = octets.indexOf(lineFeed, start)
     const end = found < 0 ? octets.length : found + 1
-    const line = octets.subarray(start, end)
-    const decoded = utf8(line)
-    lines.push(decoded ?? otherText(line))
-    if (decoded === null && otherLines.length < highestReported) otherLines.push(lines.length)
+    const part = octets.subarray(start, end)
+    line++
+    if (!isUtf8(part)) {
+      // Lines that are UTF-8 are decoded together: a hostile file has millions of them.
+      parts.push(utf8.decode(octets.subarray(decoded, start)), otherText(part))
+      decoded = end
+      if (otherLines.length < highestReported) otherLines.push(line)
+    }
     start = end
   }
-  return { text: lines.join(''), otherLines }
+  return { text: parts.join('') + utf8.decode(octets.subarray(decoded)), otherLines }
 }
