@@ -227,7 +227,7 @@ describe('who may update', () => {
       expect(answer.length).toBeLessThanOrEqual(Math.max(packet.length, 200))
     }
     const changed = sign(key, message)
-    changed[12 + nameOctets(zone).length + 4 + 1] ^= 0x20
+    changed[12 + nameOctets(zone).length + 4 + 1]! ^= 0x20
     expect(rcodeOf(await send(changed))).toBe('NOTAUTH')
     expect(await world.recordsOf(zone)).toEqual([])
   })
