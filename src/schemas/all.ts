@@ -24,7 +24,20 @@ import * as webhooks from './webhooks.ts'
 import * as zones from './zones.ts'
 
 const files = [
-  ...[account, common, deployments, discovery, dnsKeys, dnsRecords, domains, events, nodes, operator, operatorDomains, projects],
+  ...[
+    account,
+    common,
+    deployments,
+    discovery,
+    dnsKeys,
+    dnsRecords,
+    domains,
+    events,
+    nodes,
+    operator,
+    operatorDomains,
+    projects,
+  ],
   ...[people, pushHooks, rrsets, search, secondaries, takedowns, tickets, tokens, traffic, webhooks, zones],
 ]
 

@@ -21,7 +21,23 @@ test.each([
 })
 
 test.each([
-  ...['', '*.*', '@.*', 'example.com.*', '*.dyn.*', 'a.*.b', 'a*', '*a', '_acme*', '.*', 'a..*', 'a.**', 'a b', '%', '_%'],
+  ...[
+    '',
+    '*.*',
+    '@.*',
+    'example.com.*',
+    '*.dyn.*',
+    'a.*.b',
+    'a*',
+    '*a',
+    '_acme*',
+    '.*',
+    'a..*',
+    'a.**',
+    'a b',
+    '%',
+    '_%',
+  ],
   ...['other.example.net.', 'a\\.b.', '*.'.repeat(200), 'x'.repeat(64)],
 ])('%s is none', (input) => expect(parseNamePattern(input, zone).ok).toBe(false))
 

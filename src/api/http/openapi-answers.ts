@@ -107,7 +107,13 @@ function showsVersion(route: Described, status: string): boolean {
   if (route.config?.withoutEtag) return false
   // After a PUT there is none: what is stored is not what was sent, letter by letter (RFC 9110, 9.3.4). Where the answer
   // shows what is stored, the ETag is of that.
-  return isSingle(route) || !!route.config?.showsVersion || !!route.config?.etagOfPart || route.method === 'PATCH' || status === '201'
+  return (
+    isSingle(route) ||
+    !!route.config?.showsVersion ||
+    !!route.config?.etagOfPart ||
+    route.method === 'PATCH' ||
+    status === '201'
+  )
 }
 
 /** Every code that an operation can answer with, from its own list and from its shape, in the order of the catalogue. */

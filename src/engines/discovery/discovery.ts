@@ -77,14 +77,17 @@ export function createDiscovery(options: DiscoveryOptions): Discover {
     if (hosts.length === 0) return nothing([], 'The domain has no nameservers in the DNS.')
     if (servers.length === 0) {
       const ours = hosts.every((host) => config.nameservers.includes(host))
-      const why = ours ? 'It is delegated to these nameservers already.' : 'None of its nameservers has a public address.'
+      const why = ours
+        ? 'It is delegated to these nameservers already.'
+        : 'None of its nameservers has a public address.'
       return nothing(hosts, why)
     }
     const signal = AbortSignal.timeout(highestMs)
     const answering = await thoseThatAnswer(found, signal)
     if (answering.servers.length === 0) return nothing(hosts, 'None of its nameservers answers.')
     const whole = await transferred(answering, signal)
-    if (whole) return { ...presented(domain, whole), nameservers: hosts, method: 'transfer', questions: 0, reason: null }
+    if (whole)
+      return { ...presented(domain, whole), nameservers: hosts, method: 'transfer', questions: 0, reason: null }
     const { records, questions, complete } = await askForCommon(domain, answering, signal)
     const reason = complete ? null : 'Some questions were not answered in time; there may be more.'
     return { ...presented(domain, records), nameservers: hosts, method: 'questions', questions, reason }
@@ -123,7 +126,7 @@ function presented(domain: string, records: readonly WholeRecord[]): Pick<Discov
     const isOurs = signatureTypes.has(record.type) || (record.type === typeNumbers.NS && name === '@')
     if (name === null || record.class !== classIn || isOurs) continue
     const ttl = Math.min(ttlLimits.highest, Math.max(ttlLimits.lowest, record.ttl))
-    const read = valueOf(record, domain)
+    const read = presentationOf(record, domain)
     if (read.ok) found.push({ name, type: read.type, value: read.value, ttl })
     else skipped.push({ name, type: `TYPE${record.type}`, reason: read.reason })
   }
@@ -132,7 +135,7 @@ function presented(domain: string, records: readonly WholeRecord[]): Pick<Discov
 
 type Value = { ok: true; type: FoundRecord['type']; value: string } | { ok: false; reason: string }
 
-function valueOf({ type: number, rdata }: WholeRecord, domain: string): Value {
+function presentationOf({ type: number, rdata }: WholeRecord, domain: string): Value {
   const type = typeInZoneFile(`TYPE${number}`)
   if (type === 'foreign' || type === 'signing' || type === 'unknown' || type === 'SOA') {
     return { ok: false, reason: 'Records of this type are not supported.' }

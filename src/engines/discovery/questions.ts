@@ -19,7 +19,8 @@ const highestFailures = 4
 
 const textOf = (rdata: Buffer): string => {
   let text = ''
-  for (let at = 0; at < rdata.length; at += 1 + rdata[at]!) text += rdata.toString('latin1', at + 1, at + 1 + rdata[at]!)
+  for (let at = 0; at < rdata.length; at += 1 + rdata[at]!)
+    text += rdata.toString('latin1', at + 1, at + 1 + rdata[at]!)
   return text
 }
 

@@ -174,7 +174,12 @@ export function createAliasHandler(options: AliasOptions): { alias: Handler<'ali
       if (row.resolvedAt === null || !before?.resolvedAt) return (before?.resolvedAt ?? null) !== row.resolvedAt
       return !sameTexts(before.addresses, row.addresses)
     })
-    return { rows, gone, changed: changed.map(({ name }) => name), nextAt: nextOf(zone, targets, rows, wanted.length > targetsInARun) }
+    return {
+      rows,
+      gone,
+      changed: changed.map(({ name }) => name),
+      nextAt: nextOf(zone, targets, rows, wanted.length > targetsInARun),
+    }
   }
 
   function nextOf(zone: AliasZone, targets: Map<string, string>, rows: AliasRow[], more: boolean): Date | null {
@@ -197,7 +202,10 @@ export function createAliasHandler(options: AliasOptions): { alias: Handler<'ali
         signal.throwIfAborted()
         await storeAliases(db, domainId, changes)
         const { rows, changed } = changes
-        log.debug({ zone: zone.name, lookedUp: rows.length, changed: changed.length }, 'looked up the targets of ALIAS records')
+        log.debug(
+          { zone: zone.name, lookedUp: rows.length, changed: changed.length },
+          'looked up the targets of ALIAS records',
+        )
       },
       async giveUp() {
         // The rows still have the time of the next lookup, by which requeueOverdueAliases finds them.

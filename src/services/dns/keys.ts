@@ -86,7 +86,8 @@ function readNotify(notify: readonly (string | undefined)[], allowPrivate: boole
     if (text === undefined) return []
     const { host, port } = listenAddress(text)
     const detail = 'must be an IP address, with or without a port: 192.0.2.53, 192.0.2.53:5353, [2001:db8::53]:53'
-    if (isIP(host) === 0 || !(port > 0 && port < 65_536)) errors.push(badField(`#/notify/${index}`, 'bad_format', detail))
+    if (isIP(host) === 0 || !(port > 0 && port < 65_536))
+      errors.push(badField(`#/notify/${index}`, 'bad_format', detail))
     else if (!allowPrivate && !isPublicAddress(host)) {
       errors.push(badField(`#/notify/${index}`, 'not_allowed', 'is not a public address'))
     }
@@ -203,7 +204,10 @@ export async function readKeyIds(db: Db, after: string, limit: number): Promise<
 
 /** Keys by id; what does not come back is deleted. */
 export async function readKeys(db: Db, ids: string[]): Promise<ServedKey[]> {
-  const found = await db.dnsKey.findMany({ where: { id: { in: ids } }, include: { domain: { select: { name: true } } } })
+  const found = await db.dnsKey.findMany({
+    where: { id: { in: ids } },
+    include: { domain: { select: { name: true } } },
+  })
   return found.map((row) => ({
     id: row.id,
     keyName: keyNameOf(row),

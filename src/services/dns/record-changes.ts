@@ -22,12 +22,7 @@ import { setRefusal } from './record-limits.ts'
 import { draftErrors, type RecordDraft, readDraft, recordConflict, refusedPlace } from './record-rules.ts'
 import { insertRecordRows } from './statements.ts'
 import { mayTouch, requireRecords } from './within-parts.ts'
-import {
-  deleteRecordRows,
-  growSerial,
-  selectRecordsById,
-  updateRecordRows,
-} from './zone-statements.ts'
+import { deleteRecordRows, growSerial, selectRecordsById, updateRecordRows } from './zone-statements.ts'
 
 export type Changes = {
   deleted: RecordRow[]

@@ -20,12 +20,11 @@ export type UpdateStep = { name: string } & (
 )
 
 /** By the names of the codes of RFC 2136. */
-export type UpdateOutcome =
-  | ('NOERROR' | 'NXDOMAIN' | 'YXDOMAIN' | 'NXRRSET' | 'YXRRSET')
-  | ('REFUSED' | 'NOTAUTH')
+export type UpdateOutcome = ('NOERROR' | 'NXDOMAIN' | 'YXDOMAIN' | 'NXRRSET' | 'YXRRSET') | ('REFUSED' | 'NOTAUTH')
 
 // The service adds these to every zone, so that they are there though nobody stored them.
-const isGiven = (name: string, type: string | null) => name === '@' && (type === null || type === 'SOA' || type === 'NS')
+const isGiven = (name: string, type: string | null) =>
+  name === '@' && (type === null || type === 'SOA' || type === 'NS')
 
 /** Why the prerequisites do not hold; null if they do. */
 export function unmet(prerequisites: readonly Prerequisite[], rows: readonly RecordRow[]): UpdateOutcome | null {

@@ -59,7 +59,11 @@ async function apply(db: Db, update: SignedUpdate): Promise<UpdateOutcome> {
   const answered = await db.dnsUpdate.findUnique({ where: { keyId_mac: { keyId, mac: Uint8Array.from(mac) } } })
   if (answered) return nameOf(answered.rcode)
   // All records of a name are deleted one by one, so that there the name is looked at first, and each record later.
-  requireRecords(actor, zone.id, steps.map(({ name, type }) => ({ name, type: type ?? key.types[0] ?? 'ANY' })))
+  requireRecords(
+    actor,
+    zone.id,
+    steps.map(({ name, type }) => ({ name, type: type ?? key.types[0] ?? 'ANY' })),
+  )
   const outcome = await carryOut(db, actor, zone, update)
   await remember(db, update, outcome)
   await noteUse(db, key)

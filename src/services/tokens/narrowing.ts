@@ -10,8 +10,8 @@ import { append, eventOf } from '../events/events.ts'
 import type { Actor, Scope } from './actor.ts'
 import { futureTime, grants, isLater, lockCaller, requireRights, withRights } from './lineage.ts'
 import { selectDescendants } from './statements.ts'
-import { findRow, findToken, resolveProjects, type TokenView, versionOf, viewToken, withNames } from './tokens.ts'
 import { resolveZones } from './token-zones.ts'
+import { findRow, findToken, resolveProjects, type TokenView, versionOf, viewToken, withNames } from './tokens.ts'
 import { isCovered, partsIn, withinParts, type ZoneParts } from './zone-parts.ts'
 
 type Input = Static<typeof ChangeToken>

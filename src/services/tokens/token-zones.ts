@@ -24,7 +24,9 @@ export async function zoneViews(db: Db, tokens: readonly Token[]): Promise<(toke
   return (token) =>
     partsIn(token)?.flatMap(({ domainId, names: patterns, types }) => {
       const domain = names.get(domainId)
-      return domain === undefined ? [] : [{ domain, names: orNull(patterns), types: orNull(types) as ZoneView['types'] }]
+      return domain === undefined
+        ? []
+        : [{ domain, names: orNull(patterns), types: orNull(types) as ZoneView['types'] }]
     }) ?? null
 }
 

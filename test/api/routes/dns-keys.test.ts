@@ -42,7 +42,10 @@ test('a key has what nsupdate wants, its secret only once, and sealed at rest', 
 test('names and types that are left out stand for all; a transfer is of the whole zone', async () => {
   const zone = await newZone()
   expect((await make(zone, { name: 'all' })).body).toMatchObject({ names: null, types: null })
-  expect((await make(zone, { name: 'none', names: null, types: null })).body).toMatchObject({ names: null, types: null })
+  expect((await make(zone, { name: 'none', names: null, types: null })).body).toMatchObject({
+    names: null,
+    types: null,
+  })
   const transfer = await make(zone, { name: 'secondary', purpose: 'transfer' })
   expect(transfer.body).toMatchObject({ purpose: 'transfer', names: null, types: null })
   const narrowed = await make(zone, { ...acme, name: 'other', purpose: 'transfer' })

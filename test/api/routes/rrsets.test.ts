@@ -22,7 +22,8 @@ const get = (zone: string, set: string) => api.call('GET', `/dns/${zone}/rrsets/
 const record = (zone: string, type: string, name: string, value: string) =>
   api.call('POST', `/dns/${zone}/records`, { body: { type, name, value } })
 const serialOf = async (zone: string) => (await api.db.domain.findFirstOrThrow({ where: { name: zone } })).serial
-const rowsOf = (zone: string) => api.db.dnsRecord.findMany({ where: { domain: { name: zone } }, orderBy: { id: 'asc' } })
+const rowsOf = (zone: string) =>
+  api.db.dnsRecord.findMany({ where: { domain: { name: zone } }, orderBy: { id: 'asc' } })
 
 describe('PUT', () => {
   test('makes the set, and done again changes nothing', async () => {
@@ -92,7 +93,9 @@ describe('PUT', () => {
     expect(await errors('www/NOPE', { values: ['x'] })).toEqual([422, ['#/type not_allowed']])
     expect(await errors('a..b/A', { values: ['192.0.2.1'] })).toEqual([422, ['#/name bad_format']])
     expect((await put(zone, 'www/CNAME', { values: ['example.net'] })).body.code).toBe('record_conflict')
-    expect((await put(zone, 'one/CNAME', { values: ['a.example.net', 'b.example.net'] })).body.code).toBe('record_conflict')
+    expect((await put(zone, 'one/CNAME', { values: ['a.example.net', 'b.example.net'] })).body.code).toBe(
+      'record_conflict',
+    )
     expect((await get(zone, 'www/A')).body.values).toEqual(['192.0.2.1'])
     expect(await rowsOf(zone)).toHaveLength(1)
   })
@@ -157,5 +160,7 @@ test('the list has each set once, by name and type, page by page in both directi
   expect(await read('&type=A')).toEqual(['a A', 'b A', 'c A'])
   expect(await read('&name=b')).toEqual(['b A', 'b TXT'])
   const { body } = await api.call('GET', `/dns/${zone}/rrsets?name=@&type=TXT`)
-  expect(body.rrsets).toEqual([{ domain: zone, name: '@', type: 'TXT', ttl: 300, values: ['"one"', '"two"', '"three"'] }])
+  expect(body.rrsets).toEqual([
+    { domain: zone, name: '@', type: 'TXT', ttl: 300, values: ['"one"', '"two"', '"three"'] },
+  ])
 })

@@ -77,7 +77,9 @@ describe('a token of some names and types', () => {
     expect(made.status).toBe(201)
     const path = `/dns/mine.com/records/${made.body.id}`
     expect((await call('PATCH', path, { value: 'y' })).status).toBe(200)
-    expect((await call('POST', '/dns/mine.com/records/batch', { update: [{ id: made.body.id, ttl: 60 }] })).status).toBe(200)
+    expect(
+      (await call('POST', '/dns/mine.com/records/batch', { update: [{ id: made.body.id, ttl: 60 }] })).status,
+    ).toBe(200)
     expect((await call('PUT', '/dns/mine.com/rrsets/_acme-challenge.new/TXT', { values: ['z'] })).status).toBe(200)
     expect((await call('DELETE', '/dns/mine.com/rrsets/_acme-challenge.new/TXT')).status).toBe(204)
 
@@ -102,7 +104,9 @@ describe('a token of some names and types', () => {
     }
     // A record cannot be moved out, and others are not there.
     expect(await call('PATCH', `/dns/mine.com/records/${own}`, { name: 'www' })).toMatchObject(limited)
-    expect(await call('POST', '/dns/mine.com/records/batch', { update: [{ id: own, name: 'www' }] })).toMatchObject(limited)
+    expect(await call('POST', '/dns/mine.com/records/batch', { update: [{ id: own, name: 'www' }] })).toMatchObject(
+      limited,
+    )
     for (const id of [foreign, caa]) {
       expect((await call('PATCH', `/dns/mine.com/records/${id}`, { ttl: 60 })).status).toBe(404)
       expect((await call('DELETE', `/dns/mine.com/records/${id}`)).status).toBe(404)
@@ -112,7 +116,10 @@ describe('a token of some names and types', () => {
       }
     }
     // A large batch is worked out by another thread.
-    const many = Array.from({ length: 150 }, (_, i) => ({ ...record, name: i === 149 ? 'www' : `_acme-challenge.${i}` }))
+    const many = Array.from({ length: 150 }, (_, i) => ({
+      ...record,
+      name: i === 149 ? 'www' : `_acme-challenge.${i}`,
+    }))
     expect(await call('POST', '/dns/mine.com/records/batch', { create: many })).toMatchObject(limited)
     expect((await call('POST', '/dns/second.com/records', record)).status).toBe(404)
     expect((await call('PUT', '/dns/second.com/rrsets/_acme-challenge/TXT', { values: ['x'] })).status).toBe(404)
@@ -129,11 +136,13 @@ describe('a token of some names and types', () => {
     }
     const operator = operationsOf(api.app).filter(({ scope }) => scope === 'operator')
     for (const { id } of operator) open.delete(id)
-    expect([...open].sort()).toEqual([
-      ...['changeDnsRecord', 'changeDnsRecords', 'createDnsRecord', 'createToken', 'deleteDnsKey', 'deleteDnsRecord'],
-      ...['deleteDnsRrset', 'getCurrentToken', 'getDnsRecord', 'getDnsRrset', 'getZoneStatus', 'importZone'],
-      ...['listDnsRecords', 'listDnsRrsets', 'putDnsRrset'],
-    ].filter((id) => !['deleteDnsKey', 'importZone'].includes(id)))
+    expect([...open].sort()).toEqual(
+      [
+        ...['changeDnsRecord', 'changeDnsRecords', 'createDnsRecord', 'createToken', 'deleteDnsKey', 'deleteDnsRecord'],
+        ...['deleteDnsRrset', 'getCurrentToken', 'getDnsRecord', 'getDnsRrset', 'getZoneStatus', 'importZone'],
+        ...['listDnsRecords', 'listDnsRrsets', 'putDnsRrset'],
+      ].filter((id) => !['deleteDnsKey', 'importZone'].includes(id)),
+    )
   })
 
   test('that is of a whole zone may do everything with that zone, and nothing with others', async () => {
@@ -162,7 +171,9 @@ describe('children', () => {
     const parent = await secretOf([acme], { scopes: ['dns:write', 'tokens:write'] })
     const child = async (zones?: unknown) => {
       const { status, body } = await mint({ scopes: ['dns:write'], ...(zones !== undefined && { zones }) }, parent)
-      return status === 201 ? body.zones : [status, body.errors?.map(({ pointer, code }: never) => `${pointer} ${code}`)]
+      return status === 201
+        ? body.zones
+        : [status, body.errors?.map(({ pointer, code }: never) => `${pointer} ${code}`)]
     }
     expect(await child()).toEqual([acme])
     expect(await child(null)).toEqual([acme])
@@ -213,7 +224,11 @@ describe('children', () => {
     await api.call('POST', '/domains', { token: other.token, body: { project: 'p', name: 'theirs.com' } })
     for (const domain of ['nowhere.com', 'theirs.com', '*.mine.com', 'not a name']) {
       const { status, body } = await mint({ zones: [{ domain }] })
-      expect([status, body.errors?.[0]?.pointer, body.errors?.[0]?.code]).toEqual([422, '#/zones/0/domain', 'not_found'])
+      expect([status, body.errors?.[0]?.pointer, body.errors?.[0]?.code]).toEqual([
+        422,
+        '#/zones/0/domain',
+        'not_found',
+      ])
     }
     // One of the same name later is not the one that was meant.
     await api.call('POST', '/domains', { body: { project: 'site', name: 'again.com' } })

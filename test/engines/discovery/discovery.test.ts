@@ -32,7 +32,11 @@ afterAll(async () => {
 })
 
 function discoverer(options: Partial<Parameters<typeof createDiscovery>[0]>) {
-  const config = { dnsResolvers: [internet.resolver], nameservers: ['ns1.berth.test', 'ns2.berth.test'], production: false }
+  const config = {
+    dnsResolvers: [internet.resolver],
+    nameservers: ['ns1.berth.test', 'ns2.berth.test'],
+    production: false,
+  }
   return createDiscovery({ config, ...options })
 }
 
@@ -73,7 +77,12 @@ describe('by questions', () => {
       unheardof A 192.0.2.99`,
     )
     const answer = await discover('mail.com')
-    expect(answer.body).toMatchObject({ method: 'questions', nameservers: ['ns1.old.net'], reason: null, truncated: false })
+    expect(answer.body).toMatchObject({
+      method: 'questions',
+      nameservers: ['ns1.old.net'],
+      reason: null,
+      truncated: false,
+    })
     const found = shown(answer)
     for (const one of [
       '@ MX 10 in.post.mail.com',
@@ -114,7 +123,10 @@ describe('by questions', () => {
     await api.call('POST', '/dns/beside.com/records', { body: { type: 'A', name: 'www', value: '192.0.2.5' } })
     await api.call('POST', '/dns/beside.com/records', { body: { type: 'ALIAS', name: '@', value: 'a.example.net' } })
     const { body } = await discover('beside.com')
-    expect(body.conflicts.map(({ name, type }: Record<string, string>) => `${name} ${type}`).sort()).toEqual(['@ A', 'www CNAME'])
+    expect(body.conflicts.map(({ name, type }: Record<string, string>) => `${name} ${type}`).sort()).toEqual([
+      '@ A',
+      'www CNAME',
+    ])
     // The old nameserver here is one of Berth's own, which answers for a host of the edge where there is none.
     expect(shown({ body } as Answer)).toEqual(['@ TXT "x"'])
   })
@@ -129,7 +141,10 @@ describe('by questions', () => {
   })
 
   test('a wildcard is found as one, and what it covers is not listed by name', async () => {
-    await moving('wild.com', '* A 192.0.2.1\n* TXT "any"\nwww A 192.0.2.2\nmail A 192.0.2.1\n@ A 192.0.2.3\nk1._domainkey TXT "any"\nk1._domainkey TXT "own"')
+    await moving(
+      'wild.com',
+      '* A 192.0.2.1\n* TXT "any"\nwww A 192.0.2.2\nmail A 192.0.2.1\n@ A 192.0.2.3\nk1._domainkey TXT "any"\nk1._domainkey TXT "own"',
+    )
     expect(shown(await discover('wild.com'))).toEqual([
       '* A 192.0.2.1',
       '* TXT "any"',
@@ -318,12 +333,17 @@ describe('by a transfer', () => {
   test('a zone without end is given up', async () => {
     const endless = (size: number) => (id: number, socket: Socket) => {
       const first = messageOf(id, [rr('whole.com', 6, soa)])
-      const more = messageOf(id, Array.from({ length: 20 }, () => rr('a.whole.com', 16, Buffer.alloc(size))))
+      const more = messageOf(
+        id,
+        Array.from({ length: 20 }, () => rr('a.whole.com', 16, Buffer.alloc(size))),
+      )
       socket.write(first)
       const next = () => !socket.destroyed && socket.write(more, () => setImmediate(next))
       next()
     }
     expect(await fetched(await primary(endless(200)))).toBe('too_large')
-    expect(await fetched(await primary(endless(1)), { highestOctets: 10_000_000, highestRecords: 100 })).toBe('too_large')
+    expect(await fetched(await primary(endless(1)), { highestOctets: 10_000_000, highestRecords: 100 })).toBe(
+      'too_large',
+    )
   })
 })

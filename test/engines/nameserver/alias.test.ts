@@ -57,7 +57,6 @@ describe('an ALIAS inside the zone', () => {
     expect(found.cacheable).toBe(true)
     expect(ask(known, 'out.example.com', 'AAAA').answer).toHaveLength(1)
   })
-
 })
 
 describe('an answer', () => {
@@ -165,7 +164,9 @@ describe('the job', () => {
     const before = await serialOf('one.com')
     found = { 'host.example.net': ['192.0.2.2', '192.0.2.1', '2001:db8::1'], 'deep.example.net': ['192.0.2.5'] }
     await run('one.com')
-    expect(asked.sort()).toEqual(['deep', 'host'].flatMap((host) => [`${host}.example.net A`, `${host}.example.net AAAA`]))
+    expect(asked.sort()).toEqual(
+      ['deep', 'host'].flatMap((host) => [`${host}.example.net A`, `${host}.example.net AAAA`]),
+    )
     expect(await serialOf('one.com')).toBe(before + 1)
     await until(async () => String(await answers('one.com')) === '192.0.2.1,192.0.2.2')
     expect(await answers('in.one.com')).toEqual(['192.0.2.5'])
@@ -241,10 +242,22 @@ describe('the job', () => {
 
   test('stores no address in production that is not public', async () => {
     await newZone('inner.com', { '@': 'mixed.example.net', hidden: 'inner.example.net' })
-    const inner = ['10.0.0.1', '127.0.0.1', '169.254.169.254', '100.64.0.1', '::1', 'fe80::1', 'fc00::1', '64:ff9b::10.0.0.1']
+    const inner = [
+      '10.0.0.1',
+      '127.0.0.1',
+      '169.254.169.254',
+      '100.64.0.1',
+      '::1',
+      'fe80::1',
+      'fc00::1',
+      '64:ff9b::10.0.0.1',
+    ]
     found = { 'mixed.example.net': [...inner, '8.8.8.8', '2606:4700:4700::1111'], 'inner.example.net': inner }
     await run('inner.com', true)
-    const rows = await world.db.aliasAnswer.findMany({ where: { domainId: await idOf('inner.com') }, orderBy: { name: 'asc' } })
+    const rows = await world.db.aliasAnswer.findMany({
+      where: { domainId: await idOf('inner.com') },
+      orderBy: { name: 'asc' },
+    })
     expect(rows.map(({ name, addresses }) => [name, addresses])).toEqual([
       ['@', ['8.8.8.8', '2606:4700:4700::1111']],
       ['hidden', []],

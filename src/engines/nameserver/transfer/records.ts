@@ -72,12 +72,12 @@ export function soaOf(table: ZoneTable, source: ZoneSource): Rrset {
   return table.zoneOf({ ...source, records: '', live: false }).soa
 }
 
-const valueOf = (line: string) => line.slice(line.lastIndexOf(' ') + 1)
+const targetIn = (line: string) => line.slice(line.lastIndexOf(' ') + 1)
 
 /** ALIAS lines that lead to other names of their zone: their addresses may change without a change at their own name. */
 function insideAliases({ name, records }: ZoneSource, around: OutsideAddresses): string[] {
   return [...linesTyped(records, 'ALIAS')].filter((line) => {
-    const target = valueOf(line)
+    const target = targetIn(line)
     return nameWithinZone(target, name) !== null && !around.edge(wireName(target), typeNumbers.A)
   })
 }
@@ -91,7 +91,7 @@ function addFollowed({ name: zone, records }: ZoneSource, lines: readonly string
     let line: string | undefined = first
     for (let step = 0; line !== undefined && step < highestFollowed; step++) {
       names.add(nameOf(line))
-      const target = nameWithinZone(valueOf(line), zone)
+      const target = nameWithinZone(targetIn(line), zone)
       if (target === null) break
       for (let name = target; ; name = name.slice(name.indexOf('.') + 1)) {
         names.add(name)

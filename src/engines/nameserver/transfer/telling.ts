@@ -56,7 +56,11 @@ export function createTelling(options: TellingOptions): Telling {
   })
   const secondariesOf = (origin: string) => [
     ...own,
-    ...(origin === catalog ? [] : customersOf(origin)).map(({ address, key }) => ({ address, key, ...listenAddress(address) })),
+    ...(origin === catalog ? [] : customersOf(origin)).map(({ address, key }) => ({
+      address,
+      key,
+      ...listenAddress(address),
+    })),
   ]
   const watch = createWatch({
     secondaries: own,

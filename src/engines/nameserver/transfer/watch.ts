@@ -189,7 +189,10 @@ export function createWatch(options: WatchOptions): Watch {
 
   function askFirst(target: Target): void {
     target.first = undefined
-    void pass(target, [...target.entries].filter(([, { checks }]) => checks === 0).map(([origin]) => origin))
+    void pass(
+      target,
+      [...target.entries].filter(([, { checks }]) => checks === 0).map(([origin]) => origin),
+    )
   }
 
   function askAgain(target: Target): void {
@@ -198,7 +201,12 @@ export function createWatch(options: WatchOptions): Watch {
       const eager = (target.own && reason !== 'not_served') || checks < eagerRounds
       return eager || randomInt(eagerRounds) === 0
     })
-    void recall().then(() => pass(target, due.map(([origin]) => origin)))
+    void recall().then(() =>
+      pass(
+        target,
+        due.map(([origin]) => origin),
+      ),
+    )
   }
 
   function entryOf(target: Target, origin: string, serial: number): Entry {

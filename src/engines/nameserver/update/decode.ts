@@ -1,7 +1,7 @@
 // Decodes the sections of an update (RFC 2136, section 2) from an untrusted message.
 import { splitFields } from '../../../dns/fields.ts'
 import { nameWithinZone, relativeName } from '../../../dns/names.ts'
-import { type WireRecord, readRecord } from '../../../dns/packet/message.ts'
+import { readRecord, type WireRecord } from '../../../dns/packet/message.ts'
 import { classAny, classIn, classNone, headerOctets, rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
 import { readName } from '../../../dns/packet/wire-names.ts'
 import { parseRdata } from '../../../dns/rdata.ts'

@@ -43,7 +43,11 @@ function wholeName(message: Buffer, start: number, end: number): Buffer | null {
 }
 
 /** Null if a name in it cannot be read. */
-export function expandedRdata(message: Buffer, type: number, { start, end }: { start: number; end: number }): Buffer | null {
+export function expandedRdata(
+  message: Buffer,
+  type: number,
+  { start, end }: { start: number; end: number },
+): Buffer | null {
   const before = octetsBefore[type]
   if (before === undefined) return message.subarray(start, end)
   if (start + before > end) return null

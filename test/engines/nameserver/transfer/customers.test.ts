@@ -62,7 +62,14 @@ describe.skipIf(isMissing('kdig'))('the key of a zone', () => {
     // As it was claimed before the other proved it.
     const { id: projectId } = await world.api.db.project.findFirstOrThrow({ where: { accountId: other.accountId } })
     const now = new Date()
-    const claim = { projectId, accountId: other.accountId, name: 'mine.dev', txtValue: 'x', createdAt: now, updatedAt: now }
+    const claim = {
+      projectId,
+      accountId: other.accountId,
+      name: 'mine.dev',
+      txtValue: 'x',
+      createdAt: now,
+      updatedAt: now,
+    }
     await world.api.db.domain.create({ data: { id: 'dom_000000000000000000000009', ...claim } })
     const key = await newKey({ name: 'thief', purpose: 'transfer' }, 'mine.dev', other.token)
     const honest = await newKey({ name: 'honest', purpose: 'transfer' })
@@ -142,7 +149,8 @@ zone:
 `,
       }),
     )
-    const ask = (name: string) => run('kdig', ['@127.0.0.1', '-p', `${port}`, '+retry=0', '+time=1', '+short', 'A', name])
+    const ask = (name: string) =>
+      run('kdig', ['@127.0.0.1', '-p', `${port}`, '+retry=0', '+time=1', '+short', 'A', name])
     const has = (name: string, address: string) =>
       until(async () => (await ask(name)) === `${address}\n`).catch((error) => {
         throw new Error(`${error}\n${knot.output()}`)

@@ -61,7 +61,9 @@ describe('a watch', () => {
     const seen = start({ probe: (_zone, count) => (count < 5 ? behind : current) })
     noticed()
     await until(() => seen.ended === 1)
-    expect(seen.begun).toMatchObject([{ origin: zone, secondary: secondary.address, served: 4, reason: 'not_transferred' }])
+    expect(seen.begun).toMatchObject([
+      { origin: zone, secondary: secondary.address, served: 4, reason: 'not_transferred' },
+    ])
     expect(seen.told).toBe(4)
     expect(watch.lags()).toEqual([{ secondary: secondary.address, zones: 0, oldestSeconds: 0 }])
   })
@@ -186,7 +188,8 @@ describe('a secondary that loses NOTIFY', () => {
   function answerOf(message: Buffer): Buffer | null {
     if ((message[2]! & 0x78) === 0) {
       const soa = Buffer.alloc(36)
-      for (const [index, value] of [0xc00c, 6, 1, 0, 60, 24, 0xc00c, 0xc00c].entries()) soa.writeUInt16BE(value, 2 * index)
+      for (const [index, value] of [0xc00c, 6, 1, 0, 60, 24, 0xc00c, 0xc00c].entries())
+        soa.writeUInt16BE(value, 2 * index)
       soa.writeUInt32BE(serial, 16)
       const answer = Buffer.concat([message, soa])
       answer.writeUInt16BE(0x8400, 2)
@@ -256,7 +259,8 @@ describe.skipIf(isMissing('named', 'kdig'))('BIND', () => {
               allow-notify { key "${keyName}"; }; };`,
         }),
       )
-      const served = () => run('kdig', ['@127.0.0.1', '-p', String(port), '+retry=0', '+time=1', '+short', 'SOA', 'full.dev'])
+      const served = () =>
+        run('kdig', ['@127.0.0.1', '-p', String(port), '+retry=0', '+time=1', '+short', 'SOA', 'full.dev'])
       await until(async () => (await served()) !== '')
       const rows = Array.from({ length: 40 }, (_, n) => ({ type: 'A', name: `h${n}`, value: '192.0.2.1' }))
       await world.api.call('POST', '/dns/full.dev/records/batch', { body: { create: rows } })

@@ -10,7 +10,11 @@ import type { OutsideAddresses } from '../../../../src/engines/nameserver/lookup
 import { edgeAddresses } from '../../../../src/engines/nameserver/outside.ts'
 import { createNameserver, type Nameserver } from '../../../../src/engines/nameserver/server.ts'
 import { createLagStore } from '../../../../src/engines/nameserver/transfer/lag-store.ts'
-import { createTransfers, type RunningTransfers, type TransfersOptions } from '../../../../src/engines/nameserver/transfer/transfers.ts'
+import {
+  createTransfers,
+  type RunningTransfers,
+  type TransfersOptions,
+} from '../../../../src/engines/nameserver/transfer/transfers.ts'
 import { startApi, type TestApi } from '../../../helpers/api.ts'
 import { until } from '../../../helpers/until.ts'
 

@@ -52,8 +52,13 @@ describe.skipIf(isMissing('nsupdate'))('nsupdate', () => {
     const script = 'update add www.ns-one.com 300 A 192.0.2.1\nupdate add ns-one.com 300 MX 10 mail.ns-one.com.'
     expect(await update(key, script)).toEqual({ code: 0, output: '' })
     expect(await update(key, 'update add t.ns-one.com 60 TXT "a b" "c"', '-v')).toEqual({ code: 0, output: '' })
-    expect(await world.recordsOf('ns-one.com')).toEqual(['@ MX 10 mail.ns-one.com', 't TXT "a b" "c"', 'www A 192.0.2.1'])
-    const again = 'prereq yxrrset www.ns-one.com A 192.0.2.1\nupdate delete www.ns-one.com A\nupdate delete t.ns-one.com'
+    expect(await world.recordsOf('ns-one.com')).toEqual([
+      '@ MX 10 mail.ns-one.com',
+      't TXT "a b" "c"',
+      'www A 192.0.2.1',
+    ])
+    const again =
+      'prereq yxrrset www.ns-one.com A 192.0.2.1\nupdate delete www.ns-one.com A\nupdate delete t.ns-one.com'
     expect(await update(key, again)).toEqual({ code: 0, output: '' })
     expect(await world.recordsOf('ns-one.com')).toEqual(['@ MX 10 mail.ns-one.com'])
   })
@@ -72,7 +77,9 @@ describe.skipIf(isMissing('nsupdate'))('nsupdate', () => {
     expect(await world.recordsOf('ns-two.com')).toEqual([])
     expect(await update(key, zone + add)).toEqual({ code: 0, output: '' })
     expect((await update(key, `${zone}prereq nxdomain _acme-challenge.ns-two.com\n${add}`)).output).toMatch('YXDOMAIN')
-    expect((await update(key, `${zone}prereq nxrrset _acme-challenge.ns-two.com TXT\n${add}`)).output).toMatch('YXRRSET')
+    expect((await update(key, `${zone}prereq nxrrset _acme-challenge.ns-two.com TXT\n${add}`)).output).toMatch(
+      'YXRRSET',
+    )
   })
 })
 
@@ -91,7 +98,13 @@ describe.skipIf(!isChosen || isMissing('certbot', 'lego') || !isPebbleInstalled(
   test('by certbot with its plugin for RFC 2136, with a key for nothing but challenges', async () => {
     const { keyName, secret } = await newZone('certbot.com', acme)
     const credentials = join(directory, 'credentials.ini')
-    const settings = { server: '127.0.0.1', port: world.ports[0], name: `${keyName}.`, secret, algorithm: 'HMAC-SHA256' }
+    const settings = {
+      server: '127.0.0.1',
+      port: world.ports[0],
+      name: `${keyName}.`,
+      secret,
+      algorithm: 'HMAC-SHA256',
+    }
     const lines = Object.entries(settings).map(([name, value]) => `dns_rfc2136_${name} = ${value}\n`)
     await writeFile(credentials, lines.join(''), { mode: 0o600 })
     const places = ['config', 'work', 'logs'].flatMap((name) => [`--${name}-dir`, join(directory, `certbot-${name}`)])
@@ -112,7 +125,11 @@ describe.skipIf(!isChosen || isMissing('certbot', 'lego') || !isPebbleInstalled(
     ])
     // It took every challenge away again.
     expect(await world.recordsOf('certbot.com')).toEqual([])
-    const events = await world.db.event.groupBy({ by: ['type'], where: { actor: { startsWith: 'key_' } }, _count: true })
+    const events = await world.db.event.groupBy({
+      by: ['type'],
+      where: { actor: { startsWith: 'key_' } },
+      _count: true,
+    })
     expect(events.map(({ type }) => type)).toEqual(expect.arrayContaining(['dns.record.created', 'dns.record.deleted']))
   }, 150_000)
 
@@ -122,8 +139,27 @@ describe.skipIf(!isChosen || isMissing('certbot', 'lego') || !isPebbleInstalled(
     const { code, output } = await run(
       'lego',
       [
-        ...['--accept-tos', '--email', 'a@lego.com', '--server', pebble.directoryUrl, '--path', join(directory, 'lego')],
-        ...['--dns', 'rfc2136', '--dns.resolvers', server, '--dns.disable-cp', '-d', 'lego.com', '-d', '*.lego.com', 'run'],
+        ...[
+          '--accept-tos',
+          '--email',
+          'a@lego.com',
+          '--server',
+          pebble.directoryUrl,
+          '--path',
+          join(directory, 'lego'),
+        ],
+        ...[
+          '--dns',
+          'rfc2136',
+          '--dns.resolvers',
+          server,
+          '--dns.disable-cp',
+          '-d',
+          'lego.com',
+          '-d',
+          '*.lego.com',
+          'run',
+        ],
       ],
       {
         environment: {

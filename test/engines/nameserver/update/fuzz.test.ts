@@ -46,7 +46,8 @@ function mutated(packet: Buffer): Buffer {
     const at = randomInt(changed.length || 1)
     const kind = randomInt(6)
     if (kind === 0) changed = changed.subarray(0, at)
-    else if (kind === 1) changed = Buffer.concat([changed.subarray(0, at), randomBytes(1 + randomInt(3)), changed.subarray(at)])
+    else if (kind === 1)
+      changed = Buffer.concat([changed.subarray(0, at), randomBytes(1 + randomInt(3)), changed.subarray(at)])
     else if (kind === 2) changed = Buffer.concat([changed.subarray(0, at), changed.subarray(at + 1 + randomInt(4))])
     else if (changed.length > at) {
       changed = Buffer.from(changed)
@@ -85,9 +86,14 @@ test(`${runs * 4_000} mutated updates: only what was signed is ever written, and
   for (let index = 0; index < runs * 4_000; index++) {
     const good = updateMessage('signed.com', {
       prerequisites: [exists('signed.com'), absent('free.signed.com', 'TXT')],
-      updates: [addText(`ok${index}.signed.com`, `ok${index}`), remove('none.signed.com', 'A', addressData('192.0.2.1'))],
+      updates: [
+        addText(`ok${index}.signed.com`, `ok${index}`),
+        remove('none.signed.com', 'A', addressData('192.0.2.1')),
+      ],
     })
-    const evil = updateMessage('signed.com', { updates: [addText('evil.signed.com', 'evil'), remove('ok1.signed.com')] })
+    const evil = updateMessage('signed.com', {
+      updates: [addText('evil.signed.com', 'evil'), remove('ok1.signed.com')],
+    })
     const kind = randomInt(8)
     if (kind === 0) await handle(sign({ ...key, secret: randomBytes(32) }, evil))
     // The signature of one update under the octets of another.
@@ -146,12 +152,18 @@ test(`${runs * 300} random updates by a narrowed key leave everything beyond its
   const key = await world.newKey('narrow.com', { names: ['own', 'own.*', '*.dyn'], types: ['TXT', 'A'] })
   const inside = ['own', 'a.own2', 'own.b', 'x.dyn', 'dyn', 'notown', 'www', '@', '*.dyn', 'own.own']
   const names = inside.map((name) => (name === '@' ? 'narrow.com' : `${name}.narrow.com`))
-  for (const name of names.slice(0, 7)) await world.update(wide, { updates: [addText(name, 'kept'), addAddress(name, '192.0.2.9')] })
-  await world.update(wide, { updates: [add('own.narrow.com', 'MX', Buffer.concat([Buffer.from([0, 9]), nameData('m.example.net')]))] })
+  for (const name of names.slice(0, 7))
+    await world.update(wide, { updates: [addText(name, 'kept'), addAddress(name, '192.0.2.9')] })
+  await world.update(wide, {
+    updates: [add('own.narrow.com', 'MX', Buffer.concat([Buffer.from([0, 9]), nameData('m.example.net')]))],
+  })
   const mayTouch = (name: string, type: string) =>
     (name === 'own' || name.startsWith('own.') || name.endsWith('.dyn')) && ['TXT', 'A'].includes(type)
   const outside = async () => {
-    const rows = await world.db.dnsRecord.findMany({ where: { domain: { name: 'narrow.com' } }, orderBy: { id: 'asc' } })
+    const rows = await world.db.dnsRecord.findMany({
+      where: { domain: { name: 'narrow.com' } },
+      orderBy: { id: 'asc' },
+    })
     return JSON.stringify(rows.filter(({ name, type }) => !mayTouch(name, type)))
   }
   const before = await outside()
@@ -188,9 +200,11 @@ describe.skipIf(isMissing('named', 'dig'))('beside BIND', () => {
           zone "${zone}" { type primary; file "zone.db"; allow-update { key "${key.name}"; }; allow-transfer { any; }; };`,
       }),
     )
-    await until(async () => (await askUdp(bindPort, zone, 'SOA').catch(() => null))?.rcode === 'NOERROR').catch((error) => {
-      throw new Error(`${error} ${bind.output()}`)
-    })
+    await until(async () => (await askUdp(bindPort, zone, 'SOA').catch(() => null))?.rcode === 'NOERROR').catch(
+      (error) => {
+        throw new Error(`${error} ${bind.output()}`)
+      },
+    )
   })
   afterAll(() => bind?.stop())
 

@@ -11,7 +11,9 @@ test('zones take turns, one work at a time in each, and what is too much is not 
   const ends: (() => void)[] = []
   const work = (name: string) => () => {
     began.push(name)
-    return new Promise<string>((resolve, reject) => ends.push(() => (name.endsWith('!') ? reject(new Error(name)) : resolve(name))))
+    return new Promise<string>((resolve, reject) =>
+      ends.push(() => (name.endsWith('!') ? reject(new Error(name)) : resolve(name))),
+    )
   }
   const first = ['a1!', 'a2', 'a3'].map((name) => turns('a', work(name)))
   expect(turns('a', work('a4'))).toBeNull()

@@ -47,7 +47,9 @@ describe('an update', () => {
     await until(async () => (await askUdp(world.ports[1]!, `www.${zone}`, 'A')).answer.length === 1)
     const events = await world.db.event.findMany({ where: { actor: key.id } })
     expect(events.map(({ type }) => type)).toEqual(['dns.record.created', 'dns.record.created'])
-    const gone = { updates: [remove(`www.${zone}`, 'A', addressData('192.0.2.1')), remove(`_acme-challenge.${zone}`, 'TXT')] }
+    const gone = {
+      updates: [remove(`www.${zone}`, 'A', addressData('192.0.2.1')), remove(`_acme-challenge.${zone}`, 'TXT')],
+    }
     expect(await world.update(key, { ...gone, tcp: true })).toBe('NOERROR')
     expect(await world.recordsOf(zone)).toEqual([])
     const { body } = await world.call('GET', `/dns/${zone}/keys/${key.id}`)
@@ -61,9 +63,13 @@ describe('an update', () => {
     const rows = await world.db.dnsRecord.findMany({ where: { domain: { name: zone } }, orderBy: { id: 'asc' } })
     const before = await serialOf(zone)
     expect(await world.update(key, { updates: [remove(at), addText(at, 'b'), addText(at, 'a')] })).toBe('NOERROR')
-    expect(await world.db.dnsRecord.findMany({ where: { domain: { name: zone } }, orderBy: { id: 'asc' } })).toEqual(rows)
+    expect(await world.db.dnsRecord.findMany({ where: { domain: { name: zone } }, orderBy: { id: 'asc' } })).toEqual(
+      rows,
+    )
     expect(await serialOf(zone)).toBe(before)
-    expect(await world.update(key, { updates: [addText(at, 'c'), remove(at, 'TXT'), addText(at, 'd', 60)] })).toBe('NOERROR')
+    expect(await world.update(key, { updates: [addText(at, 'c'), remove(at, 'TXT'), addText(at, 'd', 60)] })).toBe(
+      'NOERROR',
+    )
     expect(await world.recordsOf(zone)).toEqual(['x TXT "d"'])
   })
 
@@ -120,7 +126,10 @@ describe('an update', () => {
 
   test('within the quotas of the account, as a batch', async () => {
     const { zone, key } = await newZone()
-    await world.db.account.update({ where: { id: world.accountId }, data: { limits: { recordsPerSet: 3, recordsPerZone: 5 } } })
+    await world.db.account.update({
+      where: { id: world.accountId },
+      data: { limits: { recordsPerSet: 3, recordsPerZone: 5 } },
+    })
     try {
       const many = (name: string, count: number) =>
         Array.from({ length: count }, (_, i) => addText(`${name}.${zone}`, `${i}`))
@@ -139,7 +148,9 @@ describe('prerequisites', () => {
   let key: Key
   beforeAll(async () => {
     ;({ zone, key } = await newZone())
-    await world.update(key, { updates: [addText(`t.${zone}`, 'a'), addText(`t.${zone}`, 'b'), addAddress(`w.${zone}`, '192.0.2.1')] })
+    await world.update(key, {
+      updates: [addText(`t.${zone}`, 'a'), addText(`t.${zone}`, 'b'), addAddress(`w.${zone}`, '192.0.2.1')],
+    })
   })
   const a = textData('a')
   const b = textData('b')
@@ -191,14 +202,30 @@ describe('the form', () => {
     ['a name outside the zone', (zone: string) => ({ updates: [addText(`x${zone}`, 'a')] }), 'NOTZONE'],
     ['a type of questions', (zone: string) => ({ updates: [add(zone, 'AXFR', Buffer.alloc(0))] }), 'FORMERR'],
     ['ANY as a record', (zone: string) => ({ updates: [add(zone, 'ANY', Buffer.alloc(0))] }), 'FORMERR'],
-    ['ANY as one record to delete', (zone: string) => ({ updates: [remove(zone, 'ANY', Buffer.from([1]))] }), 'FORMERR'],
+    [
+      'ANY as one record to delete',
+      (zone: string) => ({ updates: [remove(zone, 'ANY', Buffer.from([1]))] }),
+      'FORMERR',
+    ],
     ['a deletion with a TTL', (zone: string) => ({ updates: [{ ...remove(zone, 'TXT'), ttl: 5 }] }), 'FORMERR'],
-    ['a deletion of a set with data', (zone: string) => ({ updates: [{ ...remove(zone, 'TXT'), data: textData('a') }] }), 'FORMERR'],
+    [
+      'a deletion of a set with data',
+      (zone: string) => ({ updates: [{ ...remove(zone, 'TXT'), data: textData('a') }] }),
+      'FORMERR',
+    ],
     ['another class', (zone: string) => ({ updates: [{ ...addText(zone, 'a'), class: 3 }] }), 'FORMERR'],
-    ['rdata whose name points forwards', (zone: string) => ({ updates: [add(zone, 'NS', Buffer.from([0xc1, 0xff]))] }), 'FORMERR'],
+    [
+      'rdata whose name points forwards',
+      (zone: string) => ({ updates: [add(zone, 'NS', Buffer.from([0xc1, 0xff]))] }),
+      'FORMERR',
+    ],
     ['a zone section that is not SOA', () => ({ zoneType: 1 }), 'FORMERR'],
     ['another class of zone', () => ({ zoneClass: 3 }), 'NOTAUTH'],
-    ['more records than are worked on at once', (zone: string) => ({ updates: Array.from({ length: 251 }, () => addText(zone, 'a')), tcp: true }), 'REFUSED'],
+    [
+      'more records than are worked on at once',
+      (zone: string) => ({ updates: Array.from({ length: 251 }, () => addText(zone, 'a')), tcp: true }),
+      'REFUSED',
+    ],
   ])('%s', async (_what, message, rcode) => {
     const { zone, key } = await newZone()
     expect(await world.update(key, message(zone))).toBe(rcode)

@@ -96,7 +96,10 @@ export async function startUpdates(
     ...world,
     update,
     async newKey(zone, body = {}, token = world.token) {
-      const made = await world.call('POST', `/dns/${zone}/keys`, { token, body: { name: `k${randomInt(1e9)}`, ...body } })
+      const made = await world.call('POST', `/dns/${zone}/keys`, {
+        token,
+        body: { name: `k${randomInt(1e9)}`, ...body },
+      })
       if (made.status !== 201) throw new Error(made.text)
       const { id, keyName: name, secret } = made.body
       const key = { id, name, secret: Buffer.from(secret, 'base64'), zone }
