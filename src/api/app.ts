@@ -30,6 +30,7 @@ import { createWaits } from './http/waiting.ts'
 import { accountRoutes } from './routes/account.ts'
 import { deploymentLogRoutes } from './routes/deployment-logs.ts'
 import { deploymentRoutes } from './routes/deployments.ts'
+import { discoveryRoutes } from './routes/discovery.ts'
 import { dnsKeyRoutes } from './routes/dns-keys.ts'
 import { dnsRecordRoutes } from './routes/dns-records.ts'
 import { domainRoutes } from './routes/domains.ts'
@@ -73,6 +74,7 @@ const apiRoutes = [
   dnsRecordRoutes,
   rrsetRoutes,
   dnsKeyRoutes,
+  discoveryRoutes,
   zoneRoutes,
   trafficRoutes,
   tokenRoutes,

@@ -199,6 +199,11 @@ export const faults = {
     cause: 'The zone already has a key of this name.',
     cure: 'Choose another name, or delete the existing key.',
   },
+  discovery_in_progress: {
+    title: 'Another discovery is under way',
+    cause: 'The account has the nameservers of a domain asked at the moment, or too many others do.',
+    cure: 'Send the request again after the seconds in `Retry-After`.',
+  },
   import_in_progress: {
     title: 'Another large import is under way',
     cause: 'The account imports a large zone file at the moment; it can import one at a time.',
@@ -362,6 +367,8 @@ export const fieldCodes = [
   ...(['redirect_loop', 'ref_not_found', 'repeated', 'required', 'reserved_name', 'revokes_caller'] as const),
   ...(['taken', 'too_common', 'too_long', 'too_short', 'unknown_event', 'unknown_field', 'widens'] as const),
   ...(['wrong', 'wrong_type', 'zone_not_here'] as const),
+  ...(['below_dname', 'beside_dname', 'beside_null_mx', 'dname_at_wildcard', 'ds_without_ns'] as const),
+  ...(['mx_at_cname', 'points_at_itself', 'second_spf', 'unsupported'] as const),
 ] as const
 
 export type FieldCode = (typeof fieldCodes)[number]

@@ -4,6 +4,7 @@ import { forgetFailedJobs } from '../jobs/queue.ts'
 import { forgetOldTasks, startTasks, type Task, type Tasks } from '../jobs/tasks.ts'
 import { noteStoredBytes } from '../services/accounts/month-usage.ts'
 import { forgetOldLines, removeOldDeployments } from '../services/deployments/retention.ts'
+import { requeueOverdueAliases } from '../services/dns/aliases.ts'
 import { forgetOldUpdates } from '../services/dns/updates.ts'
 import { requeueForgottenChecks } from '../services/domains/checks.ts'
 import { forgetOldHolds } from '../services/domains/domains.ts'
@@ -94,6 +95,14 @@ export function tasksOf(deps: HousekeepingDeps): Task[] {
       async run() {
         const queued = await requeueForgottenChecks(db)
         if (queued > 0) log.warn({ queued }, 'domains had no job for their next check')
+      },
+    },
+    {
+      name: 'queue forgotten aliases',
+      everyMs: 10 * minuteMs,
+      async run() {
+        const queued = await requeueOverdueAliases(db)
+        if (queued > 0) log.warn({ queued }, 'zones had no job for the next lookup of their ALIAS records')
       },
     },
   ]

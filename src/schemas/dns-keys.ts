@@ -13,6 +13,9 @@ const fields = {
   purpose: Choice(dnsKeyPurposes, { description: 'Whether it signs updates (RFC 2136) or transfers of the zone' }),
   names: Nullable(Type.Array(Type.String(), { description: 'Patterns of the names that it may update; null: all' })),
   types: Nullable(Type.Array(Choice(dnsRecordTypes), { description: 'Types that it may update; null: all' })),
+  notify: Type.Array(Type.String(), {
+    description: 'Secondaries of yours that are told of every change of the zone, signed by this key: address and port',
+  }),
   keyName: Type.String({ description: 'The name of the key in messages of the DNS' }),
   algorithm: Choice(['hmac-sha256'] as const),
   createdAt: Timestamp,
@@ -26,6 +29,7 @@ const example = {
   purpose: 'update',
   names: ['_acme-challenge', '_acme-challenge.*'],
   types: ['TXT'],
+  notify: [],
   keyName: 'acme.01jcqk7d5n0hvt8w3mx2s6ra',
   algorithm: 'hmac-sha256',
   createdAt: '2026-11-21T09:33:00.000Z',
@@ -55,6 +59,13 @@ export const CreateDnsKey = Body(
     }),
     purpose: Type.Optional(Choice(dnsKeyPurposes, { default: 'update' })),
     ...zonePartFields,
+    notify: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 60 }), {
+        maxItems: 4,
+        description:
+          'For the purpose transfer: IP addresses, with or without ports, of secondaries that are told of every change',
+      }),
+    ),
   },
   {
     $id: 'CreateDnsKey',

@@ -40,6 +40,7 @@ export const eventGroups = [
     types: ['dns.record.created', 'dns.record.updated', 'dns.record.deleted'],
   },
   { name: 'ZoneEvent', data: 'ImportedZone', types: ['dns.zone.imported'] },
+  { name: 'SecondaryEvent', data: 'SecondaryLag', types: ['dns.secondary.lagging', 'dns.secondary.current'] },
   { name: 'DnsKeyEvent', data: 'DnsKey', types: ['dns.key.created', 'dns.key.deleted'] },
   { name: 'TicketEvent', data: 'Ticket', types: ['ticket.created', 'ticket.replied', 'ticket.status_changed'] },
   { name: 'TokenEvent', data: 'Token', types: ['token.created', 'token.updated', 'token.revoked', 'token.rotated'] },
@@ -74,12 +75,13 @@ export const ImportedZone = Type.Object(
     updated: Type.Integer(),
     deleted: Type.Integer(),
     unchanged: Type.Integer(),
+    skipped: Type.Integer({ description: 'How many lines of the file were not imported' }),
     serial: Type.Integer({ description: 'Serial of the zone afterwards' }),
   },
   {
     $id: 'ImportedZone',
-    description: 'How many records an import changed, where they are too many for an event each',
-    examples: [{ domain: 'example.com', created: 9000, updated: 0, deleted: 12, unchanged: 40, serial: 7 }],
+    description: 'How many records an import changed; there is no event for each of them',
+    examples: [{ domain: 'example.com', created: 9000, updated: 0, deleted: 12, unchanged: 40, skipped: 3, serial: 7 }],
   },
 )
 

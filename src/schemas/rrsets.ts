@@ -1,13 +1,13 @@
 // Records of one name and type, as a set.
 import { Type } from '@sinclair/typebox'
-import { Body, Choice, ListOf, ListQuery } from './common.ts'
-import { dnsRecordTypes, ZoneParams } from './dns-records.ts'
+import { Body, ListOf, ListQuery, Named } from './common.ts'
+import { DnsRecordType, ZoneParams } from './dns-records.ts'
 
 export const DnsRrset = Type.Object(
   {
     domain: Type.String(),
     name: Type.String({ description: 'Relative to the domain, @ for the domain itself' }),
-    type: Choice(dnsRecordTypes),
+    type: Named(DnsRecordType),
     ttl: Type.Integer({ description: 'Seconds; the lowest, where records of the set differ' }),
     values: Type.Array(Type.String(), { description: 'Presentation format of the type, canonical' }),
   },
@@ -42,6 +42,6 @@ export const DnsRrsetParams = Type.Object({
 export const DnsRrsetList = ListOf('rrsets', DnsRrset)
 
 export const DnsRrsetQuery = ListQuery({
-  type: Type.Optional(Choice(dnsRecordTypes)),
+  type: Type.Optional(DnsRecordType),
   name: Type.Optional(Type.String({ minLength: 1, maxLength: 1020, description: 'Sets of this name only' })),
 })

@@ -59,6 +59,7 @@ function named(names: Iterable<HeaderName>): Record<string, Reference> {
 const headersOfCodes: Partial<Record<FaultCode, HeaderName>> = {
   insufficient_scope: 'WWW-Authenticate',
   idempotency_in_progress: 'Retry-After',
+  discovery_in_progress: 'Retry-After',
   import_in_progress: 'Retry-After',
   // Of waits and streams, which end.
   quota_exceeded: 'Retry-After',

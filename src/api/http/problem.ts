@@ -45,6 +45,7 @@ export const statuses: Record<FaultCode, number> = {
   domain_has_redirects: 409,
   record_conflict: 409,
   key_exists: 409,
+  discovery_in_progress: 409,
   import_in_progress: 409,
   ticket_closed: 409,
   invalid_transition: 409,

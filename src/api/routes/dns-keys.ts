@@ -18,6 +18,7 @@ import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const dnsKeyRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, vault } = deps
+  const allowPrivate = !deps.config.production
 
   app.get(
     '/dns/:domain/keys',
@@ -47,7 +48,7 @@ export const dnsKeyRoutes: RoutePlugin = async (app, { deps, once }) => {
         inZoneParts: true,
         faults: ['key_exists'],
         meaning: ({ actor, params }, body: SoundBody<typeof CreateDnsKey>) =>
-          checkKey(db, actor, (params as Static<typeof ZoneParams>).domain, body),
+          checkKey(db, actor, (params as Static<typeof ZoneParams>).domain, { input: body, allowPrivate }),
       },
       schema: {
         operationId: 'createDnsKey',
@@ -66,7 +67,10 @@ export const dnsKeyRoutes: RoutePlugin = async (app, { deps, once }) => {
     (request, reply) =>
       once(request, reply, {
         status: 201,
-        work: (db) => createKey(db, request.actor, request.params.domain, { input: request.body, vault }),
+        work(db) {
+          const { actor, params, body: input } = request
+          return createKey(db, actor, params.domain, { input, vault, allowPrivate })
+        },
         location: (key) => `/dns/${key.domain}/keys/${key.id}`,
         shown: ({ secret: _secret, ...key }) => keyVersion(key),
       }),

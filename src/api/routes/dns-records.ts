@@ -15,7 +15,8 @@ import {
   ZoneParams,
 } from '../../schemas/dns-records.ts'
 import { applyBatch, applyPlanned, checkBatch } from '../../services/dns/batches.ts'
-import { checkRecord, createRecord, findRecord, listRecords } from '../../services/dns/dns-records.ts'
+import { checkRecord, findRecord, listRecords } from '../../services/dns/dns-records.ts'
+import { addRecord } from '../../services/dns/new-records.ts'
 import { changeRecord, checkChange, deleteRecord } from '../../services/dns/record-changes.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
@@ -52,7 +53,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
     (request, reply) =>
       once(request, reply, {
         status: 201,
-        work: (db) => createRecord(db, request.actor, request.params.domain, request.body),
+        work: (db) => addRecord(db, request.actor, request.params.domain, request.body),
         location: (record) => `/dns/${record.domain}/records/${record.id}`,
       }),
   )

@@ -14,6 +14,8 @@ export type ZoneKey = TsigKey & Omit<ServedKey, 'secret' | 'keyName'>
 export type ZoneKeys = {
   /** By its name on the wire, in lower case. */
   find(keyName: string): ZoneKey | null
+  /** Those that transfer a zone. */
+  transfersOf(domainId: string): ZoneKey[]
   close(): Promise<void>
 }
 
@@ -35,6 +37,8 @@ export async function openZoneKeys({ db, notifications, vault, log, snapshots }:
   /** Sealed: each is opened when it is used. */
   const byId = new Map<string, ServedKey>()
   const idOf = new Map<string, string>()
+  /** By domain, the ids of those that transfer it. */
+  const transfers = new Map<string, Set<string>>()
   const kept = snapshots?.open('keys', function* (): Generator<KeptKey> {
     for (const key of byId.values()) yield { ...key, secret: Buffer.from(key.secret).toString('base64') }
   })
@@ -42,12 +46,23 @@ export async function openZoneKeys({ db, notifications, vault, log, snapshots }:
   function put(key: ServedKey): void {
     byId.set(key.id, key)
     idOf.set(wireName(key.keyName), key.id)
+    if (key.purpose !== 'transfer') return
+    const others = transfers.get(key.domainId) ?? new Set()
+    transfers.set(key.domainId, others.add(key.id))
+  }
+
+  function opened({ keyName: name, secret, ...rest }: ServedKey): ZoneKey {
+    return { ...rest, name, secret: vault.open(secret, placeOf.dnsKey(rest.id)) }
   }
 
   function drop(id: string): void {
     const key = byId.get(id)
-    if (key) idOf.delete(wireName(key.keyName))
+    if (!key) return
+    idOf.delete(wireName(key.keyName))
     byId.delete(id)
+    const others = transfers.get(key.domainId)
+    others?.delete(id)
+    if (others?.size === 0) transfers.delete(key.domainId)
   }
 
   /** A key never changes, so those differ that are only here or only there. */
@@ -90,10 +105,9 @@ export async function openZoneKeys({ db, notifications, vault, log, snapshots }:
   return {
     find(keyName) {
       const key = byId.get(idOf.get(keyName) ?? '')
-      if (!key) return null
-      const { keyName: name, secret, ...rest } = key
-      return { ...rest, name, secret: vault.open(secret, placeOf.dnsKey(key.id)) }
+      return key ? opened(key) : null
     },
+    transfersOf: (domainId) => [...(transfers.get(domainId) ?? [])].map((id) => opened(byId.get(id)!)),
     async close() {
       await followed.close()
       await kept?.close()

@@ -1,8 +1,9 @@
 // DNS records: found, listed and created. Changes of existing records are in record-changes.ts.
 import type { Static } from '@sinclair/typebox'
-import { conflict } from '../../dns/conflicts.ts'
+import { conflict, misplaced, namesAbove } from '../../dns/conflicts.ts'
 import { relativeName } from '../../dns/names.ts'
 import type { RecordType } from '../../dns/record-types.ts'
+import { recordTypeOf } from '../../dns/type-names.ts'
 import type { DnsRecord, Domain, Prisma } from '../../generated/client.ts'
 import { type Db, violation } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
@@ -93,7 +94,7 @@ export async function listRecords(
   { filter, page }: RecordList,
 ): Promise<PageOf<DnsRecordView>> {
   const zone = zoneInPath(path)
-  const { type } = filter
+  const type = filter.type && (recordTypeOf(filter.type) ?? filter.type)
   const name = filter.name === undefined ? undefined : nameInQuery(filter.name, zone)
   const [afterName = '', afterId = ''] = page.after ?? []
   const { accountId, projectIds } = actor
@@ -140,10 +141,10 @@ export async function createRecord(db: Db, actor: Actor, path: string, input: Re
   const zone = zoneInPath(path)
   const draft = readDraft(zone, input)
   if (Array.isArray(draft)) return refuse(db, actor, path, invalidFields(draft))
-  const misplaced = conflict<RecordRow>(draft, [])
-  if (misplaced) {
-    const place = refusedPlace(misplaced)
-    return refuse(db, actor, path, place ? invalidFields([place]) : recordConflict(misplaced))
+  const refusal = conflict<RecordRow>(draft, [])
+  if (refusal) {
+    const place = refusedPlace(refusal)
+    return refuse(db, actor, path, place ? invalidFields([place]) : recordConflict(refusal))
   }
   if (actor.zoneParts) requireRecords(actor, (await findZone(db, actor, path)).id, [draft])
   // An error would abort the transaction of the caller. With the zone locked first, the statement sees every record.
@@ -160,7 +161,10 @@ export async function createRecord(db: Db, actor: Actor, path: string, input: Re
     const { id, type, name, value } = outcome
     if (id === null) continue
     const existing = { id, type: type as RecordType, name: name!, value: value! }
-    const found = conflict(draft, [existing])
+    const isBeside = existing.name === draft.name
+    const found = isBeside
+      ? conflict(draft, [existing])
+      : misplaced(draft, zone, (above) => (above === existing.name ? [existing] : []))
     if (found) throw recordConflict(found)
   }
   throw new Fault('record_conflict', `Another record is being made at ${row.name}.`)
@@ -183,8 +187,9 @@ async function insertRecord(db: Db, actor: Actor, view: DnsRecordView) {
   const { domain: zone, id, type, name, value, ttl, comment, createdAt } = view
   const event = eventValues(eventOf(actor, 'dns.record.created', { subject: id, projectId: null, data: view }))
   const record = { id, type, name, value, ttl, comment, now: new Date(createdAt), excludedTypes: excludedTypes(type) }
+  const above = [...namesAbove(name)]
   try {
-    return await createRecordRows(db, { zone, accountId, projectIds, ...record, ...event })
+    return await createRecordRows(db, { zone, accountId, projectIds, ...record, above, ...event })
   } catch (error) {
     if (violation(error)?.constraint !== 'dns_record_exclusive') throw setRefusal(error) ?? error
     return ['raced' as const]

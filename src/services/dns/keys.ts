@@ -1,12 +1,15 @@
 // Keys of zones (TSIG, RFC 8945): made, listed and deleted. A secret is in the answer that made it, and sealed at rest.
 import { randomBytes } from 'node:crypto'
+import { isIP, isIPv6 } from 'node:net'
 import type { Static } from '@sinclair/typebox'
+import { listenAddress } from '../../dns/listen-address.ts'
 import type { DnsKey } from '../../generated/client.ts'
 import { type Db, inTransaction, violation } from '../../platform/database.ts'
 import { Fault, type FieldError } from '../../platform/errors.ts'
 import { badField, refuseFields, type Sound } from '../../platform/fields.ts'
 import { newId } from '../../platform/ids.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
+import { isPublicAddress } from '../../platform/public-address.ts'
 import { placeOf, type Vault } from '../../platform/secrets.ts'
 import type { CreateDnsKey, DnsKey as DnsKeySchema, DnsKeyWithSecret } from '../../schemas/dns-keys.ts'
 import { append, eventOf } from '../events/events.ts'
@@ -33,6 +36,7 @@ function viewKey(zone: string, row: DnsKey): DnsKeyView {
     purpose: row.purpose as DnsKeyView['purpose'],
     names: orNull(row.names),
     types: orNull(row.types) as DnsKeyView['types'],
+    notify: row.notify,
     keyName: keyNameOf(row),
     algorithm: 'hmac-sha256',
     createdAt: row.createdAt.toISOString(),
@@ -75,28 +79,57 @@ export async function listKeys(db: Db, actor: Actor, path: string, page: PageReq
   )
 }
 
-function readInput(zone: Zone, { purpose, names, types }: Sound<Input>): { names: string[]; errors: FieldError[] } {
-  const read = readPatterns(names, zone.name, '#/names')
-  if (purpose !== 'transfer') return read
+/** Addresses of secondaries with their ports; in production none that leads into the network of the platform. */
+function readNotify(notify: readonly (string | undefined)[], allowPrivate: boolean) {
+  const errors: FieldError[] = []
+  const addresses = notify.flatMap((text, index) => {
+    if (text === undefined) return []
+    const { host, port } = listenAddress(text)
+    const detail = 'must be an IP address, with or without a port: 192.0.2.53, 192.0.2.53:5353, [2001:db8::53]:53'
+    if (isIP(host) === 0 || !(port > 0 && port < 65_536))
+      errors.push(badField(`#/notify/${index}`, 'bad_format', detail))
+    else if (!allowPrivate && !isPublicAddress(host)) {
+      errors.push(badField(`#/notify/${index}`, 'not_allowed', 'is not a public address'))
+    }
+    return [isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`]
+  })
+  return { addresses: [...new Set(addresses)], errors }
+}
+
+type Read = { names: string[]; notify: string[]; errors: FieldError[] }
+
+function readInput(zone: Zone, { purpose, names, types, notify }: Sound<Input>, allowPrivate: boolean): Read {
+  const { addresses, errors } = readNotify(notify ?? [], allowPrivate)
+  const patterns = readPatterns(names, zone.name, '#/names')
+  const read = { names: patterns.names, notify: addresses, errors: [...patterns.errors, ...errors] }
+  if (purpose !== 'transfer') {
+    const told = notify ? [badField('#/notify', 'not_allowed', 'only a key of purpose transfer tells secondaries')] : []
+    return { ...read, errors: [...read.errors, ...told] }
+  }
   const given = Object.entries({ names, types }).filter(([, value]) => value)
   const whole = given.map(([field]) => badField(`#/${field}`, 'not_allowed', 'a transfer is of the whole zone'))
-  return { names: read.names, errors: [...read.errors, ...whole] }
+  return { ...read, errors: [...read.errors, ...whole] }
 }
 
 /** Refuses what would be refused of a new key, and makes none. */
-export async function checkKey(db: Db, actor: Actor, path: string, input: Sound<Input>): Promise<void> {
-  refuseFields(readInput(await findOwnZone(db, actor, path), input).errors)
+export async function checkKey(
+  db: Db,
+  actor: Actor,
+  path: string,
+  { input, allowPrivate }: { input: Sound<Input>; allowPrivate: boolean },
+): Promise<void> {
+  refuseFields(readInput(await findOwnZone(db, actor, path), input, allowPrivate).errors)
 }
 
 export async function createKey(
   db: Db,
   actor: Actor,
   path: string,
-  { input, vault }: { input: Input; vault: Vault },
+  { input, vault, allowPrivate }: { input: Input; vault: Vault; allowPrivate: boolean },
 ): Promise<Static<typeof DnsKeyWithSecret>> {
   return inTransaction(db, async (db) => {
     const zone = await findOwnZone(db, actor, path)
-    const { names, errors } = readInput(zone, input)
+    const { names, notify, errors } = readInput(zone, input, allowPrivate)
     refuseFields(errors)
     const id = newId('key')
     const secret = randomBytes(secretOctets)
@@ -109,6 +142,7 @@ export async function createKey(
       purpose,
       names,
       types: types ?? [],
+      notify,
       secret: Uint8Array.from(vault.seal(secret, placeOf.dnsKey(id))),
       createdAt: new Date(),
     }
@@ -153,6 +187,8 @@ export type ServedKey = {
   zone: string
   domainId: string
   accountId: string
+  /** Secondaries that are told of changes: address and port. */
+  notify: string[]
 }
 
 /** The ids of all keys after one, in their order. */
@@ -180,5 +216,11 @@ export async function readKeys(db: Db, ids: string[]): Promise<ServedKey[]> {
     zone: row.domain.name,
     domainId: row.domainId,
     accountId: row.accountId,
+    notify: row.notify,
   }))
+}
+
+/** Notes that a key was used now. */
+export async function noteKeyUse(db: Db, id: string): Promise<void> {
+  await db.dnsKey.updateMany({ where: { id }, data: { lastUsedAt: new Date() } })
 }

@@ -1,6 +1,5 @@
 // Changes of existing records: one at a time here, and the write that it shares with batches.
 import type { Static } from '@sinclair/typebox'
-import { conflict } from '../../dns/conflicts.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { invalidFields, refuseFields, type Sound } from '../../platform/fields.ts'
@@ -18,17 +17,12 @@ import {
   viewRecord,
   type Zone,
 } from './dns-records.ts'
+import { conflictOf } from './placement.ts'
 import { setRefusal } from './record-limits.ts'
 import { draftErrors, type RecordDraft, readDraft, recordConflict, refusedPlace } from './record-rules.ts'
 import { insertRecordRows } from './statements.ts'
 import { mayTouch, requireRecords } from './within-parts.ts'
-import {
-  deleteRecordRows,
-  growSerial,
-  selectRecordsById,
-  selectRecordsByName,
-  updateRecordRows,
-} from './zone-statements.ts'
+import { deleteRecordRows, growSerial, selectRecordsById, updateRecordRows } from './zone-statements.ts'
 
 export type Changes = {
   deleted: RecordRow[]
@@ -134,12 +128,11 @@ export async function changeRecord(
     const draft = readDraft(zone.name, { ...before, ...change })
     if (Array.isArray(draft)) throw invalidFields(draft)
     if (isSameRecord(before, draft)) return viewRecord(zone.name, before)
-    const beside = await selectRecordsByName(db, { zoneId: zone.id, names: [draft.name] })
-    const found = conflict({ ...draft, id }, beside)
+    const after: RecordRow = { ...before, ...draft, updatedAt: new Date() }
+    const found = await conflictOf(db, zone, { placed: [after], leaving: [before] })
     const place = found && refusedPlace(found)
     if (place) throw invalidFields([place])
     if (found) throw recordConflict(found)
-    const after: RecordRow = { ...before, ...draft, updatedAt: new Date() }
     await writeChanges(db, actor, zone, { deleted: [], updated: [{ before, after }], created: [] })
     return viewRecord(zone.name, after)
   })
@@ -167,6 +160,8 @@ export async function deleteRecord(
     const zone = await findZoneToChange(db, actor, domain)
     const row = await findInZone(db, actor, zone, id)
     precondition(viewRecord(zone.name, row))
+    const found = await conflictOf(db, zone, { placed: [], leaving: [row] })
+    if (found) throw recordConflict(found)
     await writeChanges(db, actor, zone, { deleted: [row], updated: [], created: [] })
   })
 }

@@ -1,7 +1,8 @@
 // RRsets: all records of one name and type, read and replaced together.
 import type { Static } from '@sinclair/typebox'
 import { relativeName } from '../../dns/names.ts'
-import { isRecordType, type RecordType } from '../../dns/record-types.ts'
+import type { RecordType } from '../../dns/record-types.ts'
+import { isRecordType } from '../../dns/type-names.ts'
 import type { Prisma } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault, type FieldError } from '../../platform/errors.ts'

@@ -6,7 +6,7 @@ import { classAny, classIn, classNone, headerOctets, rcodes, typeNumbers } from 
 import { readName } from '../../../dns/packet/wire-names.ts'
 import { parseRdata } from '../../../dns/rdata.ts'
 import { genericPresentation } from '../../../dns/rdata-generic.ts'
-import { isRecordType, typeInZoneFile } from '../../../dns/record-types.ts'
+import { isRecordType, typeInZoneFile } from '../../../dns/type-names.ts'
 import type { Prerequisite, UpdateStep } from '../../../services/dns/update-plans.ts'
 import { expandedRdata } from './rdata.ts'
 

@@ -14,7 +14,7 @@ export const key = { name: 'transfer.berth.test', secret: Buffer.alloc(32, 'bert
 export const startSeconds = 1_794_713_718
 export const silent = pino({ level: 'silent' })
 
-export const nowhere: OutsideAddresses = { edge: () => null, resolved: () => null }
+export const nowhere: OutsideAddresses = { edge: () => null }
 
 export function question(name: string, type: number, opcode = 0): Buffer {
   const header = Buffer.from([0x12, 0x34, opcode << 3, 0, 0, 1, 0, 0, 0, 0, 0, 0])

@@ -62,7 +62,7 @@ test(`${runs * 4_000} mutated updates: only what was signed is ever written, and
   const key = await world.newKey('signed.com')
   const zoneKey = await world.db.dnsKey.findUniqueOrThrow({ where: { id: key.id } })
   const { accountId, domainId } = zoneKey
-  const known = { ...key, accountId, domainId, purpose: 'update' as const }
+  const known = { ...key, accountId, domainId, purpose: 'update' as const, notify: [] }
   const errors: unknown[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => void errors.push(line) })
   const updates = createUpdates({
