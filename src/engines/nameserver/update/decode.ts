@@ -1,11 +1,10 @@
 // Decodes the sections of an update (RFC 2136, section 2) from an untrusted message.
-import { splitFields } from '../../../dns/fields.ts'
 import { nameWithinZone, relativeName } from '../../../dns/names.ts'
 import { readRecord, type WireRecord } from '../../../dns/packet/message.ts'
 import { classAny, classIn, classNone, headerOctets, rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
 import { readName } from '../../../dns/packet/wire-names.ts'
 import { parseRdata } from '../../../dns/rdata.ts'
-import { genericPresentation } from '../../../dns/rdata-generic.ts'
+import { genericValue } from '../../../dns/rdata-generic.ts'
 import { isRecordType, typeInZoneFile } from '../../../dns/type-names.ts'
 import type { Prerequisite, UpdateStep } from '../../../services/dns/update-plans.ts'
 import { expandedRdata } from './rdata.ts'
@@ -88,9 +87,7 @@ function storedValue(message: Buffer, zone: string, { type: number, dataStart, e
   const octets = expandedRdata(message, number, { start: dataStart, end })
   if (octets === null) throw new UpdateFault(rcodes.FORMERR)
   if (!isRecordType(type)) return null
-  const fields = splitFields(`\\# ${octets.length} ${octets.toString('hex')}`)
-  const text = fields.ok ? genericPresentation(type, fields.value) : fields
-  const value = text.ok ? parseRdata(type, text.value, zone) : text
+  const value = parseRdata(type, genericValue(octets), zone)
   return value.ok ? value.value : null
 }
 
