@@ -5,7 +5,7 @@ import { resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { isBelow, refusals } from './platform/production.ts'
-import { type Limits, type QuotaName, quotaNames, quotas, quotaVariable } from './schemas/quotas.ts'
+import { type Limits, type QuotaName, quotaNames, quotas, quotaVariable, withinCeilings } from './schemas/quotas.ts'
 
 const Port = (fallback: number) => Type.Integer({ minimum: 0, maximum: 65535, default: fallback })
 const Text = (fallback = '') => Type.String({ default: fallback })
@@ -387,7 +387,7 @@ export function loadConfig(source: Record<string, string | undefined>) {
     oldSecretsKeys: list(env.SECRETS_KEY_OLD).map((text) => secretKey('SECRETS_KEY_OLD', text)),
     rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,
     /** What an account may have where the operator has set nothing else for it. */
-    quotas: Object.fromEntries(quotaNames.map((name) => [name, quotaOf(name)])) as Limits,
+    quotas: withinCeilings(Object.fromEntries(quotaNames.map((name) => [name, quotaOf(name)])) as Limits),
     /** Of all tokens of an account together. */
     rateLimitPerAccountPerMinute: env.RATE_LIMIT_PER_ACCOUNT_PER_MINUTE ?? 3 * env.RATE_LIMIT_PER_MINUTE,
     maxInFlight: env.MAX_IN_FLIGHT,

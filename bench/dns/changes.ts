@@ -5,11 +5,18 @@ import { closeDatabase, openDatabase } from '../../src/platform/database.ts'
 import { createRecord } from '../../src/services/dns/dns-records.ts'
 import type { Actor } from '../../src/services/tokens/actor.ts'
 import { type Asker, createAsker } from './asker.ts'
-import { randomNumbers } from './mix.ts'
 import type { Server } from './servers.ts'
-import { accountId, zoneName } from './zones.ts'
+import { accountId } from './zones.ts'
 
-export type Changes = { writesPerSecond: number; ms: number[] }
+export type Changes = {
+  writesPerSecond: number
+  ms: number[]
+  /** How long answers of a zone that did not change took meanwhile. */
+  othersMs: number[]
+}
+
+/** Where the changes are: `zone` is called for each, and `other` has an address and stays as it is. */
+export type Place = { url: string; server: Server; zone(): string; other: string }
 
 const actor: Actor = { accountId, tokenId: 'tok_1', scopes: ['*'], projectIds: null }
 const perSecond = 100
@@ -21,14 +28,14 @@ const warmUpWrites = 50
  * Records are made as a POST makes them, so a write is over when its 201 would be sent. Each name was asked for just
  * before, so that the answer must replace one that is known not to exist.
  */
-export async function measureChanges(url: string, server: Server, zones: number, seconds: number): Promise<Changes> {
-  console.error(`${perSecond} writes a second into ${zones.toLocaleString('en')} zones for ${seconds} s …`)
+export async function measureChanges({ url, server, zone: zoneOf, other }: Place, seconds: number): Promise<Changes> {
+  console.error(`${perSecond} writes a second for ${seconds} s …`)
   const db = openDatabase(url, 10)
   const askers = await Promise.all(server.ports.map((port) => createAsker(port)))
-  const random = randomNumbers(3)
+  const run = Math.floor(performance.now()).toString(36)
   const write = async (number: number): Promise<number> => {
-    const zone = zoneName(1 + Math.floor(random() * zones))
-    const name = `new-${number}.${zone}`
+    const zone = zoneOf()
+    const name = `new-${run}-${number}.${zone}`
     await Promise.all(askers.map((asker) => asker.ask(name, 'A')))
     await createRecord(db, actor, zone, { type: 'A', name, value: '192.0.2.1' })
     const committedMs = performance.now()
@@ -38,6 +45,7 @@ export async function measureChanges(url: string, server: Server, zones: number,
   try {
     for (let number = 0; number < warmUpWrites; number++) await write(number)
     const startedMs = performance.now()
+    const others = askWhile(server.ports[0]!, other, () => performance.now() - startedMs < seconds * 1000)
     const writes: Promise<number>[] = []
     for (let number = 0; number < perSecond * seconds; number++) {
       // By the clock and not by the write before: a slow one must not thin out the load.
@@ -48,11 +56,28 @@ export async function measureChanges(url: string, server: Server, zones: number,
       writes.push(one)
     }
     const writesPerSecond = (writes.length * 1000) / (performance.now() - startedMs)
-    return { writesPerSecond, ms: await Promise.all(writes) }
+    return { writesPerSecond, ms: await Promise.all(writes), othersMs: await others }
   } finally {
     for (const asker of askers) asker.leave()
     await closeDatabase(db)
   }
+}
+
+/** How long each answer took, one question after the other. */
+export async function askWhile(port: number, name: string, goOn: () => boolean): Promise<number[]> {
+  const asker = await createAsker(port)
+  const ms: number[] = []
+  try {
+    while (goOn()) {
+      const startedMs = performance.now()
+      await asker.ask(name, 'A')
+      ms.push(performance.now() - startedMs)
+      await sleep(pauseMs)
+    }
+  } finally {
+    asker.leave()
+  }
+  return ms
 }
 
 async function untilThere(asker: Asker, name: string, sinceMs: number): Promise<void> {

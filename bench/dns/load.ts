@@ -16,23 +16,24 @@ const threads = 2
 const inFlight = 200
 const highestLost = 0.001
 
-/** Throws if answers were lost, or were errors: then the figure is not of answers. */
-export async function load(program: string, target: Target, limit: ['-l' | '-n', number]): Promise<Slice> {
+/** Throws if answers were lost, or were errors: then the figure is not of answers. At most `perSecond` are asked. */
+export async function load(program: string, target: Target, limit: ['-l' | '-n', number], perSecond?: number) {
   const { server, mixFile } = target
   const args = ['-s', '127.0.0.1', '-p', String(server.ports[0]), '-d', mixFile, '-e', '-c', String(clients)]
   args.push('-T', String(threads), '-q', String(inFlight), '-t', '2', limit[0], String(limit[1]))
+  if (perSecond !== undefined) args.push('-Q', String(perSecond))
   const beforeMs = await server.cpuMs()
   const { stdout } = await execute(program, args)
   const usedMs = (await server.cpuMs()) - beforeMs
   const figure = (label: RegExp) => Number(label.exec(stdout)?.[1])
   const sent = figure(/Queries sent:\s+(\d+)/)
   const completed = figure(/Queries completed:\s+(\d+)/)
-  const perSecond = figure(/Queries per second:\s+([\d.]+)/)
+  const answersPerSecond = figure(/Queries per second:\s+([\d.]+)/)
   const wrong = /REFUSED|SERVFAIL|FORMERR|NOTIMP/.test(stdout)
-  if (!(perSecond > 0) || wrong || sent - completed > sent * highestLost) {
+  if (!(answersPerSecond > 0) || wrong || sent - completed > sent * highestLost) {
     throw new Error(`${server.name} under load:\n${stdout}`)
   }
-  return { perSecond, cpuUs: (usedMs * 1000) / completed }
+  return { perSecond: answersPerSecond, cpuUs: (usedMs * 1000) / completed } satisfies Slice
 }
 
 /** For each target its slices, round by round. */

@@ -54,6 +54,22 @@ export function makeMix(count: number, zones: number, seed: number): Question[] 
   })
 }
 
+export const floods = {
+  'names that do not exist': { label: '', rcode: rcodes.NXDOMAIN, answers: 0 },
+  'names of a wildcard': { label: 'apps.', rcode: rcodes.NOERROR, answers: 1 },
+} as const
+
+/** As many different names as questions, none of which a record spells out. */
+export function makeFlood(kind: keyof typeof floods, count: number, zones: number): Question[] {
+  const random = randomNumbers(5)
+  const { label, rcode, answers } = floods[kind]
+  return Array.from({ length: count }, (_, number) => {
+    const zone = zoneName(1 + Math.floor(random() * zones))
+    const own = Math.floor(random() * 2 ** 32).toString(36) + number.toString(36)
+    return { name: `${own}.${label}${zone}`, type: 'A', rcode, answers }
+  })
+}
+
 /** In the format of dnsperf. */
 export async function writeMix(file: string, mix: Question[]): Promise<void> {
   await writeFile(file, mix.map(({ name, type }) => `${name} ${type}\n`).join(''))

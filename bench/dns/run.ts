@@ -1,4 +1,5 @@
-// `npm run bench -- dns`: answers against Knot and PowerDNS in turns, from change to answer, and 100,000 zones.
+// `npm run bench -- dns`: answers against Knot and PowerDNS in turns, also to names that are never repeated, from change to
+// answer, also in a large zone, and 100,000 zones.
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,18 +8,21 @@ import { startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 import { findProgram } from '../edge/peers.ts'
 import { compile } from '../edge/processes.ts'
 import { expectAnswers } from './asker.ts'
-import { measureChanges } from './changes.ts'
+import { askWhile, type Changes, measureChanges } from './changes.ts'
 import { load, loadInTurns } from './load.ts'
-import { makeMix, writeMix } from './mix.ts'
-import { reportAnswers, reportChanges, reportScale, type Scale } from './report.ts'
+import { floods, makeFlood, makeMix, randomNumbers, writeMix } from './mix.ts'
+import { reportAnswers, reportChanges, reportFlood, reportLarge, reportScale, type Scale } from './report.ts'
 import { type Server, startFloor, startKnot, startOurs, startPowerDns } from './servers.ts'
-import { seed, writeZoneFiles } from './zones.ts'
+import { largeZone, seed, seedLarge, writeZoneFiles, zoneName } from './zones.ts'
 
 const sizes = { few: 1_000, many: 100_000 }
 const questions = 20_000
 // Spread over many zones, few of them are asked for a second time.
 const newQuestions = 200_000
-const parts = ['answers', 'changes', 'scale'] as const
+const largeRecords = 100_000
+const floodQuestions = 600_000
+const floodPerSecond = 10_000
+const parts = ['answers', 'floods', 'changes', 'large', 'scale'] as const
 type Part = (typeof parts)[number]
 
 type Bench = {
@@ -30,7 +34,7 @@ type Bench = {
   url: string
   mixFile: string
   /** Ours on another database; ended with the benchmark. */
-  startAnother(name: string, size: number): Promise<{ server: Server; url: string; seedMs: number }>
+  startAnother(name: string, size: number, large?: number): Promise<{ server: Server; url: string; seedMs: number }>
 }
 
 export async function run(args: string[]): Promise<void> {
@@ -55,9 +59,10 @@ export async function run(args: string[]): Promise<void> {
     const postgres = await startEmbeddedPostgres({ directory: join(directory, 'postgres'), durable: false })
     closers.push(() => postgres.stop())
     const program = await compile(join(directory, 'compiled'))
-    const startAnother: Bench['startAnother'] = async (name, size) => {
+    const startAnother: Bench['startAnother'] = async (name, size, large = 0) => {
       const startedMs = performance.now()
       const url = await seed(postgres, name, size)
+      if (large > 0) await seedLarge(url, large)
       const seedMs = performance.now() - startedMs
       const server = await startOurs(program, directory, name, url)
       closers.push(() => server.stop())
@@ -72,8 +77,9 @@ export async function run(args: string[]): Promise<void> {
     if (dnsperf === null) console.log('dnsperf is not installed: nothing is said about answers a second.\n')
     const { rounds, seconds } = { rounds: Number(values.rounds), seconds: Number(values.seconds) }
     const bench: Bench = { directory, dnsperf, rounds, seconds, ours, url, mixFile, startAnother }
-    if (wanted.includes('answers')) await compareAnswers(bench)
-    if (wanted.includes('changes')) reportChanges(sizes.few, await measureChanges(url, ours, sizes.few, 10))
+    if (wanted.includes('answers') || wanted.includes('floods')) await compareAnswers(bench, wanted)
+    if (wanted.includes('changes')) reportChanges(sizes.few, await measureChanges(anyOf(sizes.few, url, ours), 10))
+    if (wanted.includes('large')) await compareLarge(bench)
     if (wanted.includes('scale')) reportScale(await measureScale(bench), sizes)
     console.log(`load average before the start ${loadBefore!.toFixed(1)} on ${availableParallelism()} processors`)
   } finally {
@@ -81,29 +87,88 @@ export async function run(args: string[]): Promise<void> {
   }
 }
 
-async function compareAnswers({ directory, dnsperf, ours, mixFile, rounds, seconds }: Bench): Promise<void> {
+/** Changes in any of so many zones. */
+function anyOf(zones: number, url: string, server: Server) {
+  const random = randomNumbers(3)
+  return { url, server, zone: () => zoneName(2 + Math.floor(random() * (zones - 1))), other: zoneName(1) }
+}
+
+async function compareAnswers(bench: Bench, wanted: Part[]): Promise<void> {
+  const { directory, dnsperf, ours, mixFile, rounds, seconds } = bench
   if (dnsperf === null) return
   const zones = await writeZoneFiles(directory, sizes.few)
   const mix = makeMix(questions, sizes.few, 1)
   const servers = [ours]
+  const peers: Server[] = []
   try {
     for (const [name, start] of [
       ['PowerDNS', startPowerDns],
       ['Knot', startKnot],
     ] as const) {
       const peer = await start(directory, zones, sizes.few)
-      if (peer) servers.push(peer)
+      if (peer) peers.push(peer)
       else console.log(`${name} is not installed: it is left out.`)
     }
+    servers.push(...peers)
     for (const { name, ports } of servers) for (const port of ports) await expectAnswers(name, port, mix)
-    servers.push(await startFloor(directory))
+    if (wanted.includes('floods')) await compareFloods({ ...bench, dnsperf }, servers)
+    if (!wanted.includes('answers')) return
+    const floor = await startFloor(directory)
+    peers.push(floor)
+    servers.push(floor)
     const targets = servers.map((server) => ({ server, mixFile }))
     const slices = await loadInTurns(dnsperf, targets, rounds, seconds, 'answers/s')
     const bytes = await Promise.all(servers.map((server) => server.residentBytes()))
     reportAnswers(servers.map(({ name }, i) => ({ name, slices: slices[i]!, residentBytes: bytes[i]! })))
   } finally {
-    for (const server of servers) if (server !== ours) await server.stop()
+    for (const peer of peers) await peer.stop()
   }
+}
+
+/** Names that are asked for once: the caches of answers do not help. */
+async function compareFloods(bench: Bench & { dnsperf: string }, servers: Server[]): Promise<void> {
+  const { directory, dnsperf, ours, rounds, seconds } = bench
+  for (const what of Object.keys(floods) as (keyof typeof floods)[]) {
+    const flood = makeFlood(what, floodQuestions, sizes.few)
+    const mixFile = join(directory, `flood-${what.replaceAll(' ', '-')}`)
+    await writeMix(mixFile, flood)
+    // A few: all of them would fill the caches of the peers before the first round.
+    for (const { name, ports } of servers) await expectAnswers(name, ports[0]!, flood.slice(0, 2_000))
+    const before = await ours.residentBytes()
+    const targets = servers.map((server) => ({ server, mixFile }))
+    const slices = await loadInTurns(dnsperf, targets, rounds, seconds, what)
+    const bytes = await Promise.all(servers.map((server) => server.residentBytes()))
+    const measured = servers.map(({ name }, i) => ({ name, slices: slices[i]!, residentBytes: bytes[i]! }))
+    const beside = async (file: string) => {
+      let over = false
+      const asked = askWhile(ours.ports[0]!, zoneName(1), () => !over)
+      await load(dnsperf, { server: ours, mixFile: file }, ['-l', seconds], floodPerSecond)
+      over = true
+      return asked
+    }
+    const othersMs = { ordinary: await beside(bench.mixFile), flood: await beside(mixFile) }
+    reportFlood({ what, measured, bytes: [before, bytes[0]!], othersMs })
+  }
+}
+
+/** Changes in a large zone and in small ones, in turns. */
+async function compareLarge({ startAnother }: Bench): Promise<void> {
+  const { server, url } = await startAnother('large', 100, largeRecords)
+  const sums: Record<'large' | 'small', Changes> = {
+    large: { writesPerSecond: 0, ms: [], othersMs: [] },
+    small: { writesPerSecond: 0, ms: [], othersMs: [] },
+  }
+  const small = anyOf(100, url, server)
+  const places = { large: { ...small, zone: () => largeZone }, small }
+  for (let round = 0; round < 4; round++) {
+    for (const name of ['large', 'small'] as const) {
+      const { ms, othersMs } = await measureChanges(places[name], 3)
+      // Not by spreading: there are thousands.
+      sums[name].ms = sums[name].ms.concat(ms)
+      sums[name].othersMs = sums[name].othersMs.concat(othersMs)
+    }
+  }
+  reportLarge(largeRecords, sums.large, sums.small)
 }
 
 async function measureScale(bench: Bench): Promise<Scale> {
@@ -128,7 +193,7 @@ async function measureScale(bench: Bench): Promise<Scale> {
     await writeMix(freshFile, makeMix(newQuestions, sizes.many, 4))
     scale.fresh = await load(dnsperf, { server: many, mixFile: freshFile }, ['-n', 1])
   }
-  reportChanges(sizes.many, await measureChanges(url, many, sizes.many, 3))
+  reportChanges(sizes.many, await measureChanges(anyOf(sizes.many, url, many), 3))
   scale.loadedBytes = await many.residentBytes()
   return scale
 }

@@ -11,6 +11,7 @@ import { soaOf } from '../../src/services/dns/zones.ts'
 
 export const accountId = 'acc_1'
 export const zoneName = (number: number) => `zone-${number}.test`
+export const largeZone = 'large.test'
 
 // {n} is the number of the zone, {ip} the same as three octets. The apex and www have addresses of their own, so the
 // platform adds none and all servers have the same records.
@@ -61,6 +62,24 @@ export async function seed(postgres: EmbeddedPostgres, name: string, size: numbe
     await client.query('VACUUM (ANALYZE)')
   })
   return url
+}
+
+/** One more zone, of as many records; without the triggers that count them, so their sums are written here. */
+export async function seedLarge(url: string, size: number): Promise<void> {
+  await withClient(url, async (client) => {
+    await client.query('SET session_replication_role = replica')
+    await client.query(
+      `INSERT INTO domain (id, account_id, project_id, name, verified, txt_value, records, record_bytes, created_at,
+         updated_at)
+       VALUES ('dom_large', '${accountId}', 'prj_1', '${largeZone}', true, 'x', ${size}, ${size} * 20, now(), now())`,
+    )
+    await client.query(
+      `INSERT INTO dns_record (id, domain_id, type, name, value, ttl, created_at, updated_at)
+       SELECT 'rec_large_' || i, 'dom_large', 'A', 'host-' || i, concat_ws('.', 10, i >> 16, i >> 8 & 255, i & 255),
+         ${ttl}, now(), now() FROM generate_series(1, ${size}) i`,
+    )
+    await client.query('VACUUM (ANALYZE)')
+  })
 }
 
 /** The same zones as files, as an export of the API would write them; returns the directory. */

@@ -31,6 +31,7 @@ const ofList: Record<string, Record<string, string[]>> = {
   listTickets: { search: words },
   listAllTickets: { search: words },
   listDnsRecords: { type: ['A', 'MX', 'SRV'] },
+  listDnsRrsets: { type: ['A', 'MX', 'SRV'] },
   listEvents: {
     type: ['account.created', 'account.resumed', 'ticket.created', 'account.*', 'account.resumed,ticket.*'],
     subject: ['dpl_000000000000000000000001', 'nowhere'],

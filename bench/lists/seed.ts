@@ -133,6 +133,8 @@ export async function seed(client: pg.Client, sizes: Sizes): Promise<Seeded> {
       '/operator/tickets/{id}/messages': numbered('tkt', 1),
       '/webhooks/{id}/deliveries': numbered('whk', 1),
       '/dns/{domain}/records': zone,
+      '/dns/{domain}/rrsets': zone,
+      '/dns/{domain}/keys': zone,
     },
   }
 }

@@ -30,6 +30,8 @@ import { createWaits } from './http/waiting.ts'
 import { accountRoutes } from './routes/account.ts'
 import { deploymentLogRoutes } from './routes/deployment-logs.ts'
 import { deploymentRoutes } from './routes/deployments.ts'
+import { discoveryRoutes } from './routes/discovery.ts'
+import { dnsKeyRoutes } from './routes/dns-keys.ts'
 import { dnsRecordRoutes } from './routes/dns-records.ts'
 import { domainRoutes } from './routes/domains.ts'
 import { eventRoutes } from './routes/events.ts'
@@ -43,6 +45,7 @@ import { operatorTakedownRoutes } from './routes/operator-takedowns.ts'
 import { platformRoutes } from './routes/platform.ts'
 import { projectRoutes } from './routes/projects.ts'
 import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
+import { rrsetRoutes } from './routes/rrsets.ts'
 import { searchRoutes } from './routes/search.ts'
 import { ticketRoutes } from './routes/tickets.ts'
 import { tokenRoutes } from './routes/tokens.ts'
@@ -69,6 +72,9 @@ const apiRoutes = [
   deploymentLogRoutes,
   domainRoutes,
   dnsRecordRoutes,
+  rrsetRoutes,
+  dnsKeyRoutes,
+  discoveryRoutes,
   zoneRoutes,
   trafficRoutes,
   tokenRoutes,

@@ -9,6 +9,7 @@ import type { Notifications } from '../platform/notifications.ts'
 import type { Repositories } from '../platform/repositories.ts'
 import type { Vault } from '../platform/secrets.ts'
 import type { Urls } from '../platform/urls.ts'
+import type { Discover } from '../services/dns/discover.ts'
 import type { ZoneWork } from '../services/dns/zone-work.ts'
 import type { SharedLimits } from '../services/limits/limits.ts'
 import type { LoadMeter } from '../services/nodes/load.ts'
@@ -25,6 +26,8 @@ export type Deps = {
   repositories: Repositories
   tokenDirectory: TokenDirectory
   zoneWork: ZoneWork
+  /** Asks the present nameservers of a domain. */
+  discover: Discover
   /** Limits that are shared with other API processes; default: this one counts alone. */
   sharedLimits?: SharedLimits
   /** Default: slow, as it has to be. */

@@ -1,22 +1,33 @@
 // Which records may stand together in a zone, and which a delegation hides.
-import { nameWithinZone } from './names.ts'
-import { type PolicyRefusal, type RecordType, typePolicies } from './record-types.ts'
+import { absoluteName, nameWithinZone } from './names.ts'
+import { type PolicyRefusal, policyOf, type RecordType } from './record-types.ts'
 
 export type PlacedRecord = { id?: string; type: RecordType; name: string; value: string }
 
-type ConflictCode = PolicyRefusal['code'] | 'duplicate' | 'only_one' | 'beside_cname' | 'beside_alias'
+export type ConflictCode =
+  | PolicyRefusal['code']
+  | 'duplicate'
+  | 'only_one'
+  | 'beside_cname'
+  | 'beside_alias'
+  | 'beside_dname'
+  | 'beside_null_mx'
+  | 'second_spf'
+  | 'below_dname'
+  | 'mx_at_cname'
+  | 'ds_without_ns'
 
 export type Conflict<T> =
   | { kind: 'policy'; code: ConflictCode; detail: string; record?: undefined }
   | { kind: 'existing'; code: ConflictCode; detail: string; record: T }
 
 function excludes(one: RecordType, other: RecordType): boolean {
-  const excluded = typePolicies[one].excludes
+  const excluded = policyOf(one).excludes
   return one !== other && (excluded === 'every other type' || excluded.includes(other))
 }
 
 function refusedByPolicy(candidate: PlacedRecord): Conflict<never> | null {
-  const { apex, wildcard } = typePolicies[candidate.type]
+  const { apex, wildcard } = policyOf(candidate.type)
   const refusal = candidate.name === '@' ? apex : /^\*(?:\.|$)/.test(candidate.name) ? wildcard : undefined
   return refusal ? { kind: 'policy', ...refusal } : null
 }
@@ -33,28 +44,108 @@ export function conflict<T extends PlacedRecord>(candidate: PlacedRecord, existi
       // A duplicate is the most specific reason, so it is reported before any other.
       return { kind: 'existing', code: 'duplicate', detail: `This ${type} record exists already at ${name}.`, record }
     }
-    found ??= besideRefused(type, name, record)
+    found ??= besideRefused(candidate, record)
   }
   return found
 }
 
-function besideRefused<T extends PlacedRecord>(type: RecordType, name: string, record: T): Conflict<T> | null {
+const nullMx = '0 .'
+const isSpf = ({ type, value }: PlacedRecord) => type === 'TXT' && /^"v=spf1[ "]/i.test(value)
+
+// Records of one type that the rules treat alike; one of each kind at a name stands for all of them.
+function kindOf({ type, name, value }: PlacedRecord): string {
+  if (type === 'MX') return value === nullMx ? 'null MX' : type
+  return isSpf({ type, name, value }) ? 'SPF' : type
+}
+
+function besideRefused<T extends PlacedRecord>(candidate: PlacedRecord, record: T): Conflict<T> | null {
+  const { type, name, value } = candidate
+  const because = (code: ConflictCode, detail: string) => ({ kind: 'existing' as const, code, detail, record })
   if (record.type === type) {
-    if (!typePolicies[type].single) return null
-    const detail = `The name ${name} has a record of type ${type} already, and can have only one; change that one.`
-    return { kind: 'existing', code: 'only_one', detail, record }
+    if (policyOf(type).single) {
+      return because(
+        'only_one',
+        `The name ${name} has a record of type ${type} already, and can have only one; change that one.`,
+      )
+    }
+    if (type === 'MX' && (value === nullMx || record.value === nullMx)) {
+      return because(
+        'beside_null_mx',
+        `MX 0 . says that ${name} takes no mail, so it is the only MX record there (RFC 7505).`,
+      )
+    }
+    if (isSpf(candidate) && isSpf(record)) {
+      return because(
+        'second_spf',
+        `The name ${name} has an SPF record already; with two, receivers refuse its mail (RFC 7208). Change that one.`,
+      )
+    }
+    return null
   }
   if (!excludes(type, record.type) && !excludes(record.type, type)) return null
-  const detail =
-    type === 'CNAME' || record.type === 'CNAME'
-      ? `A CNAME record must be the only record at its name; ${name} has a record of type ${record.type}.`
-      : `An ALIAS record answers with addresses of its own; ${name} has a record of type ${record.type}.`
-  return {
-    kind: 'existing',
-    code: type === 'CNAME' || record.type === 'CNAME' ? 'beside_cname' : 'beside_alias',
-    detail,
-    record,
+  const either = (one: RecordType) => type === one || record.type === one
+  if (either('CNAME')) {
+    return because(
+      'beside_cname',
+      `A CNAME record must be the only record at its name; ${name} has a record of type ${record.type}.`,
+    )
   }
+  return either('DNAME')
+    ? because(
+        'beside_dname',
+        `A DNAME record cannot stand at a delegation; ${name} has a record of type ${record.type}.`,
+      )
+    : because(
+        'beside_alias',
+        `An ALIAS record answers with addresses of its own; ${name} has a record of type ${record.type}.`,
+      )
+}
+
+// What a record that stands for another name must not point at: itself, or for a DNAME anything below itself.
+export function pointsAtItself({ type, name, value }: PlacedRecord, zone: string): string | null {
+  if (type !== 'CNAME' && type !== 'ALIAS' && type !== 'DNAME') return null
+  const own = absoluteName(name, zone)
+  if (value !== own && !(type === 'DNAME' && value.endsWith(`.${own}`))) return null
+  return `The ${type} record of ${own} points at ${value === own ? 'itself' : 'a name below itself'}.`
+}
+
+// The records at a name of the zone.
+export type RecordsAt<T> = (name: string) => Iterable<T>
+
+// What is wrong with a record among those at its name and at others, however they came there.
+export function misplaced<T extends PlacedRecord>(
+  { type, name, value }: PlacedRecord,
+  zone: string,
+  recordsAt: RecordsAt<T>,
+): Conflict<T> | null {
+  const find = (at: string, wanted: RecordType) => [...recordsAt(at)].find((record) => record.type === wanted)
+  if (type === 'DS' && !find(name, 'NS')) {
+    const detail = `A DS record belongs beside the NS records of a delegation; ${name} has none.`
+    return { kind: 'policy', code: 'ds_without_ns', detail }
+  }
+  const target = type === 'MX' ? nameWithinZone(value.slice(value.indexOf(' ') + 1), zone) : null
+  const alias = target === null ? undefined : find(target, 'CNAME')
+  if (alias) {
+    const detail = `An MX record must not point at a CNAME record (RFC 2181), which ${target} has; point it at ${alias.value}.`
+    return { kind: 'existing', code: 'mx_at_cname', detail, record: alias }
+  }
+  for (const above of namesAbove(name)) {
+    const record = find(above, 'DNAME')
+    const detail = `The DNAME record of ${above} stands for all names below it, so ${name} can have no records.`
+    if (record) return { kind: 'existing', code: 'below_dname', detail, record }
+  }
+  return null
+}
+
+// Above a name up to the apex.
+export function* namesAbove(name: string): Generator<string> {
+  if (name === '@') return
+  let isOwn = true
+  for (const one of namesUpwards(name)) {
+    if (!isOwn) yield one
+    isOwn = false
+  }
+  yield '@'
 }
 
 export type HiddenRecord<T> = { record: T; delegation: string }
@@ -91,22 +182,33 @@ export function hiddenBelow<T extends PlacedRecord>(records: readonly T[], zone:
   return hidden
 }
 
-// The same rules over a whole zone, in one pass: each record against those before it.
-export function conflictsWithin<T extends PlacedRecord>(records: Iterable<T>): { record: T; conflict: Conflict<T> }[] {
-  const kept = new Map<string, { firstOfType: Map<RecordType, T>; same: Map<string, T> }>()
+// The same rules over a whole zone, in one pass: each record against those before it, then where they stand.
+export function conflictsWithin<T extends PlacedRecord>(
+  records: Iterable<T>,
+  zone: string,
+): { record: T; conflict: Conflict<T> }[] {
+  const kept = new Map<string, { firstOfKind: Map<string, T>; same: Map<string, T> }>()
   const conflicts: { record: T; conflict: Conflict<T> }[] = []
+  const clear: T[] = []
   for (const record of records) {
-    const atName = kept.get(record.name) ?? { firstOfType: new Map<RecordType, T>(), same: new Map<string, T>() }
+    const atName = kept.get(record.name) ?? { firstOfKind: new Map<string, T>(), same: new Map<string, T>() }
     kept.set(record.name, atName)
     const same = atName.same.get(`${record.type} ${record.value}`)
-    // One record represents its type, so that a name with many records does not take quadratic time.
-    const found = conflict({ ...record, id: undefined }, same ? [same] : atName.firstOfType.values())
+    // One record represents its kind, so that a name with many records does not take quadratic time.
+    const found = conflict({ ...record, id: undefined }, same ? [same] : atName.firstOfKind.values())
     if (found) {
       conflicts.push({ record, conflict: found })
       continue
     }
-    if (!atName.firstOfType.has(record.type)) atName.firstOfType.set(record.type, record)
+    const kind = kindOf(record)
+    if (!atName.firstOfKind.has(kind)) atName.firstOfKind.set(kind, record)
     atName.same.set(`${record.type} ${record.value}`, record)
+    clear.push(record)
+  }
+  const recordsAt = (name: string) => kept.get(name)?.firstOfKind.values() ?? []
+  for (const record of clear) {
+    const found = misplaced(record, zone, recordsAt)
+    if (found) conflicts.push({ record, conflict: found })
   }
   return conflicts
 }

@@ -2,7 +2,7 @@
 import { domainToASCII } from 'node:url'
 import { type Parsed, parsed, refused, shown, unreadableText } from './parsed.ts'
 
-const plainLabel = /^[a-z0-9_/-]+$/
+const plainLabel = /^(?:[a-z0-9_/-]|\\\d{3})+$/
 const nonAscii = /[^\p{ASCII}]/u
 // The dots that IDNA treats as label separators, as Japanese and Chinese keyboards type them.
 const separators = /[.\u3002\uff0e\uff61]/
@@ -12,24 +12,26 @@ const highestNameCharacters = 253
 // Every character of the longest name written as \DDD; longer input is refused before any work is done on it.
 const highestInputCharacters = 4 * 255
 
-// An escape is only another spelling of a character. Those that need one cannot be in a name here.
-function withoutEscapes(text: string): Parsed<string> {
+// An escape is only another spelling of an octet. What a host name has is written plainly, everything else as \DDD, a dot
+// within a label too: the dots of a canonical name are the ends of its labels.
+function withPlainEscapes(text: string): Parsed<string> {
   if (!text.includes('\\')) return parsed(text)
-  let plain = ''
-  for (let at = 0; at < text.length; at++) {
-    if (text[at] !== '\\') {
-      plain += text[at]
-      continue
-    }
-    const code = /^\d{3}$/.test(text.slice(at + 1, at + 4)) ? Number(text.slice(at + 1, at + 4)) : null
-    const character = code === null ? (text[at + 1] ?? '') : String.fromCharCode(code)
-    if (!/^[A-Za-z0-9_/*-]$/.test(character)) {
-      return refused(`The name ${shown(text)} contains an escaped character that is not allowed in names here.`)
-    }
-    plain += character
-    at += code === null ? 1 : 3
-  }
-  return parsed(plain)
+  let isRight = true
+  const plain = text.replace(/\\(\d{3}|\D|)/gu, (_, escaped: string) => {
+    const code = escaped.length === 3 ? Number(escaped) : escaped.charCodeAt(0)
+    if (!(code <= (escaped.length === 3 ? 0xff : 0x7f))) isRight = false
+    const octet = String.fromCharCode(code)
+    return /[A-Za-z0-9_/*-]/.test(octet) ? octet : `\\${code.toString().padStart(3, '0')}`
+  })
+  if (isRight) return parsed(plain)
+  return refused(
+    `The name ${shown(text)} has a backslash without a character or an octet behind it, as in \\. or \\046.`,
+  )
+}
+
+// How many characters a canonical name or label would have if none of them needed an escape.
+function octetsIn(name: string): number {
+  return name.includes('\\') ? name.replace(/\\\d{3}/g, '?').length : name.length
 }
 
 function asciiLabel(label: string): string | null {
@@ -51,7 +53,7 @@ export function canonicalName(input: string): Parsed<string> {
   }
   const unreadable = unreadableText(input)
   if (unreadable) return refused(`The name ${shown(input)} ${unreadable}.`)
-  const plain = withoutEscapes(input)
+  const plain = withPlainEscapes(input)
   if (!plain.ok) return plain
 
   const labels = plain.value.toLowerCase().split(separators)
@@ -73,13 +75,13 @@ export function canonicalName(input: string): Parsed<string> {
         `The label ${shown(label)} of ${shown(input)} is not valid: labels are letters, digits, hyphens and underscores.`,
       )
     }
-    if (converted.length > highestLabelOctets) {
-      return refused(`The label ${shown(label)} has ${converted.length} octets; a label has at most 63.`)
+    if (octetsIn(converted) > highestLabelOctets) {
+      return refused(`The label ${shown(label)} has ${octetsIn(converted)} octets; a label has at most 63.`)
     }
     ascii.push(converted)
   }
   const name = ascii.join('.')
-  if (name.length > highestNameCharacters) return refused(`The name ${shown(input)} is longer than 255 octets.`)
+  if (octetsIn(name) > highestNameCharacters) return refused(`The name ${shown(input)} is longer than 255 octets.`)
   return parsed(name)
 }
 
@@ -108,7 +110,7 @@ export function relativeName(input: string, zone: string): Parsed<string> {
   if (input.endsWith('.')) {
     return refused(`The name ${shown(input)} ends in a dot but not in ${zoneName(zone)}, so it is outside the domain.`)
   }
-  if (absoluteName(name.value, zone).length > highestNameCharacters) {
+  if (octetsIn(absoluteName(name.value, zone)) > highestNameCharacters) {
     return refused(`The name ${shown(input)} together with ${zoneName(zone)} is longer than 255 octets.`)
   }
   return name

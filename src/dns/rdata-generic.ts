@@ -1,55 +1,13 @@
-// Generic rdata of zone files (RFC 3597, \# length digits): wire octets back to presentation format.
-import { ipv4Text, ipv6Text } from './addresses.ts'
+// Generic rdata (RFC 3597, \\# length digits): of types without a name here as it is, of others as presentation format.
 import type { Field } from './fields.ts'
+import { locText } from './loc.ts'
 import { hexOctets, quotedOctets } from './octets.ts'
 import { type Parsed, parsed, refused } from './parsed.ts'
 import { plainTexts, wholeNumber } from './rdata-fields.ts'
-import type { RecordType } from './record-types.ts'
+import { type LaidOut, layouts, otherLayouts, textFromWire } from './rdata-layouts.ts'
+import { highestRdataOctets, isNamedType, type NamedType, type NumberedType, type RecordType } from './record-types.ts'
 import { paramToText } from './svcb-params.ts'
-
-class WireReader {
-  at = 0
-  readonly octets: Buffer
-  failed = false
-
-  constructor(octets: Buffer) {
-    this.octets = octets
-  }
-
-  take(length: number): Buffer {
-    if (this.at + length > this.octets.length) this.failed = true
-    const part = this.octets.subarray(this.at, this.at + length)
-    this.at += length
-    return part
-  }
-
-  rest(): Buffer {
-    return this.take(Math.max(0, this.octets.length - this.at))
-  }
-
-  get left(): boolean {
-    return !this.failed && this.at < this.octets.length
-  }
-
-  number(size: 1 | 2): number {
-    const part = this.take(size)
-    return this.failed ? 0 : part.readUIntBE(0, size)
-  }
-
-  name(): string {
-    let text = ''
-    while (!this.failed) {
-      const length = this.number(1)
-      if (length === 0) break
-      // Compression pointers have no place in generic rdata.
-      if (length > 63) this.failed = true
-      // Every octet escaped: the reader of names decides which are allowed, and a dot inside a label stays one.
-      for (const octet of this.take(length)) text += `\\${octet.toString().padStart(3, '0')}`
-      text += '.'
-    }
-    return text === '' ? '.' : text
-  }
-}
+import { WireReader } from './wire-reader.ts'
 
 function strings(wire: WireReader): string {
   const texts: string[] = []
@@ -68,19 +26,10 @@ function service(wire: WireReader): string {
   return texts.join(' ')
 }
 
-const writers: Readonly<Record<RecordType, ((wire: WireReader) => string) | null>> = {
-  A: (wire) => ipv4Text(wire.take(4)),
-  AAAA: (wire) => (wire.octets.length === 16 ? ipv6Text(wire.take(16)) : ''),
-  ALIAS: null,
-  CAA: (wire) => `${wire.number(1)} ${wire.take(wire.number(1)).toString('latin1')} ${quotedOctets(wire.rest())}`,
-  CNAME: (wire) => wire.name(),
-  DS: (wire) => `${wire.number(2)} ${wire.number(1)} ${wire.number(1)} ${wire.rest().toString('hex')}`,
+const writers: Partial<Readonly<Record<NamedType, (wire: WireReader) => string>>> = {
   HTTPS: service,
-  MX: (wire) => `${wire.number(2)} ${wire.name()}`,
-  NS: (wire) => wire.name(),
-  SRV: (wire) => `${wire.number(2)} ${wire.number(2)} ${wire.number(2)} ${wire.name()}`,
+  LOC: locText,
   SVCB: service,
-  TLSA: (wire) => `${wire.number(1)} ${wire.number(1)} ${wire.number(1)} ${wire.rest().toString('hex')}`,
   TXT: strings,
 }
 
@@ -88,8 +37,17 @@ export function isGeneric(fields: Field[]): boolean {
   return fields[0]?.raw === '\\#' && !fields[0].quoted
 }
 
-// Not canonical yet: the result must still go through parseRdata.
-export function genericPresentation(type: RecordType, fields: Field[]): Parsed<string> {
+export function genericValue(octets: Buffer): string {
+  const digits = octets.toString('hex').toUpperCase()
+  return `\\# ${octets.length}${digits && ` ${digits}`}`
+}
+
+// The octets of a canonical value.
+export function genericOctets(value: string): Buffer {
+  return Buffer.from(value.split(' ')[2] ?? '', 'hex')
+}
+
+function readOctets(fields: Field[]): Parsed<Buffer> {
   const texts = plainTexts(fields.slice(1), 1, Number.POSITIVE_INFINITY)
   if (!texts.ok) return texts
   const length = wholeNumber(texts.value[0], 65_535)
@@ -98,10 +56,27 @@ export function genericPresentation(type: RecordType, fields: Field[]): Parsed<s
   if (length === null || hex === null || hex.length !== length * 2) {
     return refused('Generic rdata is \\#, the number of octets, and as many octets in hexadecimal.')
   }
-  const wire = new WireReader(Buffer.from(hex, 'hex'))
-  const text = writers[type]?.(wire)
-  if (text === undefined || wire.failed || wire.at !== wire.octets.length) {
+  if (length > highestRdataOctets) return refused(`The value takes more than ${highestRdataOctets} octets.`)
+  return parsed(Buffer.from(hex, 'hex'))
+}
+
+// Presentation format that is not canonical yet: it must still be read as a value of its type.
+export function genericPresentation(type: RecordType, fields: Field[]): Parsed<string> {
+  const octets = readOctets(fields)
+  if (!octets.ok) return octets
+  const layout = isNamedType(type) ? layouts[type as LaidOut] : otherLayouts.get(Number(type.slice(4)))
+  const wire = new WireReader(octets.value)
+  if (type === 'ALIAS') return refused('An ALIAS record has no generic rdata.')
+  const text = layout ? textFromWire(layout, wire) : (writers[type as NamedType]?.(wire) ?? '')
+  if (wire.failed || wire.at !== wire.octets.length) {
     return refused(`The generic rdata is not well-formed rdata of type ${type}.`)
   }
   return parsed(text)
+}
+
+// Of a type that has neither a name nor a layout here, any octets.
+export function readOpaque(type: NumberedType, fields: Field[]): Parsed<string> {
+  if (!isGeneric(fields)) return refused(`A value of type ${type} is generic rdata.`)
+  const octets = readOctets(fields)
+  return octets.ok ? parsed(genericValue(octets.value)) : octets
 }

@@ -5,22 +5,37 @@ export const recordTypes = [
   'AAAA',
   'ALIAS',
   'CAA',
+  'CDNSKEY',
+  'CDS',
+  'CERT',
   'CNAME',
+  'DNAME',
   'DS',
+  'HINFO',
   'HTTPS',
+  'LOC',
   'MX',
+  'NAPTR',
   'NS',
+  'OPENPGPKEY',
+  'PTR',
+  'SMIMEA',
   'SRV',
+  'SSHFP',
   'SVCB',
   'TLSA',
   'TXT',
+  'URI',
 ] as const
 
-export type RecordType = (typeof recordTypes)[number]
+export type NamedType = (typeof recordTypes)[number]
+// A type that has no name here, with its number (RFC 3597).
+export type NumberedType = `TYPE${number}`
+export type RecordType = NamedType | NumberedType
 
 const recordTypeSet: ReadonlySet<string> = new Set(recordTypes)
 
-export function isRecordType(text: string): text is RecordType {
+export function isNamedType(text: string): text is NamedType {
   return recordTypeSet.has(text)
 }
 
@@ -30,7 +45,7 @@ export const ttlLimits = { lowest: 30, highest: 86_400, default: 300 } as const
 export const highestRdataOctets = 4096
 
 export type PolicyRefusal = {
-  code: 'cname_at_apex' | 'ds_at_apex' | 'ns_at_apex' | 'ns_at_wildcard'
+  code: 'cname_at_apex' | 'ds_at_apex' | 'ns_at_apex' | 'ns_at_wildcard' | 'dname_at_wildcard'
   detail: string
 }
 
@@ -45,7 +60,7 @@ export type TypePolicy = {
   excludes: readonly RecordType[] | 'every other type'
 }
 
-export const typePolicies: Readonly<Record<RecordType, TypePolicy>> = {
+const typePolicies: Readonly<Record<NamedType, TypePolicy>> = {
   A: { expects: 'one IPv4 address, for example 192.0.2.1', excludes: [] },
   AAAA: { expects: 'one IPv6 address, for example 2001:db8::1', excludes: [] },
   ALIAS: {
@@ -55,6 +70,15 @@ export const typePolicies: Readonly<Record<RecordType, TypePolicy>> = {
     excludes: ['A', 'AAAA'],
   },
   CAA: { expects: 'flags, tag and value, for example 0 issue "letsencrypt.org"', excludes: [] },
+  CDNSKEY: { expects: 'flags, protocol 3, algorithm and key in base64, or 0 3 0 AA== to remove the DS', excludes: [] },
+  CDS: {
+    expects: 'key tag, algorithm, digest type and hexadecimal digest, or 0 0 0 00 to remove the DS',
+    excludes: [],
+  },
+  CERT: {
+    expects: 'certificate type, key tag, algorithm and certificate in base64, for example PKIX 0 0 MIIB…',
+    excludes: [],
+  },
   CNAME: {
     expects: 'one full host name, for example www.example.net',
     apex: {
@@ -66,6 +90,16 @@ export const typePolicies: Readonly<Record<RecordType, TypePolicy>> = {
     single: true,
     excludes: 'every other type',
   },
+  DNAME: {
+    expects: 'one full name, for example example.net',
+    wildcard: {
+      code: 'dname_at_wildcard',
+      detail: 'A DNAME record cannot stand at a wildcard name: resolvers do not agree on what it means.',
+    },
+    single: true,
+    // A delegation would hide it (RFC 6672, section 2.3).
+    excludes: ['NS', 'DS'],
+  },
   DS: {
     expects: 'key tag, algorithm, digest type and hexadecimal digest, for example 12345 13 2 followed by 64 digits',
     apex: {
@@ -74,8 +108,18 @@ export const typePolicies: Readonly<Record<RecordType, TypePolicy>> = {
     },
     excludes: [],
   },
+  HINFO: { expects: 'two texts, for example "PC" "Linux"', excludes: [] },
   HTTPS: { expects: 'priority, target and parameters, for example 1 . alpn="h2,h3"', excludes: [] },
+  LOC: {
+    expects: 'latitude, longitude and altitude, for example 52 22 23.000 N 4 53 32.000 E -2.00m',
+    excludes: [],
+  },
   MX: { expects: 'preference and mail host, for example 10 mail.example.com', excludes: [] },
+  NAPTR: {
+    expects:
+      'order, preference, flags, services, regexp and replacement, for example 10 20 "s" "SIP+D2U" "" _sip._udp.example.com',
+    excludes: [],
+  },
   NS: {
     expects: 'one full host name, for example ns1.example.net',
     apex: { code: 'ns_at_apex', detail: 'SOA and NS records at the apex of the domain belong to the service.' },
@@ -85,50 +129,31 @@ export const typePolicies: Readonly<Record<RecordType, TypePolicy>> = {
     },
     excludes: [],
   },
+  OPENPGPKEY: { expects: 'a key in base64', excludes: [] },
+  PTR: { expects: 'one full host name, for example host.example.com', excludes: [] },
+  SMIMEA: {
+    expects: 'usage, selector, matching type and hexadecimal data, for example 3 0 1 followed by 64 digits',
+    excludes: [],
+  },
   SRV: { expects: 'priority, weight, port and target, for example 0 5 5060 sip.example.com', excludes: [] },
+  SSHFP: {
+    expects: 'algorithm, fingerprint type and hexadecimal fingerprint, for example 4 2 followed by 64 digits',
+    excludes: [],
+  },
   SVCB: { expects: 'priority, target and parameters, for example 1 dns.example.com alpn="dot"', excludes: [] },
   TLSA: {
     expects: 'usage, selector, matching type and hexadecimal data, for example 3 1 1 followed by 64 digits',
     excludes: [],
   },
   TXT: { expects: 'text, for example v=spf1 -all, or quoted strings, for example "v=spf1 -all"', excludes: [] },
+  URI: { expects: 'priority, weight and target, for example 10 1 "https://www.example.com/"', excludes: [] },
 }
 
-// ALIAS has no number: it never goes over the wire.
-const typeNumbers = new Map<number, RecordType>([
-  [1, 'A'],
-  [2, 'NS'],
-  [5, 'CNAME'],
-  [15, 'MX'],
-  [16, 'TXT'],
-  [28, 'AAAA'],
-  [33, 'SRV'],
-  [43, 'DS'],
-  [52, 'TLSA'],
-  [64, 'SVCB'],
-  [65, 'HTTPS'],
-  [257, 'CAA'],
-])
+const numberedPolicy: TypePolicy = {
+  expects: '\\#, the number of octets, and as many octets in hexadecimal, for example \\# 4 C0000201',
+  excludes: [],
+}
 
-// Known so that a zone file from elsewhere has these lines skipped, while a misspelt type stays an error.
-const foreignTypes: ReadonlySet<string> = new Set(
-  (
-    'MD MF MB MG MR NULL WKS PTR HINFO MINFO RP AFSDB X25 ISDN RT NSAP NSAP-PTR SIG KEY PX GPOS LOC NXT EID NIMLOC ' +
-    'ATMA NAPTR KX CERT A6 DNAME SINK APL SSHFP IPSECKEY RRSIG NSEC DNSKEY DHCID NSEC3 NSEC3PARAM SMIMEA HIP NINFO ' +
-    'RKEY TALINK CDS CDNSKEY OPENPGPKEY CSYNC ZONEMD DSYNC SPF NID L32 L64 LP EUI48 EUI64 URI AVC DOA AMTRELAY ' +
-    'RESINFO WALLET TA DLV ANAME LUA'
-  ).split(' '),
-)
-
-export type FileType = RecordType | 'SOA' | 'foreign' | 'unknown'
-
-export function typeInZoneFile(text: string): FileType {
-  const type = text.slice(0, 32).toUpperCase()
-  const numbered = /^TYPE(\d{1,5})$/.exec(type)
-  if (numbered) {
-    const number = Number(numbered[1])
-    return number === 6 ? 'SOA' : (typeNumbers.get(number) ?? (number > 65_535 ? 'unknown' : 'foreign'))
-  }
-  if (type === 'SOA' || isRecordType(type)) return type
-  return foreignTypes.has(type) ? 'foreign' : 'unknown'
+export function policyOf(type: RecordType): TypePolicy {
+  return isNamedType(type) ? typePolicies[type] : numberedPolicy
 }

@@ -82,6 +82,27 @@ function hint(name: string, size: number, read: (text: string) => Buffer | null,
   }
 }
 
+function groupsToWire(text: Buffer): Parsed<Buffer> {
+  const groups = text
+    .toString('latin1')
+    .split(',')
+    .map((item) => wholeNumber(item, 65_535))
+  if (groups.some((group) => group === null)) {
+    return refused('The tls-supported-groups parameter is numbers of groups, for example tls-supported-groups=29,23.')
+  }
+  const wire = Buffer.alloc(groups.length * 2)
+  for (const [index, group] of groups.entries()) wire.writeUInt16BE(group ?? 0, index * 2)
+  return parsed(wire)
+}
+
+function groupsToText(wire: Buffer): Parsed<string> {
+  const groups = numbersIn(wire)
+  if (wire.length === 0 || wire.length % 2 > 0 || new Set(groups).size < groups.length) {
+    return refused('The tls-supported-groups parameter names at least one group, and each only once.')
+  }
+  return parsed(groups.join(','))
+}
+
 function mandatoryToWire(text: Buffer): Parsed<Buffer> {
   const keys: number[] = []
   for (const name of text.toString('latin1').split(',')) {
@@ -94,12 +115,13 @@ function mandatoryToWire(text: Buffer): Parsed<Buffer> {
   return parsed(wire)
 }
 
-export function mandatoryKeys(wire: Buffer): number[] {
+// The numbers of two octets each in a value.
+export function numbersIn(wire: Buffer): number[] {
   return Array.from({ length: Math.floor(wire.length / 2) }, (_, index) => wire.readUInt16BE(index * 2))
 }
 
 function mandatoryToText(wire: Buffer): Parsed<string> {
-  const keys = mandatoryKeys(wire)
+  const keys = numbersIn(wire)
   const ascending = keys.every((key, index) => index === 0 || key > (keys[index - 1] ?? 0))
   if (keys.length === 0 || wire.length % 2 > 0 || !ascending) {
     return refused('The mandatory parameter names at least one key, and each only once.')
@@ -163,7 +185,18 @@ const kinds: ReadonlyMap<number, ParamKind> = new Map<number, ParamKind>([
       },
     },
   ],
+  [
+    8,
+    {
+      name: 'ohttp',
+      toWire: parsed,
+      toText: (wire) => (wire.length === 0 ? parsed(null) : refused('The ohttp parameter takes no value.')),
+    },
+  ],
+  [9, { name: 'tls-supported-groups', toWire: groupsToWire, toText: groupsToText }],
 ])
+// Keys above have names that programs of today may not know.
+const highestOldKey = 7
 
 const keysByName: ReadonlyMap<string, number> = new Map([...kinds].map(([key, kind]) => [kind.name, key]))
 
@@ -186,9 +219,19 @@ export function paramToWire(name: string, key: number, text: Buffer): Parsed<Buf
   return kind && kind.name === name.toLowerCase() ? kind.toWire(text) : parsed(text)
 }
 
+function genericParam(key: number, wire: Buffer): string {
+  return wire.length === 0 ? `key${key}` : `key${key}=${quotedOctets(wire)}`
+}
+
+// A parameter as every program reads it.
+export function portableParam(key: number, wire: Buffer): string {
+  const text = key > highestOldKey ? null : paramToText(key, wire)
+  return text?.ok ? text.value : genericParam(key, wire)
+}
+
 export function paramToText(key: number, wire: Buffer): Parsed<string> {
   const kind = kinds.get(key)
-  if (!kind) return parsed(wire.length === 0 ? `key${key}` : `key${key}=${quotedOctets(wire)}`)
+  if (!kind) return parsed(genericParam(key, wire))
   const text = kind.toText(wire)
   if (!text.ok) return text
   return parsed(text.value === null ? kind.name : `${kind.name}=${text.value}`)

@@ -4,7 +4,7 @@ import { octetsOf } from './octets.ts'
 import { type Parsed, parsed, refused, shown } from './parsed.ts'
 import { numbersOf, plainTexts, type RdataReader } from './rdata-fields.ts'
 import { highestRdataOctets } from './record-types.ts'
-import { mandatoryKeys, paramKey, paramName, paramToText, paramToWire } from './svcb-params.ts'
+import { numbersIn, paramKey, paramName, paramToText, paramToWire, portableParam } from './svcb-params.ts'
 
 export type SvcbParam = { key: number; wire: Buffer }
 
@@ -54,7 +54,7 @@ function readParams(fields: Field[]): Parsed<SvcbParam[]> {
 function inconsistency(params: SvcbParam[]): string | null {
   const keys = new Set(params.map((param) => param.key))
   const mandatory = params.find((param) => param.key === 0)
-  const missing = mandatory && mandatoryKeys(mandatory.wire).find((key) => !keys.has(key))
+  const missing = mandatory && numbersIn(mandatory.wire).find((key) => !keys.has(key))
   if (missing !== undefined) return `The mandatory parameter names ${paramName(missing)}, which is not there.`
   if (keys.has(2) && !keys.has(1)) return 'The no-default-alpn parameter needs an alpn parameter beside it.'
   return null
@@ -92,4 +92,11 @@ export function svcbParams(value: string): SvcbParam[] {
   if (!fields.ok) return []
   const params = readParams(fields.value.slice(2))
   return params.ok ? params.value : []
+}
+
+// The value as every program reads it, with a target that ends in a dot.
+export function portableSvcb(value: string): string {
+  const [priority = '', target = ''] = value.split(' ', 2)
+  const params = svcbParams(value).map(({ key, wire }) => portableParam(key, wire))
+  return [priority, target.endsWith('.') ? target : `${target}.`, ...params].join(' ')
 }

@@ -4,6 +4,7 @@ import { unreadableText } from './parsed.ts'
 
 export type ZoneEntry = {
   line: number
+  lastLine: number
   // As much of the source as a report can show.
   text: string
   fields: Field[]
@@ -17,6 +18,8 @@ export type ZoneEntry = {
 
 // Two characters that are unlikely at the start of a comment, then a name.
 export const ownLinePrefix = ';@berth '
+// How an exported file begins.
+export const ownHeader = '; Zone '
 
 const shownCharacters = 200
 // No record needs more: a TXT record of 4,096 octets has as many empty strings, or four characters for each octet. A
@@ -54,6 +57,7 @@ export function* zoneEntries(source: string): Generator<ZoneEntry> {
     let commentCharacters = 0
     const entry: ZoneEntry = {
       line,
+      lastLine: line,
       text: '',
       fields,
       inheritsOwner: !ours && isBlank(source[at]),
@@ -69,6 +73,7 @@ export function* zoneEntries(source: string): Generator<ZoneEntry> {
 
     for (;;) {
       const character = source[at]
+      entry.lastLine = line
       if (character === undefined) break
       const breakLength = lineBreakLength(source, at)
       if (breakLength > 0) {

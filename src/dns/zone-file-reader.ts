@@ -1,12 +1,16 @@
-// Reads a zone file (RFC 1035, with BIND's extensions) into records, and reports every line without a record.
+// Reads a zone file (RFC 1035, with BIND's extensions) into records, and reports what became of every line.
+import { pointsAtItself } from './conflicts.ts'
 import type { Field } from './fields.ts'
 import { canonicalName, hostTarget, nameWithinZone } from './names.ts'
 import { type Parsed, parsed, refused, shown } from './parsed.ts'
-import { parseRdata, parseRdataFields } from './rdata.ts'
-import { genericPresentation, isGeneric } from './rdata-generic.ts'
-import { type RecordType, ttlLimits, typeInZoneFile } from './record-types.ts'
+import { parseRdataFields } from './rdata.ts'
+import { type RecordType, ttlLimits } from './record-types.ts'
 import { clampedTtl, fileTtl } from './ttl.ts'
+import { typeInZoneFile, typeRefusal } from './type-names.ts'
+import { type Dialect, dialectOf, isPlaceholder, type Line, repair, repairedOwner } from './zone-file-dialects.ts'
 import { type ZoneEntry, zoneEntries } from './zone-file-entries.ts'
+import { generatedEntry, readTemplate } from './zone-file-generate.ts'
+import { createReport, type Outcome, type SkipReason, type ZoneFileReport } from './zone-file-report.ts'
 
 export type ZoneFileRecord = {
   name: string
@@ -16,45 +20,48 @@ export type ZoneFileRecord = {
   line: number
   comment?: string
 }
-export type SkipReason = 'soa' | 'apex_ns' | 'out_of_zone' | 'unsupported_type'
-export type SkippedLine = { line: number; text: string; reason: SkipReason }
-export type LineDetail = { line: number; detail: string }
-export type ZoneFile = {
+export type ZoneFile = ZoneFileReport & {
   records: ZoneFileRecord[]
-  // The first of them; of a file with very many, the rest is left out.
-  skipped: SkippedLine[]
-  // Lines that were imported with a change, the first of them too.
-  notes: LineDetail[]
-  errors: LineDetail[]
+  dialect: Dialect | null
   // Where reading stopped because the file has more records than wanted; null if it was read to its end.
   overfullAt: number | null
 }
 
 // A file that is no zone file at all should not come back as a million errors.
 const highestErrors = 1000
-// A file of many MiB may have a million lines that are skipped.
-const highestReported = 2000
 // Entries between two pauses of a reader that takes them.
 const entriesInAStep = 500
-
-function report<T>(list: T[], item: T): void {
-  if (list.length < highestReported) list.push(item)
-}
+// All $GENERATE lines together; one may ask for two thousand million records.
+const highestGenerated = 100_000
 
 type State = {
   zone: string
-  result: ZoneFile
+  dialect: Dialect | null
+  records: ZoneFileRecord[]
   // Null after a directive that could not be read: guessing would put every later record at a wrong name.
   origin: string | null
   owner: string | null
   defaultTtl: number | null
   lastTtl: number | null
   lineOfRecord: Map<string, number>
+  generated: number
+}
+
+const failed = (detail: string): Outcome => ({ kind: 'refused', detail })
+const skipped = (reason: SkipReason, detail: string): Outcome => ({ kind: 'skipped', reason, detail })
+const understood: Outcome = { kind: 'understood' }
+
+// An odd number of backslashes makes the last dot a part of its label.
+function isAbsolute(raw: string): boolean {
+  if (!raw.endsWith('.')) return false
+  let at = raw.length - 2
+  while (raw[at] === '\\') at--
+  return (raw.length - 2 - at) % 2 === 0
 }
 
 // "@" and relative names follow $ORIGIN; the result is canonical and absolute.
 function absoluteInFile(raw: string, origin: string | null): Parsed<string> {
-  if (raw.endsWith('.') && !raw.endsWith('\\.')) return canonicalName(raw)
+  if (isAbsolute(raw)) return canonicalName(raw)
   if (origin === null) return refused(`The name ${shown(raw)} is relative to an $ORIGIN that could not be read.`)
   if (raw === '@') return parsed(origin)
   return canonicalName(origin === '.' ? `${raw}.` : `${raw}.${origin}`)
@@ -66,38 +73,37 @@ function targetInFile(raw: string, state: State): Parsed<string> {
   return hostTarget(`${name.value}.`, state.zone)
 }
 
-function directive(entry: ZoneEntry, state: State): string | null {
+function directive(entry: ZoneEntry, state: State): Outcome {
   const [keyword, argument, ...more] = entry.fields
   const name = keyword?.raw.toUpperCase() ?? ''
-  if (name === '$INCLUDE' || name === '$GENERATE') return `${name} is not supported; write its records out.`
-  if (name !== '$ORIGIN' && name !== '$TTL') return `The directive ${shown(keyword?.raw ?? '')} is not known.`
+  if (name === '$INCLUDE')
+    return skipped('include', 'A file has no other files beside it here; import its records instead.')
+  if (name !== '$ORIGIN' && name !== '$TTL') return failed(`The directive ${shown(keyword?.raw ?? '')} is not known.`)
   const usable = argument && !argument.quoted && more.length === 0
   if (name === '$TTL') {
     const ttl = usable ? fileTtl(argument.raw) : null
-    if (ttl === null) return '$TTL needs one time to live, for example $TTL 3600 or $TTL 1h.'
+    if (ttl === null) return failed('$TTL needs one time to live, for example $TTL 3600 or $TTL 1h.')
     state.defaultTtl = ttl
-    return null
+    return understood
   }
   const origin = usable ? absoluteInFile(argument.raw, state.origin) : refused('$ORIGIN needs one name.')
   state.origin = origin.ok ? origin.value : null
-  return origin.ok ? null : origin.detail
+  return origin.ok ? understood : failed(origin.detail)
 }
 
-type Head = { ttl: number | null; type: string; rdata: Field[] }
+type Head = Pick<Line, 'ttl' | 'class' | 'type' | 'rdata'>
 
 // After the owner come TTL and class, in either order and both optional, then the type.
 function head(fields: Field[]): Parsed<Head> {
   let ttl: number | null = null
-  let classSeen = false
+  let inClass: string | null = null
   for (const [index, { raw, quoted }] of fields.entries()) {
     const seconds: number | null = ttl === null && !quoted ? fileTtl(raw) : null
     const word = raw.slice(0, 16).toUpperCase()
     if (quoted) return refused(`The text ${shown(raw)} is in quotes where the record type belongs.`)
     if (seconds !== null) ttl = seconds
-    else if (!classSeen && (word === 'IN' || word === 'CLASS1')) classSeen = true
-    else if (/^(?:CH|CHAOS|HS|HESIOD|CS|ANY|NONE|CLASS\d{1,5})$/.test(word)) {
-      return refused(`The class ${word} is not supported; only IN is.`)
-    } else return parsed({ ttl, type: raw, rdata: fields.slice(index + 1) })
+    else if (inClass === null && /^(?:IN|CH|CHAOS|HS|HESIOD|CS|ANY|NONE|AWS|CLASS\d{1,5})$/.test(word)) inClass = word
+    else return parsed({ ttl, class: inClass ?? 'IN', type: raw, rdata: fields.slice(index + 1) })
   }
   return refused('The line has no record type.')
 }
@@ -113,66 +119,94 @@ function readSoa({ ttl, rdata }: Head, state: State): void {
   else if (rdata.length === 7) state.defaultTtl ??= fileTtl(rdata[6]?.raw ?? '')
 }
 
-function readRecord(entry: ZoneEntry, state: State): string | null {
-  const { line, text } = entry
-  const { zone, result } = state
-  let fields = entry.fields
-  if (!entry.inheritsOwner) {
-    const [first, ...rest] = fields
-    const owner = first?.quoted
-      ? refused('A name must not be in quotes.')
-      : absoluteInFile(first?.raw ?? '', state.origin)
-    state.owner = owner.ok ? owner.value : null
-    if (!owner.ok) return owner.detail
-    fields = rest
+// The owner, and with it the fields that are left.
+function readOwner(entry: ZoneEntry, state: State, notes: string[]): Parsed<Field[]> {
+  if (entry.inheritsOwner) {
+    if (state.owner !== null || entry.problem) return parsed(entry.fields)
+    return refused('The line begins with a blank, but no name that could be read stands before it.')
   }
-  if (entry.problem) return entry.problem.detail
-  if (state.owner === null) return 'The line begins with a blank, but no name that could be read stands before it.'
-  const found = head(fields)
-  if (!found.ok) return found.detail
-
-  const type = typeInZoneFile(found.value.type)
-  const name = nameWithinZone(state.owner, zone)
-  const skip = (reason: SkipReason) => {
-    report(result.skipped, { line, text, reason })
-    return null
-  }
-  if (type === 'SOA') readSoa(found.value, state)
-  const ttl = effectiveTtl(found.value.ttl, state)
-  if (entry.ours && type !== 'ALIAS') return 'Only ALIAS records are read from comments.'
-  if (name === null) return skip('out_of_zone')
-  if (type === 'SOA') return skip('soa')
-  if (type === 'NS' && name === '@') return skip('apex_ns')
-  if (type === 'foreign') return skip('unsupported_type')
-  if (type === 'unknown') return `The record type ${shown(found.value.type)} is not known.`
-
-  const value = readRdata(type, found.value.rdata, state)
-  if (!value.ok) return value.detail
-  addRecord({ name, type, value: value.value, ttl, line, ...(entry.comment && { comment: entry.comment }) }, state)
-  return null
+  const [first, ...rest] = entry.fields
+  const repaired = repairedOwner(first?.raw ?? '', state.dialect, state.zone)
+  if (repaired) notes.push(repaired.note)
+  const owner = first?.quoted
+    ? refused('A name must not be in quotes.')
+    : absoluteInFile(repaired?.raw ?? first?.raw ?? '', state.origin)
+  state.owner = owner.ok ? owner.value : null
+  return owner.ok ? parsed(rest) : owner
 }
 
-function readRdata(type: RecordType, rdata: Field[], state: State): Parsed<string> {
-  if (!isGeneric(rdata)) return parseRdataFields(type, rdata, (raw) => targetInFile(raw, state))
-  const presentation = genericPresentation(type, rdata)
-  return presentation.ok ? parseRdata(type, presentation.value, state.zone) : presentation
+function readRecord(entry: ZoneEntry, state: State): Outcome {
+  const { zone, dialect } = state
+  const notes: string[] = []
+  const fields = readOwner(entry, state, notes)
+  if (!fields.ok) return failed(fields.detail)
+  if (entry.problem) return failed(entry.problem.detail)
+  const found = head(fields.value)
+  if (!found.ok) return failed(found.detail)
+
+  const name = nameWithinZone(state.owner ?? '', zone)
+  const line = repair({ ...found.value, comment: entry.comment, notes }, { dialect, isApex: name === '@' })
+  const type = typeInZoneFile(line.type)
+  if (type === 'SOA') readSoa(line, state)
+  const ttl = effectiveTtl(line.ttl, state)
+  if (entry.ours && type !== 'ALIAS') return failed('Only ALIAS records are read from comments.')
+  if (line.class !== 'IN' && line.class !== 'CLASS1') {
+    return skipped('other_class', `The class ${line.class} is not supported; only IN is.`)
+  }
+  if (name === null) return skipped('out_of_zone', `The name is not in ${zone}.`)
+  if (type === 'SOA') return skipped('soa', 'The SOA record belongs to the service.')
+  if (type === 'NS' && name === '@')
+    return skipped('apex_ns', 'The NS records of the domain itself belong to the service.')
+  if (type === 'signing') return skipped('dnssec', typeRefusal(line.type) ?? '')
+  if (type === 'foreign') return skipped('unsupported_type', typeRefusal(line.type) ?? '')
+  if (type === 'unknown') return failed(`The record type ${shown(line.type)} is not known.`)
+  if (isPlaceholder(line, dialect))
+    return skipped('placeholder', 'It stands for pages of the service that wrote the file.')
+
+  const value = parseRdataFields(type, line.rdata, (raw) => targetInFile(raw, state))
+  if (!value.ok) return failed(value.detail)
+  const { comment } = line
+  return addRecord({ name, type, value: value.value, ttl, line: entry.line, ...(comment && { comment }) }, state, notes)
 }
 
-function addRecord(record: ZoneFileRecord, { result, lineOfRecord }: State): void {
+function addRecord(record: ZoneFileRecord, state: State, notes: string[]): Outcome {
   const { line, ttl } = record
+  const circle = pointsAtItself(record, state.zone)
+  if (circle) return failed(circle)
   const key = `${record.name} ${record.type} ${record.value}`
-  const earlier = lineOfRecord.get(key)
-  if (earlier !== undefined) {
-    report(result.notes, { line, detail: `The same record stands on line ${earlier}; this one is left out.` })
-    return
-  }
-  lineOfRecord.set(key, line)
+  const earlier = state.lineOfRecord.get(key)
+  if (earlier !== undefined) return skipped('duplicate', `The same record stands on line ${earlier}.`)
+  state.lineOfRecord.set(key, line)
   const clamped = clampedTtl(ttl)
   if (clamped !== ttl) {
     const limits = `${ttlLimits.lowest}-${ttlLimits.highest}`
-    report(result.notes, { line, detail: `The TTL ${ttl} is outside ${limits} seconds; ${clamped} is used.` })
+    notes.push(`The TTL ${ttl} is outside ${limits} seconds; ${clamped} is used.`)
   }
-  result.records.push({ ...record, ttl: clamped })
+  state.records.push({ ...record, ttl: clamped })
+  return { kind: 'imported', notes }
+}
+
+// All records of a $GENERATE line. The first that cannot be imported ends it: the others are like it.
+function* generate(entry: ZoneEntry, state: State, highestRecords: number): Generator<undefined, Outcome> {
+  const template = readTemplate(entry)
+  if (!template.ok) return failed(template.detail)
+  const { start, stop, step } = template.value
+  const notes = new Set<string>()
+  for (let number = start; number <= stop && state.records.length <= highestRecords; number += step) {
+    if (++state.generated > highestGenerated) return failed(`A file can generate ${highestGenerated} records.`)
+    const one = generatedEntry(entry, template.value, number)
+    const outcome = one.ok ? readRecord(one.value, state) : failed(one.detail)
+    if (outcome.kind === 'refused') return failed(`With ${number} in place of $: ${outcome.detail}`)
+    if (outcome.kind === 'skipped' && outcome.reason !== 'duplicate') return outcome
+    if (outcome.kind === 'imported') for (const note of outcome.notes) notes.add(note)
+    if (state.generated % entriesInAStep === 0) yield
+  }
+  return { kind: 'imported', notes: [...notes].slice(0, 1) }
+}
+
+function directiveOf({ inheritsOwner, ours, problem, fields: [first] }: ZoneEntry): string | null {
+  if (inheritsOwner || ours || problem || !first || first.quoted) return null
+  return first.raw.startsWith('$') ? first.raw.toUpperCase() : null
 }
 
 // Reads in steps, so that a caller can do other things between them.
@@ -181,42 +215,49 @@ export function* readZoneFileInSteps(
   zone: string,
   highestRecords = Number.POSITIVE_INFINITY,
 ): Generator<undefined, ZoneFile> {
+  const { report, add } = createReport()
   const origin = canonicalName(zone)
-  const result: ZoneFile = { records: [], skipped: [], notes: [], errors: [], overfullAt: null }
+  const file: ZoneFile = Object.assign(report, { records: [], dialect: dialectOf(text), overfullAt: null })
   if (!origin.ok) {
-    result.errors.push({ line: 1, detail: origin.detail })
-    return result
+    file.errors.push({ line: 1, detail: origin.detail })
+    return file
   }
   const state: State = {
     zone: origin.value,
-    result,
+    dialect: file.dialect,
+    records: file.records,
     origin: origin.value,
     owner: null,
     defaultTtl: null,
     lastTtl: null,
     lineOfRecord: new Map(),
+    generated: 0,
   }
   let entries = 0
   for (const entry of zoneEntries(text)) {
     if (++entries % entriesInAStep === 0) yield
-    const [first] = entry.fields
-    const isDirective = !entry.inheritsOwner && !entry.ours && first && !first.quoted && first.raw.startsWith('$')
     const { owner, lastTtl } = state
-    const detail = isDirective && !entry.problem ? directive(entry, state) : readRecord(entry, state)
-    // To every other program this line is a comment, so it must not change what the next one means.
-    if (entry.ours) Object.assign(state, { owner, lastTtl })
-    if (result.records.length > highestRecords) {
-      result.overfullAt = entry.line
+    const name = directiveOf(entry)
+    const outcome =
+      name === '$GENERATE'
+        ? yield* generate(entry, state, highestRecords)
+        : name === null
+          ? readRecord(entry, state)
+          : directive(entry, state)
+    // To every other program this line is a comment, so it must not change what the next one means. Nor is what is
+    // generated the owner of the next line.
+    if (entry.ours || name === '$GENERATE') Object.assign(state, { owner }, entry.ours && { lastTtl })
+    if (file.records.length > highestRecords) {
+      file.overfullAt = entry.line
       break
     }
-    if (detail === null) continue
-    result.errors.push({ line: entry.problem?.line ?? entry.line, detail: entry.problem?.detail ?? detail })
-    if (result.errors.length === highestErrors) {
-      result.errors.push({ line: entry.line, detail: `Reading stopped here, after ${highestErrors} errors.` })
+    add(entry, outcome)
+    if (file.errors.length === highestErrors) {
+      file.errors.push({ line: entry.line, detail: `Reading stopped here, after ${highestErrors} errors.` })
       break
     }
   }
-  return result
+  return file
 }
 
 export function readZoneFile(text: string, zone: string): ZoneFile {

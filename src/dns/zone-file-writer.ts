@@ -1,8 +1,9 @@
 // Writes a zone as a zone file that BIND takes unchanged and our own reader takes back whole.
 import type { RecordType } from './record-types.ts'
 import { ttlLimits } from './record-types.ts'
+import { portableSvcb } from './svcb.ts'
 import { rrsetTtl } from './ttl.ts'
-import { ownLinePrefix } from './zone-file-entries.ts'
+import { ownHeader, ownLinePrefix } from './zone-file-entries.ts'
 
 export type WritableRecord = { name: string; type: RecordType; value: string; ttl: number; comment?: string | null }
 
@@ -25,18 +26,8 @@ export type WritableZone = {
   comments?: readonly string[]
 }
 
-// Which field of a value is a name that must end in a dot in a file.
-const targetFields: Partial<Readonly<Record<RecordType, number>>> = {
-  ALIAS: 0,
-  CNAME: 0,
-  HTTPS: 1,
-  MX: 1,
-  NS: 0,
-  SRV: 3,
-  SVCB: 1,
-}
-
-const widestNameColumn = 40
+// Types whose last field is a name that must end in a dot in a file.
+const pointing: ReadonlySet<RecordType> = new Set(['ALIAS', 'CNAME', 'DNAME', 'MX', 'NAPTR', 'NS', 'PTR', 'SRV'])
 
 function fullyQualified(name: string): string {
   return name.endsWith('.') ? name : `${name}.`
@@ -51,14 +42,10 @@ function oneLine(text: string): string {
 }
 
 function valueInFile(type: RecordType, value: string): string {
-  const target = targetFields[type]
   // Canonical values have none; blanks stay as they are, since in a quoted string they count.
   const text = value.replace(/\p{Cc}/gu, ' ')
-  if (target === undefined) return text
-  return text
-    .split(' ')
-    .map((field, index) => (index === target ? fullyQualified(field) : field))
-    .join(' ')
+  if (type === 'HTTPS' || type === 'SVCB') return portableSvcb(text)
+  return pointing.has(type) ? fullyQualified(text) : text
 }
 
 function reversedLabels(name: string): string {
@@ -92,40 +79,39 @@ function rrsetTtls(records: readonly WritableRecord[]): Map<string, number> {
 
 type Line = { name: string; ttl: number; type: string; value: string; comment?: string }
 
-function columns({ name, ttl, type, value, comment }: Line, nameWidth: number): string {
-  const line = `${name.padEnd(nameWidth)} ${String(ttl).padEnd(5)} IN ${type.padEnd(5)} ${value}`
+// One blank between fields: columns would make a large zone half as long again.
+function written({ name, ttl, type, value, comment }: Line): string {
+  const line = `${name} ${ttl} IN ${type} ${value}`
   return comment ? `${line} ; ${comment}` : line
 }
 
 export function writeZoneFile(input: WritableZone): string {
   const { zone, serial, nameservers, soa, records, generated = [], comments = [] } = input
   const ttls = rrsetTtls(records)
-  const longestName = Math.max(1, ...[...new Set(records.map((record) => record.name.length))])
-  const nameWidth = Math.min(widestNameColumn, longestName)
 
   const { mname, rname, refresh, retry, expire, minimum } = soa
   const timers = [serial, refresh, retry, expire, minimum].join(' ')
   const soaValue = `${fullyQualified(mname)} ${fullyQualified(rname)} ${timers}`
   const lines = [
-    `; Zone ${fullyQualified(zone)}`,
+    ownHeader + fullyQualified(zone),
     ...comments.map((comment) => `; ${oneLine(comment)}`),
     `$ORIGIN ${fullyQualified(zone)}`,
     `$TTL ${ttlLimits.default}`,
-    columns({ name: '@', ttl: soa.ttl, type: 'SOA', value: soaValue }, nameWidth),
+    written({ name: '@', ttl: soa.ttl, type: 'SOA', value: soaValue }),
     ...[...nameservers]
       .sort(compareText)
-      .map((host) => columns({ name: '@', ttl: soa.ttl, type: 'NS', value: fullyQualified(host) }, nameWidth)),
+      .map((host) => written({ name: '@', ttl: soa.ttl, type: 'NS', value: fullyQualified(host) })),
   ]
   for (const { name, type, value, comment } of inCanonicalOrder(records)) {
     const ttl = ttls.get(`${name} ${type}`) ?? ttlLimits.default
     const line = { name, ttl, type, value: valueInFile(type, value), comment: oneLine(comment ?? '') }
     // ALIAS exists in no other program, so to them it is a comment.
-    lines.push(type === 'ALIAS' ? ownLinePrefix + columns(line, 0) : columns(line, nameWidth))
+    lines.push(type === 'ALIAS' ? ownLinePrefix + written(line) : written(line))
   }
   if (generated.length > 0) {
     lines.push('; While these names have no address record of their own, the nameservers answer them with:')
     for (const { name, type, value, ttl } of inCanonicalOrder(generated)) {
-      lines.push(`; ${columns({ name, ttl, type, value: valueInFile(type, value) }, nameWidth)}`)
+      lines.push(`; ${written({ name, ttl, type, value: valueInFile(type, value) })}`)
     }
   }
   return `${lines.join('\n')}\n`

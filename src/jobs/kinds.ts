@@ -22,6 +22,8 @@ export type JobKinds = {
   issue: { domainId: string } | { platform: 'deployments' | 'api' }
   /** Post the state of a deployment to the repository host. */
   status: { deploymentId: string }
+  /** Look up the addresses of the ALIAS records of a zone that lead out of it. Queued by the triggers of dns_record. */
+  alias: { domainId: string }
   /** Find out who is told of an event by mail, and queue a mail to each. Queued by the trigger `event_mail`. */
   notify: { eventId: string }
   /** Send a mail to its recipient. */
@@ -38,6 +40,7 @@ export const jobKinds = Object.keys({
   issue: true,
   status: true,
   repair: true,
+  alias: true,
   notify: true,
   mail: true,
 } satisfies Record<JobKind, true>) as JobKind[]

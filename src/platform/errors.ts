@@ -58,6 +58,11 @@ export const faults = {
     cause: 'The operation needs a scope that the token does not have; `requiredScope` names it.',
     cure: 'Use a token with that scope.',
   },
+  token_limited_to_records: {
+    title: 'The token is limited to some records',
+    cause: 'The token is narrowed to parts of zones by `zones`, and the operation concerns something else.',
+    cure: 'Use a token without `zones`, or one whose `zones` have the name and the type.',
+  },
   token_limited_to_projects: {
     title: 'The token is limited to some projects',
     cause:
@@ -188,6 +193,16 @@ export const faults = {
     title: 'The record conflicts with the zone',
     cause: 'DNS does not allow the record beside one that is there, or it is there already.',
     cure: 'Change or delete the record named in the problem, or send another one.',
+  },
+  key_exists: {
+    title: 'The key exists already',
+    cause: 'The zone already has a key of this name.',
+    cure: 'Choose another name, or delete the existing key.',
+  },
+  discovery_in_progress: {
+    title: 'Another discovery is under way',
+    cause: 'The account has the nameservers of a domain asked at the moment, or too many others do.',
+    cure: 'Send the request again after the seconds in `Retry-After`.',
   },
   import_in_progress: {
     title: 'Another large import is under way',
@@ -352,6 +367,8 @@ export const fieldCodes = [
   ...(['redirect_loop', 'ref_not_found', 'repeated', 'required', 'reserved_name', 'revokes_caller'] as const),
   ...(['taken', 'too_common', 'too_long', 'too_short', 'unknown_event', 'unknown_field', 'widens'] as const),
   ...(['wrong', 'wrong_type', 'zone_not_here'] as const),
+  ...(['below_dname', 'beside_dname', 'beside_null_mx', 'dname_at_wildcard', 'ds_without_ns'] as const),
+  ...(['mx_at_cname', 'points_at_itself', 'second_spf', 'unsupported'] as const),
 ] as const
 
 export type FieldCode = (typeof fieldCodes)[number]

@@ -25,6 +25,7 @@ export type IdPrefix =
   | 'inv'
   | 'ses'
   | 'psk'
+  | 'key'
 
 let lastMs = 0
 let counter = 0

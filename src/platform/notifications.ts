@@ -25,6 +25,8 @@ type Topics = {
   node: [id: string]
   /** A session of this person has ended. */
   session: [userId: string]
+  /** The key of this id was made, or deleted. */
+  dnsKey: [id: string]
   /** The connection was lost and is back: changes may have been missed and must be read again. */
   reconnected: []
   /** Nothing is heard until `reconnected`: what relies on it must not be believed meanwhile. */
@@ -44,7 +46,7 @@ export function notificationsReadiness(notifications: Notifications): () => stri
 }
 
 // The channels whose payload is passed on as it is, mostly a name.
-type Channel = 'job' | 'log' | 'zone' | 'certificate' | 'challenge' | 'limit' | 'instance' | 'node' | 'session'
+type Channel = Exclude<keyof Topics, 'event' | 'reconnected' | 'lost'>
 const channels: Record<string, Channel> = {
   berth_job: 'job',
   berth_log: 'log',
@@ -55,6 +57,7 @@ const channels: Record<string, Channel> = {
   berth_instance: 'instance',
   berth_node: 'node',
   berth_session: 'session',
+  berth_dns_key: 'dnsKey',
 }
 
 const reconnectDelaysMs = [100, 250, 500, 1_000, 2_000]

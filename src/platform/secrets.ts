@@ -59,6 +59,7 @@ export const placeOf = {
   internalCa: (id: string) => `internal_ca:${id}`,
   developmentCa: (id: string) => `development_ca:${id}`,
   totp: (userId: string) => `users.totp_secret:${userId}`,
+  dnsKey: (id: string) => `dns_key:${id}`,
   /** A file, not a row. */
   snapshot: (what: string) => `snapshot:${what}`,
   canary: (keyId: string) => `sealing_key:${keyId}`,

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Server } from 'node:tls'
 import { buildApp } from '../api/app.ts'
+import { createDiscovery } from '../engines/discovery/index.ts'
 import { refuseOnceReplaced } from '../platform/draining.ts'
 import { writeQuotaDefaults } from '../services/accounts/quotas.ts'
 import { createZoneWork } from '../services/dns/zone-work.ts'
@@ -30,7 +31,10 @@ export async function openApi(shared: Shared, closing: Closing): Promise<void> {
   const files = config.tls && { cert: await readFile(config.tls.certFile), key: await readFile(config.tls.keyFile) }
   const tls =
     files || config.managedTlsHost ? { ...tlsPolicy, handshakeTimeout: handshakeTimeoutMs, ...files } : undefined
-  const app = await buildApp({ ...shared, tokenDirectory, zoneWork, sharedLimits }, tls)
+  const app = await buildApp(
+    { ...shared, tokenDirectory, zoneWork, discover: createDiscovery(shared), sharedLimits },
+    tls,
+  )
   if (config.managedTlsHost) {
     const certificates = await createCertificateStore({ ...shared, platformOnly: true })
     closing.add(() => certificates.close())

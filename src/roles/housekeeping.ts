@@ -4,6 +4,8 @@ import { forgetFailedJobs } from '../jobs/queue.ts'
 import { forgetOldTasks, startTasks, type Task, type Tasks } from '../jobs/tasks.ts'
 import { noteStoredBytes } from '../services/accounts/month-usage.ts'
 import { forgetOldLines, removeOldDeployments } from '../services/deployments/retention.ts'
+import { requeueOverdueAliases } from '../services/dns/aliases.ts'
+import { forgetOldUpdates } from '../services/dns/updates.ts'
 import { requeueForgottenChecks } from '../services/domains/checks.ts'
 import { forgetOldHolds } from '../services/domains/domains.ts'
 import { keepEventMonths } from '../services/events/months.ts'
@@ -43,6 +45,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
     domain_holds: (signal) => forgetOldHolds(db, signal),
     tasks: () => forgetOldTasks(db),
     nodes: () => forgetLostNodes(db),
+    dns_updates: () => forgetOldUpdates(db),
     tokens: (signal) => forgetEndedTokens(db, signal),
     sign_ins: (signal) => forgetEndedSignIns(db, signal),
     traffic: (signal) => forgetOldTraffic(db, signal),
@@ -64,7 +67,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
 }
 
 // What comes by the thousand each minute goes as often; the rest by the hour.
-const often = ['idempotency_keys', 'pushes', 'deliveries', 'webhook_surplus', 'sign_ins']
+const often = ['dns_updates', 'idempotency_keys', 'pushes', 'deliveries', 'webhook_surplus', 'sign_ins']
 
 export function tasksOf(deps: HousekeepingDeps): Task[] {
   const { db, log, registry } = deps
@@ -92,6 +95,14 @@ export function tasksOf(deps: HousekeepingDeps): Task[] {
       async run() {
         const queued = await requeueForgottenChecks(db)
         if (queued > 0) log.warn({ queued }, 'domains had no job for their next check')
+      },
+    },
+    {
+      name: 'queue forgotten aliases',
+      everyMs: 10 * minuteMs,
+      async run() {
+        const queued = await requeueOverdueAliases(db)
+        if (queued > 0) log.warn({ queued }, 'zones had no job for the next lookup of their ALIAS records')
       },
     },
   ]

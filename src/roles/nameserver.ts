@@ -1,21 +1,24 @@
 // The nameserver role: answers DNS over UDP and TCP, and transfers zones to secondaries.
 import { availableParallelism } from 'node:os'
-import { createNameserver, createTransfers } from '../engines/nameserver/index.ts'
+import { createLagStore, createNameserver, createTransfers } from '../engines/nameserver/index.ts'
+import { noteKeyUse } from '../services/dns/keys.ts'
 import type { Closing } from './closing.ts'
 import type { Shared } from './shared.ts'
 
 /** `alone`: without other roles in this process. */
 export async function openNameserver(shared: Shared, closing: Closing, alone: boolean): Promise<void> {
-  const { config, log, registry } = shared
+  const { config, db, log, registry } = shared
   const { nameserverTsig: key, nameserverSecondaries: secondaries } = config
+  const onKeyUsed = (id: string) =>
+    void noteKeyUse(db, id).catch((err) => log.warn({ err }, 'the use of a key could not be noted'))
   const nameserver = createNameserver({
     ...shared,
-    resolvers: config.dnsResolvers,
     // With other roles in the process, the processors are shared, so threads would only cost memory.
     workers: config.nameserverWorkers ?? (alone ? availableParallelism() : 0),
-    ...(key && {
-      transfers: (snapshot, outside) => createTransfers({ snapshot, outside, key, secondaries, log, registry }),
-    }),
+    transfers(snapshot, outside, keys) {
+      const lags = createLagStore(db, snapshot.table)
+      return createTransfers({ snapshot, outside, key, keys, secondaries, log, registry, lags, onKeyUsed })
+    },
   })
   await nameserver.listen()
   closing.add(() => nameserver.close())

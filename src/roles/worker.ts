@@ -4,6 +4,7 @@ import { announceWaits, buildHandlers, openDisk } from '../engines/builder/index
 import { createIssuer } from '../engines/certificates/index.ts'
 import { startDeliveries } from '../engines/delivery/index.ts'
 import { createMailHandlers } from '../engines/mail/index.ts'
+import { createAliasHandler } from '../engines/nameserver/index.ts'
 import { createProofs } from '../engines/servers/index.ts'
 import { createStatusHandler } from '../engines/statuses/index.ts'
 import { createStorage } from '../engines/storage/index.ts'
@@ -31,6 +32,7 @@ export async function openWorker(deps: Shared & Sandboxed, closing: Closing): Pr
   const handlers: Required<Handlers> = {
     ...buildHandlers({ ...deps, servers: createProofs(deps), disk }),
     ...createVerification(deps),
+    ...createAliasHandler(deps),
     issue: issuer.issue,
     status: createStatusHandler(deps),
     ...createMailHandlers(deps),

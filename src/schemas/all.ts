@@ -2,6 +2,8 @@
 import * as account from './account.ts'
 import * as common from './common.ts'
 import * as deployments from './deployments.ts'
+import * as discovery from './discovery.ts'
+import * as dnsKeys from './dns-keys.ts'
 import * as dnsRecords from './dns-records.ts'
 import * as domains from './domains.ts'
 import * as events from './events.ts'
@@ -11,7 +13,9 @@ import * as operatorDomains from './operator-domains.ts'
 import * as people from './people.ts'
 import * as projects from './projects.ts'
 import * as pushHooks from './push-hooks.ts'
+import * as rrsets from './rrsets.ts'
 import * as search from './search.ts'
+import * as secondaries from './secondaries.ts'
 import * as takedowns from './takedowns.ts'
 import * as tickets from './tickets.ts'
 import * as tokens from './tokens.ts'
@@ -20,8 +24,21 @@ import * as webhooks from './webhooks.ts'
 import * as zones from './zones.ts'
 
 const files = [
-  ...[account, common, deployments, dnsRecords, domains, events, nodes, operator, operatorDomains, projects],
-  ...[people, pushHooks, search, takedowns, tickets, tokens, traffic, webhooks, zones],
+  ...[
+    account,
+    common,
+    deployments,
+    discovery,
+    dnsKeys,
+    dnsRecords,
+    domains,
+    events,
+    nodes,
+    operator,
+    operatorDomains,
+    projects,
+  ],
+  ...[people, pushHooks, rrsets, search, secondaries, takedowns, tickets, tokens, traffic, webhooks, zones],
 ]
 
 type Named = { $id: string }
@@ -43,7 +60,6 @@ export const enums: Record<string, readonly string[]> = {
   DeploymentState: deployments.deploymentStates,
   DeliveryState: webhooks.deliveryStates,
   DnsDuringSuspension: events.dnsDuringSuspension,
-  DnsRecordType: dnsRecords.dnsRecordTypes,
   EventType: events.eventTypes,
   Framework: projects.frameworks,
   Network: projects.networks,

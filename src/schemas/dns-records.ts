@@ -1,22 +1,26 @@
 // DNS records, changes of many at once, and whole zones.
 import { Type } from '@sinclair/typebox'
-import { Body, Choice, ListOf, ListQuery, Named, Nullable, Timestamp } from './common.ts'
+import { Body, ListOf, ListQuery, Named, Nullable, Timestamp } from './common.ts'
 
 export const dnsRecordTypes = [
-  'A',
-  'AAAA',
-  'ALIAS',
-  'CAA',
-  'CNAME',
-  'DS',
-  'HTTPS',
-  'MX',
-  'NS',
-  'SRV',
-  'SVCB',
-  'TLSA',
-  'TXT',
+  ...(['A', 'AAAA', 'ALIAS', 'CAA', 'CDNSKEY', 'CDS', 'CERT', 'CNAME', 'DNAME', 'DS', 'HINFO', 'HTTPS'] as const),
+  ...(['LOC', 'MX', 'NAPTR', 'NS', 'OPENPGPKEY', 'PTR', 'SMIMEA', 'SRV', 'SSHFP', 'SVCB', 'TLSA', 'TXT'] as const),
+  'URI',
 ] as const
+
+type RecordType = (typeof dnsRecordTypes)[number] | `TYPE${number}`
+
+const typeName = {
+  type: 'string',
+  pattern: `^(?:${dnsRecordTypes.join('|')}|TYPE[0-9]{1,5})$`,
+  description: `must be one of ${dnsRecordTypes.join(', ')}, or TYPE and the number of another type (RFC 3597)`,
+} as const
+
+export const DnsRecordType = Type.Unsafe<RecordType>({
+  $id: 'DnsRecordType',
+  ...typeName,
+  examples: ['MX', 'TYPE65280'],
+})
 
 const example = {
   id: 'rec_01jcqk7d5n0hvt8w3mx2s6ra',
@@ -33,7 +37,7 @@ const example = {
 const recordFields = {
   id: Type.String({ description: 'rec_…' }),
   domain: Type.String(),
-  type: Choice(dnsRecordTypes),
+  type: Named(DnsRecordType),
   name: Type.String({ description: 'Relative to the domain, @ for the domain itself' }),
   value: Type.String({ description: 'Presentation format of the type, canonical' }),
   ttl: Type.Integer({ description: 'Seconds' }),
@@ -71,7 +75,7 @@ const Comment = Nullable(
 const ChangedTtl = Type.Integer({ minimum: 30, maximum: 86_400, description: 'Seconds' })
 
 const createFields = {
-  type: Choice(dnsRecordTypes),
+  type: DnsRecordType,
   name: Name,
   value: Value,
   ttl: Type.Optional(Ttl),
@@ -104,7 +108,7 @@ export const DnsRecordParams = Type.Object({ domain: DomainInPath, id: Type.Stri
 export const DnsRecordList = ListOf('records', DnsRecord)
 
 export const DnsRecordQuery = ListQuery({
-  type: Type.Optional(Choice(dnsRecordTypes)),
+  type: Type.Optional(Type.Unsafe<RecordType>(typeName)),
   name: Type.Optional(Type.String({ minLength: 1, maxLength: 1020, description: 'Records of this name only' })),
 })
 

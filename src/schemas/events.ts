@@ -40,6 +40,8 @@ export const eventGroups = [
     types: ['dns.record.created', 'dns.record.updated', 'dns.record.deleted'],
   },
   { name: 'ZoneEvent', data: 'ImportedZone', types: ['dns.zone.imported'] },
+  { name: 'SecondaryEvent', data: 'SecondaryLag', types: ['dns.secondary.lagging', 'dns.secondary.current'] },
+  { name: 'DnsKeyEvent', data: 'DnsKey', types: ['dns.key.created', 'dns.key.deleted'] },
   { name: 'TicketEvent', data: 'Ticket', types: ['ticket.created', 'ticket.replied', 'ticket.status_changed'] },
   { name: 'TokenEvent', data: 'Token', types: ['token.created', 'token.updated', 'token.revoked', 'token.rotated'] },
   { name: 'MemberEvent', data: 'Member', types: ['member.joined', 'member.updated', 'member.removed'] },
@@ -73,12 +75,13 @@ export const ImportedZone = Type.Object(
     updated: Type.Integer(),
     deleted: Type.Integer(),
     unchanged: Type.Integer(),
+    skipped: Type.Integer({ description: 'How many lines of the file were not imported' }),
     serial: Type.Integer({ description: 'Serial of the zone afterwards' }),
   },
   {
     $id: 'ImportedZone',
-    description: 'How many records an import changed, where they are too many for an event each',
-    examples: [{ domain: 'example.com', created: 9000, updated: 0, deleted: 12, unchanged: 40, serial: 7 }],
+    description: 'How many records an import changed; there is no event for each of them',
+    examples: [{ domain: 'example.com', created: 9000, updated: 0, deleted: 12, unchanged: 40, skipped: 3, serial: 7 }],
   },
 )
 
@@ -115,7 +118,9 @@ export const eventSchemas = eventGroups.map(({ name, data, types }) =>
       type: Choice<EventType>(types),
       createdAt: Timestamp,
       actor: Type.String({
-        description: 'Id of the token that made the change (tok_…), of the person at the console (usr_…), or system',
+        description:
+          'Id of the token that made the change (tok_…), of the person at the console (usr_…), of the key of a zone ' +
+          '(key_…), or system',
       }),
       subject: Type.String({ description: 'Id of the resource, or the name of a domain' }),
       data: Type.Ref(data),

@@ -1,6 +1,7 @@
 // The quotas of an account: their names, what they bound, and the limits of a platform that sets no others.
 
-type Quota = { max: number; what: string; cure: string }
+/** `ceiling` is the highest limit that has an effect: more would break something. */
+type Quota = { max: number; ceiling?: number; what: string; cure: string }
 
 const MiB = 1024 ** 2
 const GiB = 1024 ** 3
@@ -19,13 +20,26 @@ export const quotas = {
     cure: 'Use a wildcard, or wait for the next month',
   },
   recordsPerZone: { max: 10_000, what: 'Records of one zone', cure: 'Delete records that are not needed' },
-  recordsPerSet: { max: 100, what: 'Records of one name and type', cure: 'Use fewer records at this name' },
-  bytesPerSet: { max: 60_000, what: 'Bytes of the records of one name and type', cure: 'Use fewer or shorter records' },
+  // Secondaries with BIND take no larger set, and with it nothing of the zone.
+  recordsPerSet: {
+    max: 100,
+    ceiling: 100,
+    what: 'Records of one name and type',
+    cure: 'Use fewer records at this name',
+  },
+  // A set has to fit into a message of 64 KiB.
+  bytesPerSet: {
+    max: 60_000,
+    ceiling: 60_000,
+    what: 'Bytes of the records of one name and type',
+    cure: 'Use fewer or shorter records',
+  },
   recordBytes: {
     max: 8 * MiB,
     what: 'Bytes of the names and values of all records of all zones',
     cure: 'Delete records that are not needed',
   },
+  dnsKeys: { max: 100, what: 'Keys of all zones', cure: 'Delete one that is not used' },
   tokens: { max: 100, what: 'Tokens', cure: 'Revoke one that is not used' },
   members: {
     max: 100,
@@ -57,6 +71,15 @@ export type QuotaName = keyof typeof quotas
 export const quotaNames = Object.keys(quotas) as QuotaName[]
 
 export type Limits = Record<QuotaName, number>
+
+/** Limits as they have effect, whatever was set; the function `account_limit` of the database says the same. */
+export function withinCeilings(limits: Limits): Limits {
+  const entries = quotaNames.map((name) => [
+    name,
+    Math.min(limits[name], (quotas[name] as Quota).ceiling ?? limits[name]),
+  ])
+  return Object.fromEntries(entries) as Limits
+}
 
 /** The variable of the environment that sets a quota: `recordsPerZone` is `QUOTA_RECORDS_PER_ZONE`. */
 export function quotaVariable(name: QuotaName): string {

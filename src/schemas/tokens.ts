@@ -5,12 +5,14 @@ import {
   Choice,
   ListOf,
   ListQuery,
+  Named,
   Nullable,
   OptionalBody,
   ProjectKey,
   Timestamp,
   TimestampInput,
 } from './common.ts'
+import { DnsRecordType } from './dns-records.ts'
 
 const nouns = [
   'projects',
@@ -38,12 +40,64 @@ export const scopeMeanings = {
   ...Object.fromEntries(nouns.map((noun) => [`${noun}:write`, `read and change ${noun}`])),
 }
 
+const namesOfZone = 'Names relative to the domain; the first or the last label may be *, for one or more labels'
+
+export const TokenZone = Type.Object(
+  {
+    domain: Type.String(),
+    names: Nullable(Type.Array(Type.String(), { description: `${namesOfZone}; null: all` })),
+    types: Nullable(Type.Array(Named(DnsRecordType), { description: 'null: all' })),
+  },
+  {
+    $id: 'TokenZone',
+    description: 'A part of a zone that a token is narrowed to',
+    examples: [{ domain: 'example.com', names: ['_acme-challenge', '_acme-challenge.*'], types: ['TXT'] }],
+  },
+)
+
+/** Patterns of names and types in a body: of a token, and of a key. */
+export const zonePartFields = {
+  names: Type.Optional(
+    Nullable(
+      Type.Array(Type.String({ minLength: 1, maxLength: 1020 }), {
+        minItems: 1,
+        maxItems: 50,
+        description: `${namesOfZone}; null or left out: all`,
+      }),
+    ),
+  ),
+  types: Type.Optional(
+    Nullable(
+      Type.Array(DnsRecordType, {
+        minItems: 1,
+        maxItems: 50,
+        uniqueItems: true,
+        description: 'null or left out: all',
+      }),
+    ),
+  ),
+}
+
+export const NewTokenZone = Body(
+  { domain: Type.String({ minLength: 1, maxLength: 512 }), ...zonePartFields },
+  {
+    $id: 'NewTokenZone',
+    description: 'A part of a zone to narrow a token to',
+    examples: [{ domain: 'example.com', names: ['_acme-challenge'], types: ['TXT'] }],
+  },
+)
+
 const fields = {
   id: Type.String({ description: 'tok_…' }),
   name: Type.String(),
   scopes: Type.Array(Choice(tokenScopes)),
   projects: Nullable(
     Type.Array(Type.String(), { description: 'Projects that the token is narrowed to; null: the whole account' }),
+  ),
+  zones: Nullable(
+    Type.Array(Named(TokenZone), {
+      description: 'Parts of zones that the token is narrowed to, and can do nothing outside of; null: no such bound',
+    }),
   ),
   prefix: Type.String({ description: 'First characters of the secret, to recognise it by' }),
   lastUsedAt: Nullable(Timestamp),
@@ -62,6 +116,7 @@ const example = {
   name: 'ci',
   scopes: ['deployments:write'],
   projects: ['hello'],
+  zones: null,
   prefix: 'brt_4f2a',
   lastUsedAt: null,
   expiresAt: null,
@@ -114,6 +169,17 @@ export const CreateToken = Body(
         }),
       ),
     ),
+    zones: Type.Optional(
+      Nullable(
+        Type.Array(NewTokenZone, {
+          minItems: 1,
+          maxItems: 20,
+          description:
+            'Narrows the token to these parts of zones: it can read and change the records in them, and do nothing ' +
+            'else. Null or left out: those of the calling token',
+        }),
+      ),
+    ),
     expiresAt: Type.Optional(
       Nullable({
         ...TimestampInput,
@@ -142,6 +208,13 @@ export const ChangeToken = Body(
         maxItems: 50,
         uniqueItems: true,
         description: 'Fewer than the token is narrowed to',
+      }),
+    ),
+    zones: Type.Optional(
+      Type.Array(NewTokenZone, {
+        minItems: 1,
+        maxItems: 20,
+        description: 'Parts of zones, within those that the token is narrowed to',
       }),
     ),
     expiresAt: Type.Optional({

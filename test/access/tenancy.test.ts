@@ -65,8 +65,8 @@ async function ask(operation: Operation, token: string, values: string[], header
 const mixed = new Map<Operation, string[]>()
 for (const operation of addressed) {
   const { values } = targets.get(operation)!
-  // A variable is addressed by a name that anyone may use in a project of their own.
-  if (values.length < 2 || operation.template.includes('/env/')) continue
+  // Variables and sets of records are addressed by names that anyone may use in a project or zone of their own.
+  if (values.length < 2 || /\/(env|rrsets)\//.test(operation.template)) continue
   mixed.set(operation, [(await world.targetOf(operation, stranger)).values[0]!, ...values.slice(1)])
 }
 

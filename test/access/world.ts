@@ -59,6 +59,11 @@ const makers: Record<string, (context: Context) => Promise<string>> = {
   dns: makeDomain,
   records: async ({ values, post }) =>
     (await post(`/dns/${values[0]}/records`, { type: 'TXT', name: unique('r'), value: 'hello' })).id,
+  rrsets: async ({ values, post }) =>
+    (await post(`/dns/${values[0]}/records`, { type: 'TXT', name: unique('r'), value: 'hello' })).name,
+  // The type, behind the name of a set.
+  '{name}': async () => 'TXT',
+  keys: async ({ values, post }) => (await post(`/dns/${values[0]}/keys`, { name: unique('k') })).id,
   tickets: async ({ post }) => (await post('/tickets', { subject: 'a question', message: 'an answer?' })).id,
   members: async ({ api, owner }) => {
     const accountId = owner.accountId
@@ -91,6 +96,7 @@ const bodies: Record<string, (context: Context, example: never) => Promise<unkno
     const [gone, changed] = [await makers.records!(context), await makers.records!(context)]
     return { ...example, delete: [gone], update: [{ id: changed, ttl: 60 }] }
   },
+  createDnsKey: async (_context, example: object) => ({ ...example, name: unique('k') }),
   createAccount: async () => ({ name: unique('customer') }),
   createTakedown: async (context, example: object) => ({
     ...example,

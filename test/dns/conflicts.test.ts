@@ -1,6 +1,6 @@
 // Which records may stand together, and which a delegation hides.
 import { describe, expect, it } from 'vitest'
-import { conflict, conflictsWithin, hiddenBelow, type PlacedRecord } from '../../src/dns/conflicts.ts'
+import { conflict, conflictsWithin, hiddenBelow, type PlacedRecord, pointsAtItself } from '../../src/dns/conflicts.ts'
 import type { RecordType } from '../../src/dns/record-types.ts'
 import { takesLinearTime } from '../helpers/linear-time.ts'
 
@@ -85,15 +85,81 @@ describe('a whole zone', () => {
       record('b', 'TXT', '"x"'),
       record('@', 'NS'),
     ]
-    const found = conflictsWithin(records).map((item) => `${records.indexOf(item.record)} ${item.conflict.code}`)
+    const found = conflictsWithin(records, 'example.com').map(
+      (item) => `${records.indexOf(item.record)} ${item.conflict.code}`,
+    )
     expect(found).toEqual(['2 beside_cname', '3 duplicate', '5 beside_cname', '6 ns_at_apex'])
+  })
+
+  it('has no null MX beside another, whichever comes first, and no two SPF records', () => {
+    const records = [
+      record('a', 'MX', '10 m.example.net'),
+      record('a', 'MX', '20 m.example.net'),
+      record('a', 'MX', '0 .'),
+      record('b', 'MX', '0 .'),
+      record('b', 'MX', '10 m.example.net'),
+      record('@', 'TXT', '"x"'),
+      record('@', 'TXT', '"v=spf1 -all"'),
+      record('@', 'TXT', '"V=SPF1"'),
+      record('@', 'TXT', '"v=spf10"'),
+      record('c', 'TXT', '"v=spf1 -all"'),
+    ]
+    const found = conflictsWithin(records, 'example.com').map(
+      (one) => `${records.indexOf(one.record)} ${one.conflict.code}`,
+    )
+    expect(found).toEqual(['2 beside_null_mx', '4 beside_null_mx', '7 second_spf'])
+  })
+
+  it('has no DS without NS, no MX at a CNAME and nothing below a DNAME', () => {
+    const records = [
+      record('signed', 'DS', '1 8 2 AB'),
+      record('signed', 'NS'),
+      record('bare', 'DS', '1 8 2 AB'),
+      record('@', 'MX', '10 mail.example.com'),
+      record('@', 'MX', '10 mail.example.net'),
+      record('mail', 'CNAME'),
+      record('b.a.moved', 'A', '192.0.2.1'),
+      record('moved', 'DNAME'),
+      record('moved', 'A', '192.0.2.1'),
+      record('notmoved', 'A', '192.0.2.1'),
+      record('moved', 'NS'),
+      record('*.x', 'DNAME'),
+      record('moved', 'DNAME', 'z.example.net'),
+    ]
+    const found = conflictsWithin(records, 'example.com').map(
+      (one) => `${records.indexOf(one.record)} ${one.conflict.code}`,
+    )
+    expect(found.sort()).toEqual([
+      '10 beside_dname',
+      '11 dname_at_wildcard',
+      '12 only_one',
+      '2 ds_without_ns',
+      '3 mx_at_cname',
+      '6 below_dname',
+    ])
+    expect(conflictsWithin([record('@', 'DNAME'), record('www', 'A')], 'example.com')[0]).toMatchObject({
+      conflict: { code: 'below_dname' },
+    })
   })
 
   it('of 48,000 records at one name is judged in linear time', () => {
     takesLinearTime({ small: 6_000, large: 48_000 }, (size) => {
       const records = Array.from({ length: size }, (_, index) => record('a', 'TXT', `"${index}"`))
-      expect(conflictsWithin(records)).toEqual([])
+      expect(conflictsWithin(records, 'example.com')).toEqual([])
     })
+  })
+})
+
+describe('a record that stands for another name', () => {
+  it('does not point at itself', () => {
+    const points = (name: string, type: RecordType, value: string) =>
+      pointsAtItself({ name, type, value }, 'example.com') !== null
+    expect(points('a', 'CNAME', 'a.example.com')).toBe(true)
+    expect(points('@', 'ALIAS', 'example.com')).toBe(true)
+    expect(points('a', 'DNAME', 'b.a.example.com')).toBe(true)
+    expect(points('a', 'CNAME', 'b.a.example.com')).toBe(false)
+    expect(points('a', 'DNAME', 'example.com')).toBe(false)
+    expect(points('a', 'NS', 'a.example.com')).toBe(false)
   })
 })
 

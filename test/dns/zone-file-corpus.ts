@@ -59,8 +59,24 @@ export const zoneFileCorpus: ZoneFileCase[] = [
     text: `${corpusStart}a A 192.0.2.1\nwww.example.org. A 192.0.2.1\nexample.org. MX 1 @\nnotexample.com. A 192.0.2.9\n`,
   },
   {
-    about: 'types we do not have',
+    about: 'types of all kinds',
     text: `${corpusStart}a A 192.0.2.1\nb PTR c\nd SSHFP 1 1 ${'ab'.repeat(20)}\ne NAPTR 1 1 "u" "s" "!^.*$!x!" .\nf TYPE65280 \\# 2 abcd\n`,
+  },
+  {
+    about: 'places, keys and certificates',
+    text: `${corpusStart}a LOC 42 21 54 N 71 06 18 W -24m 30m\nb LOC 52 N 4 53 E 0 1.5m 25m 1234m\nc CERT PGP 0 0 mQIN BFUo\nc OPENPGPKEY mQINBFUo\nd CDS 0 0 0 00\nd CDNSKEY 0 3 0 AA==\ne SMIMEA 3 0 1 ${'ab'.repeat(32)}\nf URI 10 1 "https://example.com/"\ng HINFO PC Linux\nh DNAME other\n`,
+  },
+  {
+    about: 'types that are stored by number',
+    text: `${corpusStart}a RP admin text\nb AFSDB 1 db\nc KX 10 kx.example.net.\nd TYPE17 \\# 10 0161 0162 00 0163 0164 00\n`,
+  },
+  {
+    about: 'dots and other octets within labels',
+    text: `${corpusStart}a\\.b A 192.0.2.1\nMy\\ Printer\\195\\188 TXT x\nc MX 10 d\\.e\nf CNAME g\\046h.example.net.\n$ORIGIN x\\.y.example.com.\n@ A 192.0.2.2\n`,
+  },
+  {
+    about: '$GENERATE',
+    text: `${corpusStart}$GENERATE 1-3 host-$ A 192.0.2.$\n$GENERATE 0-9/3 h\${0,3,d} 60 IN CNAME t-\${10,4,x}\n$GENERATE 1-2 x\${-1} TXT "\\"a $ $$\\" b\\$"\n$GENERATE 8-9 \${0,7,n}.ip6 PTR h\${0,2,o}.example.com.\n$GENERATE 26-27 \${0,0,N} MX "10 m$"\n`,
   },
   {
     about: 'generic rdata of known types',
@@ -121,7 +137,12 @@ export const zoneFileCorpus: ZoneFileCase[] = [
   { about: 'a quote that is never closed', text: `${corpusStart}a TXT "x\nb A 192.0.2.1\n`, refused: true },
   { about: 'a parenthesis that is never closed', text: `${corpusStart}a TXT ( x\nb A 192.0.2.1\n`, refused: true },
   { about: 'a parenthesis that was never opened', text: `${corpusStart}a TXT x )\n`, refused: true },
-  { about: 'another class', text: `${corpusStart}a CH TXT x\n`, refused: true },
+  { about: 'a $GENERATE without a type', text: `${corpusStart}$GENERATE 1-2 a$ 192.0.2.$\n`, refused: true },
+  { about: 'a $GENERATE with a bad range', text: `${corpusStart}$GENERATE 2-1 a$ A 192.0.2.$\n`, refused: true },
+  { about: 'a $GENERATE out of range', text: `${corpusStart}$GENERATE 255-256 a$ A 192.0.2.$\n`, refused: true },
+  { about: 'a malformed substitution', text: `${corpusStart}a NAPTR 1 1 "u" "s" "!^.*$!x" .\n`, refused: true },
+  { about: 'a latitude out of range', text: `${corpusStart}a LOC 91 N 0 E 0m\n`, refused: true },
+  { about: 'a short fingerprint', text: `${corpusStart}a SSHFP 1 1 abcd\n`, refused: true },
   { about: 'an address out of range', text: `${corpusStart}a A 256.0.0.1\n`, refused: true },
   { about: 'a short address', text: `${corpusStart}a A 192.0.2\n`, refused: true },
   { about: 'a type that does not exist', text: `${corpusStart}a FOO x\n`, refused: true },

@@ -13,11 +13,12 @@ describe('a zone file', () => {
   })
 
   it('has its SOA, apex NS, out-of-zone and unsupported lines reported, not imported', () => {
-    const { records, skipped, errors } = read(
+    const { records, skipped, errors, lossy } = read(
       '@ SOA a.example. b.example. 1 2 3 4 5\n@ NS x.example.\n NS y.example.\nsub NS z.example.\n' +
-        'example.org. A 192.0.2.1\nx NAPTR anything at all\ny TYPE65280 \\# 0\n',
+        'example.org. A 192.0.2.1\nx APL anything at all\ny RRSIG whatever\nsub CH TXT x\n$INCLUDE /etc/passwd\n',
     )
     expect(records.map(({ name }) => name)).toEqual(['sub'])
+    expect(lossy.map(({ line }) => line)).toEqual([6, 8, 9])
     expect(errors).toEqual([])
     expect(skipped.map(({ line, reason }) => `${line} ${reason}`)).toEqual([
       '1 soa',
@@ -25,9 +26,11 @@ describe('a zone file', () => {
       '3 apex_ns',
       '5 out_of_zone',
       '6 unsupported_type',
-      '7 unsupported_type',
+      '7 dnssec',
+      '8 other_class',
+      '9 include',
     ])
-    expect(skipped[4]?.text).toBe('x NAPTR anything at all')
+    expect(skipped[4]).toMatchObject({ text: 'x APL anything at all', detail: expect.stringContaining('APL') })
   })
 
   it('takes the default of 300 seconds where nothing says otherwise', () => {
@@ -44,10 +47,42 @@ describe('a zone file', () => {
     expect(notes.map(({ line }) => line)).toEqual([1, 2])
   })
 
-  it('has a repeated record left out, with a note that names the first line', () => {
-    const { records, notes } = read('a A 192.0.2.1\nA.example.com. A 192.0.2.1\n')
+  it('has a repeated record skipped, and told which line was first', () => {
+    const { records, skipped } = read('a A 192.0.2.1\nA.example.com. A 192.0.2.1\n')
     expect(records.length).toBe(1)
-    expect(notes[0]?.detail).toContain('line 1')
+    expect(skipped).toMatchObject([{ line: 2, reason: 'duplicate', detail: expect.stringContaining('line 1') }])
+  })
+
+  it('has what became of every line told, lines with the same result together', () => {
+    const { lines, counts } = read(
+      '$TTL 300\n@ NS x.example.\n NS y.example.\na A 192.0.2.1\n\n; note\nb TXT (\n "x" )\nc 5 A 192.0.2.3\nc A 192.0.2.4\nd A 192.0.2.5',
+    )
+    expect(lines.map(({ line, lastLine, result }) => `${line}-${lastLine} ${result}`)).toEqual([
+      '2-3 skipped',
+      '4-8 imported',
+      '9-9 changed',
+      '10-11 imported',
+    ])
+    expect(lines[2]?.detail).toContain('TTL 5')
+    expect(counts).toEqual({ imported: 4, changed: 1, skipped: 2 })
+  })
+
+  it('has $GENERATE written out within bounds, and its errors named by their number', () => {
+    expect(values('$GENERATE 9-11 h$ A 192.0.2.$\n TXT x')).toEqual([
+      'h9 300 A 192.0.2.9',
+      'h10 300 A 192.0.2.10',
+      'h11 300 A 192.0.2.11',
+    ])
+    const { errors } = read('$GENERATE 254-300 h$ A 192.0.2.$\n$GENERATE 0-2147483647 a A 192.0.2.1\nb A 192.0.2.1\n')
+    expect(errors.map(({ line }) => line)).toEqual([1, 2])
+    expect(errors[0]?.detail).toContain('With 256')
+    expect(read('$GENERATE 1-3 h$.example.org. A 192.0.2.$\n').skipped).toMatchObject([{ reason: 'out_of_zone' }])
+  })
+
+  it('refuses a record that points at itself', () => {
+    expect(read('a CNAME a\n@ ALIAS @\nb DNAME c.b\nc CNAME b.example.net.\n').errors.map(({ line }) => line)).toEqual([
+      1, 2, 3,
+    ])
   })
 
   it('gives comments of a record along with it', () => {
@@ -71,7 +106,7 @@ describe('a zone file', () => {
 
   it('keeps the line number of what is wrong, and reads on', () => {
     const { records, errors } = read(
-      'a A 1.2.3\n\nb TXT (\n "x\nc A 192.0.2.1\n$INCLUDE /etc/passwd\n$GENERATE 1-9 x A 192.0.2.$\nd CH A 192.0.2.1\n',
+      'a A 1.2.3\n\nb TXT (\n "x\nc A 192.0.2.1\n$FOO\n$GENERATE 1-9 x\nd ) A 192.0.2.1\n',
     )
     expect(records.map(({ name }) => name)).toEqual(['c'])
     expect(errors.map(({ line }) => line)).toEqual([1, 4, 6, 7, 8])

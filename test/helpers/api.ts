@@ -7,6 +7,7 @@ import { pino } from 'pino'
 import { type App, buildApp } from '../../src/api/app.ts'
 import type { Deps } from '../../src/api/deps.ts'
 import { type Config, loadConfig } from '../../src/config.ts'
+import { createDiscovery } from '../../src/engines/discovery/index.ts'
 import { closeDatabase, type Database, openDatabase } from '../../src/platform/database.ts'
 import { createHealth } from '../../src/platform/health.ts'
 import { listen, notificationsReadiness } from '../../src/platform/notifications.ts'
@@ -66,7 +67,7 @@ const plenty = Object.fromEntries(quotaNames.map((name) => [quotaVariable(name),
 
 export async function startApi(
   environment: Record<string, string> = {},
-  options: Pick<Deps, 'consoleDirectory'> = {},
+  options: Partial<Pick<Deps, 'consoleDirectory' | 'discover'>> = {},
 ): Promise<TestApi> {
   const database = await createDatabase()
   const dataDir = await mkdtemp(join(tmpdir(), 'berth-data-'))
@@ -102,7 +103,9 @@ export async function startApi(
   const consoleDirectory = join(dataDir, 'no-console')
   // Hundreds of passwords are tried in tests, and none of them is worth the time.
   const passwordHasher = createPasswordHasher({ use: { kind: 'argon2id', parameters: { m: 64, t: 1, p: 1 } } })
-  const shared = { config, urls, db, notifications, health, vault, repositories, tokenDirectory, zoneWork, log }
+  const discover = createDiscovery({ config })
+  const tools = { vault, repositories, tokenDirectory, zoneWork, discover }
+  const shared = { config, urls, db, notifications, health, ...tools, log }
   const deps: Deps = { ...shared, passwordHasher, consoleDirectory, ...options }
   const app = await buildApp(deps)
   await app.ready()

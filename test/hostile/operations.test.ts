@@ -51,8 +51,8 @@ describe.each(operations)('$name', (operation) => {
         return index === place ? segment : encodeURIComponent(target.values[index]!)
       })
       const answer = await attack({ ...wireOf(operation, target.body), method, path, token: target.owner.token })
-      // A variable of any name can be set, and some words are paths of their own; nothing else is there.
-      if (answer.status < 300) expect(path).toMatch(/\/env\/|\/(current|states|batch)\b/)
+      // Variables and records of any name can be set, and some words are paths of their own; nothing else is there.
+      if (answer.status < 300) expect(path).toMatch(/\/env\/|\/rrsets\/|\/(current|states|batch)\b/)
     })
   }
 

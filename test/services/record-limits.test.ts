@@ -131,6 +131,53 @@ test('a name and type have at most 60,000 bytes', async () => {
   expect(many.body).toMatchObject({ limit: 'bytesPerSet', errors: [{ pointer: '#/create/0' }] })
 })
 
+describe('whatever limits an operator sets, a set stays as large as secondaries and messages allow', () => {
+  const raised = async () => {
+    const { token, accountId } = await api.newAccount()
+    await api.db.account.update({
+      where: { id: accountId },
+      data: { limits: { recordsPerSet: 500, bytesPerSet: 1e6 } },
+    })
+    await api.call('POST', '/projects', { body: { name: 'raised', repo: 'acme/site' }, token })
+    const zone = `raised${++zones}.example.com`
+    await api.call('POST', '/domains', { body: { project: 'raised', name: zone }, token })
+    const send = (create: object[]) => api.call('POST', `/dns/${zone}/records/batch`, { body: { create }, token })
+    return { token, send }
+  }
+
+  test('of 100 records', async () => {
+    const { token, send } = await raised()
+    expect((await api.call('GET', '/account', { token })).body.limits).toMatchObject({ recordsPerSet: 100 })
+    expect((await send(addresses(0, 101))).body).toMatchObject({ limit: 'recordsPerSet', used: 101, max: 100 })
+    expect((await send(addresses(0, 100))).status).toBe(200)
+  })
+
+  test('of 60,000 bytes', async () => {
+    const { send } = await raised()
+    const texts = Array.from({ length: 18 }, (_, n) => ({
+      type: 'TXT',
+      name: 't',
+      value: Array.from({ length: 15 }, (_, part) => text(n * 15 + part)).join(' '),
+    }))
+    expect((await send(texts)).body).toMatchObject({ limit: 'bytesPerSet', max: 60_000 })
+  })
+
+  test('counted as they are in a message: addresses that are short as text are not', async () => {
+    const { send } = await raised()
+    const hints = Array.from({ length: 250 }, (_, n) => `::${(n + 1).toString(16)}`).join(',')
+    const services = Array.from({ length: 15 }, (_, n) => ({
+      type: 'HTTPS',
+      name: 'h',
+      value: `${n + 1} . ipv6hint=${hints}`,
+    }))
+    expect((await send(services)).body).toMatchObject({ limit: 'bytesPerSet', max: 60_000 })
+    expect((await send(services.slice(0, 11))).status).toBe(200)
+    // Also if requests race: the database counts the same.
+    const answers = await Promise.all(services.slice(11).map((one) => send([one])))
+    expect(answers.map(({ status }) => status).filter((status) => status === 200)).toHaveLength(0)
+  })
+})
+
 describe('the records of all zones of an account', () => {
   const max = 200_000
   let token: string

@@ -175,10 +175,10 @@ describe('rotation', () => {
        WHERE table_schema = 'public' AND data_type = 'bytea' ORDER BY 1`,
     )
     const { columns } = await rotateSecrets(db, createVault(first), silent)
-    // Hashes and public keys, and the canary, which is made anew with each key.
+    // Hashes, signatures and public keys, and the canary, which is made anew with each key.
     const hashes = ['invitation', 'recovery_code', 'session', 'sign_in_link', 'sign_in_step', 'token']
     const others = [
-      ...['idempotency_key.fingerprint', 'push.digest', 'sealing_key.canary'],
+      ...['dns_update.mac', 'idempotency_key.fingerprint', 'push.digest', 'sealing_key.canary'],
       ...['passkey.credential_id', 'passkey.public_key', 'invitation.mail_hash'],
       ...hashes.map((table) => `${table}.hash`),
     ]

@@ -18,11 +18,14 @@ import {
 import { LongText } from './long-text.tsx'
 
 type Import = Schemas['ZoneImport']
-type Compared = { text: string; etag: string; plan: Import }
+/** `skip`: lines that are not supported are left out. */
+type Upload = { text: string; etag: string; skip: boolean }
+type Compared = Upload & { plan: Import }
 
 /** The import of the text on top of the version that was looked at. */
-function importCall(domain: string, text: string, etag: string, dryRun: boolean): Call<Import> {
-  const params = { path: { domain }, query: dryRun ? { dryRun } : {}, header: { 'If-Match': etag } }
+function importCall(domain: string, { text, etag, skip }: Upload, dryRun: boolean): Call<Import> {
+  const query = { ...(dryRun && { dryRun }), ...(skip && { skipUnsupported: true }) }
+  const params = { path: { domain }, query, header: { 'If-Match': etag } }
   const made = call('put', '/dns/{domain}/zone', { params, body: text })
   return { ...made, curl: made.curl && `${made.curl} -H 'If-Match: ${etag}'` }
 }
@@ -52,14 +55,14 @@ export function Paste({ domain, close }: { domain: string; close(): void }) {
     }
     wait(false)
   }
-  const compare = () =>
+  const compare = (skip: boolean) =>
     run(async () => {
-      const etag = await versionOf(domain)
-      show({ text, etag, plan: await importCall(domain, text, etag, true).send() })
+      const upload = { text, etag: await versionOf(domain), skip }
+      show({ ...upload, plan: await importCall(domain, upload, true).send() })
     })
-  const apply = ({ text, etag }: Compared) =>
+  const apply = (upload: Upload) =>
     run(async () => {
-      const done = await importCall(domain, text, etag, false).send()
+      const done = await importCall(domain, upload, false).send()
       toast(`Applied: ${counts(done)}. Serial ${done.serial}.`)
       close()
     })
@@ -95,7 +98,7 @@ export function Paste({ domain, close }: { domain: string; close(): void }) {
             type="button"
             class={isCurrent ? '' : 'primary'}
             disabled={busy || text.trim() === ''}
-            onClick={compare}
+            onClick={() => compare(false)}
           >
             Compare
           </button>
@@ -118,12 +121,21 @@ export function Paste({ domain, close }: { domain: string; close(): void }) {
         ) : (
           error !== null && <ProblemView error={error} />
         )}
+        {isUnsupported(error) && (
+          <button type="button" disabled={busy} onClick={() => compare(true)}>
+            Leave these lines out
+          </button>
+        )}
       </div>
       {isCurrent && <Diff plan={compared.plan} />}
-      {isCurrent && <Curl text={importCall(domain, compared.text, compared.etag, false).curl ?? ''} />}
+      {isCurrent && <Curl text={importCall(domain, compared, false).curl ?? ''} />}
     </Panel>
   )
 }
+
+/** Whether nothing is wrong with the file but lines that can be left out. */
+const isUnsupported = (error: unknown) =>
+  error instanceof BerthError && error.errors.length > 0 && error.errors.every(({ code }) => code === 'unsupported')
 
 const isEmpty = ({ created, updated, deleted }: Import) => created + updated + deleted === 0
 
@@ -157,13 +169,6 @@ function linesOf({ changes }: Import): Line[] {
 }
 
 const signs = { '+': ['new', 'ready'], '−': ['deleted', 'bad'], '~': ['changed', 'busy'] } as const
-const skippedWhy = {
-  soa: 'the SOA is ours',
-  apex_ns: 'the nameservers of the zone are ours',
-  out_of_zone: 'it is not in this zone',
-  unsupported_type: 'its type is not supported',
-} as const
-
 function Diff({ plan }: { plan: Import }) {
   return (
     <div aria-live="polite">
@@ -198,10 +203,7 @@ function Diff({ plan }: { plan: Import }) {
         />
       )}
       {plan.truncated && <p class="note soft">Only the first changes are listed; the counts are whole.</p>}
-      <Notes
-        title="Not imported"
-        rows={plan.skipped.map(({ line, text, reason }) => [line, text, skippedWhy[reason]])}
-      />
+      <Notes title="Not imported" rows={plan.skipped.map(({ line, text, detail }) => [line, text, detail])} />
       <Notes title="Imported otherwise than written" rows={plan.notes.map(({ line, detail }) => [line, detail, ''])} />
       <Notes
         title="Resolvers never see these, because NS records above them delegate their names"

@@ -97,7 +97,7 @@ export function EditRow({ id, domain, draft, verdict, put, undo, isNew = false }
           label="Value"
           value={draft.value}
           wrong={wrong('value')}
-          placeholder={examples[draft.type]}
+          placeholder={examples[draft.type] ?? '\\# 4 C0000201'}
           set={(value) => put({ ...draft, value })}
         />
         {stored && stored !== draft.value && (

@@ -17,6 +17,8 @@ declare module 'fastify' {
     scope?: Scope | null
     /** The resource belongs to the account, not to a project: a token narrowed to projects cannot see it. */
     accountWide?: boolean
+    /** A token narrowed to parts of zones may call it: its service keeps such a token within them. */
+    inZoneParts?: boolean
   }
 }
 
@@ -109,16 +111,19 @@ function actorOf(found: KnownToken | null): Actor {
     tokenId: found.id,
     scopes: found.scopes,
     projectIds: found.projectIds.length > 0 ? found.projectIds : null,
+    zoneParts: found.zoneParts,
     userId: found.userId,
   }
 }
 
 function authorize(request: FastifyRequest): void {
-  const { scope, accountWide } = request.routeOptions.config
+  const { scope, accountWide, inZoneParts } = request.routeOptions.config
   const { actor } = request
   if (scope && !allows(actor.scopes, scope)) {
     throw new Fault('insufficient_scope', `The token needs the scope ${scope}.`, { requiredScope: scope })
   }
+  // Nothing but records can be narrowed to parts of zones, so everything else is out of reach.
+  if (actor.zoneParts && !inZoneParts) throw new Fault('token_limited_to_records')
   if (accountWide && actor.projectIds) {
     // A resource addressed by id is reported as not found, like everything outside the token's projects.
     throw new Fault(Object.keys(request.params ?? {}).length > 0 ? 'not_found' : 'token_limited_to_projects')

@@ -59,6 +59,7 @@ function named(names: Iterable<HeaderName>): Record<string, Reference> {
 const headersOfCodes: Partial<Record<FaultCode, HeaderName>> = {
   insufficient_scope: 'WWW-Authenticate',
   idempotency_in_progress: 'Retry-After',
+  discovery_in_progress: 'Retry-After',
   import_in_progress: 'Retry-After',
   // Of waits and streams, which end.
   quota_exceeded: 'Retry-After',
@@ -76,6 +77,7 @@ const commonFaults: FaultCode[] = [
   'token_expired',
   'token_revoked',
   'account_suspended',
+  'token_limited_to_records',
   'https_required',
   'validation_failed',
   'rate_limited',
@@ -103,8 +105,15 @@ export function isSingle(route: Described): boolean {
 /** Whether the answer is a resource that has an ETag, read or just written. */
 function showsVersion(route: Described, status: string): boolean {
   if (route.config?.withoutEtag) return false
-  // After a PUT there is none: what is stored is not what was sent, letter by letter (RFC 9110, 9.3.4).
-  return isSingle(route) || !!route.config?.etagOfPart || route.method === 'PATCH' || status === '201'
+  // After a PUT there is none: what is stored is not what was sent, letter by letter (RFC 9110, 9.3.4). Where the answer
+  // shows what is stored, the ETag is of that.
+  return (
+    isSingle(route) ||
+    !!route.config?.showsVersion ||
+    !!route.config?.etagOfPart ||
+    route.method === 'PATCH' ||
+    status === '201'
+  )
 }
 
 /** Every code that an operation can answer with, from its own list and from its shape, in the order of the catalogue. */

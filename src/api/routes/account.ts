@@ -4,7 +4,7 @@ import { Account, AccountUsage, MonthUsageQuery, Regions } from '../../schemas/a
 import { Named } from '../../schemas/common.ts'
 import { readMonths } from '../../services/accounts/month-usage.ts'
 import { readAccount } from '../../services/accounts/usage.ts'
-import { zoneImportLimitBytes } from '../../services/dns/zone-work.ts'
+import { zoneFileLimitBytes } from '../../services/dns/zones.ts'
 import { sendSingle } from '../http/etag.ts'
 import { bodyLimitBytes } from '../http/validation.ts'
 import type { RoutePlugin } from './route.ts'
@@ -32,7 +32,7 @@ export const accountRoutes: RoutePlugin = async (app, { deps }) => {
         accountRequestsPerMinute: config.rateLimitPerAccountPerMinute,
         requestsAtOnce: config.maxInFlightPerAccount,
         bodyBytes: bodyLimitBytes,
-        zoneImportBytes: zoneImportLimitBytes,
+        zoneImportBytes: zoneFileLimitBytes,
         ...account.limits,
       }
       const here = app.shares.usage(account.id)

@@ -15,7 +15,8 @@ import {
   ZoneParams,
 } from '../../schemas/dns-records.ts'
 import { applyBatch, applyPlanned, checkBatch } from '../../services/dns/batches.ts'
-import { checkRecord, createRecord, findRecord, listRecords } from '../../services/dns/dns-records.ts'
+import { checkRecord, findRecord, listRecords } from '../../services/dns/dns-records.ts'
+import { addRecord } from '../../services/dns/new-records.ts'
 import { changeRecord, checkChange, deleteRecord } from '../../services/dns/record-changes.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
@@ -32,6 +33,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
     {
       config: {
         scope: 'dns:write',
+        inZoneParts: true,
         faults: ['record_conflict', 'quota_exceeded'],
         meaning: ({ actor, params }, body: SoundBody<typeof CreateDnsRecord>) =>
           checkRecord(db, actor, (params as ZonePath).domain, body),
@@ -51,7 +53,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
     (request, reply) =>
       once(request, reply, {
         status: 201,
-        work: (db) => createRecord(db, request.actor, request.params.domain, request.body),
+        work: (db) => addRecord(db, request.actor, request.params.domain, request.body),
         location: (record) => `/dns/${record.domain}/records/${record.id}`,
       }),
   )
@@ -59,7 +61,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.get(
     '/dns/:domain/records',
     {
-      config: { scope: 'dns:read' },
+      config: { scope: 'dns:read', inZoneParts: true },
       schema: {
         operationId: 'listDnsRecords',
         tags: ['DNS'],
@@ -82,6 +84,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
     {
       config: {
         scope: 'dns:write',
+        inZoneParts: true,
         faults: ['record_conflict', 'quota_exceeded'],
         meaning: ({ actor, params }, body: SoundBody<typeof DnsBatch>) =>
           checkBatch(db, actor, (params as ZonePath).domain, body),
@@ -121,7 +124,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.get(
     '/dns/:domain/records/:id',
     {
-      config: { scope: 'dns:read' },
+      config: { scope: 'dns:read', inZoneParts: true },
       schema: {
         operationId: 'getDnsRecord',
         tags: ['DNS'],
@@ -139,6 +142,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
     {
       config: {
         scope: 'dns:write',
+        inZoneParts: true,
         faults: ['record_conflict', 'quota_exceeded'],
         meaning: ({ actor, params }, body: SoundBody<typeof ChangeDnsRecord>) =>
           checkChange(db, actor, params as RecordPath, body),
@@ -162,7 +166,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.delete(
     '/dns/:domain/records/:id',
     {
-      config: { scope: 'dns:write' },
+      config: { scope: 'dns:write', inZoneParts: true },
       schema: {
         operationId: 'deleteDnsRecord',
         tags: ['DNS'],

@@ -19,6 +19,8 @@ declare module 'fastify' {
     withoutEtag?: boolean
     /** The ETag is that of what can be changed; the rest changes all the time, so no copy is ever current. */
     etagOfPart?: boolean
+    /** A PUT whose answer is the resource as it is stored, with its ETag. */
+    showsVersion?: boolean
     /** The operation can also answer a stream; the schema is that of its messages. */
     stream?: TSchema
   }

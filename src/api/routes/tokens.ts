@@ -61,6 +61,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
     {
       config: {
         scope: 'tokens:write',
+        inZoneParts: true,
         deprecatesToken: true,
         meaning: ({ actor }, body: SoundBody<typeof CreateToken>) => checkToken(db, actor, body),
       },
@@ -87,12 +88,12 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.get(
     '/tokens/current',
     {
-      config: { scope: null, etagOfPart: true },
+      config: { scope: null, etagOfPart: true, inZoneParts: true },
       schema: {
         operationId: 'getCurrentToken',
         tags: ['Tokens'],
         summary: 'Read the calling token',
-        description: 'Scopes, projects and expiry of the token that sends the request.',
+        description: 'Scopes, projects, zones and expiry of the token that sends the request.',
         response: { 200: Named(Token) },
       },
     },
@@ -129,7 +130,8 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         tags: ['Tokens'],
         summary: 'Rename or narrow a token',
         description:
-          'Changes the name, or gives the token an earlier expiry, fewer scopes or fewer projects: never more than it has. ' +
+          'Changes the name, or gives the token an earlier expiry, fewer scopes, fewer projects or smaller parts of ' +
+          'zones: never more than it has. ' +
           'What the tokens that it made have beyond that, they lose too, and one that is left with nothing is revoked. ' +
           'Takes effect as a revocation does. The calling token needs every scope of the changed one.',
         params: TokenParams,

@@ -5,10 +5,12 @@ import type { FastifyRequest } from 'fastify'
 import { probeSoa } from '../../dns/soa-probe.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { Named } from '../../schemas/common.ts'
-import { DryRunQuery, ZoneParams } from '../../schemas/dns-records.ts'
-import { ZoneFile, ZoneImport, ZoneStatus } from '../../schemas/zones.ts'
+import { ZoneParams } from '../../schemas/dns-records.ts'
+import { ZoneFile, ZoneImport, ZoneImportQuery, ZoneStatus } from '../../schemas/zones.ts'
 import { findZone } from '../../services/dns/dns-records.ts'
-import { type ZoneUpload, zoneImportLimitBytes } from '../../services/dns/zone-work.ts'
+import { lagsOf, whyBehind } from '../../services/dns/secondary-lags.ts'
+import type { ZoneUpload } from '../../services/dns/zone-work.ts'
+import { zoneFileLimitBytes } from '../../services/dns/zones.ts'
 import { nameserversOf } from '../../services/domains/nameservers.ts'
 import { sendOctets } from '../http/etag.ts'
 import { untilGone } from '../http/gone.ts'
@@ -49,7 +51,7 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
   // Only in this plugin: everywhere else a body is JSON, and here it never is.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(zoneFileTypes, async (request: FastifyRequest, body: IncomingMessage) => {
-    if (Number(request.headers['content-length'] ?? 0) > zoneImportLimitBytes) throw new Fault('body_too_large')
+    if (Number(request.headers['content-length'] ?? 0) > zoneFileLimitBytes) throw new Fault('body_too_large')
     return receive(request, body, zoneWork.upload(request.actor.accountId))
   })
   // Reached whenever the work has ended, also for a client that is gone; it may go before its file was read as well.
@@ -59,7 +61,7 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
   app.get(
     '/dns/:domain/zone',
     {
-      config: { scope: 'dns:read' },
+      config: { scope: 'dns:read', inZoneParts: true },
       schema: {
         operationId: 'exportZone',
         tags: ['DNS'],
@@ -82,7 +84,11 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
   app.put(
     '/dns/:domain/zone',
     {
-      config: { scope: 'dns:write', faults: ['quota_exceeded', 'import_in_progress', 'precondition_required'] },
+      config: {
+        scope: 'dns:write',
+        inZoneParts: true,
+        faults: ['quota_exceeded', 'import_in_progress', 'precondition_required'],
+      },
       // The body is text only in the reference: here it is octets that nobody has read yet.
       validatorCompiler: (route) => (route.httpPart === 'body' ? () => true : compileValidator(route)),
       schema: {
@@ -91,12 +97,14 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
         summary: 'Import a zone',
         description:
           'Replaces the records of the zone by those of a BIND zone file. Records that are in both keep their ids. ' +
-          'SOA, apex NS and out-of-zone lines are reported, not imported; a line that cannot be read refuses the file. ' +
-          'More than 1,000 changes are one event, `dns.zone.imported`. An account imports one large file at a time. ' +
+          'What became of every line is in `lines`: SOA, apex NS and out-of-zone lines are skipped, exports of Cloudflare, ' +
+          'GoDaddy, Route 53 and BIND are understood. A line that cannot be read refuses the file, and so does one that is ' +
+          'not supported, unless `skipUnsupported` is given. All changes are one event, `dns.zone.imported`. ' +
+          'An account imports one large file at a time. ' +
           'A zone that has records is replaced only with `If-Match`: the ETag of its export, or `*` for whatever is there.',
         consumes: zoneFileTypes,
         params: ZoneParams,
-        querystring: DryRunQuery,
+        querystring: ZoneImportQuery,
         body: ZoneFile,
         response: { 200: Named(ZoneImport) },
       },
@@ -105,8 +113,8 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
       const upload = uploads.get(request)
       if (!upload) throw invalidField('#', 'required', 'A zone file is needed.')
       const ifMatch = request.headers['if-match']
-      const dryRun = request.query.dryRun ?? false
-      const options = { upload, dryRun, ifMatch, options: config, signal: untilGone(reply) }
+      const { dryRun = false, skipUnsupported = false } = request.query
+      const options = { upload, dryRun, skipUnsupported, ifMatch, options: config, signal: untilGone(reply) }
       const { octets } = await zoneWork.importZone(request.actor, request.params.domain, options)
       return reply.type('application/json; charset=utf-8').send(Buffer.from(octets.buffer) as never)
     },
@@ -116,13 +124,14 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
     '/dns/:domain/zone/status',
     {
       // Asked of the nameservers each time.
-      config: { scope: 'dns:read', withoutEtag: true },
+      config: { scope: 'dns:read', inZoneParts: true, withoutEtag: true },
       schema: {
         operationId: 'getZoneStatus',
         tags: ['DNS'],
         summary: 'Compare the nameservers',
         description:
-          'The serial of the zone in the database, and the one that each nameserver and secondary serves at this moment.',
+          'The serial of the zone in the database, and the one that each nameserver and secondary serves at this moment. ' +
+          'Where it is another one, `error` and `reason` say why, and `since` for how long.',
         params: ZoneParams,
         response: { 200: Named(ZoneStatus) },
       },
@@ -133,10 +142,12 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
       const names = nameserversOf(config.nameservers, zone.nameservers)
       const own = config.nameserverListen.map((address, index) => ({ address, name: names[index] ?? address }))
       const secondaries = config.nameserverSecondaries.map((address) => ({ address, name: address }))
+      const lags = await lagsOf(db, zone.id)
       const nameservers = await Promise.all(
         [...own, ...secondaries].map(async ({ name, address }) => {
           const { serial, error } = await probeSoa(address, zone.name)
-          return { name, address, serial, current: serial === zone.serial, error }
+          const current = serial === zone.serial
+          return { name, address, serial, current, ...whyBehind(current, error, lags.get(address)) }
         }),
       )
       return { domain: zone.name, serial: zone.serial, nameservers }

@@ -4,20 +4,31 @@ export const typeNumbers = {
   NS: 2,
   CNAME: 5,
   SOA: 6,
+  PTR: 12,
   HINFO: 13,
   MX: 15,
   TXT: 16,
   AAAA: 28,
+  LOC: 29,
   SRV: 33,
+  NAPTR: 35,
+  CERT: 37,
+  DNAME: 39,
   OPT: 41,
   DS: 43,
+  SSHFP: 44,
   TLSA: 52,
+  SMIMEA: 53,
+  CDS: 59,
+  CDNSKEY: 60,
+  OPENPGPKEY: 61,
   SVCB: 64,
   HTTPS: 65,
   TSIG: 250,
   IXFR: 251,
   AXFR: 252,
   ANY: 255,
+  URI: 256,
   CAA: 257,
 } as const
 
@@ -28,12 +39,18 @@ export const rcodes = {
   NXDOMAIN: 3,
   NOTIMP: 4,
   REFUSED: 5,
+  YXDOMAIN: 6,
+  YXRRSET: 7,
+  NXRRSET: 8,
   NOTAUTH: 9,
+  NOTZONE: 10,
   BADVERS: 16,
 } as const
 
-export const opcodes = { QUERY: 0, NOTIFY: 4 } as const
+export const opcodes = { QUERY: 0, NOTIFY: 4, UPDATE: 5 } as const
 export const classIn = 1
+export const classNone = 254
+export const classAny = 255
 export const headerOctets = 12
 export const highestNameOctets = 255
 export const highestLabelOctets = 63

@@ -6,7 +6,10 @@ export const lowerCase: Uint8Array = Uint8Array.from({ length: 256 }, (_, octet)
   octet >= 0x41 && octet <= 0x5a ? octet + 0x20 : octet,
 )
 
-/** A name as text to the form used as key everywhere here: its octets on the wire, in lower case, as a string. */
+/**
+ * A name as text to the form used as key everywhere here: its octets on the wire, in lower case, as a string. Octets that
+ * are no part of a host name are `\\DDD` in the text, dots within a label too.
+ */
 export function wireName(text: string): string {
   if (text === '.' || text === '') return '\0'
   let wire = ''
@@ -14,7 +17,9 @@ export function wireName(text: string): string {
   for (let start = 0; start < folded.length; ) {
     const dot = folded.indexOf('.', start)
     const end = dot < 0 ? folded.length : dot
-    wire += String.fromCharCode(end - start) + folded.slice(start, end)
+    const label = folded.slice(start, end)
+    const octets = label.includes('\\') ? label.replace(/\\(\d{3})/g, (_, code) => String.fromCharCode(code)) : label
+    wire += String.fromCharCode(octets.length) + octets
     start = end + 1
   }
   return `${wire}\0`
@@ -23,7 +28,8 @@ export function wireName(text: string): string {
 export function textName(wire: string): string {
   const labels: string[] = []
   for (let at = 0; at < wire.length - 1; at += 1 + wire.charCodeAt(at)) {
-    labels.push(wire.slice(at + 1, at + 1 + wire.charCodeAt(at)))
+    const label = wire.slice(at + 1, at + 1 + wire.charCodeAt(at))
+    labels.push(/[^!-[\]-~]|\./.test(label) ? printable(Buffer.from(label, 'latin1'), '. \\') : label)
   }
   return labels.length === 0 ? '.' : labels.join('.')
 }

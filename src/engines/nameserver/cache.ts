@@ -1,4 +1,4 @@
-// Caches encoded answers by question until their zone changes; names in them are pointers to the question.
+// Caches encoded answers until their zone changes: by question, or by the name below which no asked name exists.
 
 import { headerOctets } from '../../dns/packet/numbers.ts'
 import type { Query } from '../../dns/packet/query.ts'
@@ -22,13 +22,24 @@ export type CachedAnswer<Source extends AnswerSource> = Template & {
 
 export type AnswerCache<Source extends AnswerSource> = {
   get(message: Buffer, query: Query): CachedAnswer<Source> | null
-  set(query: Pick<Query, 'hash'>, answer: Omit<CachedAnswer<Source>, 'hits'>): void
+  /** The answer to a name that does not exist, by the closest one above it that does. */
+  getBelow(message: Buffer, query: Query, encloser: Encloser): CachedAnswer<Source> | null
+  /** `hash` is that of the query, or `belowHash` for an answer to all names below another. */
+  set(hash: number, answer: Omit<CachedAnswer<Source>, 'hits'>): void
   clear(): void
   /** Notes that an answer was given. Nothing is touched but the answer, which the processor's cache has by then. */
   hit(answer: CachedAnswer<Source>): void
   /** Counts for their zones what was given; to be called before that is read. */
   count(): void
 }
+
+/** Where a name that exists begins in the name of a question, and its hash in the filter of names. */
+export type Encloser = { readonly encloserAt: number; readonly encloserHash: number }
+
+export const belowHash = (encloserHash: number, type: number) => Math.imul(encloserHash ^ type, 0x01000193)
+
+/** Stands for the names that do not exist in the template of their answer: it is no octet, so that no name has it. */
+export const standIn = '\x01\u0100'
 
 const slabOctets = 1 << 20
 // Long answers are rare and take the place of many short ones.
@@ -58,6 +69,16 @@ export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, sl
     given = []
   }
 
+  const slotOf = (hash: number) => (hash ^ (hash >>> 15)) & mask
+
+  function liveAt(slot: number): CachedAnswer<Source> | null {
+    const entry = slots[slot]
+    if (entry === undefined) return null
+    if (entry.source.live) return entry
+    slots[slot] = undefined
+    return null
+  }
+
   function clear(): void {
     slots = new Array<CachedAnswer<Source> | undefined>(mask + 1).fill(undefined)
     slab = 0
@@ -71,23 +92,17 @@ export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, sl
       if (answer.hits++ === 0 && given.push(answer) === mostGiven) count()
     },
     get(message, query) {
-      const slot = (query.hash ^ (query.hash >>> 15)) & mask
-      const entry = slots[slot]
-      if (entry === undefined) return null
-      if (!entry.source.live) {
-        slots[slot] = undefined
-        return null
-      }
+      const entry = liveAt(slotOf(query.hash))
+      if (entry === null || entry.below) return null
       // The name in a template's question is lower case; type and class after it are compared as they are.
-      const { octets, start } = entry
-      const { nameEnd, questionEnd } = query
-      for (let at = headerOctets; at < nameEnd; at++) {
-        if (octets[start + at] !== lowerCase[message[at]!]) return null
-      }
-      for (let at = nameEnd; at < questionEnd; at++) if (octets[start + at] !== message[at]) return null
-      return entry
+      return isEqual(entry, message, headerOctets, query) ? entry : null
     },
-    set(query, answer) {
+    getBelow(message, query, { encloserAt, encloserHash }) {
+      const entry = liveAt(slotOf(belowHash(encloserHash, query.type)))
+      if (!entry?.below || query.questionEnd - encloserAt !== entry.below.questionEnd - belowAt) return null
+      return isEqual(entry, message, encloserAt, query) ? entry : null
+    },
+    set(hash, { source, rcode, tuple, below, ...answer }) {
       const length = answer.end - answer.start
       if (length > highestOctets) return
       if (used + length > slabOctets) {
@@ -99,9 +114,20 @@ export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, sl
       const octets = memory[slab]!
       const start = used
       used += answer.octets.copy(octets, start, answer.start, answer.end)
-      slots[(query.hash ^ (query.hash >>> 15)) & mask] = { ...answer, octets, start, end: used, hits: 0 }
+      slots[slotOf(hash)] = { octets, start, end: used, below, source, rcode, tuple, hits: 0 }
     },
   }
+}
+
+const belowAt = headerOctets + standIn.length
+
+/** Whether a template is for the question of a message, whose name is compared from a label on. */
+function isEqual({ octets, start, below }: Template, message: Buffer, from: number, query: Query): boolean {
+  const { nameEnd, questionEnd } = query
+  const moved = start + (below ? belowAt : headerOctets) - from
+  for (let at = from; at < nameEnd; at++) if (octets[at + moved] !== lowerCase[message[at]!]) return false
+  for (let at = nameEnd; at < questionEnd; at++) if (octets[at + moved] !== message[at]) return false
+  return true
 }
 
 /** The type in the question of an answer, after its name. */

@@ -5,14 +5,30 @@ import type { Query } from '../../dns/packet/query.ts'
 import type { Found, OwnedSet } from './lookup.ts'
 
 /** A message without id and RD, with the question in lower case. */
-export type Template = { octets: Buffer; start: number; end: number }
+export type Template = {
+  octets: Buffer
+  start: number
+  end: number
+  /** For an answer to every name that does not exist below another; null for an answer to one question. */
+  below: Below | null
+}
+
+/** What has to be moved where the question has another name, of another length. Positions count from `start`. */
+export type Below = {
+  questionEnd: number
+  /** Compression pointers to anything but the name of the question. */
+  pointers: readonly number[]
+}
 
 export type Encoder = {
   /** Valid until the next call. `limit` is for the whole message; TC is set if anything is left out. */
-  encode(question: Buffer, name: string, found: Found, limit: number): Template & { truncated: boolean }
+  encode(question: Buffer, name: string, found: Found, limit: number): Encoded
 }
 
+export type Encoded = Template & { truncated: boolean; pointers: readonly number[] }
+
 const highestMessage = 65_535
+const highestUdp = 4096
 // A record is written before its size is checked; none is longer than this.
 const slack = 8192
 const pointer = 0xc000
@@ -24,6 +40,7 @@ const tcBit = 0x02
 export function createEncoder(): Encoder {
   const scratch = Buffer.alloc(highestMessage + slack)
   const offsets = new Map<string, number>()
+  let pointers: number[] = []
   let at = 0
 
   function writeU16(value: number): void {
@@ -38,6 +55,7 @@ export function createEncoder(): Encoder {
       const suffix = start === 0 ? name : name.slice(start)
       const earlier = offsets.get(suffix)
       if (earlier !== undefined) {
+        if (earlier !== headerOctets) pointers.push(at)
         writeU16(pointer | earlier)
         return
       }
@@ -47,10 +65,11 @@ export function createEncoder(): Encoder {
     scratch[at++] = 0
   }
 
-  /** False if the set does not fit; then nothing of it is written. */
-  function writeSet({ owner, set }: OwnedSet, limit: number): boolean {
+  /** How many records of the set were written: none if not all fit, or as many as do for an answer in `parts`. */
+  function writeSet({ owner, set }: OwnedSet, limit: number, parts: boolean): number {
     const before = at
-    for (const { head, names, tail } of set.rdatas) {
+    for (const [index, { head, names, tail }] of set.rdatas.entries()) {
+      const recordAt = at
       writeName(owner)
       writeU16(set.type)
       writeU16(1)
@@ -63,16 +82,17 @@ export function createEncoder(): Encoder {
       at += tail.copy(scratch, at)
       scratch.writeUInt16BE(at - lengthAt - 2, lengthAt)
       if (at > limit) {
-        at = before
-        return false
+        at = parts ? recordAt : before
+        return parts ? index : 0
       }
     }
-    return true
+    return set.rdatas.length
   }
 
   return {
     encode(question, name, found, limit) {
       offsets.clear()
+      pointers = []
       scratch.fill(0, 0, headerOctets)
       at = headerOctets
       // Resolvers that compare case (0x20) find the question's own spelling behind every pointer.
@@ -81,6 +101,8 @@ export function createEncoder(): Encoder {
       }
       at += question.copy(scratch, at)
       const highest = Math.min(limit, highestMessage)
+      // There is no way to get a longer answer than the longest message, so it has what fits.
+      const parts = highest > highestUdp
       let truncated = false
       scratch[5] = 1
       for (const [index, section] of [found.answer, found.authority, found.additional].entries()) {
@@ -88,14 +110,15 @@ export function createEncoder(): Encoder {
         for (const owned of section) {
           if (truncated) break
           // Omitted glue sets TC as well: without it the referral may be useless (RFC 9471).
-          if (writeSet(owned, highest)) count += owned.set.rdatas.length
-          else truncated = true
+          const written = writeSet(owned, highest, parts)
+          count += written
+          truncated = written < owned.set.rdatas.length
         }
         scratch.writeUInt16BE(count, 6 + index * 2)
       }
       scratch[2] = (found.authoritative ? aaBit : 0) | (truncated ? tcBit : 0)
       scratch[3] = found.rcode & 0x0f
-      return { octets: scratch, start: 0, end: at, truncated }
+      return { octets: scratch, start: 0, end: at, below: null, truncated, pointers }
     },
   }
 }
@@ -136,11 +159,26 @@ function writeOpt(
   }
 }
 
+/** How long the answer to a query is, without its OPT. */
+export function answerOctets({ start, end, below }: Template, query: Query): number {
+  return end - start + (below ? query.questionEnd - below.questionEnd : 0)
+}
+
 /** Completes a template to the answer to a packet: its id, its RD, its spelling of the name, and its OPT. */
 export function finishAnswer(template: Template, message: Buffer, query: Query, options: Options | null): Buffer {
-  const length = template.end - template.start
+  const { octets, start, end, below } = template
+  const length = answerOctets(template, query)
   const answer = Buffer.allocUnsafe(length + (options ? optOctets(options) : 0))
-  template.octets.copy(answer, 0, template.start, template.end)
+  if (below) {
+    octets.copy(answer, 0, start, start + headerOctets)
+    octets.copy(answer, query.questionEnd, start + below.questionEnd, end)
+    const moved = query.questionEnd - below.questionEnd
+    for (const pointer of below.pointers) {
+      const target = ((octets[start + pointer]! << 8) | octets[start + pointer + 1]!) + moved
+      answer[pointer + moved] = target >> 8
+      answer[pointer + moved + 1] = target & 0xff
+    }
+  } else octets.copy(answer, 0, start, end)
   message.copy(answer, headerOctets, headerOctets, query.questionEnd)
   answer[0] = message[0]!
   answer[1] = message[1]!

@@ -1,7 +1,7 @@
 // Looks a question up in a zone: wildcards, delegations, CNAME chains, and negative answers.
 
-import { rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
-import { type Rdata, textRdata } from './rdata.ts'
+import { highestNameOctets, rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
+import { nameRdata, type Rdata, textRdata } from './rdata.ts'
 import { type Rrset, setOf, type Zone, type ZoneNode } from './zone.ts'
 
 export type OwnedSet = { owner: string; set: Rrset }
@@ -16,7 +16,12 @@ export type Found = {
   cacheable: boolean
   /** Made from a wildcard: any number of names have this answer. */
   wildcard: boolean
-  /** An address that must be resolved first; the answer is SERVFAIL until then. */
+  /**
+   * If the name does not exist: every other one that does not, with the same closest encloser, has this answer, but for
+   * the name in it. To be set to false by whatever depends on more of the name.
+   */
+  general: boolean
+  /** A name outside whose addresses are not known yet; the answer is SERVFAIL until then. */
   awaits: { target: string; type: number; owner: string } | null
 }
 
@@ -26,11 +31,6 @@ export type Addresses = { rdatas: readonly Rdata[]; ttl: number }
 export type OutsideAddresses = {
   /** Addresses of a host of the edge; null for every other name. */
   edge(target: string, type: number): Addresses | null
-  /**
-   * Addresses of a name elsewhere, an empty list if it has none; null while they are not known. `owner` is the account
-   * that asks.
-   */
-  resolved(target: string, type: number, owner: string): Addresses | null
 }
 
 const highestChain = 8
@@ -52,9 +52,17 @@ export function isWithin(name: string, origin: string): boolean {
   return at === start
 }
 
+/** The closest name above one that does not exist; null for a name that exists. `name` is in the zone. */
+export function encloserOf(zone: Zone, name: string): string | null {
+  let encloser = name
+  while (!zone.nodes.has(encloser)) encloser = encloser.slice(1 + encloser.charCodeAt(0))
+  return encloser === name ? null : encloser
+}
+
 type Place =
   | { kind: 'node'; node: ZoneNode; wildcard: boolean }
   | { kind: 'cut'; owner: string; node: ZoneNode }
+  | { kind: 'dname'; owner: string; set: Rrset }
   | { kind: 'none' }
 
 /** Walks down from the apex, because a delegation hides everything below it. */
@@ -69,6 +77,9 @@ function place(zone: Zone, name: string, type: number): Place {
     const owner = name.slice(starts[index])
     const node = zone.nodes.get(owner)
     if (!node) {
+      // Nothing stands below a DNAME, so the closest encloser has it.
+      const dname = setOf(zone.nodes.get(encloser)!, typeNumbers.DNAME)
+      if (dname) return { kind: 'dname', owner: encloser, set: dname }
       const source = zone.nodes.get(`\x01*${encloser}`)
       return source ? { kind: 'node', node: source, wildcard: true } : { kind: 'none' }
     }
@@ -93,10 +104,9 @@ function flatten(node: AliasNode, type: number, { zone, outside, found }: Work):
     if (where?.kind === 'none') return { rdatas: [], ttl: 0 }
     // Not authoritative: another zone, or below a delegation.
     if (where?.kind !== 'node') {
-      found.cacheable = false
-      const resolved = outside.resolved(target, type, zone.owner)
-      if (!resolved) found.awaits = { target, type, owner: zone.owner }
-      return resolved
+      const { addresses } = node.alias
+      if (!addresses) found.awaits = { target, type, owner: zone.owner }
+      return addresses && (addresses.get(type) ?? { rdatas: [], ttl: 0 })
     }
     const set = setOf(where.node, type)
     if (set) return set
@@ -135,6 +145,28 @@ function setAt(node: ZoneNode, type: number, work: Work): Rrset | null {
   return { type, ttl: Math.min(node.alias.ttl, addresses.ttl), rdatas: addresses.rdatas }
 }
 
+/** Outside the zone, or a loop: the chain so far is the answer, and the resolver continues from its end. */
+function goesOn(target: string, step: number, { zone, found }: Work): boolean {
+  const isKnown = found.answer.some(({ owner, set }) => owner === target && set.type === typeNumbers.CNAME)
+  return isWithin(target, zone.origin) && !isKnown && step + 1 < highestChain
+}
+
+/** Adds a DNAME and the CNAME that follows from it (RFC 6672); null if that would be too long for a name. */
+function redirect(found: Found, owner: string, dname: { owner: string; set: Rrset }): string | null {
+  const { set } = dname
+  // Any number of names are below it.
+  found.cacheable = false
+  const isGiven = found.answer.some((one) => one.owner === dname.owner && one.set.type === set.type)
+  if (!isGiven) found.answer.push({ owner: dname.owner, set })
+  const target = owner.slice(0, -dname.owner.length) + set.rdatas[0]!.head.toString('latin1')
+  if (target.length > highestNameOctets) {
+    found.rcode = rcodes.YXDOMAIN
+    return null
+  }
+  found.answer.push({ owner, set: { type: typeNumbers.CNAME, ttl: set.ttl, rdatas: [nameRdata(target)] } })
+  return target
+}
+
 /** `name` is in the zone. Never fails, and takes no longer than the labels of the name and the chain allow. */
 export function lookup(zone: Zone, name: string, type: number, outside: OutsideAddresses): Found {
   const found: Found = {
@@ -145,6 +177,7 @@ export function lookup(zone: Zone, name: string, type: number, outside: OutsideA
     additional: [],
     cacheable: true,
     wildcard: false,
+    general: true,
     awaits: null,
   }
   const work = { zone, outside, found }
@@ -162,8 +195,16 @@ export function lookup(zone: Zone, name: string, type: number, outside: OutsideA
       found.authority.push({ owner: zone.origin, set: zone.negative })
       return found
     }
+    if (where.kind === 'dname') {
+      const target = redirect(found, owner, where)
+      if (target === null || type === typeNumbers.CNAME || !goesOn(target, step, work)) return found
+      owner = target
+      continue
+    }
     const { node, wildcard } = where
     if (wildcard) found.wildcard = true
+    // The target of a CNAME may be the name of the question, if a wildcard made both.
+    if (wildcard && step > 0) found.general = false
     const any = type === typeNumbers.ANY && (node.sets.length > 0 || node.alias !== null)
     const set = any ? anySet : setAt(node, type, work)
     if (set) {
@@ -178,9 +219,7 @@ export function lookup(zone: Zone, name: string, type: number, outside: OutsideA
       return found
     }
     found.answer.push({ owner, set: chain })
-    const again = found.answer.some((one) => one.owner === target)
-    // Outside the zone, or a loop: the chain so far is the answer, and the resolver continues from its end.
-    if (!isWithin(target, zone.origin) || again || step + 1 >= highestChain) return found
+    if (!goesOn(target, step, work)) return found
     owner = target
   }
 }

@@ -1,16 +1,17 @@
-// Answers one packet over UDP or TCP: from the cache, then from the zone, then after an ALIAS lookup.
+// Answers one packet over UDP or TCP: from the cache, then from the zone, then when a new ALIAS has its addresses.
 import type { Logger } from 'pino'
-import { rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
+import { headerOctets, opcodes, rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
 import { decodeQuery, emptyQuery, nameInQuery, type Query } from '../../dns/packet/query.ts'
-import type { Aliases } from './alias.ts'
-import type { AnswerCache } from './cache.ts'
+import { type AnswerCache, belowHash, standIn } from './cache.ts'
 import type { Cookies } from './cookies.ts'
-import { createEncoder, finishAnswer, optOctets } from './encode.ts'
-import { type Found, lookup, type OutsideAddresses } from './lookup.ts'
+import { answerOctets, createEncoder, type Encoded, finishAnswer, optOctets } from './encode.ts'
+import { encloserOf, type Found, lookup, type OutsideAddresses } from './lookup.ts'
 import type { NameserverMetrics } from './metrics.ts'
+import type { Aliases } from './outside.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { countQuestion } from './traffic.ts'
 import type { Transfers } from './transfers.ts'
+import type { Updates } from './update/updates.ts'
 import { type Context, createAnswersWithoutZones, isSpecial, type Peer } from './without-zones.ts'
 import type { ZoneSource, ZoneTable } from './zone-table.ts'
 
@@ -26,6 +27,8 @@ export type ResponderOptions = {
   rateLimit: RateLimit | null
   metrics: NameserverMetrics
   transfers: Transfers | null
+  /** Default: none, and an update is NOTIMP. */
+  updates?: Updates | null
   /** Host name of this nameserver, sent to clients that request it (NSID, RFC 5001). */
   nsid: string
   log: Logger
@@ -40,9 +43,16 @@ const highestTcp = 65_535
 // Waiting queries cost memory; beyond this number none waits for an address, and none of an account that has its part.
 const highestWaiting = { account: 200, all: 1_000 }
 
+/** The question of a packet with another name. */
+function questionOf(message: Buffer, query: Query, name: string): Buffer {
+  const question = Buffer.from(`${name}\0\0\0\0`, 'latin1')
+  message.copy(question, question.length - 4, query.nameEnd, query.questionEnd)
+  return question
+}
+
 export function createResponder(options: ResponderOptions): Responder {
-  const { table, cache, aliases, outside, metrics, transfers, log } = options
-  const withoutZones = createAnswersWithoutZones({ ...options, tallies: metrics })
+  const { table, cache, aliases, outside, metrics, transfers, updates = null, log } = options
+  const withoutZones = createAnswersWithoutZones({ ...options, filter: table.filter, tallies: metrics })
   const { contextOf, limitOf, limited, fault } = withoutZones
   const encoder = createEncoder()
   const current = emptyQuery()
@@ -58,22 +68,54 @@ export function createResponder(options: ResponderOptions): Responder {
     return hash
   }
 
+  /** As long as any message may be; the encoder writes another one if that is too long for this packet. */
+  function encodeWhole({ message, query }: Context, name: string, found: Found): Encoded {
+    return encoder.encode(questionOf(message, query, name), name, found, highestTcp)
+  }
+
+  function fits(context: Context, whole: Encoded): boolean {
+    const { query, opt } = context
+    return !whole.truncated && answerOctets(whole, query) + (opt ? optOctets(opt) : 0) <= limitOf(context)
+  }
+
   function answerFound(context: Context, name: string, found: Found, source: ZoneSource): Buffer | null {
     const { message, query, opt } = context
-    const question = Buffer.from(`${name}\0\0\0\0`, 'latin1')
-    message.copy(question, question.length - 4, query.nameEnd, query.questionEnd)
     const tuple = tupleOf(query, found, source)
     // A DS answer at an apex depends on two zones, but a cache entry on one.
     const cacheable = found.cacheable && source.live && !(query.type === typeNumbers.DS && name === source.origin)
-    const limit = limitOf(context) - (opt ? optOctets(opt) : 0)
     const made = limited(context, found.rcode, tuple, () => {
-      const whole = encoder.encode(question, name, found, highestTcp - 512)
-      if (cacheable && !whole.truncated) {
-        cache.set(query, { ...whole, source, rcode: found.rcode, tuple })
-      }
-      const fits = whole.end - whole.start <= limit
-      return finishAnswer(fits ? whole : encoder.encode(question, name, found, limit), message, query, opt)
+      const whole = encodeWhole(context, name, found)
+      if (cacheable && !whole.truncated) cache.set(query.hash, { ...whole, source, rcode: found.rcode, tuple })
+      if (fits(context, whole)) return finishAnswer(whole, message, query, opt)
+      const limit = limitOf(context) - (opt ? optOctets(opt) : 0)
+      return finishAnswer(encoder.encode(questionOf(message, query, name), name, found, limit), message, query, opt)
     })
+    if (made) countQuestion(table.tallyOf(source), query.type, found.rcode)
+    return made
+  }
+
+  /**
+   * The answer to a name that does not exist is made and cached for all such names below its closest encloser. Undefined
+   * if the name exists, or its answer is not theirs.
+   */
+  function answerBelow(context: Context, name: string, source: ZoneSource): Buffer | null | undefined {
+    const { message, query, opt } = context
+    const zone = table.zoneOf(source)
+    const encloser = encloserOf(zone, name)
+    if (encloser === null || !source.live || !table.announce(source)) return undefined
+    const found = lookup(zone, standIn + encloser, query.type, outside)
+    if (!found.general || !found.cacheable) return undefined
+    const encoded = encodeWhole(context, standIn + encloser, found)
+    const questionEnd = headerOctets + standIn.length + encloser.length + 4
+    const whole = { ...encoded, below: { questionEnd, pointers: encoded.pointers } }
+    const tuple = tupleOf(query, found, source)
+    const hash = belowHash(table.filter.hashOf(encloser), query.type)
+    if (!whole.truncated) cache.set(hash, { ...whole, source, rcode: found.rcode, tuple })
+    if (!fits(context, whole)) {
+      const exact = { ...lookup(zone, name, query.type, outside), cacheable: false }
+      return answerFound(context, name, exact, source)
+    }
+    const made = limited(context, found.rcode, tuple, () => finishAnswer(whole, message, query, opt))
     if (made) countQuestion(table.tallyOf(source), query.type, found.rcode)
     return made
   }
@@ -92,17 +134,16 @@ export function createResponder(options: ResponderOptions): Responder {
     const name = nameInQuery(message, query)
     const source = table.find(name, query.type)
     if (!source) return fault(context, rcodes.REFUSED)
-    const zone = table.ready(source)
-    if (zone) {
-      const found = lookup(zone, name, query.type, outside)
-      if (!found.awaits) return answerFound(context, name, found, source)
-    }
+    const below = answerBelow(context, name, source)
+    if (below !== undefined) return below
+    const found = lookup(table.zoneOf(source), name, query.type, outside)
+    if (!found.awaits) return answerFound(context, name, found, source)
     const { accountId } = source
     const ofAccount = waitingOf.get(accountId) ?? 0
     if (waiting >= highestWaiting.all || ofAccount >= highestWaiting.account) return failLate(context, source)
     waiting++
     waitingOf.set(accountId, ofAccount + 1)
-    return answerLater({ ...context, query: { ...query } }, name).finally(() => {
+    return answerLater({ ...context, query: { ...query } }, name, source.name).finally(() => {
       waiting--
       const left = waitingOf.get(accountId)! - 1
       if (left > 0) waitingOf.set(accountId, left)
@@ -110,30 +151,23 @@ export function createResponder(options: ResponderOptions): Responder {
     })
   }
 
-  /** Waits for a large zone to be built, and for the addresses of an ALIAS. */
-  async function answerLater(context: Context, name: string): Promise<Buffer | null> {
-    const { type } = context.query
-    const first = await look(name, type)
-    const awaits = first?.found.awaits
-    if (awaits) await aliases.settled(awaits.target, awaits.type, awaits.owner)
+  /** Waits for the addresses of a new ALIAS in a zone. */
+  async function answerLater(context: Context, name: string, zone: string) {
+    await aliases.settled(zone)
     // The zone may have changed meanwhile.
-    const last = awaits ? await look(name, type) : first
-    if (!last) return fault(context, rcodes.REFUSED)
-    return last.found.awaits ? failLate(context, last.source) : answerFound(context, name, last.found, last.source)
-  }
-
-  async function look(name: string, type: number): Promise<{ found: Found; source: ZoneSource } | null> {
+    const { type } = context.query
     const source = table.find(name, type)
-    if (!source) return null
-    const zone = table.ready(source) ?? (await table.prepare(source))
-    return { found: lookup(zone, name, type, outside), source }
+    if (!source) return fault(context, rcodes.REFUSED)
+    const found = lookup(table.zoneOf(source), name, type, outside)
+    return found.awaits ? failLate(context, source) : answerFound(context, name, found, source)
   }
 
-  /** The transfers may send several messages, and later. */
+  /** Transfers and updates may send several messages, and later. */
   function handOver(message: Buffer, query: Query, peer: Peer, channel: Channel): Promise<void> | null {
-    if (!transfers || !isSpecial(query, channel.tcp) || query.rcode === rcodes.FORMERR) return null
+    const taker = query.opcode === opcodes.UPDATE ? updates : transfers
+    if (!taker || !isSpecial(query, channel.tcp) || query.rcode === rcodes.FORMERR) return null
     const kept = { ...query }
-    return transfers.handle({
+    return taker.handle({
       message,
       query: kept,
       peer,

@@ -1,33 +1,32 @@
 // The nameservers: zones from the database, a UDP and a TCP listener per address, and what they share.
 import { randomBytes } from 'node:crypto'
-import { isIPv6 } from 'node:net'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../../config.ts'
 import { type ListenAddress, listenAddress } from '../../dns/listen-address.ts'
-import { typeNumbers } from '../../dns/packet/numbers.ts'
 import { wireName } from '../../dns/packet/wire-names.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
-import { isPublicAddress } from '../../platform/public-address.ts'
+import type { Vault } from '../../platform/secrets.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
 import { platformZones } from '../../services/dns/platform-zones.ts'
-import { generatedRecords, generatedTtl, soaOf } from '../../services/dns/zones.ts'
+import { generatedRecords, soaOf } from '../../services/dns/zones.ts'
 import { type Rollups, startDnsRollups } from '../../services/traffic/rollups.ts'
 import type { Counted } from '../../services/traffic/tallies.ts'
-import { createAliases, createResolver, type ResolveAlias } from './alias.ts'
 import { type AnswerCache, createAnswerCache } from './cache.ts'
 import { createCookies } from './cookies.ts'
+import { openZoneKeys, type ZoneKeys } from './keys.ts'
 import { listenOn } from './listeners.ts'
-import { type Addresses, isWithin, type OutsideAddresses } from './lookup.ts'
+import type { OutsideAddresses } from './lookup.ts'
 import { createNameserverMetrics, type NameserverMetrics } from './metrics.ts'
+import { type Aliases, createAliases, edgeAddresses } from './outside.ts'
 import { createRateLimit, type RateLimitOptions, rateLimitMemory } from './rate-limit.ts'
-import { rdataOf } from './rdata.ts'
 import { createResponder } from './responder.ts'
 import { createSnapshot, type Snapshot } from './snapshot.ts'
 import type { TcpLimits } from './tcp.ts'
 import { createTallyBook } from './traffic.ts'
 import type { Transfers } from './transfers.ts'
+import { createUpdates, type Updates } from './update/updates.ts'
 import { createGenerations, generationMemory } from './workers/generations.ts'
 import { loadPacketSockets, type PacketSockets } from './workers/packets.ts'
 import { type SharedListener, startPool } from './workers/pool.ts'
@@ -40,11 +39,14 @@ export type NameserverOptions = {
   log: Logger
   /** Default: a registry of its own. */
   registry?: Registry
-  /** Resolves ALIAS targets outside the zone; default: `resolvers`, or else the system's. */
-  resolveAlias?: ResolveAlias
-  resolvers?: readonly string[]
   /** Called when the zones are loaded. */
-  transfers?(snapshot: Snapshot, outside: OutsideAddresses): Transfers & { close(): Promise<void> }
+  transfers?(
+    snapshot: Snapshot,
+    outside: OutsideAddresses,
+    keys: ZoneKeys | null,
+  ): Transfers & { close(): Promise<void> }
+  /** Opens the keys of zones; without it, nobody can update one, and no customer transfer one. */
+  vault?: Vault
   /** Null: no rate limit. */
   rateLimit?: RateLimitOptions | null
   /** Number of threads that answer over UDP instead of this one, if the system supports them. */
@@ -65,19 +67,13 @@ export type Nameserver = {
   close(): Promise<void>
 }
 
-export function edgeAddresses(config: Config): OutsideAddresses['edge'] {
-  const domain = wireName(config.edge.domain)
-  const byType = new Map<number, Addresses>()
-  for (const type of ['A', 'AAAA'] as const) {
-    const rdatas = config.edge.addresses
-      .filter((address) => isIPv6(address) === (type === 'AAAA'))
-      .flatMap((address) => rdataOf(type, address) ?? [])
-    byType.set(typeNumbers[type], { rdatas, ttl: generatedTtl })
-  }
-  return (target, type) => (isWithin(target, domain) ? byType.get(type)! : null)
+type Opening = {
+  aliases: Aliases
+  table: ZoneTable
+  transfers: Transfers | null
+  updates: Updates | null
+  packets: PacketSockets | null
 }
-
-type Opening = { table: ZoneTable; transfers: Transfers | null; packets: PacketSockets | null }
 
 export function createNameserver(options: NameserverOptions): Nameserver {
   const { config, db, notifications, log, rateLimit } = options
@@ -89,17 +85,11 @@ export function createNameserver(options: NameserverOptions): Nameserver {
   )
   const { workers = 0 } = options
   const cache = createAnswerCache<ZoneSource>()
-  // A private address says what stands in the network of the resolver, and leads visitors into their own.
-  const mayAnswer = config.production ? isPublicAddress : () => true
-  const aliases = createAliases(options.resolveAlias ?? createResolver(options.resolvers ?? []), { mayAnswer })
   const cookieSecret = randomBytes(32)
   const cookies = createCookies(cookieSecret)
   const limits = rateLimit === null ? null : { memory: rateLimitMemory(), ...rateLimit }
   const limit = limits && createRateLimit(limits)
-  const outside: OutsideAddresses = {
-    edge: edgeAddresses(config),
-    resolved: aliases.resolved,
-  }
+  const outside: OutsideAddresses = { edge: edgeAddresses(config) }
   const closers: (() => Promise<void>)[] = []
   let rollups: Rollups | null = null
 
@@ -108,9 +98,9 @@ export function createNameserver(options: NameserverOptions): Nameserver {
     index: number,
     context: Opening,
   ): Promise<ListenAddress & SharedListener> {
-    const { table, transfers, packets } = context
+    const { aliases, table, transfers, updates, packets } = context
     const nsid = config.nameservers[index] ?? config.nameservers[0]!
-    const shared = { table, aliases, outside, cookies, rateLimit: limit, metrics, transfers, nsid, log }
+    const shared = { table, aliases, outside, cookies, rateLimit: limit, metrics, transfers, updates, nsid, log }
     const responderFor = (cache: AnswerCache<ZoneSource>) => createResponder({ ...shared, cache })
     const sockets: number[] = []
     const closeSockets = async () => {
@@ -148,6 +138,7 @@ export function createNameserver(options: NameserverOptions): Nameserver {
       rateLimit: limits && { perSecond: limits.perSecond, slip: limits.slip, memory: limits.memory },
       generations,
       generationMemory: memory,
+      nameMemory: loaded.table.filter.memory,
       metrics,
       questions: createTallyBook(loaded.table.tallies),
       log,
@@ -158,6 +149,20 @@ export function createNameserver(options: NameserverOptions): Nameserver {
   function takeQuestions({ tallies }: ZoneTable): Counted[] {
     cache.count()
     return tallies.take()
+  }
+
+  async function openKeys(): Promise<ZoneKeys | null> {
+    const { vault, snapshots } = options
+    if (!vault) return null
+    const keys = await openZoneKeys({ db, notifications, vault, log, snapshots })
+    closers.push(keys.close)
+    return keys
+  }
+
+  function openUpdates({ table }: Snapshot, keys: ZoneKeys): Updates {
+    const { registry } = options
+    const perMinute = { key: config.rateLimitPerMinute, account: config.rateLimitPerAccountPerMinute }
+    return createUpdates({ keys, table, db, perMinute, log, ...(registry && { registry }) })
   }
 
   async function loadPackets(): Promise<PacketSockets | null> {
@@ -190,12 +195,16 @@ export function createNameserver(options: NameserverOptions): Nameserver {
       rollups = startDnsRollups({ db, tallies: { take: () => takeQuestions(loaded.table) }, log })
       loaded.onMoved(cache.clear)
       try {
-        const transfers = options.transfers?.(loaded, outside) ?? null
+        const keys = await openKeys()
+        const transfers = options.transfers?.(loaded, outside, keys) ?? null
         if (transfers) closers.push(() => transfers.close())
+        const updates = keys && openUpdates(loaded, keys)
         const packets = await loadPackets()
+        const { table } = loaded
+        const context = { aliases: createAliases(loaded.onChange), table, transfers, updates, packets }
         const listeners: (ListenAddress & SharedListener)[] = []
         for (const [index, text] of config.nameserverListen.entries()) {
-          listeners.push(await open(listenAddress(text), index, { table: loaded.table, transfers, packets }))
+          listeners.push(await open(listenAddress(text), index, context))
         }
         if (packets) openWorkers(listeners, packets, loaded)
         return listeners.map(({ host, port }) => ({ host, port }))

@@ -5,9 +5,17 @@ import { follow } from '../../platform/mirror.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
 import { announcePlatformZones, type PlatformZones } from '../../services/dns/platform-zones.ts'
-import { platformIds, readServedStates, readServedZones, type ServedZoneRow } from '../../services/dns/served-zones.ts'
+import {
+  platformIds,
+  readServedChanges,
+  readServedStates,
+  readServedZones,
+  type ServedZoneRow,
+} from '../../services/dns/served-zones.ts'
+import { createLargeZones } from './large-zones.ts'
 import type { ZoneConstants } from './zone.ts'
-import { ZoneTable } from './zone-table.ts'
+import { RecordsByName } from './zone-records.ts'
+import { joinedRows, ZoneTable } from './zone-table.ts'
 
 export type Snapshot = {
   readonly table: ZoneTable
@@ -54,6 +62,8 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
   const moves = listeners<[]>()
   const table = new ZoneTable(constants, () => moves.tell())
   let staleSinceMs: number | null = Date.now()
+  let behind = true
+  let changedAgain = (_name: string) => {}
   let announced = false
   const kept = options.snapshots?.open('zones', () => table.rows())
 
@@ -75,12 +85,45 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
   }
 
   async function read(names: string[]): Promise<void> {
-    const rows = await readServedZones(db, platform, names)
-    const changed = table.apply(names, rows)
+    const known: { name: string; id: string; serial: number }[] = []
+    const others: string[] = []
+    for (const name of names) {
+      if (large.add(name, 'again')) continue
+      const source = table.get(name)
+      if (source?.records instanceof RecordsByName) known.push(source)
+      else others.push(name)
+    }
+    const changed = await readServedChanges(db, known)
+    const zones = await readServedZones(db, platform, others)
+    // A large zone is read beside the others, which do not wait for it.
+    const apart = new Set([...changed.large, ...zones.large])
+    for (const name of apart) large.add(name)
+    for (const { name } of changed.rows) apart.add(name)
+    const asked = [...others, ...known.map(({ name }) => name)].filter((name) => !apart.has(name))
+    const applied = [...table.change(changed.rows), ...table.apply(asked, zones.rows)]
+    tell(applied, [...changed.rows, ...zones.rows])
+  }
+
+  function tell(changed: string[], rows: readonly { refused: boolean }[]): void {
     if (changed.length === 0) return
     changes.tell(changed)
     // What is refused must stay so if the next start is without the database.
     kept?.changed(rows.some(({ refused }) => refused))
+  }
+
+  const large = createLargeZones({
+    db,
+    log,
+    onRead: (name, row) => tell(table.apply([name], row ? [row] : []), row ? [row] : []),
+    onChanged: (name) => changedAgain(name),
+    onIdle: settle,
+  })
+
+  /** Called when one of the two that keep the zones current is done. */
+  function settle(): void {
+    if (behind || large.size > 0) return
+    if (notifications.connected) staleSinceMs = null
+    kept?.current()
   }
 
   function restore(rows: ServedZoneRow[], at: Date): void {
@@ -90,7 +133,7 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
       const own = platform.get(row.name)
       return own ? [{ ...row, verified: own.verified, records: own.records.join('\n') }] : []
     })
-    table.apply([], known)
+    table.apply([], joinedRows(known))
     staleSinceMs = at.getTime()
   }
 
@@ -100,28 +143,34 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
   const source = {
     what: 'zones',
     // A wildcard is a name in its parent's zone and has no zone of its own.
-    listen: (changed: (name: string) => void) =>
-      notifications.on('zone', (name) => void (name.startsWith('*') || changed(name))),
+    listen(changed: (name: string) => void) {
+      changedAgain = changed
+      return notifications.on('zone', (name) => void (name.startsWith('*') || changed(name)))
+    },
     compare,
     read,
     namesAtOnce: zonesAtOnce,
     onBehind() {
+      behind = true
       staleSinceMs ??= Date.now()
     },
     onCurrent() {
-      if (notifications.connected) staleSinceMs = null
-      kept?.current()
+      behind = false
+      settle()
     },
     ...(kept && { restore: () => kept.restore(restore) }),
   }
   const followed = await follow(source, notifications, log).catch((error) => {
     offLost()
+    large.close()
     throw error
   })
+  await large.settled()
 
   async function close(): Promise<void> {
     offLost()
     await followed.close()
+    await large.close()
     await kept?.close()
   }
 

@@ -2,10 +2,11 @@
 
 import { classIn, opcodes, rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
 import type { Query } from '../../dns/packet/query.ts'
-import type { AnswerCache, AnswerSource } from './cache.ts'
+import type { AnswerCache, AnswerSource, CachedAnswer } from './cache.ts'
 import type { Cookies } from './cookies.ts'
-import { bareAnswer, finishAnswer, type Options, optOctets } from './encode.ts'
+import { answerOctets, bareAnswer, finishAnswer, type Options, optOctets } from './encode.ts'
 import type { Tallies } from './metrics.ts'
+import type { NameFilter } from './name-filter.ts'
 import type { RateLimit } from './rate-limit.ts'
 
 export type Peer = { address: string; port: number }
@@ -22,6 +23,7 @@ export type Context = {
 
 export type WithoutZonesOptions = {
   cache: AnswerCache<AnswerSource>
+  filter: NameFilter
   cookies: Cookies
   rateLimit: RateLimit | null
   tallies: Tallies
@@ -45,13 +47,15 @@ const highestUdp = 1232
 const plainUdp = 512
 const highestTcp = 65_535
 
-/** Signed messages, NOTIFY and transfers: for configured peers, and possibly answered by several messages. */
+/** Signed messages, NOTIFY, transfers and updates: for who has a key, and answered later or by several messages. */
 export function isSpecial({ opcode, tsig, type }: Query, tcp: boolean): boolean {
-  return opcode === opcodes.NOTIFY || tsig || (tcp && (type === typeNumbers.AXFR || type === typeNumbers.IXFR))
+  if (opcode === opcodes.NOTIFY || opcode === opcodes.UPDATE) return true
+  return tsig || (tcp && (type === typeNumbers.AXFR || type === typeNumbers.IXFR))
 }
 
 export function createAnswersWithoutZones({
   cache,
+  filter,
   cookies,
   rateLimit,
   tallies,
@@ -80,6 +84,15 @@ export function createAnswersWithoutZones({
     return limited(context, rcode, rcode, () => bareAnswer(context.message, context.query, { rcode }, context.opt))
   }
 
+  /** Undefined if it is too long. */
+  function answerCached(context: Context, cached: CachedAnswer<AnswerSource>): Buffer | null | undefined {
+    const { message, query, opt } = context
+    if (answerOctets(cached, query) + (opt ? optOctets(opt) : 0) > limitOf(context)) return undefined
+    const made = limited(context, cached.rcode, cached.tuple, () => finishAnswer(cached, message, query, opt))
+    if (made !== null) cache.hit(cached)
+    return made
+  }
+
   return {
     limitOf,
     limited,
@@ -100,16 +113,18 @@ export function createAnswersWithoutZones({
       return { message, query, peer, tcp, opt, trusted }
     },
     answer(context) {
-      const { message, query, opt } = context
+      const { message, query } = context
       if (query.rcode !== rcodes.NOERROR) return fault(context, query.rcode)
       if (query.class !== classIn) return fault(context, rcodes.REFUSED)
       // Transfers are only over TCP, and only for configured secondaries.
       if (query.type === typeNumbers.AXFR || query.type === typeNumbers.IXFR) return fault(context, rcodes.REFUSED)
       const cached = cache.get(message, query)
-      if (!cached || cached.end - cached.start + (opt ? optOctets(opt) : 0) > limitOf(context)) return undefined
-      const made = limited(context, cached.rcode, cached.tuple, () => finishAnswer(cached, message, query, opt))
-      if (made !== null) cache.hit(cached)
-      return made
+      if (cached) return answerCached(context, cached)
+      const closest = filter.closest(message)
+      if (closest === 'unknown') return undefined
+      if (closest === 'nowhere') return filter.stands ? fault(context, rcodes.REFUSED) : undefined
+      const below = cache.getBelow(message, query, filter)
+      return below && filter.stands ? answerCached(context, below) : undefined
     },
   }
 }

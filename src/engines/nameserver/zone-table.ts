@@ -1,14 +1,21 @@
 // All zones by name in a compact form; finds the zone that answers a question.
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { typeNumbers } from '../../dns/packet/numbers.ts'
-import { textName, wireName } from '../../dns/packet/wire-names.ts'
-import { platformIds, type ServedZoneRow, type ServedZoneState } from '../../services/dns/served-zones.ts'
+import { wireName } from '../../dns/packet/wire-names.ts'
+import {
+  platformIds,
+  type ServedZoneChange,
+  type ServedZoneRow,
+  type ServedZoneState,
+} from '../../services/dns/served-zones.ts'
 import type { Tally } from '../../services/traffic/tallies.ts'
+import { type Announced, announceChange, announceZone } from './announce.ts'
+import { NameFilter } from './name-filter.ts'
 import { createZoneTallies } from './traffic.ts'
-import { buildZone, buildZoneInSteps, type Zone, type ZoneConstants, type ZoneRecord } from './zone.ts'
+import { buildZone, openZone, type Zone, type ZoneConstants } from './zone.ts'
+import { emptyRecords, RecordsByName, recordsOf, type ZoneRecords } from './zone-records.ts'
 
-/** A zone as it was read: its records are one string, a tenth of the size of the built zone. */
+/** A zone as it was read. */
 export type ZoneSource = {
   readonly name: string
   readonly origin: string
@@ -20,36 +27,37 @@ export type ZoneSource = {
   readonly serial: number
   /** Those of the claim; without any, the zone has those of the platform's own zones. */
   readonly nameservers?: readonly string[]
-  readonly records: string
+  readonly records: ZoneRecords
   /** False as soon as the zone was replaced or removed. */
   live: boolean
   /** What it is counted by; null until it is asked for the first time. */
   tally: Tally | null
+  /** Whether the filter has all its names; versions of a large zone share it. */
+  readonly announced: Announced
 }
+
+/** A row of the database; a large zone may have its records by name already. */
+export type ZoneRow = Omit<ServedZoneRow, 'records'> & { records: ZoneRecords }
 
 // A few thousand zones of usual size; frequent questions are answered from the answer cache.
-const highestBuiltRecords = 50_000
-// Some thousand records: a larger zone is built in steps, while its questions wait.
-const builtAtOnceCharacters = 50_000
+const highestBuiltCharacters = 2_000_000
+// About a thousand records: a larger zone is not built as a whole.
+const builtCharacters = 50_000
 
-function recordOf(line: string): ZoneRecord {
-  const type = line.indexOf(' ')
-  const ttl = line.indexOf(' ', type + 1)
-  const name = line.indexOf(' ', ttl + 1)
-  return {
-    type: line.slice(0, type),
-    ttl: Number(line.slice(type + 1, ttl)),
-    name: line.slice(ttl + 1, name),
-    value: line.slice(name + 1),
-  }
+/** Records by name if they are many. */
+export function recordsFrom(origin: string, text: string): ZoneRecords {
+  if (text.length <= builtCharacters) return text
+  const draft = emptyRecords(origin).edit()
+  draft.add(text)
+  return draft.done()
 }
 
-export function* recordsOf({ records }: ZoneSource): Generator<ZoneRecord> {
-  for (let at = 0; at < records.length; ) {
-    const found = records.indexOf('\n', at)
-    const end = found < 0 ? records.length : found
-    yield recordOf(records.slice(at, end))
-    at = end + 1
+/** The rows of `ZoneTable.rows` with one for each zone. */
+export function* joinedRows(rows: readonly ServedZoneRow[]): Generator<ServedZoneRow> {
+  for (let first = 0, end = 1; first < rows.length; first = end++) {
+    while (rows[end]?.id === rows[first]!.id) end++
+    const texts = rows.slice(first, end).map(({ records }) => records)
+    yield { ...rows[first]!, records: texts.join('\n') }
   }
 }
 
@@ -58,23 +66,24 @@ export class ZoneTable {
   /** How many zones are below a name: shows whether adding or removing a zone affects others. */
   readonly #below = new Map<string, number>()
   readonly #built: LRUCache<ZoneSource, Zone>
-  readonly #preparing = new Map<ZoneSource, Promise<Zone>>()
-  #turn: Promise<unknown> = Promise.resolve()
   readonly #constants: ZoneConstants
   /** By pair of nameservers: there are few pairs and many zones. */
   readonly #constantsOfPairs = new Map<string, ZoneConstants>()
   readonly #onMoved: () => void
   /** What was asked of the zones. */
   readonly tallies = createZoneTallies()
+  /** Has the names of all zones, and those in the zones that were announced. */
+  readonly filter: NameFilter
 
   /** `onMoved` is called when a name may have moved from one zone to another. */
-  constructor(constants: ZoneConstants, onMoved: () => void) {
+  constructor(constants: ZoneConstants, onMoved: () => void, filter = new NameFilter()) {
     this.#constants = constants
     this.#onMoved = onMoved
+    this.filter = filter
     this.#built = new LRUCache({
-      maxSize: highestBuiltRecords,
-      // Capped, because an entry larger than the cache would not be kept: one huge zone may evict all others.
-      sizeCalculation: (zone) => Math.min(highestBuiltRecords, zone.nodes.size + 10),
+      maxSize: highestBuiltCharacters,
+      // A large zone takes no more than what is added to it.
+      sizeCalculation: (_, { records }) => 400 + (typeof records === 'string' ? records.length : 0),
     })
   }
 
@@ -101,51 +110,34 @@ export class ZoneTable {
     }
   }
 
-  /** The zone if it is built or small enough to be built at once; otherwise null, and `prepare` builds it. */
-  ready(source: ZoneSource): Zone | null {
-    if (this.#fits(source)) return this.zoneOf(source)
-    return this.#built.get(source) ?? null
-  }
-
-  #fits({ records }: ZoneSource): boolean {
-    return records.length <= builtAtOnceCharacters
-  }
-
-  /** Builds a large zone beside everything else; one at a time, so that many of them take no more of the event loop. */
-  prepare(source: ZoneSource): Promise<Zone> {
-    const known = this.#preparing.get(source)
-    if (known) return known
-    const build = async () => {
-      const steps = buildZoneInSteps(source.name, source.serial, recordsOf(source), this.#constantsOf(source))
-      for (;;) {
-        const { done, value } = steps.next()
-        if (done) return value
-        await nextTurn()
-      }
-    }
-    const made = this.#turn.then(async () => {
-      const zone = this.#built.get(source) ?? (await build())
-      if (source.live) this.#built.set(source, zone)
-      return zone
-    })
-    this.#preparing.set(source, made)
-    this.#turn = made.then(
-      () => void this.#preparing.delete(source),
-      () => void this.#preparing.delete(source),
-    )
-    return made
-  }
-
+  /** Never takes longer than a zone of `builtCharacters`. */
   zoneOf(source: ZoneSource): Zone {
     let zone = this.#built.get(source)
     if (!zone) {
-      zone = buildZone(source.name, source.serial, recordsOf(source), this.#constantsOf(source))
+      const { name, serial, records } = source
+      const constants = this.#constantsOf(source)
+      zone =
+        typeof records === 'string'
+          ? buildZone(name, serial, recordsOf(records), constants)
+          : openZone(name, serial, records, constants)
       if (source.live) this.#built.set(source, zone)
     }
     return zone
   }
 
-  #constantsOf({ accountId: owner, nameservers = [] }: ZoneSource): ZoneConstants {
+  /** Whether the filter has every name of the zone, so that other threads can deny names of it; if not, it will. */
+  announce(source: ZoneSource): boolean {
+    const { filter } = this
+    if (filter.isFull) {
+      filter.renew(() => {
+        for (const origin of this.#sources.keys()) filter.add(origin)
+        this.#onMoved()
+      })
+    }
+    return announceZone(filter, source.announced, source.records, () => this.zoneOf(source).nodes.keys())
+  }
+
+  #constantsOf({ accountId: owner, nameservers = [] }: Pick<ZoneSource, 'accountId' | 'nameservers'>): ZoneConstants {
     const [mname] = nameservers
     if (mname === undefined) return { ...this.#constants, owner }
     const { soa } = this.#constants
@@ -170,18 +162,7 @@ export class ZoneTable {
     if (!source || type !== typeNumbers.DS || source.origin !== name) return source
     // DS is answered by the parent zone, if that is ours and delegates the name.
     const parent = this.#find(name.slice(1 + name.charCodeAt(0)))
-    return parent && this.#delegates(parent, name) ? parent : source
-  }
-
-  #delegates(parent: ZoneSource, name: string): boolean {
-    const zone = this.ready(parent)
-    if (zone) return zone.nodes.get(name)?.cut ?? false
-    const relative = ` ${textName(name.slice(0, name.length - parent.origin.length))} `
-    for (let at = parent.records.indexOf(relative); at >= 0; at = parent.records.indexOf(relative, at + 1)) {
-      const line = parent.records.lastIndexOf('\n', at) + 1
-      if (parent.records.startsWith('NS ', line) && parent.records.indexOf(' ', line + 3) === at) return true
-    }
-    return false
+    return parent && this.zoneOf(parent).nodes.get(name)?.cut ? parent : source
   }
 
   /**
@@ -209,41 +190,55 @@ export class ZoneTable {
     return Array.from(this.#sources.values(), (source) => source.name)
   }
 
-  /** Everything in the table, as rows of the database. */
+  /** Everything in the table, as rows of the database; a large zone as several rows, one after the other. */
   *rows(): Generator<ServedZoneRow> {
     for (const { name, id, accountId, verified, refused, serial, nameservers, records } of this.#sources.values()) {
-      yield { name, id, accountId, verified, refused, serial, nameservers, records }
+      const state = { name, id, accountId, verified, refused, serial, nameservers }
+      for (const text of typeof records === 'string' ? [records] : records.texts()) yield { ...state, records: text }
     }
   }
 
   /** Applies the rows read for these names; names without a row are removed. Returns the names that changed. */
-  apply(asked: Iterable<string>, rows: readonly ServedZoneRow[]): string[] {
+  apply(asked: Iterable<string>, rows: Iterable<ZoneRow>): string[] {
     const changed: string[] = []
     const left = new Set(asked)
     for (const row of rows) {
       left.delete(row.name)
       if (this.isCurrent(row)) continue
-      this.#put(row)
+      this.#put(row, { era: 0, underWay: false })
       changed.push(row.name)
     }
     for (const name of left) if (this.#remove(wireName(name))) changed.push(name)
     return changed
   }
 
-  #put(row: ServedZoneRow): void {
-    const { name, id, accountId, verified, refused, serial, records } = row
+  /** Applies what changed in large zones, which must still be the ones that the changes were read for. */
+  change(rows: Iterable<ServedZoneChange>): string[] {
+    const changed: string[] = []
+    for (const { names, records: text, ...row } of rows) {
+      const before = this.get(row.name)
+      if (!(before?.records instanceof RecordsByName) || before.id !== row.id || this.isCurrent(row)) continue
+      const records = before.records.change(names, text)
+      // Before the zone has them, so that none is denied that exists.
+      announceChange(this.filter, names, records)
+      this.#put({ ...row, records }, before.announced)
+      changed.push(row.name)
+    }
+    return changed
+  }
+
+  #put(row: ZoneRow, announced: Announced): void {
+    const { name, id, accountId, verified, refused, serial } = row
     // The list that all zones of the pair share, so that each has but a reference.
-    const nameservers =
-      row.nameservers && this.#constantsOf({ ...row, origin: '', live: false, tally: null }).nameservers
+    const nameservers = row.nameservers && this.#constantsOf(row).nameservers
     const origin = wireName(name)
+    const records = typeof row.records === 'string' ? recordsFrom(origin, row.records) : row.records
     const before = this.#sources.get(origin)
     const tally = before?.id === id ? before.tally : null
-    const state = { id, accountId, verified, refused, serial, nameservers, records, live: true, tally }
-    const source = { name, origin, ...state }
-    // A large zone that is asked for will be asked again.
-    if (before && this.#built.has(before) && !this.#fits(source)) void this.prepare(source).catch(() => {})
+    const state = { id, accountId, verified, refused, serial, nameservers, records, live: true, tally, announced }
+    this.filter.add(origin)
     if (before) this.#retire(before)
-    this.#sources.set(origin, source)
+    this.#sources.set(origin, { name, origin, ...state })
     if (before?.verified === verified && before.accountId === accountId) return
     if (!before) this.#countAbove(origin, 1)
     if (this.#hasRelatives(origin)) this.#onMoved()

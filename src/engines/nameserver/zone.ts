@@ -1,11 +1,15 @@
-// One immutable zone, built for lookups: every name with its RRsets, empty non-terminals and delegations.
+// One immutable zone for lookups: every name with its RRsets, empty non-terminals and delegations. Most zones are built as
+// a whole; a large one has its records by name, and its nodes are built as they are asked for.
 
+import { isIPv6 } from 'node:net'
 import { typeNumbers } from '../../dns/packet/numbers.ts'
 import { wireName } from '../../dns/packet/wire-names.ts'
-import { isRecordType, type RecordType } from '../../dns/record-types.ts'
-import { challengeType } from '../../services/dns/served-zones.ts'
+import type { RecordType } from '../../dns/record-types.ts'
+import { isRecordType, numberOf } from '../../dns/type-names.ts'
+import { aliasedType, challengeType } from '../../services/dns/served-zones.ts'
 import { generatedNames as namesOfEdge } from '../../services/dns/zones.ts'
 import { type Rdata, rdataOf, soaRdata } from './rdata.ts'
+import { keyOf, type RecordsByName, recordsOf, type ZoneRecord } from './zone-records.ts'
 
 const generatedNames: ReadonlySet<string> = new Set(namesOfEdge)
 
@@ -20,7 +24,7 @@ class StoredSet implements Rrset {
   #rdatas: Rdata[] | null = null
 
   constructor(typeName: Exclude<RecordType, 'ALIAS'>, ttl: number, value: string) {
-    this.type = typeNumbers[typeName]
+    this.type = numberOf(typeName)
     this.ttl = ttl
     this.#typeName = typeName
     this.#values = [value]
@@ -40,26 +44,31 @@ class StoredSet implements Rrset {
 
 export type ZoneNode = {
   sets: Rrset[]
-  /** Answered with the addresses of another name. */
-  alias: { target: string; ttl: number } | null
+  /** Answered with the addresses of another name: where that is outside the zone, those known; null until they are. */
+  alias: { target: string; ttl: number; addresses: Map<number, Rrset> | null } | null
   /** The zone ends here: NS records of another zone, below the apex. */
   cut: boolean
 }
 
+/** Names are in the form of wireName. What has no records but names below it is there too, with an empty node. */
+export type ZoneNodes = Iterable<[string, ZoneNode]> & {
+  get(name: string): ZoneNode | undefined
+  has(name: string): boolean
+  keys(): Iterable<string>
+}
+
+/** All that lookups and transfers see of a zone, whatever it was made from. */
 export type Zone = {
-  /** Names are in the form of wireName. */
   origin: string
   /** The account; empty for the platform itself. */
   owner: string
   serial: number
-  nodes: ReadonlyMap<string, ZoneNode>
+  nodes: ZoneNodes
   soa: Rrset
   /** The SOA of negative answers: its TTL is how long they may be cached (RFC 2308). */
   negative: Rrset
   hasCuts: boolean
 }
-
-export type ZoneRecord = { name: string; type: string; value: string; ttl: number }
 
 /** What the platform adds to every zone. */
 export type ZoneConstants = {
@@ -81,7 +90,7 @@ export type ZoneConstants = {
 }
 
 function addRecord(node: ZoneNode, type: Exclude<RecordType, 'ALIAS'>, ttl: number, value: string): void {
-  const set = setOf(node, typeNumbers[type])
+  const set = setOf(node, numberOf(type))
   if (set instanceof StoredSet) set.add(ttl, value)
   else node.sets.push(new StoredSet(type, ttl, value))
 }
@@ -91,20 +100,105 @@ export function setOf(node: ZoneNode, type: number): Rrset | null {
   return null
 }
 
+/** Nodes while a zone is built. */
+type NodeStore = ZoneNodes & {
+  /** The node of a name, to be changed; made if it is missing, with all nodes between it and the apex. */
+  nodeAt(key: string): ZoneNode
+}
+
+const emptyNode = (): ZoneNode => ({ sets: [], alias: null, cut: false })
+
+class BuiltNodes extends Map<string, ZoneNode> implements NodeStore {
+  readonly #origin: string
+
+  constructor(origin: string) {
+    super()
+    this.#origin = origin
+  }
+
+  nodeAt(key: string): ZoneNode {
+    const known = this.get(key)
+    if (known) return known
+    const node = emptyNode()
+    this.set(key, node)
+    if (key !== this.#origin) this.nodeAt(key.slice(1 + key.charCodeAt(0)))
+    return node
+  }
+}
+
+/** Nodes of a large zone, built at every use: answers are cached, and most names are never asked for. */
+class NodesByName implements NodeStore {
+  readonly #records: RecordsByName
+  /** Those that have more than their records. */
+  readonly #own = new Map<string, ZoneNode>()
+
+  constructor(records: RecordsByName) {
+    this.#records = records
+  }
+
+  get(key: string): ZoneNode | undefined {
+    return this.#own.get(key) ?? this.#read(key)
+  }
+
+  has(key: string): boolean {
+    return this.#records.has(key) || this.#own.has(key)
+  }
+
+  *keys(): Generator<string> {
+    yield* this.#records.keys()
+    for (const key of this.#own.keys()) if (!this.#records.has(key)) yield key
+  }
+
+  *[Symbol.iterator](): Generator<[string, ZoneNode]> {
+    for (const key of this.keys()) yield [key, this.get(key)!]
+  }
+
+  nodeAt(key: string): ZoneNode {
+    const known = this.#own.get(key)
+    if (known) return known
+    const stored = this.#read(key)
+    const node = stored ?? emptyNode()
+    this.#own.set(key, node)
+    if (!stored) this.nodeAt(key.slice(1 + key.charCodeAt(0)))
+    return node
+  }
+
+  #read(key: string): ZoneNode | undefined {
+    const { origin } = this.#records
+    const lines = this.#records.linesAt(key)
+    if (lines === undefined) return this.#records.has(key) ? emptyNode() : undefined
+    const node = emptyNode()
+    for (const record of recordsOf(lines)) addTo(node, record, key === origin)
+    return node
+  }
+}
+
+function addTo(node: ZoneNode, record: ZoneRecord, isApex: boolean): void {
+  const { type, ttl, value } = record
+  if (type === aliasedType) addAddress(node, record)
+  if (!isRecordType(type)) return
+  if (type === 'ALIAS') {
+    node.alias = { target: wireName(value), ttl, addresses: null }
+    return
+  }
+  addRecord(node, type, ttl, value)
+  if (type === 'NS' && !isApex) node.cut = true
+}
+
 /**
  * Adds the TXT record of an ACME challenge to a built zone without changing its other answers. Parent names that now
  * exist would no longer match a wildcard, so they get the wildcard's records, and a copy of the wildcard below them.
  */
-function addChallenge(zone: Zone, nodeAt: (key: string) => ZoneNode, { name, ttl, value }: ZoneRecord): void {
-  const key = wireName(name).slice(0, -1) + zone.origin
+function addChallenge(nodes: NodeStore, origin: string, { name, ttl, value }: ZoneRecord): void {
+  const key = keyOf(name, origin)
   const created: string[] = []
   let parent = key.slice(1 + key.charCodeAt(0))
-  for (; !zone.nodes.has(parent); parent = parent.slice(1 + parent.charCodeAt(0))) created.push(parent)
-  const wildcard = zone.nodes.get(`\x01*${parent}`)
-  const node = nodeAt(key)
+  for (; !nodes.has(parent); parent = parent.slice(1 + parent.charCodeAt(0))) created.push(parent)
+  const wildcard = nodes.get(`\x01*${parent}`)
+  const node = nodes.nodeAt(key)
   if (wildcard && !wildcard.cut) {
     for (const one of created.flatMap((name) => [name, `\x01*${name}`])) {
-      Object.assign(nodeAt(one), { sets: wildcard.sets, alias: wildcard.alias })
+      Object.assign(nodes.nodeAt(one), { sets: wildcard.sets, alias: wildcard.alias })
     }
   }
   // Either would lead the authority away from this record; they are restored when the challenge is over.
@@ -113,72 +207,64 @@ function addChallenge(zone: Zone, nodeAt: (key: string) => ZoneNode, { name, ttl
   addRecord(node, 'TXT', ttl, value)
 }
 
-// Some milliseconds of the event loop.
-const recordsInAStep = 500
+/** Adds an address of an ALIAS that leads out of the zone. Its lines are behind that of the ALIAS. */
+function addAddress(node: ZoneNode, { ttl, value }: ZoneRecord): void {
+  if (!node.alias) return
+  node.alias.addresses ??= new Map()
+  if (value === '-') return
+  const type = isIPv6(value) ? ('AAAA' as const) : ('A' as const)
+  const set = node.alias.addresses.get(typeNumbers[type])
+  if (set instanceof StoredSet) set.add(ttl, value)
+  else node.alias.addresses.set(typeNumbers[type], new StoredSet(type, ttl, value))
+}
 
-/** Builds a zone in steps, so that questions are answered between them. */
-export function* buildZoneInSteps(
-  name: string,
-  serial: number,
-  records: Iterable<ZoneRecord>,
-  constants: ZoneConstants,
-): Generator<undefined, Zone> {
+type Built = {
+  nodes: NodeStore
+  hasCuts: boolean
+  /** Records of the names that the platform adds addresses to. */
+  pointed: readonly ZoneRecord[]
+  challenges: Iterable<ZoneRecord>
+}
+
+/** Adds what the platform adds to every zone. */
+function complete(name: string, serial: number, built: Built, constants: ZoneConstants): Zone {
+  const { nodes, hasCuts, pointed, challenges } = built
   const origin = wireName(name)
-  const nodes = new Map<string, ZoneNode>()
-  let hasCuts = false
-
-  /** The node of a name; creates it and all nodes between it and the apex, which exist even if they are empty. */
-  function nodeAt(key: string): ZoneNode {
-    const known = nodes.get(key)
-    if (known) return known
-    const node: ZoneNode = { sets: [], alias: null, cut: false }
-    nodes.set(key, node)
-    if (key !== origin) nodeAt(key.slice(1 + key.charCodeAt(0)))
-    return node
-  }
-
-  const apex = nodeAt(origin)
+  const apex = nodes.nodeAt(origin)
   const { ttl, minimum, ...soa } = constants.soa(name)
   const soaSet: Rrset = { type: typeNumbers.SOA, ttl, rdatas: [soaRdata({ ...soa, minimum, serial })] }
-  apex.sets.push(soaSet)
+  apex.sets.unshift(soaSet)
   for (const host of constants.nameservers) addRecord(apex, 'NS', ttl, host)
-
-  const challenges: ZoneRecord[] = []
-  function add(record: ZoneRecord): void {
-    if (record.type === challengeType) challenges.push(record)
-    if (!isRecordType(record.type)) return
-    const relative = record.name === '@' ? '' : wireName(record.name).slice(0, -1)
-    const node = nodeAt(relative + origin)
-    if (record.type === 'ALIAS') {
-      node.alias = { target: wireName(record.value), ttl: record.ttl }
-      return
-    }
-    addRecord(node, record.type, record.ttl, record.value)
-    if (record.type === 'NS' && node !== apex) {
-      node.cut = true
-      hasCuts = true
-    }
-  }
-
-  // What the platform adds depends on the records of two names alone.
-  const pointed: ZoneRecord[] = []
-  let added = 0
-  for (const record of records) {
-    add(record)
-    if (generatedNames.has(record.name)) pointed.push(record)
-    if (++added % recordsInAStep === 0) yield
-  }
-  for (const record of constants.generated(pointed)) add(record)
+  for (const record of constants.generated(pointed)) addTo(nodes.nodeAt(keyOf(record.name, origin)), record, true)
+  for (const challenge of challenges) addChallenge(nodes, origin, challenge)
   const negative = { ...soaSet, ttl: Math.min(ttl, minimum) }
-  const zone: Zone = { origin, owner: constants.owner ?? '', serial, nodes, soa: soaSet, negative, hasCuts }
-  for (const challenge of challenges) addChallenge(zone, nodeAt, challenge)
-  return zone
+  return { origin, owner: constants.owner ?? '', serial, nodes, soa: soaSet, negative, hasCuts }
 }
 
 export function buildZone(name: string, serial: number, records: Iterable<ZoneRecord>, constants: ZoneConstants): Zone {
-  const steps = buildZoneInSteps(name, serial, records, constants)
-  for (;;) {
-    const { done, value } = steps.next()
-    if (done) return value
+  const origin = wireName(name)
+  const nodes = new BuiltNodes(origin)
+  const pointed: ZoneRecord[] = []
+  const challenges: ZoneRecord[] = []
+  let hasCuts = false
+  for (const record of records) {
+    if (record.type === challengeType) {
+      challenges.push(record)
+      continue
+    }
+    const key = keyOf(record.name, origin)
+    const node = nodes.nodeAt(key)
+    addTo(node, record, key === origin)
+    hasCuts ||= node.cut
+    if (generatedNames.has(record.name)) pointed.push(record)
   }
+  return complete(name, serial, { nodes, hasCuts, pointed, challenges }, constants)
+}
+
+/** A zone whose nodes are built as they are asked for: takes the same time whatever its size. */
+export function openZone(name: string, serial: number, records: RecordsByName, constants: ZoneConstants): Zone {
+  const nodes = new NodesByName(records)
+  const pointed = namesOfEdge.flatMap((one) => [...recordsOf(records.linesAt(keyOf(one, records.origin)) ?? '')])
+  const { hasCuts } = records
+  return complete(name, serial, { nodes, hasCuts, pointed, challenges: recordsOf(records.extras) }, constants)
 }

@@ -5,7 +5,7 @@ import type { Actor } from '../tokens/actor.ts'
 
 /** The share of the actor's projects: deployments from counters. What belongs to no project is null. */
 export async function readShare(db: Db, actor: Actor) {
-  const [projects, servers, used, domains] = await Promise.all([
+  const [projects, servers, used, domains, dnsKeys] = await Promise.all([
     db.project.count({ where: projectsOf(actor) }),
     db.project.aggregate({ where: { AND: [projectsOf(actor), { framework: 'node' }] }, _sum: { instances: true } }),
     db.projectUsage.aggregate({
@@ -13,6 +13,7 @@ export async function readShare(db: Db, actor: Actor) {
       _sum: { deployments: true, storedBytes: true },
     }),
     db.domain.aggregate({ where: inProjectsOf(actor), _count: true, _sum: { recordCount: true, recordBytes: true } }),
+    db.dnsKey.count({ where: { domain: inProjectsOf(actor) } }),
   ])
   return {
     projects,
@@ -22,6 +23,7 @@ export async function readShare(db: Db, actor: Actor) {
     claimsPerMonth: null,
     records: domains._sum.recordCount ?? 0,
     recordBytes: Number(domains._sum.recordBytes ?? 0),
+    dnsKeys,
     openTickets: null,
     messagesPerMonth: null,
     tokens: null,

@@ -4,7 +4,7 @@ import type { Account } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { AccountLimits, ChangeLimits } from '../../schemas/account.ts'
-import type { Limits } from '../../schemas/quotas.ts'
+import { type Limits, withinCeilings } from '../../schemas/quotas.ts'
 import { append } from '../events/events.ts'
 import { type Actor, actorName } from '../tokens/actor.ts'
 import { readShare } from './share.ts'
@@ -37,6 +37,7 @@ export async function readUsage(db: Db, accountId: string): Promise<UsageView> {
     claimsPerMonth: Number(month?.claims),
     records: zones._sum.recordCount ?? 0,
     recordBytes: Number(zones._sum.recordBytes ?? 0),
+    dnsKeys: count('dnsKeys'),
     openTickets: count('openTickets'),
     messagesPerMonth: Number(month?.messages),
     tokens: count('tokens'),
@@ -51,7 +52,7 @@ export async function readUsage(db: Db, accountId: string): Promise<UsageView> {
 
 /** What an operator set for the account, over the platform's own limits. */
 export function limitsOf(defaults: Limits, { limits }: Pick<Account, 'limits'>): Limits {
-  return { ...defaults, ...(limits as Partial<Limits>) }
+  return withinCeilings({ ...defaults, ...(limits as Partial<Limits>) })
 }
 
 export async function readAccount(db: Db, defaults: Limits, actor: Actor) {

@@ -1,6 +1,6 @@
 // Many changes of a zone at once, all or nothing: deletions, then updates, then creations. Only the result is checked.
 import type { Static } from '@sinclair/typebox'
-import { type Conflict, conflict } from '../../dns/conflicts.ts'
+import type { Conflict } from '../../dns/conflicts.ts'
 import { type Db, inTransaction, transactionOn } from '../../platform/database.ts'
 import { type FieldError, invalidField } from '../../platform/errors.ts'
 import { badField, invalidFields, refuseFields, type Sound } from '../../platform/fields.ts'
@@ -9,10 +9,12 @@ import { JsonText } from '../../platform/statement.ts'
 import { type DnsBatch, type DnsBatchResult, highestBatchSize } from '../../schemas/dns-records.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { findZone, findZoneToChange, type RecordRow, viewCreated, viewRecord, type Zone } from './dns-records.ts'
-import { type Changes, isEmpty, isSameRecord, rowsToWrite, writeChanges, writeRows } from './record-changes.ts'
+import { type Placement, placementOf } from './placement.ts'
+import { type Changes, isEmpty, isSameRecord, rowsToWrite, touched, writeChanges, writeRows } from './record-changes.ts'
 import { countSets, overfullSet, type RecordLimits, recordsAllowed } from './record-limits.ts'
 import { draftErrors, readDraft, recordConflict, refusedPlace } from './record-rules.ts'
-import { selectRecordsById, selectRecordsByName } from './zone-statements.ts'
+import { mayTouch, requireRecords } from './within-parts.ts'
+import { selectRecordsById } from './zone-statements.ts'
 import { openZone } from './zones.ts'
 
 type Batch = Static<typeof DnsBatch>
@@ -47,7 +49,7 @@ export async function applyBatch(
   refuseOversized(batch)
   return inTransaction(db, async (db) => {
     const zone = await findZoneToChange(db, actor, path)
-    const changes = await planBatch(db, zone, batch, await recordsAllowed(db, actor.accountId))
+    const changes = await planBatch(db, actor, zone, batch)
     const serial = dryRun ? zone.serial : await writeChanges(db, actor, zone, changes)
     return viewBatch(zone, changes, dryRun, serial)
   })
@@ -85,10 +87,7 @@ export async function planLargeBatch(
 ): Promise<PlannedBatch> {
   const plan = async () => {
     const zone = await openZone(connection, actor, path)
-    return {
-      zone,
-      changes: await planBatch(connection, zone, batch, await recordsAllowed(connection, actor.accountId)),
-    }
+    return { zone, changes: await planBatch(connection, actor, zone, batch) }
   }
   const { zone, changes } = await transactionOn(connection, plan, 'ISOLATION LEVEL REPEATABLE READ READ ONLY')
   const writes = !dryRun && !isEmpty(changes)
@@ -126,22 +125,23 @@ export async function applyPlanned(
   })
 }
 
-/** `grows` is false for a record that was in its set before. */
-type Placed = { at: string; row: RecordRow; grows: boolean }
+/** A record as it will be, and its place in the body; `grows` is false for one that was in its set before. */
+export type Placed = { at: string; row: RecordRow; grows: boolean }
+
+/** Changes with every place that they fill; `errors` are those found before. */
+export type PlannedChanges = Changes & { placed: Placed[]; errors: FieldError[] }
 
 /** What a batch asks for, one operation at a time; `errors` has those that cannot be done by themselves. */
-async function readBatch(
-  db: Db,
-  zone: Zone,
-  batch: Sound<Batch>,
-): Promise<Changes & { placed: Placed[]; errors: FieldError[] }> {
+async function readBatch(db: Db, actor: Actor, zone: Zone, batch: Sound<Batch>): Promise<PlannedChanges> {
   const errors: FieldError[] = []
   const now = new Date()
   const named = [...(batch.delete ?? []), ...(batch.update ?? []).map((item) => item?.id)]
   const ids = named.filter((id) => id !== undefined)
   const byId = new Map<string, RecordRow>()
   if (ids.length > 0) {
-    for (const row of await selectRecordsById(db, { zoneId: zone.id, ids })) byId.set(row.id, row)
+    for (const row of await selectRecordsById(db, { zoneId: zone.id, ids })) {
+      if (mayTouch(actor, zone.id, row)) byId.set(row.id, row)
+    }
     refuseLarge([...byId.values()])
   }
   const used = new Set<string>()
@@ -190,13 +190,20 @@ async function readBatch(
 /** Refuses what would be refused of each operation by itself, and changes nothing. */
 export async function checkBatch(db: Db, actor: Actor, path: string, batch: Sound<Batch>): Promise<void> {
   const zone = await findZone(db, actor, path)
-  const { placed, errors } = await readBatch(db, zone, batch)
+  const { placed, errors } = await readBatch(db, actor, zone, batch)
   refuseFields([...errors, ...placed.flatMap(({ row, at }) => draftErrors(row, at))])
 }
 
-async function planBatch(db: Db, zone: Zone, batch: Batch, limits: RecordLimits): Promise<Changes> {
-  const { deleted, updated, created, placed, errors } = await readBatch(db, zone, batch)
+async function planBatch(db: Db, actor: Actor, zone: Zone, batch: Batch): Promise<Changes> {
+  return checkChanges(db, actor, zone, await readBatch(db, actor, zone, batch))
+}
+
+/** Refuses changes whose result breaks a rule or a limit, or is not the actor's to make; the zone is locked, or read at once. */
+export async function checkChanges(db: Db, actor: Actor, zone: Zone, plan: PlannedChanges): Promise<Changes> {
+  const { deleted, updated, created, placed, errors } = plan
+  requireRecords(actor, zone.id, touched(plan))
   const leaving = [...deleted, ...updated.map(({ before }) => before)]
+  const limits = await recordsAllowed(db, actor.accountId)
   await checkPlaces(db, zone, { placed, leaving, errors, limits })
   return { deleted, updated, created }
 }
@@ -205,46 +212,39 @@ type Plan = { placed: Placed[]; leaving: RecordRow[]; errors: FieldError[]; limi
 
 /** Compares every new place with the records that stay, and with those placed before it in the batch. */
 async function checkPlaces(db: Db, zone: Zone, { placed, leaving, errors, limits }: Plan): Promise<void> {
-  const names = [...new Set(placed.map(({ row }) => row.name))]
-  const gone = new Set(leaving.map((row) => row.id))
-  const existing: RecordRow[] = names.length > 0 ? await selectRecordsByName(db, { zoneId: zone.id, names }) : []
-  const atName = Map.groupBy(
-    existing.filter((row) => !gone.has(row.id)),
-    (row) => row.name,
-  )
-  const stored = new Set(existing.map((row) => row.id))
+  const placement = await placementOf(db, zone, { placed: placed.map(({ row }) => row), leaving })
   const conflicts: { found: Conflict<RecordRow>; error: FieldError }[] = []
-  for (const { at, row } of placed) {
-    const beside = atName.get(row.name) ?? []
-    const { type, name, value } = row
-    const found = conflict({ type, name, value }, beside)
-    if (!found) {
-      beside.push(row)
-      atName.set(row.name, beside)
-      continue
-    }
+  const refuse = (found: Conflict<RecordRow>, at: string) => {
     const place = refusedPlace(found, at)
     if (place) errors.push(place)
     else conflicts.push({ found, error: { in: 'body', pointer: at, code: found.code, detail: found.detail } })
   }
+  for (const { at, row } of placed) {
+    const found = placement.put(row)
+    if (found) refuse(found, at)
+  }
+  const placeOf = new Map(placed.map(({ row, at }) => [row, at]))
+  if (errors.length === 0 && conflicts.length === 0) {
+    for (const { row, found } of placement.settle()) refuse(found, (row && placeOf.get(row)) ?? '#')
+  }
   if (errors.length > 0) throw invalidFields([...errors, ...conflicts.map(({ error }) => error)])
   const [first] = conflicts
-  if (!first) return checkSets(placed, atName, limits)
+  if (!first) return checkSets(placed, placement.recordsAt, limits)
   const { found } = first
   // A record of this batch is not stored yet, so it cannot be named by an id.
-  const known = found.kind === 'policy' || stored.has(found.record.id)
+  const known = found.kind === 'policy' || placement.isStored(found.record)
   throw recordConflict(
     known ? found : { kind: 'policy', code: found.code, detail: `${found.detail} It is in this batch too.` },
     conflicts.map(({ error }) => error),
   )
 }
 
-/** Refuses the first record that is too much for its set; `atName` has the records that stay, and all that are placed. */
-function checkSets(placed: Placed[], atName: ReadonlyMap<string, RecordRow[]>, limits: RecordLimits): void {
+/** Refuses the first record that is too much for its set; `recordsAt` has the records that stay, and all that are placed. */
+function checkSets(placed: Placed[], recordsAt: Placement['recordsAt'], limits: RecordLimits): void {
   const growing = new Map(placed.filter(({ grows }) => grows).map((one) => [one.row, one]))
   const count = countSets(limits)
   for (const name of new Set(placed.map(({ row }) => row.name))) {
-    for (const row of atName.get(name) ?? []) if (!growing.has(row)) count(row)
+    for (const row of recordsAt(name)) if (!growing.has(row)) count(row)
   }
   for (const { row, at } of growing.values()) {
     const over = count(row)

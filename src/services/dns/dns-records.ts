@@ -1,8 +1,9 @@
 // DNS records: found, listed and created. Changes of existing records are in record-changes.ts.
 import type { Static } from '@sinclair/typebox'
-import { conflict } from '../../dns/conflicts.ts'
+import { conflict, misplaced, namesAbove } from '../../dns/conflicts.ts'
 import { relativeName } from '../../dns/names.ts'
 import type { RecordType } from '../../dns/record-types.ts'
+import { recordTypeOf } from '../../dns/type-names.ts'
 import type { DnsRecord, Domain, Prisma } from '../../generated/client.ts'
 import { type Db, violation } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
@@ -25,6 +26,7 @@ import {
   refusedPlace,
 } from './record-rules.ts'
 import { createRecordRows, listRecordRows, lockZone } from './statements.ts'
+import { mayTouch, recordsWithin, requireRecords, seesZone } from './within-parts.ts'
 import { selectZoneToChange } from './zone-statements.ts'
 
 export type DnsRecordView = Static<typeof DnsRecordSchema>
@@ -66,7 +68,7 @@ export async function findZone(db: Db, actor: Actor, path: string): Promise<Zone
   const name = zoneInPath(path)
   const select = { id: true, projectId: true, name: true, serial: true, nameservers: true }
   const zone = await db.domain.findFirst({ where: { ...inProjectsOf(actor), name }, select })
-  if (!zone) throw new Fault('not_found', `There is no domain ${name}.`)
+  if (!zone || !seesZone(actor, zone.id)) throw new Fault('not_found', `There is no domain ${name}.`)
   return zone
 }
 
@@ -81,7 +83,8 @@ export async function findZoneToChange(db: Db, { accountId, projectIds }: Actor,
 export async function findRecord(db: Db, actor: Actor, { domain, id }: RecordPath): Promise<DnsRecordView> {
   const name = zoneInPath(domain)
   const row = await db.dnsRecord.findFirst({ where: { id, domain: { ...inProjectsOf(actor), name } } })
-  if (!row) throw new Fault('not_found', `There is no record ${id} in ${name}.`)
+  const isFound = row && mayTouch(actor, row.domainId, row)
+  if (!isFound) throw new Fault('not_found', `There is no record ${id} in ${name}.`)
   return viewRecord(name, row)
 }
 
@@ -94,21 +97,23 @@ export async function listRecords(
   { filter, page }: RecordList,
 ): Promise<PageOf<DnsRecordView>> {
   const zone = zoneInPath(path)
-  const { type } = filter
+  const type = filter.type && (recordTypeOf(filter.type) ?? filter.type)
   const name = filter.name === undefined ? undefined : nameInQuery(filter.name, zone)
   const [afterName = '', afterId = ''] = page.after ?? []
   const { accountId, projectIds } = actor
   const limit = page.limit + 1
   // The list without filters, in its usual order, is the hot read.
-  const isPlain = page.order === 'asc' && type === undefined && name === undefined
+  const isPlain = page.order === 'asc' && type === undefined && name === undefined && !actor.zoneParts
+  const read = async () => {
+    // By its id: joined with the zone, PostgreSQL would read and sort all records of it.
+    const { id: domainId } = await findZone(db, actor, path)
+    const AND = [{ name }, behind(page), recordsWithin(actor, domainId)]
+    const orderBy = [{ name: page.order }, { id: page.order }]
+    return db.dnsRecord.findMany({ where: { domainId, type, AND }, orderBy, take: limit })
+  }
   const found = isPlain
     ? await listRecordRows(db, { zone, accountId, projectIds, afterName, afterId, limit })
-    : await db.dnsRecord.findMany({
-        // By its id: joined with the zone, PostgreSQL would read and sort all records of it.
-        where: { domainId: (await findZone(db, actor, path)).id, type, AND: [{ name }, behind(page)] },
-        orderBy: [{ name: page.order }, { id: page.order }],
-        take: limit,
-      })
+    : await read()
   // An empty page does not tell whether the zone exists.
   if (found.length === 0 && isPlain) await findZone(db, actor, path)
   return pageOf(
@@ -119,7 +124,7 @@ export async function listRecords(
   )
 }
 
-function nameInQuery(input: string, zone: string): string {
+export function nameInQuery(input: string, zone: string): string {
   const name = relativeName(input, zone)
   if (name.ok) return name.value
   const errors = [{ in: 'query' as const, pointer: '#/name', code: 'bad_format' as const, detail: name.detail }]
@@ -139,11 +144,12 @@ export async function createRecord(db: Db, actor: Actor, path: string, input: Re
   const zone = zoneInPath(path)
   const draft = readDraft(zone, input)
   if (Array.isArray(draft)) return refuse(db, actor, path, invalidFields(draft))
-  const misplaced = conflict<RecordRow>(draft, [])
-  if (misplaced) {
-    const place = refusedPlace(misplaced)
-    return refuse(db, actor, path, place ? invalidFields([place]) : recordConflict(misplaced))
+  const refusal = conflict<RecordRow>(draft, [])
+  if (refusal) {
+    const place = refusedPlace(refusal)
+    return refuse(db, actor, path, place ? invalidFields([place]) : recordConflict(refusal))
   }
+  if (actor.zoneParts) requireRecords(actor, (await findZone(db, actor, path)).id, [draft])
   // An error would abort the transaction of the caller. With the zone locked first, the statement sees every record.
   if (!('$connect' in db)) await lockZone(db, { accountId: actor.accountId, name: zone })
   const now = new Date()
@@ -158,7 +164,10 @@ export async function createRecord(db: Db, actor: Actor, path: string, input: Re
     const { id, type, name, value } = outcome
     if (id === null) continue
     const existing = { id, type: type as RecordType, name: name!, value: value! }
-    const found = conflict(draft, [existing])
+    const isBeside = existing.name === draft.name
+    const found = isBeside
+      ? conflict(draft, [existing])
+      : misplaced(draft, zone, (above) => (above === existing.name ? [existing] : []))
     if (found) throw recordConflict(found)
   }
   throw new Fault('record_conflict', `Another record is being made at ${row.name}.`)
@@ -181,8 +190,9 @@ async function insertRecord(db: Db, actor: Actor, view: DnsRecordView) {
   const { domain: zone, id, type, name, value, ttl, comment, createdAt } = view
   const event = eventValues(eventOf(actor, 'dns.record.created', { subject: id, projectId: null, data: view }))
   const record = { id, type, name, value, ttl, comment, now: new Date(createdAt), excludedTypes: excludedTypes(type) }
+  const above = [...namesAbove(name)]
   try {
-    return await createRecordRows(db, { zone, accountId, projectIds, ...record, ...event })
+    return await createRecordRows(db, { zone, accountId, projectIds, ...record, above, ...event })
   } catch (error) {
     if (violation(error)?.constraint !== 'dns_record_exclusive') throw setRefusal(error) ?? error
     return ['raced' as const]

@@ -1,6 +1,5 @@
 // Changes of existing records: one at a time here, and the write that it shares with batches.
 import type { Static } from '@sinclair/typebox'
-import { conflict } from '../../dns/conflicts.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { invalidFields, refuseFields, type Sound } from '../../platform/fields.ts'
@@ -17,21 +16,22 @@ import {
   viewRecord,
   type Zone,
 } from './dns-records.ts'
+import { conflictOf } from './placement.ts'
 import { setRefusal } from './record-limits.ts'
 import { draftErrors, type RecordDraft, readDraft, recordConflict, refusedPlace } from './record-rules.ts'
 import { insertRecordRows } from './statements.ts'
-import {
-  deleteRecordRows,
-  growSerialWithEvents,
-  selectRecordsById,
-  selectRecordsByName,
-  updateRecordRows,
-} from './zone-statements.ts'
+import { mayTouch, requireRecords } from './within-parts.ts'
+import { deleteRecordRows, growSerialWithEvents, selectRecordsById, updateRecordRows } from './zone-statements.ts'
 
 export type Changes = {
   deleted: RecordRow[]
   updated: { before: RecordRow; after: RecordRow }[]
   created: RecordRow[]
+}
+
+/** Every record as it was and as it will be. */
+export function touched({ deleted, updated, created }: Changes): RecordRow[] {
+  return [...deleted, ...updated.flatMap(({ before, after }) => [before, after]), ...created]
 }
 
 /** Changes as the statements take them, serialized already where another thread did that. */
@@ -46,6 +46,7 @@ export type RowsToWrite = {
 /** Serializes changes that leave something to write; it takes as long as writing them. */
 export function rowsToWrite(actor: Actor, zone: Zone, changes: Changes): RowsToWrite {
   const { deleted, updated, created } = changes
+  requireRecords(actor, zone.id, touched(changes))
   // Records that stay where they are keep their rows. Others are deleted and inserted: two records that swap values would
   // violate the unique index otherwise.
   const [kept, moved] = [updated.filter(staysInPlace), updated.filter((change) => !staysInPlace(change))]
@@ -104,9 +105,9 @@ export function isSameRecord(one: RecordDraft, other: RecordDraft): boolean {
   return one.name === other.name && one.value === other.value && one.ttl === other.ttl && one.comment === other.comment
 }
 
-async function findInZone(db: Db, zone: Zone, id: string): Promise<RecordRow> {
+async function findInZone(db: Db, actor: Actor, zone: Zone, id: string): Promise<RecordRow> {
   const [row] = await selectRecordsById(db, { zoneId: zone.id, ids: [id] })
-  if (!row) throw new Fault('not_found', `There is no record ${id} in ${zone.name}.`)
+  if (!row || !mayTouch(actor, zone.id, row)) throw new Fault('not_found', `There is no record ${id} in ${zone.name}.`)
   return row
 }
 
@@ -120,17 +121,16 @@ export async function changeRecord(
 ): Promise<DnsRecordView> {
   return inTransaction(db, async (db) => {
     const zone = await findZoneToChange(db, actor, domain)
-    const before = await findInZone(db, zone, id)
+    const before = await findInZone(db, actor, zone, id)
     precondition(viewRecord(zone.name, before))
     const draft = readDraft(zone.name, { ...before, ...change })
     if (Array.isArray(draft)) throw invalidFields(draft)
     if (isSameRecord(before, draft)) return viewRecord(zone.name, before)
-    const beside = await selectRecordsByName(db, { zoneId: zone.id, names: [draft.name] })
-    const found = conflict({ ...draft, id }, beside)
+    const after: RecordRow = { ...before, ...draft, updatedAt: new Date() }
+    const found = await conflictOf(db, zone, { placed: [after], leaving: [before] })
     const place = found && refusedPlace(found)
     if (place) throw invalidFields([place])
     if (found) throw recordConflict(found)
-    const after: RecordRow = { ...before, ...draft, updatedAt: new Date() }
     await writeChanges(db, actor, zone, { deleted: [], updated: [{ before, after }], created: [] })
     return viewRecord(zone.name, after)
   })
@@ -144,7 +144,7 @@ export async function checkChange(
   change: Sound<Static<typeof ChangeDnsRecord>>,
 ): Promise<void> {
   const zone = await findZone(db, actor, domain)
-  const before = await findInZone(db, zone, id)
+  const before = await findInZone(db, actor, zone, id)
   refuseFields(draftErrors(readDraft(zone.name, { ...before, ...change })))
 }
 
@@ -156,8 +156,10 @@ export async function deleteRecord(
 ): Promise<void> {
   await inTransaction(db, async (db) => {
     const zone = await findZoneToChange(db, actor, domain)
-    const row = await findInZone(db, zone, id)
+    const row = await findInZone(db, actor, zone, id)
     precondition(viewRecord(zone.name, row))
+    const found = await conflictOf(db, zone, { placed: [], leaving: [row] })
+    if (found) throw recordConflict(found)
     await writeChanges(db, actor, zone, { deleted: [row], updated: [], created: [] })
   })
 }

@@ -2,6 +2,7 @@
 import {
   boolean,
   int4,
+  int4Array,
   type JsonText,
   jsonb,
   optional,
@@ -11,6 +12,7 @@ import {
   timestamptz,
 } from '../../platform/statement.ts'
 import { eventIn, insertEvent } from '../events/statements.ts'
+import { aliasLines } from './alias-statements.ts'
 
 /**
  * Whether the nameservers answer with the records of a claim. A proved one always; one of its first 30 days while no
@@ -88,6 +90,8 @@ export const createRecordRows = statement('dns.create-record', {
     now: timestamptz(),
     /** Types of which no record may be at the same name. */
     excludedTypes: textArray(),
+    /** Names above it, at which no DNAME record may be. */
+    above: textArray(),
     ...recordEventIn,
   },
   /** The id of the new record, or the record that it conflicts with; no row if there is no zone. */
@@ -101,10 +105,14 @@ export const createRecordRows = statement('dns.create-record', {
   sql: (p) => `
     WITH zone AS (SELECT d.id, d.project_id FROM domain d WHERE ${ownedZone(p)} FOR NO KEY UPDATE),
     other AS (
-      SELECT r.id, r.type, r.name, r.value FROM dns_record r JOIN zone ON r.domain_id = zone.id
-      WHERE r.name = ${p.name}
-        AND (r.type = ANY(${p.excludedTypes}) OR (r.type = ${p.type} AND r.value = ${p.value}))
-      ORDER BY r.type = ${p.type} AND r.value = ${p.value} DESC LIMIT 1),
+      (SELECT r.id, r.type, r.name, r.value FROM dns_record r JOIN zone ON r.domain_id = zone.id
+        WHERE r.name = ${p.name}
+          AND (r.type = ANY(${p.excludedTypes}) OR (r.type = ${p.type} AND r.value = ${p.value}))
+        ORDER BY r.type = ${p.type} AND r.value = ${p.value} DESC LIMIT 1)
+      UNION ALL
+      (SELECT r.id, r.type, r.name, r.value FROM dns_record r JOIN zone ON r.domain_id = zone.id
+        WHERE r.type = 'DNAME' AND r.name = ANY(${p.above}) LIMIT 1)
+      LIMIT 1),
     made AS (
       INSERT INTO dns_record (id, domain_id, type, name, value, ttl, comment, created_at, updated_at)
       SELECT ${p.id}, zone.id, ${p.type}, ${p.name}, ${p.value}, ${p.ttl}, ${p.comment}, ${p.now}, ${p.now}
@@ -160,30 +168,80 @@ const challengesOf = (zone: string) => `(
   FROM acme_challenge c WHERE c.zone = ${zone} AND c.type = 'dns-01'
     AND right('.' || c.name, length(c.zone) + 1) = '.' || c.zone)`
 
-/** Zones of customers by name, each with all its records from one snapshot. */
+/** The claims to these names that are served. */
+const servedZones = (names: string) => `
+  SELECT DISTINCT ON (d.name) d.name, d.id, d.serial, d.verified, a.refuses_dns AS refused,
+    d.account_id AS "accountId", COALESCE(d.nameservers, '{}') AS nameservers, d.record_bytes, d.changes_since
+  FROM domain d JOIN account a ON a.id = d.account_id
+  WHERE d.name = ANY(${names}) AND d.name NOT LIKE '*%' AND ${isServed}
+  ORDER BY d.name, d.verified DESC`
+const servedOut = {
+  name: text(),
+  id: text(),
+  serial: int4(),
+  verified: boolean(),
+  refused: boolean(),
+  accountId: text(),
+  nameservers: textArray(),
+}
+const servedColumns = 'z.name, z.id, z.serial, z.verified, z.refused, z."accountId", z.nameservers'
+const lineOfRecord = `concat_ws(E'\\n', concat_ws(' ', r.type, r.ttl, r.name, r.value),
+  CASE WHEN r.type = 'ALIAS' THEN ${aliasLines('r.domain_id', 'r.name')} END)`
+const linesOfRecords = `string_agg(${lineOfRecord}, E'\\n' ORDER BY r.name, r.id)`
+/** Lines of a zone that are no records of it, few enough to be read with every change; null without any. */
+const extrasOf = challengesOf('z.name')
+// Some thousand records: a larger zone is read in pages, and its changes by name.
+const highestAtOnce = 32_768
+
+/** Zones of customers by name, each with all its records from one snapshot; null for those of a large one. */
 export const readZones = statement('dns.zones', {
   reason: 'snapshot for an engine',
   in: { names: textArray() },
-  out: {
-    name: text(),
-    id: text(),
-    serial: int4(),
-    verified: boolean(),
-    refused: boolean(),
-    accountId: text(),
-    nameservers: textArray(),
-    records: text(),
-  },
+  out: { ...servedOut, records: optional(text()), extras: optional(text()) },
   sql: (p) => `
-    SELECT z.*, concat_ws(E'\\n', (
-      SELECT string_agg(concat_ws(' ', r.type, r.ttl, r.name, r.value), E'\\n' ORDER BY r.name, r.id)
-      FROM dns_record r WHERE r.domain_id = z.id), ${challengesOf('z.name')}) AS records
-    FROM (
-      SELECT DISTINCT ON (d.name) d.name, d.id, d.serial, d.verified, a.refuses_dns AS refused,
-        d.account_id AS "accountId", COALESCE(d.nameservers, '{}') AS nameservers
-      FROM domain d JOIN account a ON a.id = d.account_id
-      WHERE d.name = ANY(${p.names}) AND d.name NOT LIKE '*%' AND ${isServed}
-      ORDER BY d.name, d.verified DESC) z`,
+    SELECT ${servedColumns}, CASE WHEN z.record_bytes <= ${highestAtOnce} THEN COALESCE((
+        SELECT ${linesOfRecords} FROM dns_record r WHERE r.domain_id = z.id), '') END AS records,
+      ${extrasOf} AS extras
+    FROM (${servedZones(p.names)}) z`,
+})
+
+/** The next records of a zone by name and id; with the last of them, unless there are none. */
+export const readZonePage = statement('dns.zone-page', {
+  reason: 'snapshot for an engine',
+  in: { zoneId: text(), afterName: text(), afterId: text(), limit: int4() },
+  out: { count: int4(), lastName: optional(text()), lastId: optional(text()), records: optional(text()) },
+  sql: (p) => `
+    WITH page AS (
+      SELECT r.domain_id, r.id, r.type, r.ttl, r.name, r.value FROM dns_record r
+      WHERE r.domain_id = ${p.zoneId} AND (r.name, r.id) > (${p.afterName}, ${p.afterId})
+      ORDER BY r.name, r.id LIMIT ${p.limit}),
+    final AS (SELECT name, id FROM page ORDER BY name DESC, id DESC LIMIT 1)
+    SELECT count(*)::int AS count, (SELECT name FROM final) AS "lastName", (SELECT id FROM final) AS "lastId",
+      ${linesOfRecords} AS records
+    FROM page r`,
+})
+
+/**
+ * What changed since the versions that are known: the names, null if they are not known or too many, their records, and
+ * all extras. LATERAL keeps every lookup on the index.
+ */
+export const readZoneChanges = statement('dns.zone-changes', {
+  reason: 'snapshot for an engine',
+  in: { names: textArray(), ids: textArray(), serials: int4Array() },
+  out: { ...servedOut, changed: optional(textArray()), records: optional(text()), extras: optional(text()) },
+  sql: (p) => `
+    SELECT ${servedColumns}, c.names AS changed, (
+        SELECT ${linesOfRecords} FROM unnest(c.names) n(name) CROSS JOIN LATERAL (
+          SELECT r.domain_id, r.id, r.type, r.ttl, r.name, r.value FROM dns_record r
+          WHERE r.domain_id = z.id AND r.name = n.name) r) AS records,
+      ${extrasOf} AS extras
+    FROM (${servedZones(p.names)}) z
+    JOIN unnest(${p.names}, ${p.ids}, ${p.serials}) k(name, id, serial) ON k.name = z.name
+    CROSS JOIN LATERAL (
+      SELECT CASE WHEN k.id = z.id AND k.serial BETWEEN z.changes_since AND z.serial AND bool_and(n.name IS NOT NULL)
+          IS NOT FALSE THEN COALESCE(array_agg(DISTINCT n.name), '{}') END AS names
+      FROM zone_change g LEFT JOIN LATERAL unnest(g.names) n(name) ON true
+      WHERE g.domain_id = z.id AND g.serial >= k.serial) c`,
 })
 
 /** Serials and challenges of the platform's own zones; their records are in the configuration. */

@@ -1,5 +1,6 @@
 // Zone files as octets: what comes in, what goes out, and one large import at a time for each account.
 import type { Static } from '@sinclair/typebox'
+import { decodeZoneFile, type ZoneText } from '../../dns/zone-file-text.ts'
 import type { Db } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import type { ZoneImport } from '../../schemas/zones.ts'
@@ -7,19 +8,10 @@ import { importRecords, type ZoneImportRequest } from './zone-imports.ts'
 import { tryLockImports, unlockImports } from './zone-statements.ts'
 import type { Pace } from './zones.ts'
 
-const utf8 = new TextDecoder('utf-8', { fatal: true })
-
-export function textOf(octets: ArrayBuffer): string {
-  let text: string
-  try {
-    text = utf8.decode(octets)
-  } catch (cause) {
-    const detail = 'The zone file is not UTF-8.'
-    const errors = [{ in: 'body' as const, pointer: '#', code: 'bad_characters' as const, detail }]
-    throw new Fault('validation_failed', detail, { errors, cause })
-  }
-  if (text === '') throw invalidField('#', 'too_short', 'The zone file is empty.')
-  return text
+export function textOf(octets: ArrayBuffer): ZoneText {
+  const file = decodeZoneFile(new Uint8Array(octets))
+  if (file.text === '') throw invalidField('#', 'too_short', 'The zone file is empty.')
+  return file
 }
 
 export function octetsOf(text: string): Uint8Array<ArrayBuffer> {

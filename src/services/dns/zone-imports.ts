@@ -1,5 +1,6 @@
 // Replaces the records of a zone by those of a zone file: all or nothing, in short statements.
 import type { Static } from '@sinclair/typebox'
+import type { ZoneText } from '../../dns/zone-file-text.ts'
 import { type Db, refusedQuota, transactionOn } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { namesEtag } from '../../platform/etags.ts'
@@ -8,20 +9,23 @@ import { quotaFault } from '../accounts/quotas.ts'
 import { append, eventOf } from '../events/events.ts'
 import type { Actor } from '../tokens/actor.ts'
 import type { RecordRow, Zone } from './dns-records.ts'
-import { eventsOfChanges } from './record-changes.ts'
 import { recordsAllowed, setRefusal } from './record-limits.ts'
 import { insertRecordRows } from './statements.ts'
+import { requireWholeZone } from './within-parts.ts'
 import { type Difference, diffZone, type PlannedFile, planFile, viewImport } from './zone-plans.ts'
 import { deleteRecordRows, growSerial, selectRecordPage, updateRecordRows } from './zone-statements.ts'
 import { type ExportOptions, openZone, type Pace, readWholeZone, readZoneAtOnce, zoneEtag } from './zones.ts'
 
 /** How a zone is replaced: `ifMatch` names the version that is (the header), `options` is what versions depend on. */
-export type Replacement = { dryRun: boolean; ifMatch: string | undefined; options: ExportOptions }
-export type ZoneImportRequest = Replacement & { actor: Actor; path: string; text: string }
+export type Replacement = {
+  dryRun: boolean
+  /** Lines that are not supported are left out; otherwise one refuses the file. */
+  skipUnsupported: boolean
+  ifMatch: string | undefined
+  options: ExportOptions
+}
+export type ZoneImportRequest = Replacement & { actor: Actor; path: string; file: ZoneText }
 
-/** Up to as many changes and bytes an import writes an event for each of them, and one for all of them otherwise. */
-export const highestRecordEvents = 1_000
-const highestEventBytes = 1024 * 1024
 // Rows in one statement: some 50 ms, after which others get the database's processor.
 const rowsAtOnce = 1_000
 // How often an import looks at a zone that other requests change meanwhile, before it locks it first.
@@ -32,16 +36,17 @@ type Seen = { zone: Zone; records: RecordRow[] }
 /** Imports a file, or tells what that would change. `connection` is a handle of `onConnection`. */
 export async function importRecords(
   connection: Db,
-  { actor, path, text, ...replacement }: ZoneImportRequest,
+  { actor, path, file: zoneText, ...replacement }: ZoneImportRequest,
   pace: Pace,
 ): Promise<Static<typeof ZoneImport>> {
-  const { dryRun } = replacement
+  const { dryRun, skipUnsupported } = replacement
   const opened = await openZone(connection, actor, path)
   const { name } = opened
+  requireWholeZone(actor, opened.id)
   // Before the file is read; what is found out under the lock counts.
   requireVersion(replacement, opened, await hasRecords(connection, opened))
   const limits = await recordsAllowed(connection, actor.accountId)
-  const steps = planFile(text, name, limits)
+  const steps = planFile(zoneText, name, { limits, skipUnsupported })
   let step = steps.next()
   for (; !step.done; step = steps.next()) await pace()
   const file = step.value
@@ -66,7 +71,7 @@ export async function importRecords(
       const zone = await openZone(connection, actor, path, true)
       if (seen && (seen.zone.id !== zone.id || seen.zone.serial !== zone.serial)) return null
       const changes = planned ?? (await planLocked(zone))
-      return { changes, serial: await writeDifference(connection, { actor, zone, changes }, pace) }
+      return { changes, serial: await writeDifference(connection, { actor, zone, changes, file }, pace) }
     })
     if (done) return viewImport(name, { ...done, file, dryRun })
   }
@@ -95,10 +100,10 @@ function planChanges({ zone, records }: Seen, file: PlannedFile): Difference {
   return diffZone(records, file.drafts)
 }
 
-type ToWrite = { actor: Actor; zone: Zone; changes: Difference }
+type ToWrite = { actor: Actor; zone: Zone; changes: Difference; file: PlannedFile }
 
 /** Writes the changes under the zone's lock, and returns its new serial. */
-async function writeDifference(connection: Db, { actor, zone, changes }: ToWrite, pace: Pace): Promise<number> {
+async function writeDifference(connection: Db, { actor, zone, changes, file }: ToWrite, pace: Pace): Promise<number> {
   const { deleted, updated, created } = changes
   const count = deleted.length + updated.length + created.length
   if (count === 0) return zone.serial
@@ -115,24 +120,17 @@ async function writeDifference(connection: Db, { actor, zone, changes }: ToWrite
   await inParts(created, (part) => insertRecordRows(connection, { zoneId, records: part }).catch(refuse))
   const [grown] = await growSerial(connection, { zoneId })
   const { serial } = grown!
-  const { projectId } = zone
-  const summary = { domain: zone.name, ...countsOf(changes), serial }
-  const events =
-    count <= highestRecordEvents && bytesOf(changes) <= highestEventBytes
-      ? eventsOfChanges(actor, zone, changes)
-      : [eventOf(actor, 'dns.zone.imported', { subject: zone.name, projectId, data: summary })]
-  await append(connection, events)
+  const data = { domain: zone.name, ...countsOf(changes), skipped: file.counts.skipped, serial }
+  // One for all records: an event each would be as many deliveries to every webhook.
+  await append(connection, [
+    eventOf(actor, 'dns.zone.imported', { subject: zone.name, projectId: zone.projectId, data }),
+  ])
   await pace('locked')
   return serial
 }
 
 function countsOf({ deleted, updated, created, unchanged }: Difference) {
   return { created: created.length, updated: updated.length, deleted: deleted.length, unchanged }
-}
-
-function bytesOf({ deleted, updated, created }: Difference): number {
-  const rows = [...deleted, ...created, ...updated.map(({ after }) => after)]
-  return rows.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0)
 }
 
 /** A refusal of a trigger as a fault: what the database says of it does not leave the thread. */

@@ -3,6 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import { conflictsWithin, hiddenBelow } from '../../dns/conflicts.ts'
 import { rrsetTtl } from '../../dns/ttl.ts'
 import { readZoneFileInSteps, type ZoneFile, type ZoneFileRecord } from '../../dns/zone-file-reader.ts'
+import type { ZoneText } from '../../dns/zone-file-text.ts'
 import { Fault, type FieldError } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
 import { highestListedChanges, type ZoneImport } from '../../schemas/zones.ts'
@@ -22,13 +23,22 @@ function lineError(line: number, code: FieldError['code'], detail: string): Fiel
   return { in: 'body', pointer: pointerOf(line), code, detail }
 }
 
+export type PlanOptions = { limits: RecordLimits; skipUnsupported: boolean }
+
 /** The records of a file, checked against each other and against the limits, in steps; an error names every line. */
-export function* planFile(text: string, zone: string, limits: RecordLimits): Generator<undefined, PlannedFile> {
+export function* planFile(
+  { text, otherLines }: ZoneText,
+  zone: string,
+  { limits, skipUnsupported }: PlanOptions,
+): Generator<undefined, PlannedFile> {
   const file = yield* readZoneFileInSteps(text, zone, limits.recordsPerZone)
   if (file.overfullAt !== null) throw tooManyRecords(file.overfullAt, limits)
   const errors = file.errors.map(({ line, detail }) => lineError(line, 'bad_format', detail))
+  for (const { line, detail } of skipUnsupported ? [] : file.lossy) {
+    errors.push(lineError(line, 'unsupported', `${detail} Send skipUnsupported=true to leave such lines out.`))
+  }
   yield
-  for (const { record, conflict } of conflictsWithin(file.records)) {
+  for (const { record, conflict } of conflictsWithin(file.records, zone)) {
     const beside = conflict.record ? ` It is on line ${conflict.record.line}.` : ''
     errors.push(lineError(record.line, conflict.code, conflict.detail + beside))
   }
@@ -46,6 +56,9 @@ export function* planFile(text: string, zone: string, limits: RecordLimits): Gen
     const cut = comment.slice(0, highestCommentLength).toWellFormed().trim()
     return { type, name, value, ttl, comment: cut || null }
   })
+  for (const line of otherLines) {
+    notes.push({ line, detail: 'It is not UTF-8: its comment is read as Latin-1, and the rest octet by octet.' })
+  }
   return { ...file, notes, drafts }
 }
 
@@ -106,7 +119,7 @@ export type Planned = { changes: Difference; file: PlannedFile; dryRun: boolean;
 export function viewImport(zone: string, { changes, file, dryRun, serial }: Planned): Static<typeof ZoneImport> {
   const { deleted, updated, created, unchanged } = changes
   const hidden = hiddenBelow(file.drafts, zone)
-  const lists = [deleted, updated, created, file.skipped, file.notes, hidden]
+  const lists = [deleted, updated, created, file.lines, file.skipped, file.notes, hidden]
   const first = <T>(list: T[]): T[] => list.slice(0, highestListedChanges)
   return {
     dryRun,
@@ -122,6 +135,9 @@ export function viewImport(zone: string, { changes, file, dryRun, serial }: Plan
       })),
       created: first(created).map((row) => viewCreated(zone, row, dryRun)),
     },
+    dialect: file.dialect,
+    lineCounts: file.counts,
+    lines: first(file.lines),
     skipped: first(file.skipped),
     notes: first(file.notes),
     hidden: first(hidden).map(({ record: { name, type, value }, delegation }) => ({ name, type, value, delegation })),

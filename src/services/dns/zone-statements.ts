@@ -87,6 +87,29 @@ export const selectRecordsByName = statement('dns.records-by-name', {
     ORDER BY r.name, r.id`,
 })
 
+/** The MX records of a zone that point at one of these hosts. */
+export const selectRecordsPointing = statement('dns.records-pointing', {
+  reason: 'not in Prisma',
+  in: { zoneId: text(), hosts: textArray() },
+  out: recordOut,
+  sql: (p) => `
+    SELECT ${recordColumns} FROM dns_record r
+    WHERE r.domain_id = ${p.zoneId} AND r.type = 'MX' AND split_part(r.value, ' ', 2) = ANY(${p.hosts})
+    ORDER BY r.name, r.id`,
+})
+
+/** The first records of a zone below one of these names. */
+export const selectRecordsBelow = statement('dns.records-below', {
+  reason: 'not in Prisma',
+  in: { zoneId: text(), above: textArray() },
+  out: recordOut,
+  sql: (p) => `
+    SELECT ${recordColumns} FROM dns_record r
+    WHERE r.domain_id = ${p.zoneId} AND EXISTS (SELECT 1 FROM unnest(${p.above}) a(name)
+      WHERE (a.name = '@' AND r.name <> '@') OR right(r.name, length(a.name) + 1) = '.' || a.name)
+    ORDER BY r.name, r.id LIMIT 100`,
+})
+
 /** The next records of a zone by name and id. */
 export const selectRecordPage = statement('dns.record-page', {
   reason: 'not in Prisma',

@@ -10,16 +10,14 @@ import { createZoneThread } from './thread/zone-thread.ts'
 import { importInProgress, octetsOf, textOf } from './zone-files.ts'
 import { importRecords, type Replacement } from './zone-imports.ts'
 import { countZoneRecords } from './zone-statements.ts'
-import { type ExportOptions, exportText } from './zones.ts'
+import { type ExportOptions, exportText, zoneFileLimitBytes } from './zones.ts'
 
-/** The largest zone file. */
-export const zoneImportLimitBytes = 16 * 1024 * 1024
 // What takes the event loop some milliseconds. Larger work is done by the thread, and by an account one at a time.
 const smallFileBytes = 8 * 1024
 const smallZoneRecords = 250
 const smallBatch = 100
 // Files in memory at one time, whoever sends them.
-const uploadedBytes = 4 * zoneImportLimitBytes
+const uploadedBytes = 4 * zoneFileLimitBytes
 const timeLimitMs = 60_000
 
 /** A zone file that is being received. */
@@ -64,7 +62,7 @@ class Upload implements ZoneUpload {
   push(chunk: Uint8Array): void {
     this.#refuseDiscarded()
     this.#bytes += chunk.length
-    if (this.#bytes > zoneImportLimitBytes) throw new Fault('body_too_large')
+    if (this.#bytes > zoneFileLimitBytes) throw new Fault('body_too_large')
     if (!this.isSmall) this.claim()
     this.#claims.reserve(chunk.length)
     this.#reserved += chunk.length
@@ -127,6 +125,9 @@ class Claims {
   }
 }
 
+/** Whether a few octets of a file may stand for very many records. */
+const generates = (octets: ArrayBuffer) => /\$generate/i.test(Buffer.from(octets).toString('latin1'))
+
 /** What a zone file depends on, without the rest of the configuration: it is sent to the thread. */
 const exported = ({ nameservers, edge }: ExportOptions) => ({ nameservers, edge: { addresses: edge.addresses } })
 
@@ -163,14 +164,16 @@ export function createZoneWork({ db, databaseUrl, log }: ZoneWorkOptions): ZoneW
       const replacement = { ...wanted, options: exported(wanted.options) }
       const file = upload as Upload
       return inTime(signal, async (signal) => {
-        if ((await isSmallZone(actor, path)) && file.isSmall) {
-          const request = { actor, path, text: textOf(file.take()), ...replacement }
+        const isSmall = (await isSmallZone(actor, path)) && file.isSmall
+        const octets = file.take()
+        if (isSmall && !generates(octets)) {
+          const request = { actor, path, file: textOf(octets), ...replacement }
           const pace = async () => signal.throwIfAborted()
           const view = await onConnection(db, (connection) => importRecords(connection, request, pace))
           return { octets: octetsOf(JSON.stringify(view)) }
         }
         file.claim()
-        const job = { kind: 'import' as const, actor, path, octets: file.take(), ...replacement }
+        const job = { kind: 'import' as const, actor, path, octets, ...replacement }
         return thread.run(actor.accountId, job, signal)
       })
     },

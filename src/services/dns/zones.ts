@@ -9,11 +9,12 @@ import { version } from '../../platform/version.ts'
 import { nameserversOf } from '../domains/nameservers.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { type RecordRow, type Zone, zoneInPath } from './dns-records.ts'
+import { requireWholeZone, seesZone } from './within-parts.ts'
 import { selectRecordPage, selectZone, selectZoneToChange } from './zone-statements.ts'
 
-// Secondaries are ours and are told of every change, so the timers only matter when something is broken. The minimum
+// Secondaries are told of every change until they have it, so the timers only matter when something is broken. The minimum
 // is how long resolvers remember that a name does not exist: a record that was just made should not wait for long.
-export const soaTimers = { refresh: 3600, retry: 600, expire: 604_800, minimum: 60, ttl: 3600 } as const
+export const soaTimers = { refresh: 600, retry: 300, expire: 604_800, minimum: 60, ttl: 3600 } as const
 
 /** TTL of the addresses that the nameservers add to a zone; short, because a record of the zone replaces them. */
 export const generatedTtl = 60
@@ -32,7 +33,11 @@ export function generatedRecords(
   records: Iterable<{ name: string; type: string }>,
 ): { name: string; type: 'A' | 'AAAA'; value: string; ttl: number }[] {
   const addressed = new Set<string>()
-  for (const { name, type } of records) if (addressTypes.has(type)) addressed.add(name)
+  for (const { name, type } of records) {
+    if (addressTypes.has(type)) addressed.add(name)
+    // A DNAME record of the domain itself answers for www.
+    if (type === 'DNAME' && name === '@') addressed.add('www')
+  }
   return generatedNames
     .filter((name) => !addressed.has(name))
     .flatMap((name) =>
@@ -59,7 +64,7 @@ export async function openZone(connection: Db, actor: Actor, path: string, toCha
   const { accountId, projectIds } = actor
   const zone = zoneInPath(path)
   const [found] = await (toChange ? selectZoneToChange : selectZone)(connection, { zone, accountId, projectIds })
-  if (!found) throw new Fault('not_found', `There is no domain ${zone}.`)
+  if (!found || !seesZone(actor, found.id)) throw new Fault('not_found', `There is no domain ${zone}.`)
   return found
 }
 
@@ -85,6 +90,7 @@ export function readZoneAtOnce(
 ): Promise<{ zone: Zone; records: RecordRow[] }> {
   const read = async () => {
     const zone = await openZone(connection, actor, path)
+    requireWholeZone(actor, zone.id)
     return { zone, records: await readWholeZone(connection, zone, pace) }
   }
   return transactionOn(connection, read, 'ISOLATION LEVEL REPEATABLE READ READ ONLY')
@@ -96,6 +102,9 @@ export function zoneEtag(zone: Zone, { nameservers, edge }: ExportOptions): stri
   const rest = hash('sha1', JSON.stringify([id, zone.nameservers, nameservers, edge.addresses, version]), 'base64url')
   return `"${serial}-${rest.slice(0, 12)}"`
 }
+
+/** The largest zone file that is taken. */
+export const zoneFileLimitBytes = 16 * 1024 * 1024
 
 export type ExportOptions = Pick<Config, 'nameservers'> & EdgeAddresses
 
@@ -110,13 +119,18 @@ export async function exportText(
   const { zone, records } = await readZoneAtOnce(connection, actor, path, pace)
   await pace()
   const nameservers = nameserversOf(options.nameservers, zone.nameservers)
-  const text = writeZoneFile({
+  const file = {
     zone: zone.name,
     serial: zone.serial,
     nameservers,
     soa: soaOf({ nameservers }, zone.name),
     records,
     generated: generatedRecords(options, records),
-  })
-  return { text, etag: zoneEtag(zone, options) }
+  }
+  const text = writeZoneFile(file)
+  if (Buffer.byteLength(text) <= zoneFileLimitBytes) return { text, etag: zoneEtag(zone, options) }
+  // An import must be able to take back what an export gives.
+  const bare = records.map((record) => ({ ...record, comment: null }))
+  const comments = ['The comments of the records are left out, because the file would be too large with them.']
+  return { text: writeZoneFile({ ...file, records: bare, comments }), etag: zoneEtag(zone, options) }
 }

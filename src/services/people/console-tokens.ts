@@ -4,7 +4,7 @@ import { type Db, inTransaction, violation } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { lockAccount } from '../accounts/statements.ts'
 import type { Scope } from '../tokens/actor.ts'
-import { insertToken, withProjects } from '../tokens/tokens.ts'
+import { insertToken, withNames } from '../tokens/tokens.ts'
 import type { SessionWithUser } from './sessions.ts'
 
 const lifeMs = 10 * 60_000
@@ -42,7 +42,7 @@ export async function mintToken(db: Db, session: SessionWithUser, wanted?: strin
       if (violation(error)?.kind === 'foreign') throw new Fault('not_signed_in')
       throw error
     })
-    const [row] = await withProjects(db, [held])
+    const [row] = await withNames(db, [held])
     return {
       secret,
       expiresAt: expiresAt.toISOString(),

@@ -1,5 +1,6 @@
 // Who acts: the account, the token, and what it may touch. Every finder of every service takes one first.
 import type { tokenScopes } from '../../schemas/tokens.ts'
+import type { ZoneParts } from './zone-parts.ts'
 
 export type Scope = (typeof tokenScopes)[number]
 
@@ -9,6 +10,8 @@ export type Actor = {
   scopes: readonly Scope[]
   /** Ids of the projects the token is narrowed to; null when it sees the whole account. */
   projectIds: readonly string[] | null
+  /** The parts of zones that the token or the key is narrowed to; it can do nothing outside them. Default: null. */
+  zoneParts?: ZoneParts
   /** The person who acts, where it is the token of a console. */
   userId?: string | null
 }
@@ -24,8 +27,8 @@ export function changesTokens(eventType: string): boolean {
 }
 
 /** The rights of a token as a text that differs if they do. */
-export function rightsOf({ scopes, projectIds }: { scopes: readonly string[]; projectIds: readonly string[] | null }) {
-  return JSON.stringify([[...scopes].sort(), [...(projectIds ?? [])].sort()])
+export function rightsOf({ scopes, projectIds, zoneParts = null }: Pick<Actor, 'scopes' | 'projectIds' | 'zoneParts'>) {
+  return JSON.stringify([[...scopes].sort(), [...(projectIds ?? [])].sort(), zoneParts])
 }
 
 /** Write implies read; `*` is everything of the account, but never the operator's part of the API. */

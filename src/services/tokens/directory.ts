@@ -7,12 +7,14 @@ import { hashToken } from '../../platform/secrets.ts'
 import { changesTokens, type Scope } from './actor.ts'
 import { createLookUps } from './look-ups.ts'
 import { selectTokens, updateLastUses } from './statements.ts'
+import type { ZoneParts } from './zone-parts.ts'
 
 export type KnownToken = {
   id: string
   accountId: string
   scopes: readonly Scope[]
   projectIds: readonly string[]
+  zoneParts: ZoneParts
   expiresAt: Date | null
   revokedAt: Date | null
   accountSuspended: boolean

@@ -5,6 +5,7 @@ import { Fault, invalidField } from '../../platform/errors.ts'
 import { lockAccount } from '../accounts/statements.ts'
 import { type Actor, allows, type Scope } from './actor.ts'
 import { selectAncestors } from './statements.ts'
+import { isCovered, partsIn } from './zone-parts.ts'
 
 /**
  * The row of the calling token, if it is still accepted; for that of a console, the row of the membership: what a person
@@ -21,8 +22,10 @@ export async function lockCaller(db: Db, { accountId, tokenId }: Actor): Promise
 }
 
 /** The actor with the rights that its token has now: it may have been narrowed since the request came. */
-export function withRights(actor: Actor, { scopes, projectIds }: Token, needed: Scope = 'tokens:write'): Actor {
-  const now = { ...actor, scopes: scopes as Scope[], projectIds: projectIds.length > 0 ? projectIds : null }
+export function withRights(actor: Actor, token: Token, needed: Scope = 'tokens:write'): Actor {
+  const { scopes, projectIds } = token
+  const narrowed = { projectIds: projectIds.length > 0 ? projectIds : null, zoneParts: partsIn(token) }
+  const now = { ...actor, scopes: scopes as Scope[], ...narrowed }
   requireScopes(now, [needed], `change ${needed.split(':', 1)}`)
   return now
 }
@@ -42,9 +45,12 @@ export function requireScopes(actor: Actor, scopes: readonly Scope[], deed: stri
 
 /** Throws unless the actor has every right of the token that it wants to end or replace. */
 export function requireRights(actor: Actor, token: Token, verb: 'revoke' | 'rotate' | 'change'): void {
-  const { projectIds } = actor
-  const wider = projectIds && (token.projectIds.length === 0 || token.projectIds.some((id) => !projectIds.includes(id)))
-  // As everything outside the projects of a narrowed token.
+  const { projectIds, zoneParts = null } = actor
+  const parts = partsIn(token)
+  const wider =
+    (projectIds && (token.projectIds.length === 0 || token.projectIds.some((id) => !projectIds.includes(id)))) ||
+    (zoneParts && (!parts || parts.some((part) => !isCovered(part, zoneParts))))
+  // As everything outside what a token is narrowed to.
   if (wider) throw new Fault('not_found', `There is no token ${token.id}.`)
   requireScopes(actor, token.scopes as Scope[], `${verb} a token that has it`)
 }

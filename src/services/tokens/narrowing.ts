@@ -1,6 +1,7 @@
-// Narrows tokens: an earlier end, fewer scopes, fewer projects. What descends from one never has more than it.
+// Narrows tokens: an earlier end, fewer scopes, fewer projects, smaller parts of zones. What descends from one never has more than it.
+import { isDeepStrictEqual } from 'node:util'
 import type { Static } from '@sinclair/typebox'
-import type { Token } from '../../generated/client.ts'
+import { Prisma, type Token } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { invalidField } from '../../platform/errors.ts'
 import { badField, refuseFields, type Sound, together } from '../../platform/fields.ts'
@@ -9,10 +10,12 @@ import { append, eventOf } from '../events/events.ts'
 import type { Actor, Scope } from './actor.ts'
 import { futureTime, grants, isLater, lockCaller, requireRights, withRights } from './lineage.ts'
 import { selectDescendants } from './statements.ts'
-import { findRow, findToken, resolveProjects, type TokenView, versionOf, viewToken, withProjects } from './tokens.ts'
+import { resolveZones } from './token-zones.ts'
+import { findRow, findToken, resolveProjects, type TokenView, versionOf, viewToken, withNames } from './tokens.ts'
+import { isCovered, partsIn, withinParts, type ZoneParts } from './zone-parts.ts'
 
 type Input = Static<typeof ChangeToken>
-type Rights = Pick<Token, 'scopes' | 'projectIds' | 'expiresAt'>
+type Rights = Pick<Token, 'scopes' | 'projectIds' | 'expiresAt'> & { zoneParts: ZoneParts }
 
 export type TokenChange = { id: string; input: Input; precondition(version: unknown): void }
 
@@ -23,7 +26,8 @@ export async function changeToken(db: Db, actor: Actor, { id, input, preconditio
     requireRights(changer, token, 'change')
     precondition(versionOf(viewToken(token)))
     const rights = await narrowed(db, changer, token, input)
-    await db.token.update({ where: { id }, data: { ...rights, ...(input.name !== undefined && { name: input.name }) } })
+    const name = input.name !== undefined && { name: input.name }
+    await db.token.update({ where: { id }, data: { ...stored(rights), ...name } })
     const after = await findToken(db, actor, id)
     await append(db, [eventOf(actor, 'token.updated', { subject: id, projectId: null, data: after })])
     await narrowDescendants(db, actor, id)
@@ -41,18 +45,27 @@ export async function checkTokenChange(db: Db, actor: Actor, id: string, input: 
   })
 }
 
+/** As Prisma takes them: its null of JSON is not that of the database. */
+function stored({ zoneParts, ...rights }: Rights) {
+  return { ...rights, zoneParts: (zoneParts ?? Prisma.DbNull) as Prisma.InputJsonValue }
+}
+
 /** The rights that are left to the token; throws if one of them is more than it has, naming each. */
 async function narrowed(db: Db, actor: Actor, token: Token, input: Sound<Input>): Promise<Rights> {
-  const [scopes, projectIds, expiresAt] = await together<[string[], string[], Date | null]>(
+  const [scopes, projectIds, zoneParts, expiresAt] = await together<[string[], string[], ZoneParts, Date | null]>(
     () => (input.scopes ? fewerScopes(token, input.scopes) : token.scopes),
     () => {
       const isOutside = (id: string) => token.projectIds.length > 0 && !token.projectIds.includes(id)
       const widens = (id: string) => (isOutside(id) ? 'the token may not see it' : undefined)
       return input.projects ? resolveProjects(db, actor, input.projects, widens) : token.projectIds
     },
+    () => {
+      const held = partsIn(token)
+      return input.zones ? resolveZones(db, actor, input.zones, (part) => isCovered(part, held)) : held
+    },
     () => (input.expiresAt === undefined ? token.expiresAt : earlierEnd(token, input.expiresAt)),
   )
-  return { scopes, projectIds, expiresAt }
+  return { scopes, projectIds, zoneParts, expiresAt }
 }
 
 function fewerScopes(token: Token, wanted: (Scope | undefined)[]): Scope[] {
@@ -81,14 +94,18 @@ function common(child: Rights, parent: Rights): Rights | null {
   const isWhole = parent.projectIds.length === 0
   const projectIds = child.projectIds.length === 0 ? parent.projectIds : child.projectIds
   const left = isWhole ? child.projectIds : projectIds.filter((id) => parent.projectIds.includes(id))
-  if (scopes.length === 0 || (!isWhole && left.length === 0)) return null
+  const zoneParts = withinParts(child.zoneParts, parent.zoneParts)
+  if (scopes.length === 0 || (!isWhole && left.length === 0) || zoneParts?.length === 0) return null
   const expiresAt = isLater(child.expiresAt, parent.expiresAt) ? parent.expiresAt : child.expiresAt
-  return { scopes, projectIds: left, expiresAt }
+  return { scopes, projectIds: left, zoneParts, expiresAt }
 }
+
+const rightsIn = (token: Token): Rights => ({ ...token, zoneParts: partsIn(token) })
 
 const isSame = (one: Rights, other: Rights) =>
   one.scopes.join() === other.scopes.join() &&
   one.projectIds.join() === other.projectIds.join() &&
+  isDeepStrictEqual(one.zoneParts, other.zoneParts) &&
   one.expiresAt?.getTime() === other.expiresAt?.getTime()
 
 /** Parents before their children, each by what is left to its own parent. */
@@ -99,15 +116,15 @@ export async function narrowDescendants(db: Db, actor: Actor, id: string): Promi
   const changed: { token: Token; type: 'token.updated' | 'token.revoked' }[] = []
   for (const token of line.slice(1).map((one) => tokens.get(one)!)) {
     const parent = tokens.get(token.parentId!)!
-    const rights = parent.revokedAt ? null : common(token, parent)
-    if (rights && isSame(rights, token)) continue
-    const data = rights ?? { revokedAt: new Date() }
+    const rights = parent.revokedAt ? null : common(rightsIn(token), rightsIn(parent))
+    if (rights && isSame(rights, rightsIn(token))) continue
+    const data = rights ? stored(rights) : { revokedAt: new Date() }
     const after = await db.token.update({ where: { id: token.id }, data })
     tokens.set(token.id, after)
     changed.push({ token: after, type: rights ? 'token.updated' : 'token.revoked' })
   }
   const told = changed.filter(({ token }) => !token.hidden)
-  const rows = await withProjects(
+  const rows = await withNames(
     db,
     told.map(({ token }) => token),
   )

@@ -1,6 +1,9 @@
 // Tokens in SQL.
-import { boolean, int4, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import { boolean, int4, jsonb, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
 import type { Scope } from './actor.ts'
+import type { ZonePart } from './zone-parts.ts'
+
+const zonePartsOut = optional(jsonb<readonly ZonePart[]>())
 
 /** The token and all tokens that it descends from. */
 export const selectAncestors = statement('tokens.ancestors', {
@@ -57,9 +60,10 @@ export const updateLastUses = statement('tokens.last_uses', {
 export const selectLiveTokens = statement('tokens.live', {
   reason: 'not in Prisma',
   in: { ids: textArray() },
-  out: { id: text(), scopes: textArray<Scope>(), projectIds: textArray() },
+  out: { id: text(), scopes: textArray<Scope>(), projectIds: textArray(), zoneParts: zonePartsOut },
   sql: (p) => `
-    SELECT t.id, t.scopes, t.project_ids AS "projectIds" FROM token t JOIN account a ON a.id = t.account_id
+    SELECT t.id, t.scopes, t.project_ids AS "projectIds", t.zone_parts AS "zoneParts"
+    FROM token t JOIN account a ON a.id = t.account_id
     WHERE t.id = ANY(${p.ids}) AND a.suspended_at IS NULL
       AND (t.revoked_at IS NULL OR t.revoked_at > now()) AND (t.expires_at IS NULL OR t.expires_at > now())`,
 })
@@ -74,6 +78,7 @@ export const selectTokens = statement('tokens.by_hash', {
     accountId: text(),
     scopes: textArray<Scope>(),
     projectIds: textArray(),
+    zoneParts: zonePartsOut,
     expiresAt: optional(timestamptz()),
     revokedAt: optional(timestamptz()),
     suspendedAt: optional(timestamptz()),
@@ -81,7 +86,7 @@ export const selectTokens = statement('tokens.by_hash', {
   },
   sql: (p) => `
     SELECT encode(t.hash, 'base64') AS hash, t.id, t.account_id AS "accountId", t.scopes, t.project_ids AS "projectIds",
-      t.expires_at AS "expiresAt", t.revoked_at AS "revokedAt", a.suspended_at AS "suspendedAt",
+      t.zone_parts AS "zoneParts", t.expires_at AS "expiresAt", t.revoked_at AS "revokedAt", a.suspended_at AS "suspendedAt",
       CASE WHEN t.session_id IS NOT NULL THEN t.user_id END AS "userId"
     FROM token t JOIN account a ON a.id = t.account_id
     WHERE t.hash = ANY(ARRAY(SELECT decode(h, 'base64') FROM unnest(${p.hashes}) AS h))`,

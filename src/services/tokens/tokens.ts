@@ -1,6 +1,6 @@
 // API tokens: made, narrowed, rotated, revoked. A secret exists in the answer that made it and nowhere else.
 import type { Static } from '@sinclair/typebox'
-import type { Token } from '../../generated/client.ts'
+import type { Prisma, Token } from '../../generated/client.ts'
 import { inBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
@@ -21,6 +21,8 @@ import {
   withRights,
 } from './lineage.ts'
 import { deleteEndedTokens, revokeLine, selectLiveTokens } from './statements.ts'
+import { resolveZones, zoneViews } from './token-zones.ts'
+import { isCovered, partsIn, type ZoneParts } from './zone-parts.ts'
 
 export type TokenView = Static<typeof TokenSchema>
 export type TokenWithSecret = Static<typeof WithSecretSchema>
@@ -28,17 +30,18 @@ export type TokenWithSecret = Static<typeof WithSecretSchema>
 // Nobody may be able to make more tokens than can be revoked at once: 40,000 events took longer than a transaction may.
 const highestEvents = 1_000
 
-/** With the names of its projects: stored are their ids, so a new project of an old name is out of reach. */
-export type TokenRow = Token & { projects: string[] }
+/** With the names of its projects and zones: stored are their ids, so a new one of an old name is out of reach. */
+export type TokenRow = Token & { projects: string[]; zones: TokenView['zones'] }
 
-export async function withProjects(db: Db, tokens: Token[]): Promise<TokenRow[]> {
+export async function withNames(db: Db, tokens: Token[]): Promise<TokenRow[]> {
   const ids = [...new Set(tokens.flatMap((token) => token.projectIds))]
   const select = { id: true, name: true }
   const found =
     ids.length > 0 ? await db.project.findMany({ where: { id: { in: ids } }, select, orderBy: { name: 'asc' } }) : []
+  const viewZones = await zoneViews(db, tokens)
   return tokens.map((token) => {
     const projects = found.filter(({ id }) => token.projectIds.includes(id)).map(({ name }) => name)
-    return { ...token, projects }
+    return { ...token, projects, zones: viewZones(token) }
   })
 }
 
@@ -48,6 +51,7 @@ export function viewToken(row: TokenRow): TokenView {
     name: row.name,
     scopes: row.scopes as Scope[],
     projects: row.projectIds.length > 0 ? row.projects : null,
+    zones: row.zones,
     prefix: row.prefix,
     lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
     expiresAt: row.expiresAt?.toISOString() ?? null,
@@ -67,6 +71,8 @@ export type NewToken = {
   name: string
   scopes: readonly Scope[]
   projectIds: readonly string[]
+  /** Default: no such bound. */
+  zoneParts?: ZoneParts
   expiresAt: Date | null
   /** The token that makes it; default: none. */
   parentId?: string | null
@@ -77,7 +83,7 @@ export type NewToken = {
   hidden?: boolean
 }
 
-export async function insertToken(db: Db, token: NewToken): Promise<{ id: string; secret: string }> {
+export async function insertToken(db: Db, { zoneParts, ...token }: NewToken): Promise<{ id: string; secret: string }> {
   const secret = newToken()
   const id = newId('tok')
   await db.token.create({
@@ -85,6 +91,7 @@ export async function insertToken(db: Db, token: NewToken): Promise<{ id: string
       ...token,
       scopes: [...token.scopes],
       projectIds: [...token.projectIds],
+      ...(zoneParts && { zoneParts: zoneParts as unknown as Prisma.InputJsonValue }),
       id,
       prefix: secret.slice(0, 8),
       hash: Uint8Array.from(hashToken(secret)),
@@ -103,21 +110,21 @@ export async function findToken(db: Db, actor: Actor, id: string): Promise<Token
 export async function findOwnToken(db: Db, { accountId, tokenId }: Actor): Promise<TokenView> {
   const token = await db.token.findFirst({ where: { id: tokenId, accountId, revokedAt: null } })
   if (!token) throw new Fault('token_revoked')
-  const [row] = await withProjects(db, [token])
+  const [row] = await withNames(db, [token])
   return viewToken(row!)
 }
 
 export async function findRow(db: Db, { accountId }: Actor, id: string): Promise<TokenRow> {
   const token = await db.token.findFirst({ where: { id, accountId, revokedAt: null, hidden: false } })
   if (!token) throw new Fault('not_found', `There is no token ${id}.`)
-  const [row] = await withProjects(db, [token])
+  const [row] = await withNames(db, [token])
   return row!
 }
 
 export async function listTokens(db: Db, { accountId }: Actor, page: PageRequest): Promise<PageOf<TokenView>> {
   const { where, ...rest } = byId(page, 'tok')
   const found = await db.token.findMany({ where: { ...where, accountId, revokedAt: null, hidden: false }, ...rest })
-  return pageOf(await withProjects(db, found), page, viewToken, (row) => [row.id])
+  return pageOf(await withNames(db, found), page, viewToken, (row) => [row.id])
 }
 
 /** Makes a token that can do no more than the one that makes it, and for no longer. */
@@ -127,12 +134,13 @@ export async function createToken(db: Db, actor: Actor, input: Static<typeof Cre
     const granter = withRights(actor, parent)
     const scopes = input.scopes ?? [...granter.scopes]
     requireScopes(granter, scopes, 'grant it')
-    const [expiresAt, projectIds] = await readGrant(db, granter, parent, input)
+    const [expiresAt, projectIds, zoneParts] = await readGrant(db, granter, parent, input)
     const { id, secret } = await insertToken(db, {
       accountId: actor.accountId,
       name: input.name,
       scopes,
       projectIds,
+      zoneParts,
       expiresAt,
       parentId: parent.id,
       // What a person's token makes is the person's as well.
@@ -144,13 +152,15 @@ export async function createToken(db: Db, actor: Actor, input: Static<typeof Cre
   })
 }
 
-type Grant = Sound<Pick<Static<typeof CreateToken>, 'expiresAt' | 'projects'>>
+type Grant = Sound<Pick<Static<typeof CreateToken>, 'expiresAt' | 'projects' | 'zones'>>
 
-/** When a new token ends, and which projects it is narrowed to. */
-function readGrant(db: Db, actor: Actor, parent: Token, { expiresAt, projects }: Grant) {
-  return together<[Date | null, string[]]>(
+/** When a new token ends, and which projects and parts of zones it is narrowed to. */
+function readGrant(db: Db, actor: Actor, parent: Token, { expiresAt, projects, zones }: Grant) {
+  const held = actor.zoneParts ?? null
+  return together<[Date | null, string[], ZoneParts]>(
     () => expiryOf(parent, expiresAt),
     () => resolveProjects(db, actor, projects ?? null),
+    () => (zones ? resolveZones(db, actor, zones, (part) => isCovered(part, held)) : held),
   )
 }
 
@@ -210,7 +220,7 @@ export async function revokeToken(
 export async function endLine(db: Db, actor: Actor, { id, itself }: { id: string; itself: boolean }): Promise<void> {
   const ended = (await revokeLine(db, { id, itself, now: new Date() })).map((row) => row.id)
   const told = [...(itself ? [id] : []), ...ended.filter((one) => one !== id)].slice(0, highestEvents)
-  const rows = await withProjects(db, await db.token.findMany({ where: { id: { in: told }, hidden: false } }))
+  const rows = await withNames(db, await db.token.findMany({ where: { id: { in: told }, hidden: false } }))
   await append(
     db,
     rows.map((row) => eventOf(actor, 'token.revoked', { subject: row.id, projectId: null, data: viewToken(row) })),
@@ -234,7 +244,8 @@ export async function rotateToken(
     const { accountId, name, projectIds, expiresAt } = old
     const scopes = old.scopes as Scope[]
     const { userId } = childrenOf === 'new' ? old : caller
-    const replacement = { accountId, name, scopes, projectIds, expiresAt, parentId, userId }
+    const zoneParts = partsIn(old)
+    const replacement = { accountId, name, scopes, projectIds, zoneParts, expiresAt, parentId, userId }
     if (revokeChildren) {
       await refuseOwnEnd(db, caller, old)
       await endLine(db, actor, { id, itself: false })

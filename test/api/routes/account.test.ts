@@ -51,6 +51,7 @@ test('an account shows its limits, and counts what it holds and nothing of other
       claimsPerMonth: 1,
       records: 1,
       recordBytes: 12,
+      dnsKeys: 0,
       openTickets: 1,
       messagesPerMonth: 2,
       tokens: 2,
@@ -109,6 +110,7 @@ test('shows a token narrowed to projects their share alone, and nothing of what 
     domains: 1,
     records: 2,
     recordBytes: 22,
+    dnsKeys: 0,
     storedBytes: 5000,
   }
   expect(await usageOf(['share'])).toEqual({ ...share, ...wide, waits: 0, streams: 0 })

@@ -69,7 +69,20 @@ describe('creating', () => {
     ['ALIAS', '@', 'Target.Example.NET.', 'target.example.net'],
     ['CAA', '@', '0 issue "letsencrypt.org"', '0 issue "letsencrypt.org"'],
     ['CNAME', 'cname', 'www.example.net', 'www.example.net'],
-    ['DS', 'signed', `12345 13 2 ${'ab'.repeat(32)}`, `12345 13 2 ${'AB'.repeat(32)}`],
+    ['CDNSKEY', '@', '257 3 13 mdss', '257 3 13 mdss'],
+    ['CDS', '@', '0 0 0 00', '0 0 0 00'],
+    ['CERT', 'cert', 'PKIX 0 0 MIIB', '1 0 0 MIIB'],
+    ['DNAME', 'moved', 'example.net', 'example.net'],
+    ['HINFO', 'host', 'PC Linux', '"PC" "Linux"'],
+    ['LOC', '@', '52 22 23 N 4 53 32 E -2m', '52 22 23.000 N 4 53 32.000 E -2.00m 1m 10000m 10m'],
+    ['NAPTR', '@', '1 1 s SIP+D2U "" _sip._udp.example.com', '1 1 "s" "SIP+D2U" "" _sip._udp.example.com'],
+    ['OPENPGPKEY', 'key', 'mQINBFUo', 'mQINBFUo'],
+    ['PTR', '1', 'host.example.com.', 'host.example.com'],
+    ['SMIMEA', 'cert', `3 0 1 ${'ab'.repeat(32)}`, `3 0 1 ${'AB'.repeat(32)}`],
+    ['SSHFP', 'host', `4 2 ${'ab'.repeat(32)}`, `4 2 ${'AB'.repeat(32)}`],
+    ['URI', '_web', '10 1 "https://example.com/"', '10 1 "https://example.com/"'],
+    ['TYPE65280', 'x', '\\# 2 abcd', '\\# 2 ABCD'],
+    ['A', 'a\\.b', '192.0.2.1', '192.0.2.1'],
     ['HTTPS', '@', '1 . alpn="h2,h3"', expect.stringMatching(/^1 \. alpn=/)],
     ['MX', '@', '10 mail.example.com', '10 mail.example.com'],
     ['NS', 'sub', 'ns1.example.net', 'ns1.example.net'],
@@ -104,6 +117,11 @@ describe('creating', () => {
 
   test.each([
     [{ type: 'SOA', name: '@', value: 'x' }, ['#/type']],
+    [{ type: 'TYPE6', name: '@', value: '\\# 0' }, ['#/type']],
+    [{ type: 'TYPE46', name: 'a b', value: '\\# 0' }, ['#/type', '#/name']],
+    [{ type: 'TYPE65536', name: '@', value: '\\# 0' }, ['#/type']],
+    [{ type: 'TYPE65280', name: 'x', value: 'abcd' }, ['#/value']],
+    [{ type: 'DNAME', name: '*', value: 'a.example.net' }, ['#/name']],
     [{ type: 'A', name: 'a', value: '2001:db8::1' }, ['#/value']],
     [{ type: 'A', name: 'a b', value: '1.2.3' }, ['#/name', '#/value']],
     [{ type: 'A', name: 'x.example.org.', value: '192.0.2.1' }, ['#/name']],
@@ -151,6 +169,110 @@ describe('conflicts', () => {
     }
     expect(await serialOf(zone)).toBe(serial)
     expect((await create(zone, { type: 'MX', name: 'l', value: '10 mail.example.net' })).status).toBe(201)
+  })
+
+  test('a type by its number is the type of that name, in lists too', async () => {
+    const zone = await newZone()
+    const { body } = await create(zone, { type: 'TYPE1', name: 'a', value: '\\# 4 c0000201' })
+    expect(body).toMatchObject({ type: 'A', value: '192.0.2.1' })
+    expect(await records(zone, '?type=TYPE1')).toEqual([body])
+    expect(await records(zone, '?type=TYPE731')).toEqual([])
+  })
+
+  test('a record that points at itself is refused, also by a change', async () => {
+    const zone = await newZone()
+    const circle = { status: 422, body: { errors: [{ pointer: '#/value', code: 'points_at_itself' }] } }
+    expect(await create(zone, { type: 'CNAME', name: 'a', value: `A.${zone}.` })).toMatchObject(circle)
+    expect(await create(zone, { type: 'ALIAS', name: '@', value: '@' })).toMatchObject(circle)
+    const { id } = (await create(zone, { type: 'CNAME', name: 'a', value: `b.${zone}` })).body
+    expect(await api.call('PATCH', `/dns/${zone}/records/${id}`, { body: { name: 'b' } })).toMatchObject(circle)
+  })
+
+  type Step = [Fields, code?: string]
+  const ds = `12345 13 2 ${'AB'.repeat(32)}`
+  test.each<[string, Step[]]>([
+    [
+      'a null MX is the only MX',
+      [
+        [{ type: 'MX', name: '@', value: '0 .' }],
+        [{ type: 'MX', name: '@', value: '10 mail.example.net' }, 'beside_null_mx'],
+        [{ type: 'MX', name: 'a', value: '10 mail.example.net' }],
+        [{ type: 'MX', name: 'a', value: '0 .' }, 'beside_null_mx'],
+      ],
+    ],
+    [
+      'a name has one SPF record',
+      [
+        [{ type: 'TXT', name: '@', value: 'v=spf1 -all' }],
+        [{ type: 'TXT', name: '@', value: 'v=spf1 mx -all' }, 'second_spf'],
+        [{ type: 'TXT', name: '@', value: 'something else' }],
+        [{ type: 'TXT', name: 'a', value: 'v=spf1 mx -all' }],
+      ],
+    ],
+    [
+      'a DS needs an NS',
+      [
+        [{ type: 'DS', name: 'sub', value: ds }, 'ds_without_ns'],
+        [{ type: 'NS', name: 'sub', value: 'ns1.example.net' }],
+        [{ type: 'DS', name: 'sub', value: ds }],
+      ],
+    ],
+    [
+      'an MX does not point at a CNAME, nor is one made where it points',
+      [
+        [{ type: 'CNAME', name: 'mail', value: 'host.example.net' }],
+        [{ type: 'MX', name: '@', value: '10 mail.ZONE' }, 'mx_at_cname'],
+        [{ type: 'MX', name: '@', value: '10 mx.ZONE' }],
+        [{ type: 'CNAME', name: 'mx', value: 'host.example.net' }, 'mx_at_cname'],
+      ],
+    ],
+    [
+      'nothing is below a DNAME, nor is one made above something',
+      [
+        [{ type: 'DNAME', name: 'old', value: 'example.net' }],
+        [{ type: 'A', name: 'old', value: '192.0.2.1' }],
+        [{ type: 'A', name: 'www.old', value: '192.0.2.1' }, 'below_dname'],
+        [{ type: 'MX', name: 'a.b.old', value: '0 .' }, 'below_dname'],
+        [{ type: 'A', name: 'a.b', value: '192.0.2.1' }],
+        [{ type: 'DNAME', name: 'b', value: 'example.net' }, 'below_dname'],
+        [{ type: 'DNAME', name: '@', value: 'example.net' }, 'below_dname'],
+        [{ type: 'NS', name: 'old', value: 'ns.example.net' }, 'beside_dname'],
+      ],
+    ],
+  ])('%s', async (_about, steps) => {
+    const [zone, other] = [await newZone(), await newZone()]
+    const within = ({ value, ...rest }: Fields, name: string) => ({ ...rest, value: value.replace('ZONE', name) })
+    for (const [fields, code] of steps) {
+      const { status, body } = await create(zone, within(fields, zone))
+      expect([fields, status, code && body.code]).toEqual([fields, code ? 409 : 201, code && 'record_conflict'])
+    }
+    // The same all at once, without those that were refused, and then with each of them.
+    const all = (refused: Step[]) => ({
+      create: [...steps.filter(([, code]) => !code), ...refused].map(([fields]) => within(fields, other)),
+    })
+    const isLone = (step: Step) => step[1] !== undefined && step[1] !== 'ds_without_ns'
+    for (const step of steps.filter(isLone)) {
+      const { status, body } = await batch(other, all([step]))
+      expect([status, body.errors[0].code]).toEqual([409, step[1]])
+    }
+    expect((await batch(other, all([]))).status).toBe(200)
+  })
+
+  test('the last NS stays as long as there is a DS', async () => {
+    const zone = await newZone()
+    const ns = (await create(zone, { type: 'NS', name: 'sub', value: 'ns1.example.net' })).body
+    const signed = (await create(zone, { type: 'DS', name: 'sub', value: ds })).body
+    const refused = { status: 409, body: { code: 'record_conflict', record: { id: signed.id } } }
+    expect(await api.call('DELETE', `/dns/${zone}/records/${ns.id}`)).toMatchObject(refused)
+    expect(await batch(zone, { delete: [ns.id] })).toMatchObject(refused)
+    expect((await batch(zone, { delete: [ns.id, signed.id] })).status).toBe(200)
+  })
+
+  test('of two SPF records made at once, one is refused', async () => {
+    const zone = await newZone()
+    const make = (value: string) => create(zone, { type: 'TXT', name: '@', value })
+    const answers = await Promise.all([make('v=spf1 a -all'), make('v=spf1 mx -all')])
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 409])
   })
 
   test('a CNAME at the apex is a conflict whose message offers ALIAS', async () => {

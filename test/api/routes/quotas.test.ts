@@ -12,6 +12,7 @@ beforeAll(async () => {
     QUOTA_DOMAINS: '4',
     QUOTA_TOKENS: '5',
     QUOTA_OPEN_TICKETS: '3',
+    QUOTA_DNS_KEYS: '3',
     QUOTA_WEBHOOKS: '3',
     QUOTA_VARIABLES: '3',
     QUOTA_RECORDS_PER_ZONE: '6',
@@ -77,6 +78,18 @@ describe('an account', () => {
       held: 0,
       make: ({ post }, name) => post('/tickets', { subject: name, message: 'please' }),
       free: ({ token }, made) => api.call('PATCH', `/tickets/${made.body.id}`, { token, body: { status: 'CLOSED' } }),
+    },
+    {
+      limit: 'dnsKeys',
+      counter: 'dnsKeys',
+      max: 3,
+      held: 0,
+      async make({ post, accountId }, name) {
+        const domain = `keys.${accountId.slice(4)}.com`
+        await post('/domains', { name: domain, project: 'site' })
+        return post(`/dns/${domain}/keys`, { name })
+      },
+      free: ({ token }, { body }) => api.call('DELETE', `/dns/${body.domain}/keys/${body.id}`, { token }),
     },
     {
       limit: 'webhooks',

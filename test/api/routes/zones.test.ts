@@ -69,7 +69,7 @@ describe('export', () => {
     expect(status).toBe(200)
     expect(headers['content-type']).toBe('text/dns; charset=utf-8')
     expect(text).toContain(`$ORIGIN ${zone}.`)
-    expect(text).toMatch(/SOA +ns1\.berth\.test\. hostmaster\.\S+ 1 3600 600 604800 60\n/)
+    expect(text).toMatch(/SOA +ns1\.berth\.test\. hostmaster\.\S+ 1 600 300 604800 60\n/)
     expect(text).toMatch(/^@ .* NS +ns2\.berth\.test\.$/m)
     for (const line of [/^; @ +60 +IN A +198/m, /^; @ +60 +IN AAAA +2001/m, /^; www +60 +IN A +198/m]) {
       expect(text).toMatch(line)
@@ -120,23 +120,38 @@ ns1.sub A 192.0.2.53
 www.sub A 192.0.2.81
 other.example.org. A 192.0.2.1
 loc  LOC 52 22 23 N 4 53 32 E -2m
+old  APL 1:192.0.2.0/24
 `
 
   test('a file written by hand is imported, and what is not is told', async () => {
     const zone = await newZone()
-    const dry = await put(zone, file(zone), '?dryRun=true')
-    expect(dry.body).toMatchObject({ dryRun: true, created: 7, serial: 1 })
+    const dry = await put(zone, file(zone), '?dryRun=true&skipUnsupported=true')
+    expect(dry.body).toMatchObject({ dryRun: true, created: 8, serial: 1 })
     expect(dry.body.changes.created.every(({ id }: { id: null }) => id === null)).toBe(true)
     expect(await records(zone)).toEqual([])
-    const { body } = await put(zone, file(zone), '', 'text/plain; charset=utf-8')
-    expect(body).toMatchObject({ dryRun: false, created: 7, updated: 0, deleted: 0, serial: 2, truncated: false })
+    for (const query of ['', '?dryRun=true']) {
+      const refused = await put(zone, file(zone), query)
+      expect(refused).toMatchObject({ status: 422, body: { errors: [{ pointer: '#/lines/16', code: 'unsupported' }] } })
+      expect(refused.body.detail).toContain('skipUnsupported=true')
+    }
+    const { body } = await put(zone, file(zone), '?skipUnsupported=true', 'text/plain; charset=utf-8')
+    expect(body).toMatchObject({ dryRun: false, created: 8, updated: 0, deleted: 0, serial: 2, truncated: false })
     expect(body.skipped).toMatchObject([
       { line: 3, reason: 'soa' },
       { line: 5, reason: 'apex_ns' },
+      { line: 9, reason: 'duplicate' },
       { line: 14, reason: 'out_of_zone' },
-      { line: 15, reason: 'unsupported_type' },
+      { line: 16, reason: 'unsupported_type', detail: expect.stringContaining('APL') },
     ])
-    expect(body.notes.map(({ line }: { line: number }) => line)).toEqual([9, 10])
+    expect(body.notes.map(({ line }: { line: number }) => line)).toEqual([10])
+    expect(body.lineCounts).toEqual({ imported: 7, changed: 1, skipped: 5 })
+    const results = body.lines.map(
+      ({ line, lastLine, result }: Record<string, unknown>) => `${line}-${lastLine} ${result}`,
+    )
+    expect(results).toEqual([
+      ...['3-4 skipped', '5-5 skipped', '6-8 imported', '9-9 skipped', '10-10 changed', '11-13 imported'],
+      ...['14-14 skipped', '15-15 imported', '16-16 skipped'],
+    ])
     expect(body.hidden).toEqual([{ name: 'www.sub', type: 'A', value: '192.0.2.81', delegation: 'sub' }])
     const made = await records(zone)
     expect(made).toContainEqual(expect.objectContaining({ name: '@', type: 'MX', value: `10 mail.${zone}`, ttl: 3600 }))
@@ -157,12 +172,18 @@ loc  LOC 52 22 23 N 4 53 32 E -2m
       created: [{ name: 'new', comment: 'fresh' }],
     })
     expect(await records(zone)).toContainEqual(kept)
-    const events = await api.db.event.findMany({ where: { subject: { in: [gone.id, slow.id, kept.id] } } })
+    const events = await api.db.event.findMany({ where: { subject: { in: [zone, gone.id, slow.id, kept.id] } } })
     expect(events.map(({ type }) => type).sort()).toEqual([
       ...['dns.record.created', 'dns.record.created', 'dns.record.created'],
-      'dns.record.deleted',
-      'dns.record.updated',
+      'dns.zone.imported',
+      'domain.created',
     ])
+    const counts = { created: 1, updated: 1, deleted: 1, unchanged: 1, skipped: 0 }
+    expect(events.find(({ type }) => type === 'dns.zone.imported')!.data).toEqual({
+      domain: zone,
+      ...counts,
+      serial: 5,
+    })
   })
 
   test('a lower ttl of one record of a set is taken over when the set would answer otherwise', async () => {
@@ -195,12 +216,18 @@ loc  LOC 52 22 23 N 4 53 32 E -2m
     expect(await records(zone)).toHaveLength(1)
   })
 
-  test('other media types are 415, bytes that are not UTF-8 and an empty body 422, too much 413, no zone 404', async () => {
+  test('other media types are 415, bytes that are no zone file and an empty body 422, too much 413, no zone 404', async () => {
     const zone = await newZone()
     for (const type of ['application/json', 'application/octet-stream', 'text/html']) {
       expect((await put(zone, '{}', '', type)).status).toBe(415)
     }
     expect((await put(zone, Buffer.from([0x61, 0xff, 0xfe]))).status).toBe(422)
+    for (const type of ['text/plain', 'TEXT/DNS', 'text/plain; charset=us-ascii', 'text/dns;charset=utf-8']) {
+      expect((await put(zone, 'a A 192.0.2.1\n', '?dryRun=true', type)).status).toBe(200)
+    }
+    expect((await put(zone, 'a A 192.0.2.1\n', '', 'application/x-www-form-urlencoded')).body.detail).toContain(
+      'text/plain',
+    )
     expect((await put(zone, '')).status).toBe(422)
     const limit = 16 * 1024 * 1024
     expect((await put(zone, ';'.repeat(limit + 1))).status).toBe(413)
@@ -211,6 +238,86 @@ loc  LOC 52 22 23 N 4 53 32 E -2m
     expect((await api.call('PUT', `/dns/${zone}/zone`, options)).status).toBe(404)
     expect((await api.call('GET', `/dns/${zone}/zone`, { token: stranger.token })).status).toBe(404)
     expect((await api.call('GET', `/dns/${zone}/zone/status`, { token: stranger.token })).status).toBe(404)
+  })
+
+  test('records of every type are imported, exported and imported again without a change', async () => {
+    const zone = await newZone()
+    const lines = [
+      ...['@ CAA 0 issue "a.example"', '@ HTTPS 1 . alpn=h2 ohttp tls-supported-groups=29,23', 'p PTR h.example.net.'],
+      ...[
+        'n NAPTR 1 1 "u" "E2U+sip" "!^.*$!sip:a@b.example!" .',
+        `s SSHFP 4 2 ${'AB'.repeat(32)}`,
+        'h HINFO "PC" "BSD"',
+      ],
+      ...[
+        'l LOC 52 22 23 N 4 53 32 E -2m',
+        'u URI 10 1 "https://a.example/"',
+        'k OPENPGPKEY mQINBFUo',
+        'd DNAME b.example.net.',
+      ],
+      ...[`m SMIMEA 3 0 1 ${'CD'.repeat(32)}`, 'c CERT PGP 0 0 mQIN', 'x CDS 0 0 0 00', 'x CDNSKEY 0 3 0 AA=='],
+      ...[
+        't TYPE65280 \\# 3 abcdef',
+        'r RP admin.example.net. .',
+        'a\\.b A 192.0.2.1',
+        '$GENERATE 1-20 g$ A 192.0.2.$',
+      ],
+    ]
+    const made = await put(zone, `$TTL 600\n${lines.join('\n')}\n`)
+    expect(made.body).toMatchObject({ created: 37, skipped: [], notes: [], lineCounts: { imported: 18 } })
+    const file = await exported(zone)
+    expect(file).not.toMatch(/ {2}/)
+    expect((await put(zone, file)).body).toMatchObject({ created: 0, deleted: 0, updated: 0, unchanged: 37 })
+  })
+
+  test('lines that used to refuse a whole file are told one by one', async () => {
+    const zone = await newZone()
+    const file = Buffer.from(
+      'a A 192.0.2.1 ; caf\u00e9\nversion.bind. CH TXT "x"\n$INCLUDE other.zone\nb\\.c A 192.0.2.2\n' +
+        '$GENERATE 1-2 h$ A 192.0.2.$\nd 1 A 192.0.2.3\n',
+      'latin1',
+    )
+    const refused = await put(zone, file)
+    expect(refused.body.errors.map(({ pointer }: { pointer: string }) => pointer)).toEqual(['#/lines/2', '#/lines/3'])
+    const { body } = await put(zone, file, '?skipUnsupported=true')
+    expect(body).toMatchObject({
+      created: 5,
+      skipped: [
+        { line: 2, reason: 'other_class' },
+        { line: 3, reason: 'include' },
+      ],
+    })
+    expect(body.notes.map(({ line }: { line: number }) => line).sort()).toEqual([1, 6])
+    expect(await records(zone)).toContainEqual(expect.objectContaining({ name: 'a', comment: 'café' }))
+    expect(await records(zone)).toContainEqual(expect.objectContaining({ name: 'd', ttl: 300 }))
+  })
+
+  test('records that cannot stand together are refused line by line', async () => {
+    const zone = await newZone()
+    const lines = [
+      ...['@ MX 0 .', '@ MX 10 m.example.net.', '@ TXT "v=spf1 -all"', '@ TXT "v=spf1 mx -all"', 'a CNAME a'],
+      ...[
+        `s DS 1 8 2 ${'AB'.repeat(32)}`,
+        'b MX 10 c',
+        'c CNAME d.example.net.',
+        'e DNAME f.example.net.',
+        'g.e A 192.0.2.1',
+      ],
+    ]
+    const { status, body } = await put(zone, lines.join('\n'))
+    expect(status).toBe(422)
+    const codes = body.errors.map(({ pointer, code }: Record<string, string>) => `${pointer!.slice(8)} ${code}`).sort()
+    expect(codes).toEqual([
+      ...['10 below_dname', '2 beside_null_mx', '4 second_spf', '5 bad_format', '6 ds_without_ns', '7 mx_at_cname'],
+    ])
+  })
+
+  test('an export is not longer than its records', async () => {
+    const zone = await newZone()
+    const lines = Array.from({ length: 9_999 }, (_, n) => `h${n} 300 A 192.0.2.1`)
+    await put(zone, [...lines, `${'long-name-'.repeat(6)} 300 A 192.0.2.1`].join('\n'))
+    const file = await exported(zone)
+    expect(file.length).toBeLessThan(lines.join('\n').length + 10_000 * ' IN'.length + 1_000)
   })
 
   test('10,000 records are imported by a few statements, and again without a change', async () => {
@@ -254,7 +361,8 @@ describe('status', () => {
     })
     respond = (query) => soaAnswer(query, 1)
     const behind = await api.call('GET', `/dns/${zone}/zone/status`)
-    expect(behind.body.nameservers[0]).toMatchObject({ serial: 1, current: false, error: null })
+    expect(behind.body.nameservers[0]).toMatchObject({ serial: 1, current: false, error: 'behind', since: null })
+    expect(behind.body.nameservers[0].reason).toMatch(/on its way/)
   })
 
   test('silence is a timeout, a refusal is not_served, and a broken answer is neither believed nor fatal', async () => {

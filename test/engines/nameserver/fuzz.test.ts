@@ -15,7 +15,7 @@ const collect = runInNewContext('gc') as () => void
 
 let served: Served
 beforeAll(async () => {
-  served = await serveZones({ resolveAlias: async () => [] })
+  served = await serveZones()
   served.put('full.com', everyRecord.map(([type, name, value]) => `${name} ${type} ${value}`).join('\n'))
   const many = Array.from({ length: 400 }, (_, index) => `many A 192.0.${index >> 8}.${index & 255}`)
   served.put('big.com', many.join('\n'))

@@ -45,20 +45,20 @@ test('a client that closes its side first still gets its answer', async () => {
 })
 
 test('an answer that must be waited for does not hold back the next', async () => {
-  const pending = Promise.withResolvers<{ address: string; ttl: number }[]>()
-  await start({ resolveAlias: () => pending.promise })
+  await start()
   const packets = [question('slow.example.com', 'A', { id: 1 }), question('www.example.com', 'A', { id: 2 })]
   const socket = connect(served.port, '127.0.0.1')
   socket.write(Buffer.concat(packets.map(framed)))
   const next = async () => readMessage(((await once(socket, 'data')) as [Buffer])[0].subarray(2))
   expect((await next()).id).toBe(2)
-  pending.resolve([{ address: '192.0.2.7', ttl: 60 }])
+  served.put('example.com', 'slow ALIAS slow.example.net\nslow 60 ALIASED 192.0.2.7')
   expect(await next()).toMatchObject({ id: 1, answer: [{}] })
   socket.destroy()
 })
 
 test('more questions in flight than allowed wait their turn', async () => {
-  await start({ tcp: { inFlight: 2 }, resolveAlias: async () => [{ address: '192.0.2.7', ttl: 60 }] })
+  await start({ tcp: { inFlight: 2 } })
+  served.put('example.com', 'slow ALIAS slow.example.net\nslow 60 ALIASED 192.0.2.7')
   const packets = Array.from({ length: 50 }, (_, id) => framed(question('slow.example.com', 'A', { id })))
   expect(await sendTcp(served.port, Buffer.concat(packets), 50)).toHaveLength(50)
 })

@@ -108,6 +108,43 @@ describe.skipIf(!possible)('the threads of a nameserver', () => {
     await until(async () => spawnSync(process.execPath, ['-e', script]).status === 3)
   })
 
+  test('answer names that nobody asked for before, while the one with the zones is busy', async () => {
+    await world.record('threads.com', 'A', '*.wild', '192.0.2.6')
+    await until(async () => (await addresses('first.wild.threads.com')) === '192.0.2.6')
+    const random = (suffix: string) => `r${randomInt(1e9)}.${suffix}`
+    const suffixes = ['threads.com', 'wild.threads.com', 'first.threads.com', 'nowhere.net']
+    const packets = () => suffixes.flatMap((suffix) => Array.from({ length: 10 }, () => question(random(suffix), 'A')))
+    const ask = (packets: Buffer[]) => `
+      const { createSocket } = require('node:dgram')
+      const codes = {}
+      let answered = 0
+      for (const packet of ${JSON.stringify(packets.map((packet) => packet.toString('hex')))}) {
+        const socket = createSocket('udp4').on('message', (answer) => {
+          const kind = [answer[3] & 15, answer[7]].join()
+          codes[kind] = (codes[kind] ?? 0) + 1
+          if (++answered < ${packets.length}) return
+          console.log(JSON.stringify(codes))
+          process.exit(3)
+        })
+        socket.send(Buffer.from(packet, 'hex'), ${world.ports[0]}, '127.0.0.1')
+      }
+      setTimeout(() => process.exit(4), 3_000)`
+    await until(async () => {
+      // Those of a kind that was asked twice are told to all threads in the turns between.
+      await Promise.all(packets().map((packet) => sendUdp(world.ports[0]!, packet)))
+      const { status, stdout } = spawnSync(process.execPath, ['-e', ask(packets())], { encoding: 'utf8' })
+      if (status !== 3) return false
+      expect(JSON.parse(stdout)).toEqual({ '3,0': 20, '0,1': 10, '5,0': 10 })
+      return true
+    })
+    const made = await world.record('threads.com', 'A', 'new.first', '192.0.2.5')
+    await until(
+      async () => addressesIn((await askUdp(world.ports[0]!, 'new.first.threads.com', 'A')).answer).length === 1,
+    )
+    expect(await addresses('new.first.threads.com')).toBe('192.0.2.5')
+    expect(made.status).toBe(201)
+  })
+
   test('drop what is longer than any question, and live on', async () => {
     const before = await metric('berth_nameserver_dropped_total')
     await Promise.all(Array.from({ length: 20 }, () => sendUdp(world.ports[0]!, Buffer.alloc(5_000, 1), 50)))

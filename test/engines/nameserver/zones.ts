@@ -3,15 +3,14 @@ import { pino } from 'pino'
 import { loadConfig } from '../../../src/config.ts'
 import { typeNumbers } from '../../../src/dns/packet/numbers.ts'
 import { textName, wireName } from '../../../src/dns/packet/wire-names.ts'
-import { createAliases, type ResolveAlias } from '../../../src/engines/nameserver/alias.ts'
 import { type AnswerCache, createAnswerCache } from '../../../src/engines/nameserver/cache.ts'
 import { type Cookies, createCookies } from '../../../src/engines/nameserver/cookies.ts'
 import { listenOn } from '../../../src/engines/nameserver/listeners.ts'
 import { type Found, lookup, type OutsideAddresses, type OwnedSet } from '../../../src/engines/nameserver/lookup.ts'
 import { createNameserverMetrics, type NameserverMetrics } from '../../../src/engines/nameserver/metrics.ts'
+import { createAliases, edgeAddresses } from '../../../src/engines/nameserver/outside.ts'
 import { createRateLimit, type RateLimitOptions } from '../../../src/engines/nameserver/rate-limit.ts'
 import { createResponder, type Responder } from '../../../src/engines/nameserver/responder.ts'
-import { edgeAddresses } from '../../../src/engines/nameserver/server.ts'
 import type { TcpLimits } from '../../../src/engines/nameserver/tcp.ts'
 import type { Transfers } from '../../../src/engines/nameserver/transfers.ts'
 import { buildZone, type Zone } from '../../../src/engines/nameserver/zone.ts'
@@ -25,7 +24,7 @@ export const config = loadConfig({
 })
 const silent = pino({ level: 'silent' })
 
-const constants = {
+export const constants = {
   nameservers: config.nameservers,
   soa: (zone: string) => soaOf(config, zone),
   generated: (records: readonly { name: string; type: string }[]) => generatedRecords(config, records),
@@ -47,10 +46,7 @@ export function zoneOf(text: string, name = 'example.com'): Zone {
   return buildZone(name, 7, parseLines(text), constants)
 }
 
-export const nowhere: OutsideAddresses = {
-  edge: edgeAddresses(config),
-  resolved: () => null,
-}
+export const nowhere: OutsideAddresses = { edge: edgeAddresses(config) }
 
 const typeNames = new Map<number, string>(Object.entries(typeNumbers).map(([name, number]) => [number, name]))
 
@@ -108,8 +104,6 @@ export type Served = {
 export type ServedOptions = {
   rateLimit?: RateLimitOptions | null
   cookies?: Cookies
-  resolveAlias?: ResolveAlias
-  mayAnswer?(address: string): boolean
   tcp?: Partial<TcpLimits>
   transfers?: Transfers
 }
@@ -122,14 +116,16 @@ export async function serveZones(options: ServedOptions = {}): Promise<Served> {
     () => table.size,
     () => 0,
   )
-  const aliases = createAliases(options.resolveAlias ?? (() => Promise.reject(new Error('no resolver'))), {
-    mayAnswer: options.mayAnswer ?? (() => true),
+  let changed: (names: readonly string[]) => void = () => {}
+  const aliases = createAliases((listener) => {
+    changed = listener
+    return () => {}
   })
   const responder = createResponder({
     table,
     cache,
     aliases,
-    outside: { ...nowhere, resolved: aliases.resolved },
+    outside: nowhere,
     cookies: options.cookies ?? createCookies(),
     rateLimit: options.rateLimit === null ? null : createRateLimit(options.rateLimit),
     metrics,
@@ -150,6 +146,7 @@ export async function serveZones(options: ServedOptions = {}): Promise<Served> {
       const records = parseLines(text).map(({ type, ttl, name, value }) => `${type} ${ttl} ${name} ${value}`)
       const state = { name, id, serial: given ?? ++serial, verified, refused: false }
       table.apply([name], [{ ...state, accountId: account, records: records.join('\n') }])
+      changed([name])
     },
     remove: (name) => void table.apply([name], []),
     async metric(name, labels = {}) {

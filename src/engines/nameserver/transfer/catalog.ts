@@ -24,7 +24,7 @@ export type Catalog = {
 
 const typePtr = 12
 const ttl = 0
-const timers = { refresh: 3600, retry: 60, expire: 604_800, minimum: 0 }
+const timers = { refresh: 600, retry: 60, expire: 604_800, minimum: 0 }
 // The serial is the time, so that it grows over restarts without being stored. In bursts it may be ahead of the clock
 // by this much; a new process starts at that lead, so it is never behind the serials of the process before.
 const leadSeconds = 10

@@ -1,4 +1,5 @@
-// Finds the lines that differ between two versions of a zone's text, without parsing a large zone for one record.
+// Finds the lines that differ between two versions of a zone, without parsing a large zone for one record.
+import { keyOf, linesOf, RecordsByName, type ZoneRecords } from '../zone-records.ts'
 
 /** A line is type, ttl, name and value. */
 export const nameOf = (line: string) => line.split(' ', 3)[2]!
@@ -6,13 +7,22 @@ export const nameOf = (line: string) => line.split(' ', 3)[2]!
 // Each name costs a search through the text; for more names than this, it is read line by line once.
 const highestSearched = 32
 
-const linesOf = (text: string) => (text === '' ? [] : text.split('\n'))
-
 // Two thousand lines, some ten milliseconds of the event loop; after a larger change secondaries get the whole zone.
 const highestCompared = 64 * 1024
 
-/** Names with lines that only one of the two texts has; null if too much differs. */
-export function changedNames(before: string, after: string): Set<string> | null {
+/** Names with lines that only one of the two has; null if too much differs. */
+export function changedNames(before: ZoneRecords, after: ZoneRecords): Set<string> | null {
+  if (typeof before === 'string' && typeof after === 'string') return changedInTexts(before, after)
+  if (typeof before === 'string' || typeof after === 'string') return null
+  const names = changedInTexts(before.extras, after.extras)
+  const keys = before.differing(after)
+  if (!names || !keys) return null
+  for (const key of keys)
+    for (const line of linesOf(before.linesAt(key) ?? after.linesAt(key)!)) names.add(nameOf(line))
+  return names
+}
+
+function changedInTexts(before: string, after: string): Set<string> | null {
   const shorter = Math.min(before.length, after.length)
   let start = 0
   while (start < shorter && before.charCodeAt(start) === after.charCodeAt(start)) start++
@@ -52,13 +62,23 @@ function* search(text: string, name: string): Generator<string> {
 }
 
 /** The lines of these names. */
-export function linesNamed(text: string, names: ReadonlySet<string>): string[] {
-  if (names.size > highestSearched) return linesOf(text).filter((line) => names.has(nameOf(line)))
-  return [...names].flatMap((name) => [...search(text, name)])
+export function linesNamed(records: ZoneRecords, names: ReadonlySet<string>): string[] {
+  if (records instanceof RecordsByName) {
+    const own = [...names].flatMap((name) => [...linesOf(records.linesAt(keyOf(name, records.origin)) ?? '')])
+    return [...own, ...linesNamed(records.extras, names)]
+  }
+  if (names.size > highestSearched) return [...linesOf(records)].filter((line) => names.has(nameOf(line)))
+  return [...names].flatMap((name) => [...search(records, name)])
 }
 
-/** Lines of one type. */
-export function* linesTyped(text: string, type: string): Generator<string> {
+/** Lines of a type that is found without a look at the others: ALIAS, or one of the extras. */
+export function* linesTyped(records: ZoneRecords, type: string): Generator<string> {
+  if (typeof records === 'string') yield* typedIn(records, type)
+  else if (type !== 'ALIAS') yield* typedIn(records.extras, type)
+  else for (const text of records.aliasTexts()) yield* typedIn(text, type)
+}
+
+function* typedIn(text: string, type: string): Generator<string> {
   const wanted = `${type} `
   const next = (from: number) => {
     const found = text.indexOf(`\n${wanted}`, from)

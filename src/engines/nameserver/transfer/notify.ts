@@ -4,26 +4,25 @@ import { createSocket, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
 import type { Logger } from 'pino'
 import { classIn, headerOctets, opcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
+import { createSigner, readTsig, type TsigKey, tsigErrors, verify } from '../../../dns/packet/tsig.ts'
 import { textName } from '../../../dns/packet/wire-names.ts'
 import { createEncoder } from '../encode.ts'
 import type { Rrset } from '../zone.ts'
-import { createSigner, readTsig, type TsigKey, tsigErrors, verify } from './tsig.ts'
 
-export type Secondary = { host: string; port: number }
+/** `address` is host and port as they are configured. */
+export type Secondary = { address: string; host: string; port: number; key: TsigKey }
 
 export type Notifier = {
-  notify(origin: string): void
+  notify(origin: string, secondary: Secondary): void
   /** Notices that are queued or not acknowledged yet. */
   readonly open: number
   close(): Promise<void>
 }
 
 export type NotifierOptions = {
-  key: TsigKey
-  secondaries: readonly Secondary[]
   /** Null if the zone was removed meanwhile. */
   soaOf(origin: string): Rrset | null
-  onEnd(result: 'acknowledged' | 'lost', tries: number): void
+  onEnd(result: 'acknowledged' | 'lost', tries: number, about: { origin: string; secondary: Secondary }): void
   log: Logger
   now: () => number
   retryDelaysMs?: readonly number[]
@@ -54,7 +53,7 @@ type Notice = {
   timer: NodeJS.Timeout | undefined
 }
 
-type Target = Secondary & { active: Map<string, Notice>; waiting: Set<string>; warnedMs: number }
+type Target = Secondary & { active: Map<string, Notice>; waiting: Set<string> }
 
 function unsignedNotice(origin: string, soa: Rrset, id: number): Buffer {
   const question = Buffer.concat([Buffer.from(origin, 'latin1'), Buffer.from([0, typeNumbers.SOA, 0, classIn])])
@@ -69,6 +68,7 @@ function unsignedNotice(origin: string, soa: Rrset, id: number): Buffer {
       additional: [],
       cacheable: false,
       wildcard: false,
+      general: false,
       awaits: null,
     },
     1232,
@@ -80,17 +80,23 @@ function unsignedNotice(origin: string, soa: Rrset, id: number): Buffer {
 }
 
 export function createNotifier(options: NotifierOptions): Notifier {
-  const { key, soaOf, onEnd, log, now } = options
+  const { soaOf, onEnd, log, now } = options
   const delays = options.retryDelaysMs ?? retryDelaysMs
-  const targets: Target[] = options.secondaries.map((one) => ({
-    ...one,
-    active: new Map(),
-    waiting: new Set(),
-    warnedMs: 0,
-  }))
+  /** By address and key: those that are told something now. */
+  const targets = new Map<string, Target>()
   const byId = new Map<number, Notice>()
   const sockets = new Map<string, Socket>()
   let closed = false
+  let warnedMs = 0
+
+  const idOf = ({ host, port, key }: Secondary) => `${host} ${port} ${key.name}`
+
+  function targetOf(secondary: Secondary): Target {
+    const { address, host, port, key } = secondary
+    const target = targets.get(idOf(secondary)) ?? { address, host, port, key, active: new Map(), waiting: new Set() }
+    targets.set(idOf(secondary), target)
+    return target
+  }
 
   function socketFor(host: string): Socket {
     const type = isIPv6(host) ? 'udp6' : 'udp4'
@@ -108,6 +114,7 @@ export function createNotifier(options: NotifierOptions): Notifier {
     const notice = byId.get(message.readUInt16BE(0))
     const tsig = readTsig(message)
     if (!notice || !tsig || tsig === 'malformed') return
+    const { key } = notice.target
     if (verify(message, tsig, { key, nowSeconds: now(), prior: notice.mac }) !== tsigErrors.NONE) return
     // A refusal counts as an acknowledgement too: a secondary fetches an unknown zone when the catalog tells it.
     notice.acknowledged = true
@@ -127,7 +134,7 @@ export function createNotifier(options: NotifierOptions): Notifier {
     byId.delete(notice.id)
     notice.id = freshId()
     byId.set(notice.id, notice)
-    notice.packet = createSigner(key, null, now)(unsignedNotice(notice.origin, soa, notice.id))
+    notice.packet = createSigner(notice.target.key, null, now)(unsignedNotice(notice.origin, soa, notice.id))
     const tsig = readTsig(notice.packet)
     if (tsig && tsig !== 'malformed') notice.mac = tsig.mac
     notice.tries = 0
@@ -170,12 +177,13 @@ export function createNotifier(options: NotifierOptions): Notifier {
     clearTimeout(notice.timer)
     byId.delete(notice.id)
     target.active.delete(origin)
-    if (result) onEnd(result, tries)
-    if (result === 'lost' && Date.now() - target.warnedMs > 60_000) {
-      target.warnedMs = Date.now()
-      log.warn({ secondary: target.host, port: target.port, zone: textName(origin) }, 'a secondary ignores NOTIFY')
+    if (result) onEnd(result, tries, { origin, secondary: target })
+    if (result === 'lost' && Date.now() - warnedMs > 60_000) {
+      warnedMs = Date.now()
+      log.warn({ secondary: target.address, zone: textName(origin) }, 'a secondary ignores NOTIFY')
     }
     next(target)
+    if (target.active.size + target.waiting.size === 0) targets.delete(idOf(target))
   }
 
   function next(target: Target): void {
@@ -202,22 +210,23 @@ export function createNotifier(options: NotifierOptions): Notifier {
 
   return {
     get open() {
-      return targets.reduce((sum, { active, waiting }) => sum + active.size + waiting.size, 0)
+      let sum = 0
+      for (const { active, waiting } of targets.values()) sum += active.size + waiting.size
+      return sum
     },
-    notify(origin) {
+    notify(origin, secondary) {
       if (closed) return
-      for (const target of targets) {
-        const notice = target.active.get(origin)
-        if (!notice) {
-          target.waiting.add(origin)
-          next(target)
-        } else if (notice.spaced) renew(notice)
-        else notice.again = true
-      }
+      const target = targetOf(secondary)
+      const notice = target.active.get(origin)
+      if (!notice) {
+        target.waiting.add(origin)
+        next(target)
+      } else if (notice.spaced) renew(notice)
+      else notice.again = true
     },
     async close() {
       closed = true
-      for (const { active, waiting } of targets) {
+      for (const { active, waiting } of targets.values()) {
         for (const { timer } of active.values()) clearTimeout(timer)
         active.clear()
         waiting.clear()

@@ -1,6 +1,7 @@
 // The single records of a zone for transfers, and the difference between two versions of a zone.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { nameWithinZone } from '../../../dns/names.ts'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
 import { wireName } from '../../../dns/packet/wire-names.ts'
 import { challengeType } from '../../../services/dns/served-zones.ts'
@@ -20,26 +21,21 @@ export type Difference = {
 }
 
 const addressTypes = [typeNumbers.A, typeNumbers.AAAA]
-// ALIAS targets are most often resolved within one round trip; a secondary waits for some seconds.
-const aliasWaitMs = 2_000
-const aliasPollMs = 20
-const recordsInAStep = 500
+const nodesInAStep = 250
+// In a large zone; each costs some lookups.
+const highestFollowed = 100
 
 function* single(owner: string, set: Rrset): Generator<OwnedSet> {
   // A set of thousands of records would not fit into a message; single records do.
   for (const rdata of set.rdatas) yield { owner, set: { type: set.type, ttl: set.ttl, rdatas: [rdata] } }
 }
 
-function* ownRecords(zone: Zone): Generator<OwnedSet> {
-  for (const [owner, node] of zone.nodes) {
-    for (const set of node.sets) if (set.type !== typeNumbers.SOA) yield* single(owner, set)
-  }
+function* recordsAt(owner: string, { sets }: ZoneNode): Generator<OwnedSet> {
+  for (const set of sets) if (set.type !== typeNumbers.SOA) yield* single(owner, set)
 }
 
-function* aliases(zone: Zone): Generator<{ owner: string; type: number }> {
-  for (const [owner, node] of zone.nodes) {
-    for (const type of addressTypes) if (isAlias(node, type)) yield { owner, type }
-  }
+function aliasesAt(owner: string, node: ZoneNode): { owner: string; type: number }[] {
+  return addressTypes.filter((type) => isAlias(node, type)).map((type) => ({ owner, type }))
 }
 
 function isAlias(node: ZoneNode, type: number): boolean {
@@ -54,28 +50,19 @@ function flattened(zone: Zone, owner: string, type: number, around: OutsideAddre
   return own ? [...single(owner, own.set)] : []
 }
 
-/** Everything but the SOA. Names whose addresses stay unknown are left out and reported to `onUnknown`. */
-export async function zoneRecords(
-  zone: Zone,
-  around: OutsideAddresses,
-  onUnknown: (owner: string) => void,
-): Promise<OwnedSet[]> {
+/** Everything but the SOA. An ALIAS whose addresses are not known yet is left out; they come with the next version. */
+export async function zoneRecords(zone: Zone, around: OutsideAddresses): Promise<OwnedSet[]> {
   const records: OwnedSet[] = []
-  for (const one of ownRecords(zone)) {
-    // Each is encoded here; the records of a large zone take longer than others should wait.
-    if (records.push(one) % recordsInAStep === 0) await nextTurn()
+  const aliases: { owner: string; type: number }[] = []
+  let nodes = 0
+  for (const [owner, node] of zone.nodes) {
+    for (const one of recordsAt(owner, node)) records.push(one)
+    aliases.push(...aliasesAt(owner, node))
+    // Each is built and encoded here; those of a large zone take longer than others should wait.
+    if (++nodes % nodesInAStep === 0) await nextTurn()
   }
-  const endMs = performance.now() + aliasWaitMs
-  // All lookups start before any is awaited.
-  const asked = [...aliases(zone)].map((one) => ({ ...one, sets: flattened(zone, one.owner, one.type, around) }))
-  for (const { owner, type, sets: first } of asked) {
-    let sets = first
-    while (!sets && performance.now() < endMs) {
-      await new Promise((resolve) => setTimeout(resolve, aliasPollMs))
-      sets = flattened(zone, owner, type, around)
-    }
-    if (sets) for (const one of sets) records.push(one)
-    else onUnknown(owner)
+  for (const { owner, type } of aliases) {
+    for (const one of flattened(zone, owner, type, around) ?? []) records.push(one)
   }
   return records
 }
@@ -85,19 +72,44 @@ export function soaOf(table: ZoneTable, source: ZoneSource): Rrset {
   return table.zoneOf({ ...source, records: '', live: false }).soa
 }
 
-/** Resolved addresses change without a new serial, so it is unknown which ones a secondary has. */
-function isSteady({ records }: ZoneSource, around: OutsideAddresses): boolean {
-  for (const line of linesTyped(records, 'ALIAS')) {
-    const target = wireName(line.slice(line.lastIndexOf(' ') + 1))
-    if (!around.edge(target, typeNumbers.A)) return false
+const targetIn = (line: string) => line.slice(line.lastIndexOf(' ') + 1)
+
+/** ALIAS lines that lead to other names of their zone: their addresses may change without a change at their own name. */
+function insideAliases({ name, records }: ZoneSource, around: OutsideAddresses): string[] {
+  return [...linesTyped(records, 'ALIAS')].filter((line) => {
+    const target = targetIn(line)
+    return nameWithinZone(target, name) !== null && !around.edge(wireName(target), typeNumbers.A)
+  })
+}
+
+/**
+ * Adds the names that these lines lead through, and those above them, which may delegate them. False where a name has no
+ * records of its own: a wildcard may answer for it, and whether it does depends on others.
+ */
+function addFollowed({ name: zone, records }: ZoneSource, lines: readonly string[], names: Set<string>): boolean {
+  for (const first of lines) {
+    let line: string | undefined = first
+    for (let step = 0; line !== undefined && step < highestFollowed; step++) {
+      names.add(nameOf(line))
+      const target = nameWithinZone(targetIn(line), zone)
+      if (target === null) break
+      for (let name = target; ; name = name.slice(name.indexOf('.') + 1)) {
+        names.add(name)
+        if (!name.includes('.')) break
+      }
+      const found = linesNamed(records, new Set([target]))
+      if (found.length === 0 && target !== '@' && target !== 'www') return false
+      line = found.find((one) => /^(ALIAS|CNAME) /.test(one))
+    }
   }
   return true
 }
 
 function keyed(zone: Zone, around: OutsideAddresses): Map<string, OwnedSet> {
-  const records = [...ownRecords(zone)]
-  for (const { owner, type } of aliases(zone)) {
-    for (const one of flattened(zone, owner, type, around) ?? []) records.push(one)
+  const records: OwnedSet[] = []
+  for (const [owner, node] of zone.nodes) {
+    records.push(...recordsAt(owner, node))
+    for (const one of aliasesAt(owner, node)) records.push(...(flattened(zone, owner, one.type, around) ?? []))
   }
   return new Map(records.map((one) => [keyOf(one), one]))
 }
@@ -123,11 +135,18 @@ export function differenceOf(
   after: ZoneSource,
   around: OutsideAddresses,
 ): Difference | null {
-  if (!isSteady(before, around) || !isSteady(after, around)) return null
   // The records that the platform adds depend on the records of these two names.
   const names = changedNames(before.records, after.records)?.add('@').add('www')
   if (!names) return null
-  const whole = copiesWildcards(before) || copiesWildcards(after)
+  const followed = [insideAliases(before, around), insideAliases(after, around)] as const
+  const leadsInside = followed.some((lines) => lines.length > 0)
+  const large = typeof after.records !== 'string'
+  if (leadsInside && large) {
+    if (followed.some((lines) => lines.length > highestFollowed)) return null
+    if (!addFollowed(before, followed[0], names) || !addFollowed(after, followed[1], names)) return null
+  }
+  const whole = copiesWildcards(before) || copiesWildcards(after) || (leadsInside && !large)
+  if (whole && large) return null
   const part = (source: ZoneSource) => {
     const records = whole ? source.records : linesNamed(source.records, names).join('\n')
     return table.zoneOf({ ...source, records, live: false })

@@ -1,58 +1,95 @@
 // Outgoing zone transfers: answers signed requests, notifies secondaries, and lists all zones in a catalog.
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
-import { listenAddress } from '../../../dns/listen-address.ts'
 import { classIn, opcodes, rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
 import { nameInQuery } from '../../../dns/packet/query.ts'
-import { textName } from '../../../dns/packet/wire-names.ts'
+import { readTsig, type Signer, type TsigKey } from '../../../dns/packet/tsig.ts'
+import { wireName } from '../../../dns/packet/wire-names.ts'
 import { createEncoder } from '../encode.ts'
+import type { ZoneKey, ZoneKeys } from '../keys.ts'
 import type { OutsideAddresses, OwnedSet } from '../lookup.ts'
+import { authenticate } from '../signed.ts'
 import type { Snapshot } from '../snapshot.ts'
 import type { TransferRequest, Transfers } from '../transfers.ts'
 import type { Rrset } from '../zone.ts'
+import type { ZoneSource } from '../zone-table.ts'
+import { createAllowance } from './allowance.ts'
 import { createCatalog } from './catalog.ts'
 import { createJournal, isNewer } from './journal.ts'
+import type { LagStore } from './lag.ts'
 import { knownSerial, messageOctets, packed, refusal, udpLimit } from './messages.ts'
 import { createTransferMetrics } from './metrics.ts'
-import { createNotifier } from './notify.ts'
 import { type Difference, differenceOf, soaOf, zoneRecords } from './records.ts'
 import { followZones, type ZoneChange } from './served-zones.ts'
-import { createSigner, readTsig, type Signer, signError, type TsigKey, tsigErrors, verify } from './tsig.ts'
+import { type CustomerSecondary, createTelling, type TellingOptions } from './telling.ts'
 
 export type TransfersOptions = {
   snapshot: Snapshot
   /** Addresses from outside the zones: ALIAS records are transferred as addresses. */
   outside: OutsideAddresses
-  key: TsigKey
+  /** Of the platform's own secondaries, which have every zone; null without any. */
+  key: TsigKey | null
+  /** Those of zones, by which their owners' secondaries have one zone each. */
+  keys?: Pick<ZoneKeys, 'find' | 'transfersOf'> | null
   /** `address:port` */
   secondaries: readonly string[]
   log: Logger
   registry?: Registry
   /** Unix time in seconds. */
   now?: () => number
+  /** The key of a zone was used; told once a minute. */
+  onKeyUsed?(id: string): void
+  /** Where lagging secondaries are told of. */
+  lags?: LagStore | undefined
+  /** How secondaries are watched; for tests. */
+  watching?: Pick<TellingOptions, 'delaysMs' | 'retryDelaysMs'>
 }
 
 export type RunningTransfers = Transfers & { close(): Promise<void> }
+
+/** The platform's, or that of a zone. */
+type RequestKey = TsigKey & Partial<Pick<ZoneKey, 'id' | 'accountId' | 'purpose' | 'domainId'>>
+
+/** Who sent a request: signed by a key that is known. */
+type Requester = { key: RequestKey; sign: Signer }
+
+/** An upper bound: the size of a signature is known only after signing, and a signed answer must be sent. */
+const signatureOctets = (key: TsigKey) => key.name.length + 80
 
 /** One version of a zone or of the catalog. */
 type Version = { origin: string; serial: number; soa: Rrset; records(): Promise<OwnedSet[]> }
 
 export function createTransfers(options: TransfersOptions): RunningTransfers {
-  const { snapshot, outside, key, log, now = () => Math.floor(Date.now() / 1000) } = options
+  const { snapshot, outside, key, keys, log, now = () => Math.floor(Date.now() / 1000) } = options
   const { table } = snapshot
   const encoder = createEncoder()
-  const metrics = createTransferMetrics(options.registry)
+  const metrics = createTransferMetrics(() => telling.lags(), options.registry)
   const journal = createJournal()
+  const isAllowed = createAllowance(now, options.onKeyUsed)
   const served = followZones(snapshot, onZones)
-  const catalog = createCatalog(served.zones, onCatalog, now)
-  const notifier = createNotifier({
+  // Only the platform's own secondaries have the catalog.
+  const catalog = createCatalog(key ? served.zones : new Map(), onCatalog, now)
+  const telling = createTelling({
     key,
-    secondaries: options.secondaries.map(listenAddress),
-    soaOf: (origin) => currentSoa(origin),
+    secondaries: options.secondaries,
+    customersOf: (origin) => customersOf(served.zones.get(origin)),
+    catalog: catalog.origin,
+    soaOf: currentSoa,
+    serialOf: (origin) => (origin === catalog.origin ? catalog.serial : (served.zones.get(origin)?.serial ?? null)),
     onEnd: metrics.notified,
+    store: options.lags,
+    ...options.watching,
     log,
     now,
   })
+
+  /** Secondaries that the owner of a zone has named, with its keys. */
+  function customersOf(source: ZoneSource | undefined): CustomerSecondary[] {
+    const own = source ? (keys?.transfersOf(source.id) ?? []) : []
+    return own.flatMap((key) => key.notify.map((address) => ({ address, key })))
+  }
+
+  const isTransferred = ({ id }: ZoneSource) => key !== null || (keys?.transfersOf(id).length ?? 0) > 0
 
   function currentSoa(origin: string): Rrset | null {
     if (origin === catalog.origin) return catalog.soa()
@@ -63,19 +100,20 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
   function onZones(changes: ZoneChange[]): void {
     for (const { origin, before, after } of changes) {
       const same = before !== null && after?.id === before.id
-      if (!same) catalog.touch(origin)
+      if (!same && key) catalog.touch(origin)
       if (same && before.serial === after.serial) continue
       const grown = same && isNewer(after.serial, before.serial)
-      const difference = grown ? differenceOf(table, before, after, outside) : null
+      const difference = grown && isTransferred(after) ? differenceOf(table, before, after, outside) : null
       if (difference) journal.add(origin, difference)
       else journal.drop(origin)
-      if (after) notifier.notify(origin)
+      if (after) telling.tell(origin, 'changed')
+      else telling.forget(origin)
     }
   }
 
   function onCatalog(difference: Difference): void {
     journal.add(catalog.origin, difference)
-    notifier.notify(catalog.origin)
+    telling.tell(catalog.origin, 'changed')
   }
 
   function versionOf(origin: string): Version | null {
@@ -84,10 +122,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
     }
     const source = served.zones.get(origin)
     if (!source) return null
-    const records = async () =>
-      zoneRecords(table.ready(source) ?? (await table.prepare(source)), outside, (owner) =>
-        log.warn({ zone: source.name, name: textName(owner) }, 'an ALIAS was transferred without addresses'),
-      )
+    const records = async () => zoneRecords(table.zoneOf(source), outside)
     return { origin, serial: source.serial, soa: soaOf(table, source), records }
   }
 
@@ -114,38 +149,39 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
   }
 
   /** The SOA alone means that nothing changed, or over UDP that the answer does not fit. */
-  async function sendSoa(request: TransferRequest, sign: Signer, { origin, soa }: Version): Promise<void> {
+  async function sendSoa(request: TransferRequest, requester: Requester, { origin, soa }: Version): Promise<void> {
     const [one] = packed(encoder, request, [{ owner: origin, set: soa }])
-    if (one) await sendSigned(request, sign, one)
+    if (one) await sendSigned(request, requester, one)
   }
 
-  async function sendSigned({ message, query, tcp, send }: TransferRequest, sign: Signer, answer: Buffer) {
-    // An upper bound: the size of the signature is known only after signing, and a signed answer must be sent.
-    const roomOctets = key.name.length + 80
-    const fits = tcp || answer.length + roomOctets <= udpLimit(query)
+  async function sendSigned({ message, query, tcp, send }: TransferRequest, { key, sign }: Requester, answer: Buffer) {
+    const fits = tcp || answer.length + signatureOctets(key) <= udpLimit(query)
     await send(sign(fits ? answer : refusal(message, query, rcodes.NOERROR, true)))
   }
 
-  async function transfer(request: TransferRequest, sign: Signer, version: Version): Promise<void> {
+  async function transfer(request: TransferRequest, requester: Requester, version: Version): Promise<void> {
     const { message, query, tcp } = request
+    const { key, sign } = requester
     const ixfr = query.type === typeNumbers.IXFR
     const from = ixfr ? knownSerial(message, query) : null
     if (ixfr && from === null) return refuse(request, sign, rcodes.FORMERR)
     if (!ixfr && !tcp) return refuse(request, sign, rcodes.REFUSED)
     if (from !== null && !isNewer(version.serial, from)) {
       metrics.answered('current')
-      return sendSoa(request, sign, version)
+      return sendSoa(request, requester, version)
     }
     const difference = from === null ? null : incremental(version, from)
     if (!tcp) {
       const messages = difference ? [...packed(encoder, { message, query }, difference, messageOctets)] : []
-      const fits = messages.length === 1 && messages[0]!.length + key.name.length + 80 <= udpLimit(query)
+      const fits = messages.length === 1 && messages[0]!.length + signatureOctets(key) <= udpLimit(query)
       metrics.answered(fits ? 'ixfr' : 'current', fits ? difference!.length : 0)
-      return fits ? sendSigned(request, sign, messages[0]!) : sendSoa(request, sign, version)
+      return fits ? sendSigned(request, requester, messages[0]!) : sendSoa(request, requester, version)
     }
+    if (!isAllowed(key, difference === null)) return refuse(request, sign, rcodes.REFUSED)
     const records = difference ?? (await whole(version))
     metrics.answered(difference ? 'ixfr' : 'axfr', records.length)
     await sendAll(request, sign, records)
+    telling.sent(version.origin, request.peer.address, version.serial)
   }
 
   async function refuse(request: TransferRequest, sign: Signer | null, rcode: number): Promise<void> {
@@ -154,58 +190,60 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
     await (sign ? request.send(sign(answer)) : request.refuse(answer))
   }
 
-  /** The signer of the answers, or null if the request was answered with an error. */
-  async function checked(request: TransferRequest): Promise<Signer | null> {
-    const { message, query, peer, tcp } = request
-    const tsig = readTsig(message)
-    if (tsig === null) {
-      await refuse(request, null, query.opcode === opcodes.NOTIFY ? rcodes.NOTIMP : rcodes.REFUSED)
+  /** Null if the request was answered with an error. */
+  async function checked(request: TransferRequest): Promise<Requester | null> {
+    const { message, query, peer } = request
+    if (query.opcode === opcodes.NOTIFY && readTsig(message) === null) {
+      await refuse(request, null, rcodes.NOTIMP)
       return null
     }
-    const nowSeconds = now()
-    const verdict = tsig === 'malformed' ? tsig : verify(message, tsig, { key, nowSeconds })
-    if (tsig === 'malformed' || verdict === 'malformed') {
-      await refuse(request, null, rcodes.FORMERR)
-      return null
+    const refused = async (answer: Buffer) => {
+      const wrong = (answer[3]! & 0x0f) === rcodes.NOTAUTH
+      metrics.answered(wrong ? 'badsig' : 'refused')
+      if (wrong) log.debug({ peer: peer.address }, 'a request was not signed as it must be')
+      await request.refuse(answer)
     }
-    if (verdict !== tsigErrors.NONE) {
-      metrics.answered('badsig')
-      log.debug({ peer: peer.address, error: verdict }, 'a request was not signed as it must be')
-      const plain = refusal(message, query, rcodes.NOTAUTH)
-      const answer = signError(plain, tsig, verdict, { key, nowSeconds })
-      // Names are sent uncompressed; an answer to a forged address must not be larger than the request.
-      const swollen = !tcp && verdict !== tsigErrors.BADTIME && answer.length > message.length
-      await request.refuse(swollen ? plain : answer)
-      return null
-    }
-    return createSigner(key, tsig.mac, now)
+    const found = await authenticate({ ...request, refuse: refused }, findKey, now)
+    return found && { key: found.key, sign: found.sign }
+  }
+
+  function findKey(keyName: string): RequestKey | null {
+    return key && keyName === wireName(key.name) ? key : (keys?.find(keyName) ?? null)
+  }
+
+  /** The zone, as far as the key has it: that of the platform has every one, that of a zone has this one. */
+  function versionFor(origin: string, requester: RequestKey): Version | null {
+    if (requester === key) return versionOf(origin)
+    const { purpose, domainId } = requester
+    return purpose === 'transfer' && served.zones.get(origin)?.id === domainId ? versionOf(origin) : null
   }
 
   /** Any other signed query gets the ordinary answer. */
-  async function answerAsUsual(request: TransferRequest, sign: Signer): Promise<void> {
+  async function answerAsUsual(request: TransferRequest, requester: Requester): Promise<void> {
     const answer = await request.answer()
-    if (answer) await sendSigned(request, sign, answer)
+    if (answer) await sendSigned(request, requester, answer)
   }
 
-  for (const origin of [catalog.origin, ...served.zones.keys()]) notifier.notify(origin)
+  for (const origin of [...(key ? [catalog.origin] : []), ...served.zones.keys()]) telling.tell(origin, 'start')
 
   return {
     async handle(request) {
       const { message, query } = request
-      const sign = await checked(request)
-      if (!sign) return
+      const requester = await checked(request)
+      if (!requester) return
+      const { key, sign } = requester
       if (query.opcode !== opcodes.QUERY) return refuse(request, sign, rcodes.NOTIMP)
       const transfers = query.type === typeNumbers.AXFR || query.type === typeNumbers.IXFR
       const ours = transfers || query.type === typeNumbers.SOA
-      if (!ours || query.rcode !== rcodes.NOERROR || query.class !== classIn) return answerAsUsual(request, sign)
-      const version = versionOf(nameInQuery(message, query))
-      if (transfers) return version ? transfer(request, sign, version) : refuse(request, sign, rcodes.NOTAUTH)
-      return version ? sendSoa(request, sign, version) : answerAsUsual(request, sign)
+      if (!ours || query.rcode !== rcodes.NOERROR || query.class !== classIn) return answerAsUsual(request, requester)
+      const version = versionFor(nameInQuery(message, query), key)
+      if (transfers) return version ? transfer(request, requester, version) : refuse(request, sign, rcodes.NOTAUTH)
+      return version ? sendSoa(request, requester, version) : answerAsUsual(request, requester)
     },
     async close() {
       served.close()
       catalog.close()
-      await notifier.close()
+      await telling.close()
     },
   }
 }

@@ -1,5 +1,6 @@
 // Messages between the threads of the nameserver.
 import type { Counted } from '../../../services/traffic/tallies.ts'
+import type { Below } from '../encode.ts'
 import type { RateLimitMemory } from '../rate-limit.ts'
 import type { Stamp } from './generations.ts'
 
@@ -11,12 +12,22 @@ export type WorkerData = {
   rateLimit: { perSecond?: number | undefined; slip?: number | undefined; memory: RateLimitMemory } | null
   tallies: SharedArrayBuffer
   generations: SharedArrayBuffer
+  /** Of the filter of names, which only the main thread changes. */
+  names: SharedArrayBuffer
   /** How many packets were handed over and not answered yet. */
   outstanding: SharedArrayBuffer
 }
 
 /** An answer for a worker's cache; `zone` is the id that its questions are counted for. */
-export type KeptAnswer = [hash: number, octets: Uint8Array, rcode: number, tuple: number, stamp: Stamp, zone: string]
+export type KeptAnswer = {
+  hash: number
+  octets: Uint8Array
+  below: Below | null
+  rcode: number
+  tuple: number
+  stamp: Stamp
+  zone: string
+}
 
 /** What a worker is told: answers to keep, or to report what it has counted. It reports from time to time anyway. */
 export type ToWorker = KeptAnswer[] | 'report'

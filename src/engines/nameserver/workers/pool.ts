@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
-import type { AnswerCache } from '../cache.ts'
+import { type AnswerCache, belowHash, type CachedAnswer } from '../cache.ts'
 import type { NameserverMetrics } from '../metrics.ts'
 import type { Responder } from '../responder.ts'
 import { addQuestions, type TallyBook } from '../traffic.ts'
@@ -34,6 +34,8 @@ export type PoolOptions = Pick<WorkerData, 'cookieSecret' | 'rateLimit'> & {
   cache: AnswerCache<ZoneSource>
   generations: Generations
   generationMemory: SharedArrayBuffer
+  /** Of the filter of names. */
+  nameMemory: SharedArrayBuffer
   metrics: NameserverMetrics
   /** Gets what the threads have counted. */
   questions: TallyBook
@@ -54,24 +56,27 @@ export function startPool(options: PoolOptions): { close(): Promise<void> } {
   const keep = createBatch((answers: KeptAnswer[]) => {
     for (const worker of workers) tell(worker, answers)
   })
-  // An answer is sent to the threads at its second request, so that a flood of random names does not reach them.
+  function share(hash: number, found: CachedAnswer<ZoneSource> | null): typeof found {
+    if (found) {
+      const { octets: all, start, end, below, source, rcode, tuple } = found
+      const octets = new Uint8Array(all.subarray(start, end))
+      keep({ hash, octets, below, rcode, tuple, stamp: generations.stampOf(source.origin), zone: source.id })
+    }
+    return found
+  }
+  // An answer is sent to the threads at its second request, so that a flood of questions that nobody repeats does not
+  // reach them.
   const shared: AnswerCache<ZoneSource> = {
     ...options.cache,
-    get(message, query) {
-      const found = options.cache.get(message, query)
-      if (found) {
-        const { octets, start, end, source, rcode, tuple } = found
-        const copy = new Uint8Array(octets.subarray(start, end))
-        keep([query.hash, copy, rcode, tuple, generations.stampOf(source.origin), source.id])
-      }
-      return found
-    },
+    get: (message, query) => share(query.hash, options.cache.get(message, query)),
+    getBelow: (message, query, encloser) =>
+      share(belowHash(encloser.encloserHash, query.type), options.cache.getBelow(message, query, encloser)),
   }
   const responders = listeners.map(({ responderFor }) => responderFor(shared))
 
   function spawn(index: number, tallies: SharedArrayBuffer): void {
     const outstanding = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
-    const { cookieSecret, rateLimit, generationMemory } = options
+    const { cookieSecret, rateLimit, generationMemory, nameMemory } = options
     const own = listeners.map(({ sockets, nsid }) => ({ socket: sockets[index]!, nsid }))
     const data: WorkerData = {
       listeners: own,
@@ -79,6 +84,7 @@ export function startPool(options: PoolOptions): { close(): Promise<void> } {
       rateLimit,
       tallies,
       generations: generationMemory,
+      names: nameMemory,
       outstanding,
     }
     const worker = new Worker(program, { workerData: data })

@@ -1,9 +1,11 @@
-// A thread that answers UDP queries from its cache and hands all others to the main thread.
+// A thread that answers UDP queries from its cache, or because no zone has the name, and hands all others to the main
+// thread.
 import { parentPort, workerData } from 'node:worker_threads'
 import { decodeQuery, emptyQuery } from '../../../dns/packet/query.ts'
 import { createAnswerCache } from '../cache.ts'
 import { createCookies } from '../cookies.ts'
 import { createTallies } from '../metrics.ts'
+import { NameFilter } from '../name-filter.ts'
 import { createRateLimit } from '../rate-limit.ts'
 import { createTallyBook } from '../traffic.ts'
 import { reflectingPorts } from '../udp.ts'
@@ -25,6 +27,7 @@ const reportMs = 5_000
 const highestBatches = 16
 
 const cache = createAnswerCache<Stamped>()
+const filter = new NameFilter(data.names)
 const cookies = createCookies(Buffer.from(data.cookieSecret))
 const rateLimit = data.rateLimit && createRateLimit(data.rateLimit)
 const tallies = createTallies(data.tallies)
@@ -37,10 +40,10 @@ const questions = createTallyBook()
 
 main.on('message', (message: ToWorker) => {
   if (message === 'report') return report(true)
-  for (const [hash, sent, rcode, tuple, stamp, zone] of message) {
+  for (const { hash, octets: sent, below, rcode, tuple, stamp, zone } of message) {
     const octets = Buffer.from(sent.buffer, sent.byteOffset, sent.length)
     const source = new Stamped(generations, stamp, questions.of(zone))
-    cache.set({ hash }, { octets, start: 0, end: sent.length, source, rcode, tuple })
+    cache.set(hash, { octets, start: 0, end: sent.length, below, source, rcode, tuple })
   }
 })
 
@@ -52,7 +55,7 @@ function report(always: boolean): void {
 setInterval(report, reportMs, false)
 
 function answerOn(listener: number, nsid: string): Answer {
-  const withoutZones = createAnswersWithoutZones({ cache, cookies, rateLimit, tallies, nsid })
+  const withoutZones = createAnswersWithoutZones({ cache, filter, cookies, rateLimit, tallies, nsid })
 
   function answer(message: Buffer, sender: Buffer): Buffer | null {
     const peer = peerOf(sender)

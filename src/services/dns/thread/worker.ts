@@ -25,7 +25,7 @@ async function work(connection: Db, job: ZoneJob, pace: Pace): Promise<AnyResult
     return { octets: octetsOf(text), etag }
   }
   const { octets, ...request } = job
-  const view = await importAlone(connection, { ...request, text: textOf(octets) }, pace)
+  const view = await importAlone(connection, { ...request, file: textOf(octets) }, pace)
   return { octets: octetsOf(JSON.stringify(view)) }
 }
 

@@ -2,11 +2,11 @@
 import { pino } from 'pino'
 import { classIn } from '../../../../src/dns/packet/numbers.ts'
 import { decodeQuery, emptyQuery } from '../../../../src/dns/packet/query.ts'
+import { createSigner } from '../../../../src/dns/packet/tsig.ts'
 import { wireName } from '../../../../src/dns/packet/wire-names.ts'
 import type { OutsideAddresses } from '../../../../src/engines/nameserver/lookup.ts'
 import type { Snapshot } from '../../../../src/engines/nameserver/snapshot.ts'
 import { createTransfers, type RunningTransfers } from '../../../../src/engines/nameserver/transfer/transfers.ts'
-import { createSigner } from '../../../../src/engines/nameserver/transfer/tsig.ts'
 import { ZoneTable } from '../../../../src/engines/nameserver/zone-table.ts'
 import type { ServedZoneRow } from '../../../../src/services/dns/served-zones.ts'
 
@@ -14,7 +14,7 @@ export const key = { name: 'transfer.berth.test', secret: Buffer.alloc(32, 'bert
 export const startSeconds = 1_794_713_718
 export const silent = pino({ level: 'silent' })
 
-export const nowhere: OutsideAddresses = { edge: () => null, resolved: () => null }
+export const nowhere: OutsideAddresses = { edge: () => null }
 
 export function question(name: string, type: number, opcode = 0): Buffer {
   const header = Buffer.from([0x12, 0x34, opcode << 3, 0, 0, 1, 0, 0, 0, 0, 0, 0])

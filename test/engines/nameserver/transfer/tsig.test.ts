@@ -2,14 +2,8 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { rcodes, typeNumbers } from '../../../../src/dns/packet/numbers.ts'
+import { createSigner, readTsig, type Tsig, tsigErrors, verify } from '../../../../src/dns/packet/tsig.ts'
 import { wireName } from '../../../../src/dns/packet/wire-names.ts'
-import {
-  createSigner,
-  readTsig,
-  type Tsig,
-  tsigErrors,
-  verify,
-} from '../../../../src/engines/nameserver/transfer/tsig.ts'
 import { until } from '../../../helpers/until.ts'
 import { key, type Offline, question, row, startOffline, startSeconds } from './offline.ts'
 

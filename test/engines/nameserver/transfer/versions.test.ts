@@ -2,6 +2,7 @@
 import { createSocket, type Socket } from 'node:dgram'
 import * as fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
+import { createSigner, readTsig, type Tsig } from '../../../../src/dns/packet/tsig.ts'
 import { textName, wireName } from '../../../../src/dns/packet/wire-names.ts'
 import { createCatalog } from '../../../../src/engines/nameserver/transfer/catalog.ts'
 import {
@@ -13,7 +14,6 @@ import {
 import { createJournal, isNewer } from '../../../../src/engines/nameserver/transfer/journal.ts'
 import { createNotifier, type Notifier } from '../../../../src/engines/nameserver/transfer/notify.ts'
 import { type Difference, differenceOf, soaOf } from '../../../../src/engines/nameserver/transfer/records.ts'
-import { createSigner, readTsig, type Tsig } from '../../../../src/engines/nameserver/transfer/tsig.ts'
 import { ZoneTable } from '../../../../src/engines/nameserver/zone-table.ts'
 import { until } from '../../../helpers/until.ts'
 import { key, nowhere, row, silent, startOffline, startSeconds } from './offline.ts'
@@ -170,21 +170,33 @@ describe('NOTIFY', () => {
     return socket.address().port
   }
 
-  function notifier(ports: number[], ended: string[] = []): Notifier {
+  function notifier(ports: number[], ended: string[] = []): Told {
     const { table, put, transfers } = startOffline()
     put(['n.test'], [row('n.test', 5)])
     open.push(transfers)
     const made = createNotifier({
-      key,
-      secondaries: ports.map((port) => ({ host: '127.0.0.1', port })),
       soaOf: (origin) => (origin.endsWith('\0') ? soaOf(table, table.get('n.test')!) : null),
       onEnd: (result, tries) => ended.push(`${result} ${tries}`),
       log: silent,
       now: () => startSeconds,
       retryDelaysMs: [20, 30, 40],
     })
+    return toAll(made, ports)
+  }
+
+  type Told = Pick<Notifier, 'open'> & { notify(origin: string): void }
+
+  function toAll(made: Notifier, ports: number[]): Told {
     open.push(made)
-    return made
+    const secondaries = ports.map((port) => ({ address: `127.0.0.1:${port}`, host: '127.0.0.1', port, key }))
+    return {
+      get open() {
+        return made.open
+      },
+      notify(origin) {
+        for (const secondary of secondaries) made.notify(origin, secondary)
+      },
+    }
   }
 
   test('is repeated until it is acknowledged, and given up at the end of the table', async () => {
@@ -211,17 +223,9 @@ describe('NOTIFY', () => {
     expect(seen).toBe(2)
   })
 
-  function createSpaced(port: number): Notifier {
-    const made = createNotifier({
-      key,
-      secondaries: [{ host: '127.0.0.1', port }],
-      soaOf: () => soa,
-      onEnd: () => {},
-      log: silent,
-      now: () => startSeconds,
-    })
-    open.push(made)
-    return made
+  function createSpaced(port: number): Told {
+    const made = createNotifier({ soaOf: () => soa, onEnd: () => {}, log: silent, now: () => startSeconds })
+    return toAll(made, [port])
   }
 
   test('is not ended by an answer that is not signed, or by noise', async () => {

@@ -5,12 +5,16 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { pino } from 'pino'
-import { typeNumbers } from '../../../../src/dns/packet/numbers.ts'
-import { wireName } from '../../../../src/dns/packet/wire-names.ts'
-import { type Addresses, isWithin, type OutsideAddresses } from '../../../../src/engines/nameserver/lookup.ts'
-import { rdataOf } from '../../../../src/engines/nameserver/rdata.ts'
+import { createAliasHandler } from '../../../../src/engines/nameserver/alias.ts'
+import type { OutsideAddresses } from '../../../../src/engines/nameserver/lookup.ts'
+import { edgeAddresses } from '../../../../src/engines/nameserver/outside.ts'
 import { createNameserver, type Nameserver } from '../../../../src/engines/nameserver/server.ts'
-import { createTransfers, type RunningTransfers } from '../../../../src/engines/nameserver/transfer/transfers.ts'
+import { createLagStore } from '../../../../src/engines/nameserver/transfer/lag-store.ts'
+import {
+  createTransfers,
+  type RunningTransfers,
+  type TransfersOptions,
+} from '../../../../src/engines/nameserver/transfer/transfers.ts'
 import { startApi, type TestApi } from '../../../helpers/api.ts'
 import { until } from '../../../helpers/until.ts'
 
@@ -46,6 +50,8 @@ export type World = {
   elsewhere: Map<string, string>
   addDomain(name: string): Promise<void>
   addRecord(zone: string, type: string, name: string, value: string): Promise<string>
+  /** Looks the targets of ALIAS records up, as the job does. */
+  lookUp(zone: string): Promise<void>
   /** Waits until the nameserver has this zone at the serial of the database. */
   settled(zone: string): Promise<number>
   dig(...args: string[]): Promise<string>
@@ -53,7 +59,13 @@ export type World = {
   stop(): Promise<void>
 }
 
-export async function startWorld(secondaries: string[] = []): Promise<World> {
+/** Without the patience of production. */
+export const impatient = { delaysMs: { first: 20, lowest: 100, highest: 200 }, retryDelaysMs: [20, 40] }
+
+export async function startWorld(
+  secondaries: string[] = [],
+  watching: TransfersOptions['watching'] = undefined,
+): Promise<World> {
   const api = await startApi({
     NAMESERVER_LISTEN: '127.0.0.1:0',
     NAMESERVER_SECONDARIES: secondaries.join(','),
@@ -63,31 +75,35 @@ export async function startWorld(secondaries: string[] = []): Promise<World> {
   const logged: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => void logged.push(line) })
   const elsewhere = new Map<string, string>()
-  const addresses = (type: number, address: string | undefined, ttl: number): Addresses => {
-    const rdata = address && type === typeNumbers.A ? rdataOf('A', address) : null
-    return { rdatas: rdata ? [rdata] : [], ttl }
-  }
-  const outside: OutsideAddresses = {
-    edge: (target, type) => (isWithin(target, wireName('localhost')) ? addresses(type, '127.0.0.1', 60) : null),
-    resolved(target, type) {
-      const address = elsewhere.get(target)
-      return address === undefined ? null : addresses(type, address, 60)
+  const outside: OutsideAddresses = { edge: edgeAddresses(config) }
+  const { alias } = createAliasHandler({
+    config,
+    db,
+    log,
+    async resolveAlias(name, type) {
+      const address = elsewhere.get(name)
+      if (address === undefined) throw new Error('nobody knows it')
+      return type === 'A' ? [{ address, ttl: 60 }] : []
     },
-  }
+  })
   let transfers: RunningTransfers | null = null
   const nameserver = createNameserver({
     config,
     db,
     notifications: api.deps.notifications,
     log,
-    transfers(snapshot) {
+    vault: api.deps.vault,
+    transfers(snapshot, _outside, keys) {
       const { nameserverSecondaries, nameserverTsig } = config
       transfers = createTransfers({
         snapshot,
         outside,
-        key: nameserverTsig!,
+        key: nameserverTsig,
+        keys,
         secondaries: nameserverSecondaries,
         log,
+        lags: createLagStore(db, snapshot.table),
+        ...(watching && { watching }),
       })
       return transfers
     },
@@ -109,6 +125,10 @@ export async function startWorld(secondaries: string[] = []): Promise<World> {
       const made = await api.call('POST', `/dns/${zone}/records`, { body: { type, name, value, ttl: 300 } })
       if (made.status !== 201) throw new Error(made.text)
       return made.body.id
+    },
+    async lookUp(zone) {
+      const { id: domainId } = await db.domain.findFirstOrThrow({ where: { name: zone } })
+      await alias.run({ domainId }, { attempt: 1, signal: new AbortController().signal })
     },
     async settled(zone) {
       const { serial } = await db.domain.findFirstOrThrow({ where: { name: zone } })

@@ -1,7 +1,7 @@
 // TSIG signatures (RFC 8945, hmac-sha256): parsed from untrusted messages, verified, and created.
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { headerOctets, typeNumbers } from '../../../dns/packet/numbers.ts'
-import { skipName, wireName } from '../../../dns/packet/wire-names.ts'
+import { headerOctets, typeNumbers } from './numbers.ts'
+import { skipName, wireName } from './wire-names.ts'
 
 /** The name is text, without a final dot. */
 export type TsigKey = { name: string; secret: Buffer }

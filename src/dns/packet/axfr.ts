@@ -1,0 +1,92 @@
+// Fetches a whole zone from a nameserver (AXFR, RFC 5936), within bounds of octets, records and time.
+import { randomInt } from 'node:crypto'
+import { connect } from 'node:net'
+import type { Server } from './exchange.ts'
+import { encodeQuestion, flagsOf, frame, hasQuestion, rcodeOf, unframe } from './message.ts'
+import { flags, headerOctets, rcodes, typeNumbers } from './numbers.ts'
+import { readRecords, type WholeRecord } from './records.ts'
+import { skipName } from './wire-names.ts'
+
+export type AxfrOptions = { timeoutMs: number; highestOctets: number; highestRecords: number; signal?: AbortSignal }
+
+/** Why there is no zone. */
+export type NoZone = 'refused' | 'unreachable' | 'timeout' | 'malformed' | 'too_large'
+
+/** The records of one message of the answer; null if it refuses. Throws a RangeError if it is broken. */
+function readMessage(packet: Buffer, id: number): WholeRecord[] | null {
+  if (packet.length < headerOctets || packet.readUInt16BE(0) !== id) throw new RangeError('not an answer')
+  if ((flagsOf(packet) & (flags.response | flags.opcode)) !== flags.response) throw new RangeError('not an answer')
+  if (rcodeOf(packet) !== rcodes.NOERROR) return null
+  let at = headerOctets
+  // The question may be left out, but not twice.
+  if (hasQuestion(packet)) at = skipName(packet, at) + 4
+  if (at < headerOctets || packet.readUInt16BE(4) > 1) throw new RangeError('not an answer')
+  return readRecords(packet, at, packet.readUInt16BE(6)).records
+}
+
+/** All records, the SOA first and not again at the end. Never rejects because of a server's behaviour. */
+export function fetchZone(server: Server, zone: string, options: AxfrOptions): Promise<WholeRecord[] | NoZone> {
+  const { timeoutMs, highestOctets, highestRecords, signal } = options
+  const id = randomInt(0x10000)
+  const query = encodeQuestion(zone, { id, type: typeNumbers.AXFR, recursive: false })
+  if (!query) return Promise.resolve('malformed')
+  return new Promise((resolve) => {
+    const records: WholeRecord[] = []
+    let received: Buffer = Buffer.alloc(0)
+    let octets = 0
+    const socket = connect(server.port, server.host)
+    const finish = (result: WholeRecord[] | NoZone) => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', abort)
+      socket.removeAllListeners()
+      // Without a listener, a late connection error would end the process.
+      socket.on('error', () => {})
+      socket.destroy()
+      resolve(result)
+    }
+    const abort = () => finish('timeout')
+    const timer = setTimeout(finish, timeoutMs, 'timeout')
+    signal?.addEventListener('abort', abort)
+
+    const isSoa = ({ name, type }: WholeRecord) => type === typeNumbers.SOA && name === zone
+    /** Whether it was the last message. */
+    function take(packet: Buffer): boolean {
+      const found = readMessage(packet, id)
+      if (!found) {
+        finish('refused')
+        return true
+      }
+      for (const record of found) {
+        if (records.length === 0 && !isSoa(record)) throw new RangeError('no zone')
+        if (records.length > 0 && isSoa(record)) {
+          finish(records)
+          return true
+        }
+        if (records.push(record) > highestRecords) {
+          finish('too_large')
+          return true
+        }
+      }
+      if (records.length === 0) finish('refused')
+      return records.length === 0
+    }
+
+    socket.on('error', () => finish('unreachable'))
+    socket.on('end', () => finish(records.length === 0 ? 'refused' : 'malformed'))
+    socket.on('data', (chunk) => {
+      octets += chunk.length
+      if (octets > highestOctets) return finish('too_large')
+      received = Buffer.concat([received, chunk])
+      try {
+        for (let packet = unframe(received); packet; packet = unframe(received)) {
+          if (take(packet)) return
+          received = received.subarray(2 + packet.length)
+        }
+      } catch {
+        finish('malformed')
+      }
+    })
+    if (signal?.aborted) abort()
+    else socket.write(frame(query))
+  })
+}

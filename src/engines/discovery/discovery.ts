@@ -1,0 +1,147 @@
+// Finds what the present nameservers of a domain have: by a transfer where they allow it, else by many questions.
+// Bounded in questions and time, and by slots of each account; never toward private addresses in production.
+import type { Config } from '../../config.ts'
+import { splitFields } from '../../dns/fields.ts'
+import { nameWithinZone } from '../../dns/names.ts'
+import { fetchZone } from '../../dns/packet/axfr.ts'
+import type { Server } from '../../dns/packet/exchange.ts'
+import { classIn, typeNumbers } from '../../dns/packet/numbers.ts'
+import type { WholeRecord } from '../../dns/packet/records.ts'
+import { parseRdata } from '../../dns/rdata.ts'
+import { genericPresentation } from '../../dns/rdata-generic.ts'
+import { ttlLimits } from '../../dns/record-types.ts'
+import { typeInZoneFile } from '../../dns/type-names.ts'
+import { Fault } from '../../platform/errors.ts'
+import type { Discover, Discovered, FoundRecord } from '../../services/dns/discover.ts'
+import { askForCommon } from './questions.ts'
+import { askServer, findNameservers, type Nameservers, type ServersOptions } from './servers.ts'
+
+export type DiscoveryOptions = {
+  config: Pick<Config, 'dnsResolvers' | 'nameservers' | 'production'>
+  /** The endpoint for the server at an address. For tests only. */
+  reach?: (address: string) => Server
+  /** Default: as in production, none at private addresses. For tests only. */
+  allowPrivate?: boolean
+}
+
+const highestMs = 15_000
+const transfer = { timeoutMs: 5_000, highestOctets: 4 * 1024 * 1024, highestRecords: 10_000 }
+// Of all accounts together in this process; an account has one.
+const highestAtOnce = 10
+// Whoever names a nameserver must not have it asked without end.
+const highestPerAccount = 12
+const perMs = 10 * 60_000
+// Names that are in no DNS (RFC 6761, RFC 2606).
+const reserved = new Set(['test', 'localhost', 'invalid', 'example', 'local'])
+// What belongs to the service, or to the signatures of the zone as it was.
+const signatureTypes = new Set<number>([typeNumbers.SOA, 46, 47, 48, 50, 51, 59, 60, 63])
+
+export function createDiscovery(options: DiscoveryOptions): Discover {
+  const { config, reach, allowPrivate = !config.production } = options
+  const access: ServersOptions = { resolvers: config.dnsResolvers, allowPrivate, reach, own: config.nameservers }
+  const running = new Set<string>()
+  const begun = new Map<string, number[]>()
+
+  function take(accountId: string): void {
+    const nowMs = Date.now()
+    for (const [account, times] of begun) if (times.at(-1)! < nowMs - perMs) begun.delete(account)
+    const recent = (begun.get(accountId) ?? []).filter((atMs) => atMs > nowMs - perMs)
+    if (running.has(accountId) || running.size >= highestAtOnce) {
+      throw new Fault('discovery_in_progress', undefined, { retryAfterSeconds: 5 })
+    }
+    if (recent.length >= highestPerAccount) {
+      const retryAfterSeconds = Math.ceil((recent[0]! + perMs - nowMs) / 1_000)
+      const detail = `An account discovers ${highestPerAccount} times in ten minutes at most.`
+      throw new Fault('rate_limited', detail, { retryAfterSeconds })
+    }
+    begun.set(accountId, [...recent, nowMs])
+    running.add(accountId)
+  }
+
+  return async (domain, accountId) => {
+    if (reserved.has(domain.slice(domain.lastIndexOf('.') + 1))) {
+      return nothing([], `${domain} is not in the public DNS.`)
+    }
+    take(accountId)
+    try {
+      return await discover(domain)
+    } finally {
+      running.delete(accountId)
+    }
+  }
+
+  async function discover(domain: string): Promise<Discovered> {
+    const found = await findNameservers(domain, access)
+    if (!found) return nothing([], 'The resolvers did not tell the nameservers of the domain. Try again later.')
+    const { hosts, servers } = found
+    if (hosts.length === 0) return nothing([], 'The domain has no nameservers in the DNS.')
+    if (servers.length === 0) {
+      const ours = hosts.every((host) => config.nameservers.includes(host))
+      const why = ours
+        ? 'It is delegated to these nameservers already.'
+        : 'None of its nameservers has a public address.'
+      return nothing(hosts, why)
+    }
+    const signal = AbortSignal.timeout(highestMs)
+    const answering = await thoseThatAnswer(found, signal)
+    if (answering.servers.length === 0) return nothing(hosts, 'None of its nameservers answers.')
+    const whole = await transferred(answering, signal)
+    if (whole)
+      return { ...presented(domain, whole), nameservers: hosts, method: 'transfer', questions: 0, reason: null }
+    const { records, questions, complete } = await askForCommon(domain, answering, signal)
+    const reason = complete ? null : 'Some questions were not answered in time; there may be more.'
+    return { ...presented(domain, records), nameservers: hosts, method: 'questions', questions, reason }
+  }
+
+  async function thoseThatAnswer(found: Nameservers, signal: AbortSignal): Promise<Nameservers> {
+    const { zone, servers } = found
+    const answers = await Promise.all(servers.map(({ server }) => askServer(server, zone, typeNumbers.SOA, signal)))
+    return { ...found, servers: servers.filter((_, index) => answers[index] !== null) }
+  }
+
+  async function transferred({ zone, servers }: Nameservers, signal: AbortSignal): Promise<WholeRecord[] | null> {
+    for (const { server } of servers.slice(0, 2)) {
+      const records = await fetchZone(server, zone, { ...transfer, signal })
+      if (typeof records !== 'string') return records
+    }
+    return null
+  }
+}
+
+const nothing = (nameservers: string[], reason: string): Discovered => ({
+  nameservers,
+  method: null,
+  questions: 0,
+  records: [],
+  skipped: [],
+  reason,
+})
+
+/** The records in the form of the API. Those of types that it does not have are told apart. */
+function presented(domain: string, records: readonly WholeRecord[]): Pick<Discovered, 'records' | 'skipped'> {
+  const found: FoundRecord[] = []
+  const skipped: Discovered['skipped'] = []
+  for (const record of records) {
+    const name = nameWithinZone(record.name, domain)
+    const isOurs = signatureTypes.has(record.type) || (record.type === typeNumbers.NS && name === '@')
+    if (name === null || record.class !== classIn || isOurs) continue
+    const ttl = Math.min(ttlLimits.highest, Math.max(ttlLimits.lowest, record.ttl))
+    const read = presentationOf(record, domain)
+    if (read.ok) found.push({ name, type: read.type, value: read.value, ttl })
+    else skipped.push({ name, type: `TYPE${record.type}`, reason: read.reason })
+  }
+  return { records: found, skipped }
+}
+
+type Value = { ok: true; type: FoundRecord['type']; value: string } | { ok: false; reason: string }
+
+function presentationOf({ type: number, rdata }: WholeRecord, domain: string): Value {
+  const type = typeInZoneFile(`TYPE${number}`)
+  if (type === 'foreign' || type === 'signing' || type === 'unknown' || type === 'SOA') {
+    return { ok: false, reason: 'Records of this type are not supported.' }
+  }
+  const fields = splitFields(`\\# ${rdata.length} ${rdata.toString('hex')}`)
+  const text = fields.ok ? genericPresentation(type, fields.value) : fields
+  const value = text.ok ? parseRdata(type, text.value, domain) : text
+  return value.ok ? { ok: true, type, value: value.value } : { ok: false, reason: value.detail }
+}

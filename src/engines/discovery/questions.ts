@@ -1,0 +1,152 @@
+// Asks nameservers that refuse a transfer for what a zone commonly has, and for what the answers lead to.
+import { nameWithinZone } from '../../dns/names.ts'
+import { typeNumbers } from '../../dns/packet/numbers.ts'
+import type { WholeRecord } from '../../dns/packet/records.ts'
+import { readName } from '../../dns/packet/wire-names.ts'
+import { randomLabel } from '../../platform/ids.ts'
+import { apexTypes, hosts, selectors, services, texts, wildcardTypes } from './names.ts'
+import { askServer, type Nameservers } from './servers.ts'
+
+export type Asked = { records: WholeRecord[]; questions: number; complete: boolean }
+
+type Type = keyof typeof typeNumbers
+type Question = { name: string; type: Type }
+
+const highestQuestions = 600
+const askedAtOnce = 16
+// A server that does not answer so often in a row is left alone.
+const highestFailures = 4
+
+const textOf = (rdata: Buffer): string => {
+  let text = ''
+  for (let at = 0; at < rdata.length; at += 1 + rdata[at]!)
+    text += rdata.toString('latin1', at + 1, at + 1 + rdata[at]!)
+  return text
+}
+
+/** The names that a record leads to, each with the types to ask for there. */
+function* leads({ type, rdata }: WholeRecord): Generator<Question> {
+  const nameAt = (offset: number) => readName(rdata, offset).name
+  const host = function* (name: string): Generator<Question> {
+    yield { name, type: 'A' }
+    yield { name, type: 'AAAA' }
+  }
+  if (type === typeNumbers.MX) yield* host(nameAt(2))
+  if (type === typeNumbers.SRV) yield* host(nameAt(6))
+  if (type === typeNumbers.CNAME) {
+    yield* host(nameAt(0))
+    yield { name: nameAt(0), type: 'TXT' }
+  }
+  if (type !== typeNumbers.TXT) return
+  const text = textOf(rdata)
+  if (!/^v=spf1\b/i.test(text)) return
+  for (const [, mechanism, name] of text.matchAll(/\b(include:|redirect=|exists:|a:|mx:)([A-Za-z0-9._-]{1,253})/gi)) {
+    if (/^(a|mx):$/i.test(mechanism!)) yield* host(name!.toLowerCase())
+    else yield { name: name!.toLowerCase(), type: 'TXT' }
+  }
+}
+
+function common(domain: string): Question[] {
+  const below = (name: string) => `${name}.${domain}`
+  return [
+    ...apexTypes.map((type) => ({ name: domain, type })),
+    ...texts.map((name) => ({ name: below(name), type: 'TXT' as const })),
+    ...selectors.map((name) => ({ name: below(`${name}._domainkey`), type: 'TXT' as const })),
+    ...services.map((name) => ({ name: below(name), type: 'SRV' as const })),
+    ...hosts.flatMap((name) => [
+      { name: below(name), type: 'A' as const },
+      { name: below(name), type: 'AAAA' as const },
+    ]),
+  ]
+}
+
+const keyOf = ({ type, rdata }: WholeRecord) => `${type} ${rdata.toString('latin1')}`
+
+/** What a wildcard answers is not there by its own name, unless something else is beside it and ends the wildcard. */
+function withoutCovered(domain: string, found: WholeRecord[], wildcards: WholeRecord[]): WholeRecord[] {
+  const covered = new Set(wildcards.map(keyOf))
+  if (covered.size === 0) return found
+  const own = found.filter((record) => record.name === domain || !covered.has(keyOf(record)))
+  const enclosers = new Set<string>()
+  for (const { name } of own) {
+    for (let above = name; above !== domain; above = above.slice(above.indexOf('.') + 1)) enclosers.add(above)
+  }
+  const isOwn = new Set(own)
+  return found.filter((record) => isOwn.has(record) || enclosers.has(record.name.slice(record.name.indexOf('.') + 1)))
+}
+
+export async function askForCommon(domain: string, { servers }: Nameservers, signal: AbortSignal): Promise<Asked> {
+  const failures = servers.map(() => 0)
+  const queue: Question[] = []
+  const known = new Set<string>()
+  const found = new Map<string, WholeRecord>()
+  let questions = 0
+  let unanswered = false
+
+  function add(question: Question): void {
+    const key = `${question.name} ${question.type}`
+    if (known.has(key) || nameWithinZone(question.name, domain) === null) return
+    known.add(key)
+    queue.push(question)
+  }
+
+  /** Of the first server that answers; null if none does. */
+  async function ask({ name, type }: Question): Promise<WholeRecord[] | null> {
+    for (const [index, { server }] of servers.entries()) {
+      if (failures[index]! >= highestFailures) continue
+      if (questions >= highestQuestions) return null
+      questions++
+      const answer = await askServer(server, name, typeNumbers[type], signal)
+      failures[index] = answer ? 0 : failures[index]! + 1
+      if (answer) return answer
+    }
+    return null
+  }
+
+  function take(record: WholeRecord): void {
+    if (nameWithinZone(record.name, domain) === null) return
+    found.set(`${record.name} ${keyOf(record)}`, record)
+    try {
+      for (const lead of leads(record)) add(lead)
+    } catch {
+      // Its rdata is broken; it is told as it came.
+    }
+  }
+
+  async function drain(): Promise<void> {
+    let running = 0
+    await new Promise<void>((resolve, reject) => {
+      const next = () => {
+        if (running === 0 && queue.length === 0) return resolve()
+        while (running < askedAtOnce && queue.length > 0) {
+          const question = queue.shift()!
+          running++
+          ask(question)
+            .then((answer) => {
+              running--
+              if (!answer) unanswered = true
+              for (const record of answer ?? []) take(record)
+              next()
+            })
+            .catch(reject)
+        }
+      }
+      next()
+    })
+  }
+
+  try {
+    const random = `${randomLabel(16)}.${domain}`
+    const wild = await Promise.all(wildcardTypes.map((type) => ask({ name: random, type })))
+    const wildcards = wild.flatMap((answer) => answer ?? []).filter(({ name }) => name === random)
+    for (const question of common(domain)) add(question)
+    await drain()
+    const records = [...withoutCovered(domain, [...found.values()], wildcards)]
+    const wildcard = wildcards.map((record) => ({ ...record, name: `*.${domain}` }))
+    return { records: [...records, ...wildcard], questions, complete: !unanswered }
+  } catch (error) {
+    // The time is up: what was found so far is told.
+    if (!signal.aborted) throw error
+    return { records: [...found.values()], questions, complete: false }
+  }
+}

@@ -1,0 +1,61 @@
+// Adds the names of zones to the filter by which threads deny names without asking for the zone.
+import type { NameFilter } from './name-filter.ts'
+import { keyOf, type RecordsByName, recordsOf } from './zone-records.ts'
+
+/** The era of the filter that has all names of a zone; 0 for none. */
+export type Announced = { era: number; underWay: boolean }
+
+const namesInAStep = 2_000
+
+/** Whether the filter has every name of the zone. If not, they are added; those of a large zone by and by. */
+export function announceZone(
+  filter: NameFilter,
+  announced: Announced,
+  records: string | RecordsByName,
+  keys: () => Iterable<string>,
+): boolean {
+  if (announced.era === filter.era) return true
+  if (typeof records === 'string') {
+    for (const key of keys()) filter.add(key)
+    announced.era = filter.era
+    return true
+  }
+  if (!announced.underWay) {
+    announced.underWay = true
+    addInSteps(filter, announced, keys()[Symbol.iterator]())
+  }
+  return false
+}
+
+/** What changes meanwhile is announced with the change. */
+function addInSteps(filter: NameFilter, announced: Announced, keys: Iterator<string>): void {
+  const { era } = filter
+  const step = () => {
+    for (let added = 0; added < namesInAStep; added++) {
+      const { done, value } = keys.next()
+      if (done || filter.era !== era) {
+        announced.underWay = false
+        if (filter.era === era) announced.era = era
+        return
+      }
+      filter.add(value)
+    }
+    setImmediate(step)
+  }
+  step()
+}
+
+/** Adds what changed names and extras bring into a zone: themselves, and what is between them and the apex. */
+export function announceChange(filter: NameFilter, names: Iterable<string>, { origin, extras }: RecordsByName): void {
+  for (const name of names) for (const key of path(keyOf(name, origin), origin)) filter.add(key)
+  for (const { name } of recordsOf(extras)) {
+    for (const key of path(keyOf(name, origin), origin)) {
+      filter.add(key)
+      filter.add(`\x01*${key}`)
+    }
+  }
+}
+
+function* path(key: string, origin: string): Generator<string> {
+  for (let at = 0; at < key.length - origin.length; at += 1 + key.charCodeAt(at)) yield at === 0 ? key : key.slice(at)
+}

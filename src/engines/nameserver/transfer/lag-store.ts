@@ -1,0 +1,33 @@
+// Lags of secondaries in the database: rows and events of the zones' owners.
+import { textName, wireName } from '../../../dns/packet/wire-names.ts'
+import type { Database } from '../../../platform/database.ts'
+import { beginLag, endLag, forgetLag, knownLags } from '../../../services/dns/secondary-lags.ts'
+import { platformIds } from '../../../services/dns/served-zones.ts'
+import type { ZoneTable } from '../zone-table.ts'
+import type { LagStore } from './lag.ts'
+
+/** The platform's own zones have no owner to tell; the metrics count them. */
+export function createLagStore(db: Database, table: ZoneTable): LagStore {
+  function idOf(origin: string): string | null {
+    const id = table.get(textName(origin))?.id
+    return id === undefined || id.startsWith(platformIds) ? null : id
+  }
+  return {
+    async begin({ origin, ...lag }) {
+      const zoneId = idOf(origin)
+      if (zoneId !== null) await beginLag(db, { zoneId, ...lag })
+    },
+    async end({ origin, secondary }) {
+      const zoneId = idOf(origin)
+      if (zoneId !== null) await endLag(db, zoneId, secondary)
+    },
+    async forget({ origin, secondary }) {
+      const zoneId = idOf(origin)
+      if (zoneId !== null) await forgetLag(db, zoneId, secondary)
+    },
+    async known() {
+      const found = await knownLags(db)
+      return found.map(({ zone, ...lag }) => ({ origin: wireName(zone), ...lag }))
+    },
+  }
+}

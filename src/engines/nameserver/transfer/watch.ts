@@ -1,0 +1,281 @@
+// Watches whether the secondaries serve the zones that they were told of, and has them told again until they do.
+import { randomInt } from 'node:crypto'
+import type { Logger } from 'pino'
+import { listenAddress } from '../../../dns/listen-address.ts'
+import { textName } from '../../../dns/packet/wire-names.ts'
+import { type Probe, probeSoa } from '../../../dns/soa-probe.ts'
+import type { LagReason } from '../../../services/dns/secondary-lags.ts'
+import { isNewer } from './journal.ts'
+import { inTurn, type LagStore, type LagSummary } from './lag.ts'
+
+/** A secondary: `address:port`, and its host as transfers come from it. */
+type Place = { address: string; host: string }
+
+export type Watch = {
+  /** A notice has ended; `changed` if it was for a change and not for the start of this process. */
+  noticed(origin: string, secondary: Place, notice: { acknowledged: boolean; changed: boolean }): void
+  /** The zone was sent to a host at this serial. */
+  sent(origin: string, host: string, serial: number): void
+  /** What lags now, by secondary of the platform. */
+  lags(): LagSummary[]
+  close(): void
+}
+
+export type WatchOptions = {
+  /** Those of the platform. */
+  secondaries: readonly Place[]
+  /** Whether a secondary is to have the zone. */
+  isTold(origin: string, address: string): boolean
+  /** Null for a zone that is gone. */
+  serialOf(origin: string): number | null
+  /** The catalog: an acknowledgement is all that tells whether a secondary has it. */
+  catalog: string
+  notify(origin: string, secondary: string): void
+  store?: LagStore | undefined
+  log: Logger
+  probe?(address: string, zone: string): Promise<Probe>
+  /** How long after a notice the secondary is asked for the first time, and between which times then. */
+  delaysMs?: { first: number; lowest: number; highest: number }
+}
+
+const defaultDelaysMs = { first: 2_000, lowest: 30_000, highest: 60_000 }
+const probesAtOnce = 50
+const unheard = new Set<Probe['error']>(['timeout', 'unreachable', 'refused'])
+// A zone that a secondary does not have at all may not be meant for it: after these rounds it is told less often, and so
+// is a secondary of a customer, who may name any address.
+const eagerRounds = 20
+
+type Entry = {
+  /** The serial that the secondary has to reach, and the one of the last notice since. */
+  wanted: number
+  latest: number
+  acknowledged: boolean
+  changed: boolean
+  sinceMs: number
+  checks: number
+  served: number | null
+  reason: LagReason | null
+  /** The reason that the store has; null if it has none. */
+  told: LagReason | null
+}
+
+type Target = Place & {
+  /** Of the platform. */
+  own: boolean
+  entries: Map<string, Entry>
+  /** By zone: the serial that was sent there last, until it is served. */
+  sent: Map<string, number>
+  first: NodeJS.Timeout | undefined
+  round: NodeJS.Timeout | undefined
+  busy: boolean
+}
+
+export function createWatch(options: WatchOptions): Watch {
+  const { isTold, serialOf, catalog, notify, store, log, probe = probeSoa, delaysMs = defaultDelaysMs } = options
+  const targets = new Map<string, Target>()
+  const targetAt = ({ address, host }: Place, own = false): Target => {
+    const state = { entries: new Map(), sent: new Map(), first: undefined, round: undefined, busy: false }
+    const target = targets.get(address) ?? { address, host, own, ...state }
+    targets.set(address, target)
+    return target
+  }
+  for (const one of options.secondaries) targetAt(one, true)
+  const write = inTurn(store)
+  let closed = false
+  let known = store === undefined
+
+  /** Whether it lags long enough to be told: it was asked twice, or no notice reaches it. */
+  const lags = ({ reason, checks, acknowledged }: Entry) => reason !== null && (checks > 1 || !acknowledged)
+
+  function reasonOf(target: Target, origin: string, entry: Entry, { serial, error }: Probe): LagReason {
+    if (serial === null && error !== 'not_served') return error
+    const sent = target.sent.get(origin)
+    if (sent !== undefined && !isNewer(entry.wanted, sent)) return 'rejected'
+    if (!entry.acknowledged) return 'not_notified'
+    return error ?? 'not_transferred'
+  }
+
+  async function drop(target: Target, origin: string, entry: Entry): Promise<void> {
+    if (entry.told) await write((store) => store.end({ origin, secondary: target.address }))
+    entry.told = null
+    entry.reason = null
+    if (target.entries.get(origin) === entry) target.entries.delete(origin)
+    target.sent.delete(origin)
+  }
+
+  async function settle(target: Target, origin: string, entry: Entry, found: Probe): Promise<void> {
+    const { address: secondary } = target
+    if (found.serial !== null && !isNewer(entry.latest, found.serial)) return drop(target, origin, entry)
+    if (found.serial !== null && !isNewer(entry.wanted, found.serial)) {
+      // It follows, and the zone has changed once more meanwhile.
+      if (entry.told) await write((store) => store.end({ origin, secondary }))
+      Object.assign(entry, { wanted: entry.latest, sinceMs: Date.now(), checks: 0, reason: null, told: null })
+      return
+    }
+    entry.checks++
+    entry.served = found.serial
+    entry.reason = reasonOf(target, origin, entry, found)
+    notify(origin, secondary)
+    // It learns of a new zone by the catalog.
+    if (entry.reason === 'not_served') notify(catalog, secondary)
+    // At the start nothing has changed: a secondary that does not answer then may well have everything.
+    const { served, reason, sinceMs } = entry
+    if (!lags(entry) || reason === entry.told || (!entry.changed && served === null)) return
+    await write((store) => store.begin({ origin, secondary, served, reason, since: new Date(sinceMs) }))
+    entry.told = reason
+  }
+
+  /** Asks a secondary for a zone, or takes it for silent; null if there was nothing to ask. */
+  async function check(target: Target, origin: string, isSilent: boolean): Promise<Probe | null> {
+    const entry = target.entries.get(origin)
+    if (!entry) return null
+    const { address: secondary } = target
+    if (!isTold(origin, secondary)) {
+      if (entry.told) await write((store) => store.forget({ origin, secondary }))
+      target.entries.delete(origin)
+      return null
+    }
+    if (serialOf(origin) === null || (origin === catalog && entry.acknowledged)) {
+      await drop(target, origin, entry)
+      return null
+    }
+    if (origin === catalog) {
+      entry.checks++
+      notify(catalog, secondary)
+      return null
+    }
+    const found: Probe = isSilent ? { serial: null, error: 'timeout' } : await probe(secondary, textName(origin))
+    if (!closed) await settle(target, origin, entry, found)
+    return found
+  }
+
+  /** Asks for each of the zones; a secondary that does not answer at all is not asked for thousands of them. */
+  async function pass(target: Target, origins: string[]): Promise<void> {
+    if (target.busy || closed) return
+    target.busy = true
+    let silent = 0
+    let answered = false
+    const asking = origins.values()
+    const work = async () => {
+      for (const origin of asking) {
+        if (closed) return
+        try {
+          const found = await check(target, origin, !answered && silent >= probesAtOnce)
+          if (found && unheard.has(found.error)) silent++
+          else if (found) answered = true
+        } catch (err) {
+          // It is tried again in the next round.
+          log.warn({ err, secondary: target.address, zone: textName(origin) }, 'a lag could not be noted')
+        }
+      }
+    }
+    await Promise.all(Array.from({ length: Math.min(probesAtOnce, origins.length) }, work))
+    target.busy = false
+    plan(target, isFirst(target))
+  }
+
+  /** Plans what is left to be asked, soon if something of it is asked for the first time. */
+  function plan(target: Target, soon: boolean): void {
+    if (target.entries.size === 0 && !target.own) targets.delete(target.address)
+    if (closed || target.entries.size === 0) return
+    if (soon) target.first ??= setTimeout(askFirst, delaysMs.first, target)
+    target.round ??= setTimeout(askAgain, randomInt(delaysMs.lowest, delaysMs.highest + 1), target)
+  }
+
+  function isFirst({ entries }: Target): boolean {
+    for (const { checks } of entries.values()) if (checks === 0) return true
+    return false
+  }
+
+  function askFirst(target: Target): void {
+    target.first = undefined
+    void pass(
+      target,
+      [...target.entries].filter(([, { checks }]) => checks === 0).map(([origin]) => origin),
+    )
+  }
+
+  function askAgain(target: Target): void {
+    target.round = undefined
+    const due = [...target.entries].filter(([, { reason, checks }]) => {
+      const eager = (target.own && reason !== 'not_served') || checks < eagerRounds
+      return eager || randomInt(eagerRounds) === 0
+    })
+    void recall().then(() =>
+      pass(
+        target,
+        due.map(([origin]) => origin),
+      ),
+    )
+  }
+
+  function entryOf(target: Target, origin: string, serial: number): Entry {
+    const entry = target.entries.get(origin) ?? {
+      wanted: serial,
+      latest: serial,
+      acknowledged: false,
+      changed: false,
+      sinceMs: Date.now(),
+      checks: 0,
+      served: null,
+      reason: null,
+      told: null,
+    }
+    target.entries.set(origin, entry)
+    return entry
+  }
+
+  /** Those of the process before; without the database, in the next round. */
+  async function recall(): Promise<void> {
+    if (known) return
+    try {
+      for (const { origin, secondary, reason, since } of await store!.known()) {
+        const serial = serialOf(origin)
+        if (serial === null) continue
+        const target = targetAt({ address: secondary, host: listenAddress(secondary).host })
+        Object.assign(entryOf(target, origin, serial), { told: reason, changed: true, sinceMs: since.getTime() })
+        plan(target, true)
+      }
+      known = true
+    } catch (err) {
+      log.warn({ err }, 'the lags of secondaries could not be read')
+    }
+  }
+
+  void recall()
+  return {
+    noticed(origin, secondary, { acknowledged, changed }) {
+      const serial = serialOf(origin)
+      if (serial === null || closed) return
+      const target = targetAt(secondary)
+      const entry = entryOf(target, origin, serial)
+      entry.latest = serial
+      entry.acknowledged = acknowledged
+      entry.changed ||= changed
+      plan(target, entry.checks === 0)
+    },
+    sent(origin, host, serial) {
+      for (const target of targets.values()) if (target.host === host) target.sent.set(origin, serial)
+    },
+    lags() {
+      const own = [...targets.values()].filter((target) => target.own)
+      return own.map(({ address: secondary, entries }) => {
+        const nowMs = Date.now()
+        let [zones, oldestMs] = [0, nowMs]
+        for (const entry of entries.values()) {
+          if (!lags(entry)) continue
+          zones++
+          oldestMs = Math.min(oldestMs, entry.sinceMs)
+        }
+        return { secondary, zones, oldestSeconds: (nowMs - oldestMs) / 1000 }
+      })
+    },
+    close() {
+      closed = true
+      for (const { first, round } of targets.values()) {
+        clearTimeout(first)
+        clearTimeout(round)
+      }
+    },
+  }
+}

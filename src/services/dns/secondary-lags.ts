@@ -1,0 +1,101 @@
+// Secondaries that do not serve a zone as it is here: a row while that lasts, and an event when it begins and ends.
+import type { Static } from '@sinclair/typebox'
+import { type Database, type Db, inTransaction } from '../../platform/database.ts'
+import type { lagReasons, SecondaryLag } from '../../schemas/secondaries.ts'
+import { append } from '../events/events.ts'
+
+export type LagReason = (typeof lagReasons)[number]
+
+const details: Record<LagReason, string> = {
+  timeout: 'It does not answer.',
+  refused: 'Nothing answers at its address and port.',
+  unreachable: 'It cannot be reached.',
+  invalid_answer: 'What it answers cannot be read.',
+  not_served: 'It was told of the zone, but does not have it: it may not be set up for it, or could not load it.',
+  not_notified: 'It acknowledges no NOTIFY, so it does not know of the change yet.',
+  not_transferred: 'It was told of the change, but has not asked for it.',
+  rejected: 'It was sent the zone and does not serve it: it refuses something in it. Its log says what.',
+  behind: 'The change is on its way.',
+}
+
+export type NewLag = { zoneId: string; secondary: string; served: number | null; reason: LagReason; since: Date }
+
+const zoneOf = { name: true, serial: true, accountId: true, projectId: true } as const
+
+/** Tells the owner of the zone, once. */
+export async function beginLag(db: Database, lag: NewLag): Promise<void> {
+  const { zoneId: domainId, secondary, served, reason, since } = lag
+  await inTransaction(db, async (db) => {
+    const zone = await db.domain.findUnique({ where: { id: domainId }, select: zoneOf })
+    if (!zone) return
+    const made = await db.secondaryLag.createMany({
+      data: [{ domainId, secondary, reason, since }],
+      skipDuplicates: true,
+    })
+    if (made.count === 0) await db.secondaryLag.updateMany({ where: { domainId, secondary }, data: { reason } })
+    else await tell(db, 'dns.secondary.lagging', zone, { secondary, served, reason, since })
+  })
+}
+
+export async function endLag(db: Database, domainId: string, secondary: string): Promise<void> {
+  await inTransaction(db, async (db) => {
+    const [zone, lag] = await Promise.all([
+      db.domain.findUnique({ where: { id: domainId }, select: zoneOf }),
+      db.secondaryLag.findUnique({ where: { domainId_secondary: { domainId, secondary } } }),
+    ])
+    if (!zone || !lag) return
+    const gone = await db.secondaryLag.deleteMany({ where: { domainId, secondary } })
+    if (gone.count === 0) return
+    await tell(db, 'dns.secondary.current', zone, { secondary, served: zone.serial, reason: null, since: lag.since })
+  })
+}
+
+type Told = Pick<NewLag, 'secondary' | 'served' | 'since'> & { reason: LagReason | null }
+type Zone = { name: string; serial: number; accountId: string; projectId: string }
+
+function tell(
+  db: Db,
+  type: 'dns.secondary.lagging' | 'dns.secondary.current',
+  { name: domain, serial, accountId, projectId }: Zone,
+  { secondary, served, reason, since }: Told,
+): Promise<void> {
+  const data: Static<typeof SecondaryLag> = {
+    domain,
+    secondary,
+    serial,
+    served,
+    error: reason,
+    reason: reason && details[reason],
+    since: since.toISOString(),
+  }
+  return append(db, [{ accountId, projectId, type, actor: 'system', subject: domain, data }])
+}
+
+/** For a secondary that is told no more: nobody has to know. */
+export async function forgetLag(db: Database, domainId: string, secondary: string): Promise<void> {
+  await db.secondaryLag.deleteMany({ where: { domainId, secondary } })
+}
+
+type StoredLag = Omit<NewLag, 'zoneId' | 'served'> & { zone: string }
+
+export async function knownLags(db: Database): Promise<StoredLag[]> {
+  const found = await db.secondaryLag.findMany({ include: { domain: { select: { name: true } } } })
+  return found.map(({ domain, secondary, reason, since }) => {
+    return { zone: domain.name, secondary, reason: reason as LagReason, since }
+  })
+}
+
+type Known = { reason: LagReason; since: Date }
+
+/** Why a nameserver is not current: what it said itself, or else what the one that tells it knows. */
+export function whyBehind(current: boolean, error: LagReason | null, known: Known | undefined) {
+  if (current) return { error: null, reason: null, since: null }
+  const why = known && (error === null || error === 'not_served') ? known.reason : (error ?? 'behind')
+  return { error: why, reason: details[why], since: known?.since.toISOString() ?? null }
+}
+
+/** By secondary, what is known of why each lags in a zone. */
+export async function lagsOf(db: Db, domainId: string): Promise<Map<string, Known>> {
+  const found = await db.secondaryLag.findMany({ where: { domainId } })
+  return new Map(found.map(({ secondary, reason, since }) => [secondary, { reason: reason as LagReason, since }]))
+}
