@@ -45,7 +45,9 @@ export function reportAnswers(
     const bound = bounds[name as 'PowerDNS' | 'Knot'] as number | undefined
     if (bound === undefined) continue
     const reached = ratio(ours, slices)
-    console.log(verdict(reached >= bound, `answers/s at least ${bound.toFixed(1)} of ${name}, ${what}`, reached.toFixed(2)))
+    console.log(
+      verdict(reached >= bound, `answers/s at least ${bound.toFixed(1)} of ${name}, ${what}`, reached.toFixed(2)),
+    )
   }
   console.log('')
 }
@@ -71,7 +73,9 @@ export function reportFlood({ what, measured, bytes: [before, after], othersMs }
 
 export function reportLarge(size: number, large: Changes, small: Changes): void {
   const row = (name: string, { ms, othersMs }: Changes) =>
-    [name, ms.length, ...[0.5, 0.99].map((share) => quantile(ms, share).toFixed(1)), p99(othersMs).toFixed(2)].map(String)
+    [name, ms.length, ...[0.5, 0.99].map((share) => quantile(ms, share).toFixed(1)), p99(othersMs).toFixed(2)].map(
+      String,
+    )
   const rows = [['changes of a zone of', 'writes', 'p50 ms', 'p99 ms', 'others’ answers, p99 ms']]
   rows.push(row(`${size.toLocaleString('en')} records`, large), row('10 records', small))
   console.log(`${table(rows)}\n`)

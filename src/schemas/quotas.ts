@@ -73,7 +73,10 @@ export type Limits = Record<QuotaName, number>
 
 /** Limits as they have effect, whatever was set; the function `account_limit` of the database says the same. */
 export function withinCeilings(limits: Limits): Limits {
-  const entries = quotaNames.map((name) => [name, Math.min(limits[name], (quotas[name] as Quota).ceiling ?? limits[name])])
+  const entries = quotaNames.map((name) => [
+    name,
+    Math.min(limits[name], (quotas[name] as Quota).ceiling ?? limits[name]),
+  ])
   return Object.fromEntries(entries) as Limits
 }
 

@@ -134,7 +134,10 @@ test('a name and type have at most 60,000 bytes', async () => {
 describe('whatever limits an operator sets, a set stays as large as secondaries and messages allow', () => {
   const raised = async () => {
     const { token, accountId } = await api.newAccount()
-    await api.db.account.update({ where: { id: accountId }, data: { limits: { recordsPerSet: 500, bytesPerSet: 1e6 } } })
+    await api.db.account.update({
+      where: { id: accountId },
+      data: { limits: { recordsPerSet: 500, bytesPerSet: 1e6 } },
+    })
     await api.call('POST', '/projects', { body: { name: 'raised', repo: 'acme/site' }, token })
     const zone = `raised${++zones}.example.com`
     await api.call('POST', '/domains', { body: { project: 'raised', name: zone }, token })

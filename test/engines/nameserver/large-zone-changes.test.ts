@@ -21,8 +21,7 @@ afterAll(() => world.stop())
 
 const importZone = (body: string) =>
   world.call('PUT', `/dns/${zone}/zone`, { body, headers: { 'content-type': 'text/dns', 'if-match': '*' } })
-const addressOf = async (name: string) =>
-  addressesIn((await askUdp(world.ports[0]!, `${name}.${zone}`, 'A')).answer)[0]
+const addressOf = async (name: string) => addressesIn((await askUdp(world.ports[0]!, `${name}.${zone}`, 'A')).answer)[0]
 const source = () => world.nameserver.snapshot!.table.get(zone)!
 const records = () => source().records as RecordsByName
 
@@ -126,7 +125,8 @@ test('what is noted is bounded, and ends when the zone is small', async () => {
   const { id } = await world.db.domain.findFirstOrThrow({ where: { name: zone } })
   for (let n = 0; n < 30; n++) {
     await world.db.$executeRaw`UPDATE domain SET serial = serial + 100 WHERE id = ${id}`
-    await world.db.$executeRaw`UPDATE dns_record SET ttl = ${100 + n} WHERE domain_id = ${id} AND name = 'host-number-9'`
+    await world.db
+      .$executeRaw`UPDATE dns_record SET ttl = ${100 + n} WHERE domain_id = ${id} AND name = 'host-number-9'`
   }
   const serials = (await world.db.zoneChange.findMany({ where: { domainId: id } })).map(({ serial }) => serial)
   const { changesSince, serial } = await world.db.domain.findFirstOrThrow({ where: { id } })

@@ -139,7 +139,12 @@ test('any changes by name lead to the zone that is built from its records', () =
         )
         lines = next
       }
-      const whole = zoneOf([...lines].sort().map((one) => one.replace(/^(\S+) (\d+) (\S+) (.*)$/, '$3 $2 $1 $4')).join('\n'))
+      const whole = zoneOf(
+        [...lines]
+          .sort()
+          .map((one) => one.replace(/^(\S+) (\d+) (\S+) (.*)$/, '$3 $2 $1 $4'))
+          .join('\n'),
+      )
       expect(contentOf(open(records))).toEqual(contentOf(whole))
     }),
     { numRuns: 500 },

@@ -138,7 +138,9 @@ describe.skipIf(!possible)('the threads of a nameserver', () => {
       return true
     })
     const made = await world.record('threads.com', 'A', 'new.first', '192.0.2.5')
-    await until(async () => addressesIn((await askUdp(world.ports[0]!, 'new.first.threads.com', 'A')).answer).length === 1)
+    await until(
+      async () => addressesIn((await askUdp(world.ports[0]!, 'new.first.threads.com', 'A')).answer).length === 1,
+    )
     expect(await addresses('new.first.threads.com')).toBe('192.0.2.5')
     expect(made.status).toBe(201)
   })

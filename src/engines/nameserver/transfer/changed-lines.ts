@@ -17,7 +17,8 @@ export function changedNames(before: ZoneRecords, after: ZoneRecords): Set<strin
   const names = changedInTexts(before.extras, after.extras)
   const keys = before.differing(after)
   if (!names || !keys) return null
-  for (const key of keys) for (const line of linesOf(before.linesAt(key) ?? after.linesAt(key)!)) names.add(nameOf(line))
+  for (const key of keys)
+    for (const line of linesOf(before.linesAt(key) ?? after.linesAt(key)!)) names.add(nameOf(line))
   return names
 }
 

@@ -69,6 +69,7 @@ function unsignedNotice(origin: string, soa: Rrset, id: number): Buffer {
       additional: [],
       cacheable: false,
       wildcard: false,
+      general: false,
       awaits: null,
     },
     1232,
