@@ -42,7 +42,7 @@ export async function visit<Name extends string>(options: VisitorOptions<Name>):
 }
 
 /** Each question begins at another server; it failed when none of them answered rightly. */
-async function goOn(servers: (() => Promise<string | null>)[], signal: AbortSignal): Promise<Visits> {
+async function goOn(servers: readonly (() => Promise<string | null>)[], signal: AbortSignal): Promise<Visits> {
   const visits: Visits = { asked: 0, failed: 0, faults: [] }
   for (let first = 0; !signal.aborted; first++) {
     const wrong: string[] = []
