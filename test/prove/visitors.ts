@@ -35,7 +35,9 @@ export async function visit<Name extends string>(options: VisitorOptions<Name>):
   })
   // A resolver asks each nameserver again before it gives up: a packet is lost with the process that had it.
   const visited = await Promise.all(
-    [...ways, ['DNS', [...answers, ...answers]] as const].map(async ([name, ask]) => [name, await goOn(ask, signal)] as const),
+    [...ways, ['DNS', [...answers, ...answers]] as const].map(
+      async ([name, ask]) => [name, await goOn(ask, signal)] as const,
+    ),
   )
   for (const asker of askers) asker.leave()
   return Object.fromEntries(visited) as Record<Name | 'DNS', Visits>
