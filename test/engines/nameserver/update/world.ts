@@ -84,7 +84,8 @@ export async function startUpdates(
   const world = await startWorld(
     {
       // Signed questions are theirs: nsupdate asks so for the zone.
-      transfers: (snapshot, outside, keys) => createTransfers({ snapshot, outside, keys, key: null, secondaries: [], log }),
+      transfers: (snapshot, outside, keys) =>
+        createTransfers({ snapshot, outside, keys, key: null, secondaries: [], log }),
       ...options,
     },
     environment,
