@@ -1,7 +1,7 @@
 // Keys of zones: what standard clients of the DNS sign updates and transfers with.
 import { Type } from '@sinclair/typebox'
-import { Body, Choice, ListOf, ListQuery, Nullable, Timestamp } from './common.ts'
-import { dnsRecordTypes, ZoneParams } from './dns-records.ts'
+import { Body, Choice, ListOf, ListQuery, Named, Nullable, Timestamp } from './common.ts'
+import { DnsRecordType, ZoneParams } from './dns-records.ts'
 import { zonePartFields } from './tokens.ts'
 
 export const dnsKeyPurposes = ['update', 'transfer'] as const
@@ -12,7 +12,7 @@ const fields = {
   name: Type.String(),
   purpose: Choice(dnsKeyPurposes, { description: 'Whether it signs updates (RFC 2136) or transfers of the zone' }),
   names: Nullable(Type.Array(Type.String(), { description: 'Patterns of the names that it may update; null: all' })),
-  types: Nullable(Type.Array(Choice(dnsRecordTypes), { description: 'Types that it may update; null: all' })),
+  types: Nullable(Type.Array(Named(DnsRecordType), { description: 'Types that it may update; null: all' })),
   notify: Type.Array(Type.String(), {
     description: 'Secondaries of yours that are told of every change of the zone, signed by this key: address and port',
   }),

@@ -1,7 +1,7 @@
 // Records of one name and type, as a set.
 import { Type } from '@sinclair/typebox'
 import { Body, ListOf, ListQuery, Named } from './common.ts'
-import { DnsRecordType, ZoneParams } from './dns-records.ts'
+import { DnsRecordQuery, DnsRecordType, ZoneParams } from './dns-records.ts'
 
 export const DnsRrset = Type.Object(
   {
@@ -42,6 +42,6 @@ export const DnsRrsetParams = Type.Object({
 export const DnsRrsetList = ListOf('rrsets', DnsRrset)
 
 export const DnsRrsetQuery = ListQuery({
-  type: Type.Optional(DnsRecordType),
+  type: DnsRecordQuery.properties.type,
   name: Type.Optional(Type.String({ minLength: 1, maxLength: 1020, description: 'Sets of this name only' })),
 })

@@ -12,7 +12,7 @@ import {
   Timestamp,
   TimestampInput,
 } from './common.ts'
-import { dnsRecordTypes } from './dns-records.ts'
+import { DnsRecordType } from './dns-records.ts'
 
 const nouns = [
   'projects',
@@ -46,7 +46,7 @@ export const TokenZone = Type.Object(
   {
     domain: Type.String(),
     names: Nullable(Type.Array(Type.String(), { description: `${namesOfZone}; null: all` })),
-    types: Nullable(Type.Array(Choice(dnsRecordTypes), { description: 'null: all' })),
+    types: Nullable(Type.Array(Named(DnsRecordType), { description: 'null: all' })),
   },
   {
     $id: 'TokenZone',
@@ -68,7 +68,7 @@ export const zonePartFields = {
   ),
   types: Type.Optional(
     Nullable(
-      Type.Array(Choice(dnsRecordTypes), {
+      Type.Array(DnsRecordType, {
         minItems: 1,
         maxItems: 50,
         uniqueItems: true,

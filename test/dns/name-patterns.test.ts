@@ -1,5 +1,4 @@
 // Patterns of names: which ones there are, what they stand for, and when one is within another.
-import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { coversName, parseNamePattern } from '../../src/dns/name-patterns.ts'
 
@@ -55,19 +54,17 @@ test.each([
 })
 
 test('what a covered pattern stands for, the covering one stands for too', () => {
-  const label = fc.constantFrom('a', 'b', '_a', 'ab')
-  const labels = fc.array(label, { minLength: 1, maxLength: 3 }).map((parts) => parts.join('.'))
-  const pattern = fc.oneof(
-    labels,
-    labels.map((name) => `*.${name}`),
-    labels.map((name) => `${name}.*`),
-    fc.constantFrom('@', '*'),
-  )
-  fc.assert(
-    fc.property(pattern, pattern, labels, (wide, narrow, name) => {
-      fc.pre(coversName(wide, narrow) && coversName(narrow, name))
-      expect(coversName(wide, name)).toBe(true)
-    }),
-    { numRuns: 2_000 },
-  )
+  const labels = ['a', 'b', '_a', 'ab']
+  const names = [...labels, ...labels.flatMap((one) => labels.map((other) => `${one}.${other}`))]
+  const patterns = ['@', '*', ...names.flatMap((name) => [name, `*.${name}`, `${name}.*`])]
+  const deep = ['@', ...names, ...names.flatMap((name) => labels.map((label) => `${label}.${name}`))]
+  let covered = 0
+  for (const wide of patterns) {
+    for (const narrow of patterns.filter((one) => coversName(wide, one))) {
+      const beyond = deep.filter((name) => coversName(narrow, name) && !coversName(wide, name))
+      expect(beyond, `${wide} ${narrow}`).toEqual([])
+      covered++
+    }
+  }
+  expect(covered).toBeGreaterThan(patterns.length)
 })

@@ -14,7 +14,7 @@ import { placeOf, type Vault } from '../../platform/secrets.ts'
 import type { CreateDnsKey, DnsKey as DnsKeySchema, DnsKeyWithSecret } from '../../schemas/dns-keys.ts'
 import { append, eventOf } from '../events/events.ts'
 import type { Actor } from '../tokens/actor.ts'
-import { orNull, readPatterns } from '../tokens/token-zones.ts'
+import { orNull, readPatterns, readTypes } from '../tokens/token-zones.ts'
 import { findZone, type Zone } from './dns-records.ts'
 import { requireWholeZone } from './within-parts.ts'
 
@@ -96,12 +96,14 @@ function readNotify(notify: readonly (string | undefined)[], allowPrivate: boole
   return { addresses: [...new Set(addresses)], errors }
 }
 
-type Read = { names: string[]; notify: string[]; errors: FieldError[] }
+type Read = { names: string[]; types: string[]; notify: string[]; errors: FieldError[] }
 
 function readInput(zone: Zone, { purpose, names, types, notify }: Sound<Input>, allowPrivate: boolean): Read {
   const { addresses, errors } = readNotify(notify ?? [], allowPrivate)
   const patterns = readPatterns(names, zone.name, '#/names')
-  const read = { names: patterns.names, notify: addresses, errors: [...patterns.errors, ...errors] }
+  const known = readTypes(types, '#/types')
+  const refused = [...patterns.errors, ...known.errors, ...errors]
+  const read = { names: patterns.names, types: known.types, notify: addresses, errors: refused }
   if (purpose !== 'transfer') {
     const told = notify ? [badField('#/notify', 'not_allowed', 'only a key of purpose transfer tells secondaries')] : []
     return { ...read, errors: [...read.errors, ...told] }
@@ -129,11 +131,11 @@ export async function createKey(
 ): Promise<Static<typeof DnsKeyWithSecret>> {
   return inTransaction(db, async (db) => {
     const zone = await findOwnZone(db, actor, path)
-    const { names, notify, errors } = readInput(zone, input, allowPrivate)
+    const { names, types, notify, errors } = readInput(zone, input, allowPrivate)
     refuseFields(errors)
     const id = newId('key')
     const secret = randomBytes(secretOctets)
-    const { name, purpose = 'update', types } = input
+    const { name, purpose = 'update' } = input
     const data = {
       id,
       accountId: actor.accountId,
@@ -141,7 +143,7 @@ export async function createKey(
       name,
       purpose,
       names,
-      types: types ?? [],
+      types,
       notify,
       secret: Uint8Array.from(vault.seal(secret, placeOf.dnsKey(id))),
       createdAt: new Date(),

@@ -2,7 +2,7 @@
 import type { Static } from '@sinclair/typebox'
 import { relativeName } from '../../dns/names.ts'
 import type { RecordType } from '../../dns/record-types.ts'
-import { isRecordType } from '../../dns/type-names.ts'
+import { recordTypeOf } from '../../dns/type-names.ts'
 import type { Prisma } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault, type FieldError } from '../../platform/errors.ts'
@@ -26,14 +26,14 @@ type Place = { name: string; type: RecordType }
 
 function placeIn(zone: Zone, { name, type }: RrsetPath): Place {
   const relative = relativeName(name, zone.name)
-  const known = type.toUpperCase()
+  const known = recordTypeOf(type.toUpperCase())
   const errors: FieldError[] = []
   if (!relative.ok) errors.push({ in: 'path', pointer: '#/name', code: 'bad_format', detail: relative.detail })
-  if (!isRecordType(known)) {
+  if (known === null) {
     errors.push({ in: 'path', pointer: '#/type', code: 'not_allowed', detail: `${type} is not a type of records here` })
   }
   refuseFields(errors)
-  return { name: (relative as { value: string }).value, type: known as RecordType }
+  return { name: (relative as { value: string }).value, type: known! }
 }
 
 function viewSet(zone: string, { name, type }: Place, rows: readonly RecordRow[]): RrsetView | null {

@@ -50,7 +50,7 @@ export async function applyUpdate(db: Database, update: SignedUpdate): Promise<U
 async function apply(db: Db, update: SignedUpdate): Promise<UpdateOutcome> {
   const { keyId, mac, steps } = update
   const key = await findOpenKey(db, keyId)
-  if (!key || key.purpose !== 'update' || key.domain.account.suspendedAt) return 'REFUSED'
+  if (key?.purpose !== 'update' || key.domain.account.suspendedAt) return 'REFUSED'
   const [served] = await findServedClaim(db, { name: update.zone })
   if (key.domain.name !== update.zone || served?.id !== key.domainId) return 'NOTAUTH'
   const actor = actorOf(key)

@@ -2,6 +2,7 @@
 import type { Static } from '@sinclair/typebox'
 import { parseNamePattern } from '../../dns/name-patterns.ts'
 import { canonicalName } from '../../dns/names.ts'
+import { recordTypeOf } from '../../dns/type-names.ts'
 import type { Token } from '../../generated/client.ts'
 import type { Db } from '../../platform/database.ts'
 import type { FieldError } from '../../platform/errors.ts'
@@ -47,6 +48,18 @@ export function readPatterns(
   return { names: [...names], errors }
 }
 
+/** Types as they are called here; each that there is not is refused by its place. */
+export function readTypes(
+  types: readonly (string | undefined)[] | null | undefined,
+  at: string,
+): { types: string[]; errors: FieldError[] } {
+  const known = (types ?? []).map((type) => (type === undefined ? undefined : recordTypeOf(type)))
+  const errors = known.flatMap((type, index) =>
+    type === null ? badField(`${at}/${index}`, 'not_allowed', `there are no records of type ${types![index]}`) : [],
+  )
+  return { types: [...new Set(known.filter((type) => typeof type === 'string'))], errors }
+}
+
 /** A wildcard is a name in its parent's zone and has none of its own. */
 function nameOf(domain: string | undefined): string | undefined {
   const name = domain === undefined ? undefined : canonicalName(domain)
@@ -77,10 +90,10 @@ export async function resolveZones(
       return []
     }
     const patterns = readPatterns(zone.names, domain, `${at}/names`)
-    errors.push(...patterns.errors)
-    if (patterns.errors.length > 0) return []
-    const types = (zone.types ?? []).filter((type) => type !== undefined)
-    const part = { domainId, names: patterns.names, types }
+    const read = readTypes(zone.types, `${at}/types`)
+    errors.push(...patterns.errors, ...read.errors)
+    if (patterns.errors.length + read.errors.length > 0) return []
+    const part = { domainId, names: patterns.names, types: read.types }
     if (!isAllowed(part)) errors.push(badField(at, 'widens', 'is more than may be granted here'))
     return [part]
   })

@@ -1,11 +1,10 @@
 // Decodes the sections of an update (RFC 2136, section 2) from an untrusted message.
-import { splitFields } from '../../../dns/fields.ts'
 import { nameWithinZone, relativeName } from '../../../dns/names.ts'
 import { readRecord, type WireRecord } from '../../../dns/packet/message.ts'
 import { classAny, classIn, classNone, headerOctets, rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
 import { readName } from '../../../dns/packet/wire-names.ts'
 import { parseRdata } from '../../../dns/rdata.ts'
-import { genericPresentation } from '../../../dns/rdata-generic.ts'
+import { genericValue } from '../../../dns/rdata-generic.ts'
 import { isRecordType, typeInZoneFile } from '../../../dns/type-names.ts'
 import type { Prerequisite, UpdateStep } from '../../../services/dns/update-plans.ts'
 import { expandedRdata } from './rdata.ts'
@@ -83,14 +82,12 @@ function typeName(number: number): string {
 const isMeta = (type: number) => type === 0 || type === typeNumbers.OPT || (type >= 128 && type <= 255)
 
 /** The value as it is stored; null if it is none that a zone here can have. */
-function valueOf(message: Buffer, zone: string, { type: number, dataStart, end }: Rr): string | null {
+function storedValue(message: Buffer, zone: string, { type: number, dataStart, end }: Rr): string | null {
   const type = typeName(number)
   const octets = expandedRdata(message, number, { start: dataStart, end })
   if (octets === null) throw new UpdateFault(rcodes.FORMERR)
   if (!isRecordType(type)) return null
-  const fields = splitFields(`\\# ${octets.length} ${octets.toString('hex')}`)
-  const text = fields.ok ? genericPresentation(type, fields.value) : fields
-  const value = text.ok ? parseRdata(type, text.value, zone) : text
+  const value = parseRdata(type, genericValue(octets), zone)
   return value.ok ? value.value : null
 }
 
@@ -105,7 +102,7 @@ function prerequisiteOf(message: Buffer, zone: string, rr: Rr): Prerequisite {
     return { name, type: typeName(rr.type), exists }
   }
   if (rr.class !== classIn || isMeta(rr.type)) throw new UpdateFault(rcodes.FORMERR)
-  return { name, type: typeName(rr.type), value: valueOf(message, zone, rr) }
+  return { name, type: typeName(rr.type), value: storedValue(message, zone, rr) }
 }
 
 function stepOf(message: Buffer, zone: string, rr: Rr): UpdateStep {
@@ -113,9 +110,9 @@ function stepOf(message: Buffer, zone: string, rr: Rr): UpdateStep {
   const isAny = rr.type === typeNumbers.ANY
   if (isMeta(rr.type) && !(isAny && rr.class === classAny)) throw new UpdateFault(rcodes.FORMERR)
   const type = typeName(rr.type)
-  if (rr.class === classIn) return { name, add: true, type, value: valueOf(message, zone, rr), ttl }
+  if (rr.class === classIn) return { name, add: true, type, value: storedValue(message, zone, rr), ttl }
   if (ttl !== 0) throw new UpdateFault(rcodes.FORMERR)
-  if (rr.class === classNone) return { name, add: false, type, value: valueOf(message, zone, rr) }
+  if (rr.class === classNone) return { name, add: false, type, value: storedValue(message, zone, rr) }
   if (rr.class !== classAny || !empty) throw new UpdateFault(rcodes.FORMERR)
   return { name, add: false, type: isAny ? null : type }
 }

@@ -16,14 +16,13 @@ export function createTurns({ atOnce, waiting, waitingPerZone }: TurnLimits): Tu
       if (running.size >= atOnce) return
       if (running.has(zone)) continue
       running.add(zone)
-      // To the end of the order, behind all others who wait.
-      queues.delete(zone)
-      queues.set(zone, queue)
       void queue[0]!().then(() => {
         running.delete(zone)
         count--
         queue.shift()
-        if (queue.length === 0) queues.delete(zone)
+        // To the end of the order, behind all others who wait.
+        queues.delete(zone)
+        if (queue.length > 0) queues.set(zone, queue)
         next()
       })
     }

@@ -116,7 +116,6 @@ describe('an update', () => {
       add(`x.${zone}`, 'TXT', Buffer.from([5, 1])),
       // NULL, which no zone here has.
       add(`x.${zone}`, 10, Buffer.alloc(1)),
-      addText(`bad name.${zone}`, 'b'),
       addText(`a.*.${zone}`, 'b'),
     ]) {
       expect(await world.update(key, { updates: [good, bad] }), JSON.stringify(bad)).toBe('REFUSED')
@@ -254,7 +253,8 @@ describe('who may update', () => {
       expect(answer.length).toBeLessThanOrEqual(Math.max(packet.length, 200))
     }
     const changed = sign(key, message)
-    changed[12 + nameOctets(zone).length + 4 + 1]! ^= 0x20
+    const place = 12 + nameOctets(zone).length + 4 + 1
+    changed[place] = changed[place]! ^ 0x20
     expect(rcodeOf(await send(changed))).toBe('NOTAUTH')
     expect(await world.recordsOf(zone)).toEqual([])
   })
