@@ -63,24 +63,42 @@ function besideRefused<T extends PlacedRecord>(candidate: PlacedRecord, record: 
   const because = (code: ConflictCode, detail: string) => ({ kind: 'existing' as const, code, detail, record })
   if (record.type === type) {
     if (policyOf(type).single) {
-      return because('only_one', `The name ${name} has a record of type ${type} already, and can have only one; change that one.`)
+      return because(
+        'only_one',
+        `The name ${name} has a record of type ${type} already, and can have only one; change that one.`,
+      )
     }
     if (type === 'MX' && (value === nullMx || record.value === nullMx)) {
-      return because('beside_null_mx', `MX 0 . says that ${name} takes no mail, so it is the only MX record there (RFC 7505).`)
+      return because(
+        'beside_null_mx',
+        `MX 0 . says that ${name} takes no mail, so it is the only MX record there (RFC 7505).`,
+      )
     }
     if (isSpf(candidate) && isSpf(record)) {
-      return because('second_spf', `The name ${name} has an SPF record already; with two, receivers refuse its mail (RFC 7208). Change that one.`)
+      return because(
+        'second_spf',
+        `The name ${name} has an SPF record already; with two, receivers refuse its mail (RFC 7208). Change that one.`,
+      )
     }
     return null
   }
   if (!excludes(type, record.type) && !excludes(record.type, type)) return null
   const either = (one: RecordType) => type === one || record.type === one
   if (either('CNAME')) {
-    return because('beside_cname', `A CNAME record must be the only record at its name; ${name} has a record of type ${record.type}.`)
+    return because(
+      'beside_cname',
+      `A CNAME record must be the only record at its name; ${name} has a record of type ${record.type}.`,
+    )
   }
   return either('DNAME')
-    ? because('beside_dname', `A DNAME record cannot stand at a delegation; ${name} has a record of type ${record.type}.`)
-    : because('beside_alias', `An ALIAS record answers with addresses of its own; ${name} has a record of type ${record.type}.`)
+    ? because(
+        'beside_dname',
+        `A DNAME record cannot stand at a delegation; ${name} has a record of type ${record.type}.`,
+      )
+    : because(
+        'beside_alias',
+        `An ALIAS record answers with addresses of its own; ${name} has a record of type ${record.type}.`,
+      )
 }
 
 // What a record that stands for another name must not point at: itself, or for a DNAME anything below itself.

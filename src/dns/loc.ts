@@ -13,7 +13,8 @@ const defaultPrecisions = [0x12, 0x16, 0x13]
 // Thousandths of a second from the equator or the prime meridian, and how many fields they took.
 function readAngle(texts: string[], signs: string, highestDegrees: number): Parsed<{ angle: number; used: number }> {
   const used = texts.findIndex((text) => signs.includes(text.toUpperCase()) && text.length === 1)
-  if (used < 1 || used > 3) return refused(`There is no ${signs[0]} or ${signs[1]} behind degrees, minutes and seconds.`)
+  if (used < 1 || used > 3)
+    return refused(`There is no ${signs[0]} or ${signs[1]} behind degrees, minutes and seconds.`)
   const degrees = wholeNumber(texts[0], highestDegrees)
   const minutes = used > 1 ? wholeNumber(texts[1], 59) : 0
   const seconds = used > 2 ? /^(\d{1,2})(?:\.(\d{1,3}))?$/.exec(texts[2] ?? '') : ['', '0']

@@ -24,7 +24,9 @@ function withPlainEscapes(text: string): Parsed<string> {
     return /[A-Za-z0-9_/*-]/.test(octet) ? octet : `\\${code.toString().padStart(3, '0')}`
   })
   if (isRight) return parsed(plain)
-  return refused(`The name ${shown(text)} has a backslash without a character or an octet behind it, as in \\. or \\046.`)
+  return refused(
+    `The name ${shown(text)} has a backslash without a character or an octet behind it, as in \\. or \\046.`,
+  )
 }
 
 // How many characters a canonical name or label would have if none of them needed an escape.

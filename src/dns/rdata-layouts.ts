@@ -61,7 +61,9 @@ function sized(called: string, typeAt: number, lengths: Readonly<Record<string, 
 function orDeletion(deletion: string, algorithmAt: number, check?: Layout['check']): Layout['check'] {
   return (texts) => {
     if (texts[algorithmAt] !== '0') return check?.(texts) ?? null
-    return texts.join(' ') === deletion ? null : `With algorithm 0 the value is ${deletion}, which asks to remove the DS.`
+    return texts.join(' ') === deletion
+      ? null
+      : `With algorithm 0 the value is ${deletion}, which asks to remove the DS.`
   }
 }
 

@@ -57,7 +57,10 @@ export function parseRdataFields(type: RecordType, fields: Field[], resolve: Res
   const presented = text.ok ? splitFields(text.value) : text
   if (!presented.ok) return explained(type, presented)
   // Names on the wire are absolute, and no zone matters for those.
-  return explained(type, readFields(type, presented.value, (raw) => hostTarget(raw, '.')))
+  return explained(
+    type,
+    readFields(type, presented.value, (raw) => hostTarget(raw, '.')),
+  )
 }
 
 // From a value of the API, where targets are absolute and unquoted text is one string.

@@ -75,7 +75,10 @@ const typePolicies: Readonly<Record<NamedType, TypePolicy>> = {
     expects: 'key tag, algorithm, digest type and hexadecimal digest, or 0 0 0 00 to remove the DS',
     excludes: [],
   },
-  CERT: { expects: 'certificate type, key tag, algorithm and certificate in base64, for example PKIX 0 0 MIIB…', excludes: [] },
+  CERT: {
+    expects: 'certificate type, key tag, algorithm and certificate in base64, for example PKIX 0 0 MIIB…',
+    excludes: [],
+  },
   CNAME: {
     expects: 'one full host name, for example www.example.net',
     apex: {
@@ -113,7 +116,8 @@ const typePolicies: Readonly<Record<NamedType, TypePolicy>> = {
   },
   MX: { expects: 'preference and mail host, for example 10 mail.example.com', excludes: [] },
   NAPTR: {
-    expects: 'order, preference, flags, services, regexp and replacement, for example 10 20 "s" "SIP+D2U" "" _sip._udp.example.com',
+    expects:
+      'order, preference, flags, services, regexp and replacement, for example 10 20 "s" "SIP+D2U" "" _sip._udp.example.com',
     excludes: [],
   },
   NS: {

@@ -67,7 +67,7 @@ export function repair(line: Line, { dialect, isApex }: { dialect: Dialect | nul
   }
   const at = targets[type]
   const target = at === undefined ? undefined : line.rdata[at]
-  if (dialect === 'godaddy' && at !== undefined && target && target.raw.includes('.') && !endsInDot(target.raw)) {
+  if (dialect === 'godaddy' && at !== undefined && target?.raw.includes('.') && !endsInDot(target.raw)) {
     line.rdata = line.rdata.with(at, plainField(`${target.raw}.`))
     note(`GoDaddy leaves out the last dot; the target is ${target.raw}.`)
   }
@@ -75,7 +75,11 @@ export function repair(line: Line, { dialect, isApex }: { dialect: Dialect | nul
 }
 
 // The owner as the service that wrote the file means it; null if it means what it says.
-export function repairedOwner(raw: string, dialect: Dialect | null, zone: string): { raw: string; note: string } | null {
+export function repairedOwner(
+  raw: string,
+  dialect: Dialect | null,
+  zone: string,
+): { raw: string; note: string } | null {
   // Octal: in decimal, as everybody else writes, it would be a digit that needs no escape.
   if (/^\\052(?:\.|$)/.test(raw)) return { raw: `*${raw.slice(4)}`, note: 'Route 53 writes * as \\052; * is used.' }
   if (dialect !== 'cloudflare' && dialect !== 'godaddy') return null
@@ -86,5 +90,7 @@ export function repairedOwner(raw: string, dialect: Dialect | null, zone: string
 
 // A value that stands for no address: what GoDaddy writes for a domain that points at its own pages.
 export function isPlaceholder(line: Line, dialect: Dialect | null): boolean {
-  return dialect === 'godaddy' && /^A$/i.test(line.type) && /^(?:parked|websitebuilder)$/i.test(line.rdata[0]?.raw ?? '')
+  return (
+    dialect === 'godaddy' && /^A$/i.test(line.type) && /^(?:parked|websitebuilder)$/i.test(line.rdata[0]?.raw ?? '')
+  )
 }

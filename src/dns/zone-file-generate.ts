@@ -16,8 +16,7 @@ export type Template = {
 
 const highestNumber = 2 ** 31 - 1
 const highestWidth = 255
-const usage =
-  '$GENERATE needs a range, a name, a type and a value, for example $GENERATE 1-10 host-$ A 192.0.2.$.'
+const usage = '$GENERATE needs a range, a name, a type and a value, for example $GENERATE 1-10 host-$ A 192.0.2.$.'
 
 function readRange(text: string): Pick<Template, 'start' | 'stop' | 'step'> | null {
   const found = /^(\d{1,10})-(\d{1,10})(?:\/(\d{1,10}))?$/.exec(text)
@@ -60,21 +59,18 @@ function numberText(number: number, width: number, mode: string): string {
 // The text with the number in place of $ and ${offset,width,base}; $$ is a dollar.
 function replaced(text: string, iteration: number): Parsed<string> {
   let problem: string | null = null
-  const result = text.replace(
-    /\\.|\$\$|\$(?:\{([^}]*)\}?)?/gs,
-    (found: string, modifier: string | undefined) => {
-      if (found.startsWith('\\')) return found
-      if (found === '$$') return '$'
-      if (modifier === undefined) return `${iteration}`
-      const [, offset, width = '0', mode = 'd'] = /^(-?\d{1,10})(?:,(\d{1,5}))?(?:,([doxXnN]))?$/.exec(modifier) ?? []
-      const number = iteration + Number(offset)
-      if (offset === undefined || Number(width) > highestWidth || number < 0 || number > highestNumber) {
-        problem ??= 'Behind a $ come offset, width and base, for example {0,3,d}, and they give no negative number.'
-        return ''
-      }
-      return numberText(number, Number(width), mode)
-    },
-  )
+  const result = text.replace(/\\.|\$\$|\$(?:\{([^}]*)\}?)?/gs, (found: string, modifier: string | undefined) => {
+    if (found.startsWith('\\')) return found
+    if (found === '$$') return '$'
+    if (modifier === undefined) return `${iteration}`
+    const [, offset, width = '0', mode = 'd'] = /^(-?\d{1,10})(?:,(\d{1,5}))?(?:,([doxXnN]))?$/.exec(modifier) ?? []
+    const number = iteration + Number(offset)
+    if (offset === undefined || Number(width) > highestWidth || number < 0 || number > highestNumber) {
+      problem ??= 'Behind a $ come offset, width and base, for example {0,3,d}, and they give no negative number.'
+      return ''
+    }
+    return numberText(number, Number(width), mode)
+  })
   return problem === null ? parsed(result) : refused(problem)
 }
 

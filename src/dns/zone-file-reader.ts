@@ -76,7 +76,8 @@ function targetInFile(raw: string, state: State): Parsed<string> {
 function directive(entry: ZoneEntry, state: State): Outcome {
   const [keyword, argument, ...more] = entry.fields
   const name = keyword?.raw.toUpperCase() ?? ''
-  if (name === '$INCLUDE') return skipped('include', 'A file has no other files beside it here; import its records instead.')
+  if (name === '$INCLUDE')
+    return skipped('include', 'A file has no other files beside it here; import its records instead.')
   if (name !== '$ORIGIN' && name !== '$TTL') return failed(`The directive ${shown(keyword?.raw ?? '')} is not known.`)
   const usable = argument && !argument.quoted && more.length === 0
   if (name === '$TTL') {
@@ -154,11 +155,13 @@ function readRecord(entry: ZoneEntry, state: State): Outcome {
   }
   if (name === null) return skipped('out_of_zone', `The name is not in ${zone}.`)
   if (type === 'SOA') return skipped('soa', 'The SOA record belongs to the service.')
-  if (type === 'NS' && name === '@') return skipped('apex_ns', 'The NS records of the domain itself belong to the service.')
+  if (type === 'NS' && name === '@')
+    return skipped('apex_ns', 'The NS records of the domain itself belong to the service.')
   if (type === 'signing') return skipped('dnssec', typeRefusal(line.type) ?? '')
   if (type === 'foreign') return skipped('unsupported_type', typeRefusal(line.type) ?? '')
   if (type === 'unknown') return failed(`The record type ${shown(line.type)} is not known.`)
-  if (isPlaceholder(line, dialect)) return skipped('placeholder', 'It stands for pages of the service that wrote the file.')
+  if (isPlaceholder(line, dialect))
+    return skipped('placeholder', 'It stands for pages of the service that wrote the file.')
 
   const value = parseRdataFields(type, line.rdata, (raw) => targetInFile(raw, state))
   if (!value.ok) return failed(value.detail)

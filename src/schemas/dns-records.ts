@@ -16,7 +16,11 @@ const typeName = {
   description: `must be one of ${dnsRecordTypes.join(', ')}, or TYPE and the number of another type (RFC 3597)`,
 } as const
 
-export const DnsRecordType = Type.Unsafe<RecordType>({ $id: 'DnsRecordType', ...typeName, examples: ['MX', 'TYPE65280'] })
+export const DnsRecordType = Type.Unsafe<RecordType>({
+  $id: 'DnsRecordType',
+  ...typeName,
+  examples: ['MX', 'TYPE65280'],
+})
 
 const example = {
   id: 'rec_01jcqk7d5n0hvt8w3mx2s6ra',

@@ -25,7 +25,8 @@ export const ZoneImportQuery = Body({
   skipUnsupported: Type.Optional(
     Type.Boolean({
       default: false,
-      description: 'Leave out lines with types or classes that are not supported, and `$INCLUDE`, instead of refusing the file',
+      description:
+        'Leave out lines with types or classes that are not supported, and `$INCLUDE`, instead of refusing the file',
     }),
   ),
 })
@@ -122,7 +123,12 @@ export const ZoneImport = Type.Object(
         dialect: null,
         lineCounts: { imported: 11, changed: 1, skipped: 1 },
         lines: [
-          { line: 3, lastLine: 3, result: 'skipped', detail: 'The NS records of the domain itself belong to the service.' },
+          {
+            line: 3,
+            lastLine: 3,
+            result: 'skipped',
+            detail: 'The NS records of the domain itself belong to the service.',
+          },
           { line: 4, lastLine: 14, result: 'imported', detail: null },
           { line: 15, lastLine: 15, result: 'changed', detail: 'The TTL 5 is outside 30-86400 seconds; 30 is used.' },
         ],

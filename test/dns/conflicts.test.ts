@@ -85,7 +85,9 @@ describe('a whole zone', () => {
       record('b', 'TXT', '"x"'),
       record('@', 'NS'),
     ]
-    const found = conflictsWithin(records, 'example.com').map((item) => `${records.indexOf(item.record)} ${item.conflict.code}`)
+    const found = conflictsWithin(records, 'example.com').map(
+      (item) => `${records.indexOf(item.record)} ${item.conflict.code}`,
+    )
     expect(found).toEqual(['2 beside_cname', '3 duplicate', '5 beside_cname', '6 ns_at_apex'])
   })
 
@@ -102,7 +104,9 @@ describe('a whole zone', () => {
       record('@', 'TXT', '"v=spf10"'),
       record('c', 'TXT', '"v=spf1 -all"'),
     ]
-    const found = conflictsWithin(records, 'example.com').map((one) => `${records.indexOf(one.record)} ${one.conflict.code}`)
+    const found = conflictsWithin(records, 'example.com').map(
+      (one) => `${records.indexOf(one.record)} ${one.conflict.code}`,
+    )
     expect(found).toEqual(['2 beside_null_mx', '4 beside_null_mx', '7 second_spf'])
   })
 
@@ -122,7 +126,9 @@ describe('a whole zone', () => {
       record('*.x', 'DNAME'),
       record('moved', 'DNAME', 'z.example.net'),
     ]
-    const found = conflictsWithin(records, 'example.com').map((one) => `${records.indexOf(one.record)} ${one.conflict.code}`)
+    const found = conflictsWithin(records, 'example.com').map(
+      (one) => `${records.indexOf(one.record)} ${one.conflict.code}`,
+    )
     expect(found.sort()).toEqual([
       '10 beside_dname',
       '11 dname_at_wildcard',

@@ -47,7 +47,11 @@ const accepted: [RecordType, string, string][] = [
   ['URI', '10 1 "https://example.com/a b"', '10 1 "https://example.com/a b"'],
   ['URI', '10 1 https://example.com/', '10 1 "https://example.com/"'],
   ['NAPTR', '100 50 s SIP+D2U "" _sip._udp.example.com.', '100 50 "s" "SIP+D2U" "" _sip._udp.example.com'],
-  ['NAPTR', '1 1 u E2U+sip "!^(.*)$!sip:\\\\1@example.com!i" .', '1 1 "u" "E2U+sip" "!^(.*)$!sip:\\\\1@example.com!i" .'],
+  [
+    'NAPTR',
+    '1 1 u E2U+sip "!^(.*)$!sip:\\\\1@example.com!i" .',
+    '1 1 "u" "E2U+sip" "!^(.*)$!sip:\\\\1@example.com!i" .',
+  ],
   ['SSHFP', `4 2 ${sha256.slice(0, 9)} ${sha256.slice(9)}`, `4 2 ${sha256.toUpperCase()}`],
   ['LOC', '52 22 23 N 4 53 32 E -2m', '52 22 23.000 N 4 53 32.000 E -2.00m 1m 10000m 10m'],
   ['LOC', '42 21 54.5 n 71 06 18 w -24 30m', '42 21 54.500 N 71 6 18.000 W -24.00m 30m 10000m 10m'],
@@ -173,7 +177,18 @@ describe('a value', () => {
 
   it('of a type that is not a type is refused, inherited property names included', () => {
     // Nor is a meta type, one that signing makes, one that we cannot check, nor another spelling of a type.
-    const others = ['TYPE0', 'TYPE41', 'TYPE252', 'TYPE46', 'TYPE48', 'TYPE42', 'TYPE65535', 'TYPE65536', 'TYPE1', 'TYPE01']
+    const others = [
+      'TYPE0',
+      'TYPE41',
+      'TYPE252',
+      'TYPE46',
+      'TYPE48',
+      'TYPE42',
+      'TYPE65535',
+      'TYPE65536',
+      'TYPE1',
+      'TYPE01',
+    ]
     for (const type of ['SOA', '__proto__', 'constructor', 'toString', '', 'a', 'type731', ...others]) {
       expect(parseRdata(type as RecordType, 'x', zone).ok).toBe(false)
     }

@@ -16,7 +16,20 @@ const labels = fc.array(fc.oneof({ weight: 9, arbitrary: label }, { weight: 1, a
 })
 
 export const ownerNames = fc.oneof(
-  fc.constantFrom('@', 'www', 'www', 'WWW.example.com', '*', '*.w', '_sip._tcp', '0/25.2', 'example.com.', 'bücher', 'a\\.b', 'My\\032Printer._ipp'),
+  fc.constantFrom(
+    '@',
+    'www',
+    'www',
+    'WWW.example.com',
+    '*',
+    '*.w',
+    '_sip._tcp',
+    '0/25.2',
+    'example.com.',
+    'bücher',
+    'a\\.b',
+    'My\\032Printer._ipp',
+  ),
   labels.map((parts) => parts.join('.')),
   labels.map((parts) => `*.${parts.join('.')}`),
 )
@@ -76,7 +89,9 @@ const params = fc
         .map((bytes) => `ech=${Buffer.from(bytes).toString('base64')}`),
       dohpath: fc.constant('dohpath=/dns-query{?dns}'),
       ohttp: fc.constant('ohttp'),
-      groups: fc.uniqueArray(large, { minLength: 1, maxLength: 4 }).map((all) => `tls-supported-groups=${all.join(',')}`),
+      groups: fc
+        .uniqueArray(large, { minLength: 1, maxLength: 4 })
+        .map((all) => `tls-supported-groups=${all.join(',')}`),
       generic: fc
         .tuple(fc.integer({ min: 10, max: 65_534 }), octets(40))
         .map(([key, bytes]) => `key${key}="${escaped(bytes)}"`),
@@ -124,7 +139,12 @@ const place = fc
     sizes: fc.array(metres, { maxLength: 3 }),
   })
   .map(({ north, east, height, sizes }) => [...north, ...east, height, ...sizes].join(' '))
-const substitution = fc.constantFrom('""', '"!^.*$!sip:info@example.com!"', '"!^(.*)$!\\\\1@example.com!i"', '"/a+b?/c/"')
+const substitution = fc.constantFrom(
+  '""',
+  '"!^.*$!sip:info@example.com!"',
+  '"!^(.*)$!\\\\1@example.com!i"',
+  '"/a+b?/c/"',
+)
 
 const values: Record<NamedType, fc.Arbitrary<string>> = {
   A: ipv4,
@@ -154,7 +174,14 @@ const values: Record<NamedType, fc.Arbitrary<string>> = {
     fc.tuple(large, hosts).map((parts) => parts.join('\t')),
   ),
   NAPTR: fc
-    .tuple(large, large, fc.constantFrom('"s"', '"U"', '""'), shortText, substitution, fc.oneof(fc.constant('.'), hosts))
+    .tuple(
+      large,
+      large,
+      fc.constantFrom('"s"', '"U"', '""'),
+      shortText,
+      substitution,
+      fc.oneof(fc.constant('.'), hosts),
+    )
     .map((parts) => parts.join(' ')),
   NS: hosts,
   OPENPGPKEY: base64,

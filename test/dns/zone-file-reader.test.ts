@@ -80,7 +80,9 @@ describe('a zone file', () => {
   })
 
   it('refuses a record that points at itself', () => {
-    expect(read('a CNAME a\n@ ALIAS @\nb DNAME c.b\nc CNAME b.example.net.\n').errors.map(({ line }) => line)).toEqual([1, 2, 3])
+    expect(read('a CNAME a\n@ ALIAS @\nb DNAME c.b\nc CNAME b.example.net.\n').errors.map(({ line }) => line)).toEqual([
+      1, 2, 3,
+    ])
   })
 
   it('gives comments of a record along with it', () => {

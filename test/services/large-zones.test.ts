@@ -153,7 +153,10 @@ describe('the thread', () => {
     expect(body.changes.deleted).toHaveLength(500)
     expect(await eventsOf(zone)).toMatchObject([
       { type: 'dns.zone.imported', data: { domain: zone, created: 1_001, updated: 0, deleted: 0, serial: 2 } },
-      { type: 'dns.zone.imported', data: { domain: zone, created: 0, deleted: 999, unchanged: 2, skipped: 0, serial: 3 } },
+      {
+        type: 'dns.zone.imported',
+        data: { domain: zone, created: 0, deleted: 999, unchanged: 2, skipped: 0, serial: 3 },
+      },
     ])
     expect(await eventsOf(body.changes.deleted[0].id)).toEqual([])
     const list = await api.call('GET', '/events?type=dns.zone.imported')

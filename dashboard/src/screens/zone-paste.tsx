@@ -203,10 +203,7 @@ function Diff({ plan }: { plan: Import }) {
         />
       )}
       {plan.truncated && <p class="note soft">Only the first changes are listed; the counts are whole.</p>}
-      <Notes
-        title="Not imported"
-        rows={plan.skipped.map(({ line, text, detail }) => [line, text, detail])}
-      />
+      <Notes title="Not imported" rows={plan.skipped.map(({ line, text, detail }) => [line, text, detail])} />
       <Notes title="Imported otherwise than written" rows={plan.notes.map(({ line, detail }) => [line, detail, ''])} />
       <Notes
         title="Resolvers never see these, because NS records above them delegate their names"

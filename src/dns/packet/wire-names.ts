@@ -29,7 +29,7 @@ export function textName(wire: string): string {
   const labels: string[] = []
   for (let at = 0; at < wire.length - 1; at += 1 + wire.charCodeAt(at)) {
     const label = wire.slice(at + 1, at + 1 + wire.charCodeAt(at))
-    labels.push(/[^!-\[\]-~]|\./.test(label) ? printable(Buffer.from(label, 'latin1'), '. \\') : label)
+    labels.push(/[^!-[\]-~]|\./.test(label) ? printable(Buffer.from(label, 'latin1'), '. \\') : label)
   }
   return labels.length === 0 ? '.' : labels.join('.')
 }

@@ -21,12 +21,7 @@ import { conflictOf } from './placement.ts'
 import { setRefusal } from './record-limits.ts'
 import { draftErrors, type RecordDraft, readDraft, recordConflict, refusedPlace } from './record-rules.ts'
 import { insertRecordRows } from './statements.ts'
-import {
-  deleteRecordRows,
-  growSerial,
-  selectRecordsById,
-  updateRecordRows,
-} from './zone-statements.ts'
+import { deleteRecordRows, growSerial, selectRecordsById, updateRecordRows } from './zone-statements.ts'
 
 export type Changes = {
   deleted: RecordRow[]

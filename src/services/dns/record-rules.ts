@@ -47,7 +47,8 @@ export function draftErrors(draft: RecordDraft | FieldError[], at = '#'): FieldE
 const excludedBy = new Map<RecordType, RecordType[]>(recordTypes.map((type) => [type, excludedOf(type)]))
 
 function excludedOf(type: RecordType): RecordType[] {
-  const beside = (other: RecordType) => conflict({ type, name: 'a', value: '1' }, [{ type: other, name: 'a', value: '2' }])
+  const beside = (other: RecordType) =>
+    conflict({ type, name: 'a', value: '1' }, [{ type: other, name: 'a', value: '2' }])
   return recordTypes.filter(beside)
 }
 

@@ -120,7 +120,9 @@ async function writeDifference(connection: Db, { actor, zone, changes, file }: T
   const { serial } = grown!
   const data = { domain: zone.name, ...countsOf(changes), skipped: file.counts.skipped, serial }
   // One for all records: an event each would be as many deliveries to every webhook.
-  await append(connection, [eventOf(actor, 'dns.zone.imported', { subject: zone.name, projectId: zone.projectId, data })])
+  await append(connection, [
+    eventOf(actor, 'dns.zone.imported', { subject: zone.name, projectId: zone.projectId, data }),
+  ])
   await pace('locked')
   return serial
 }

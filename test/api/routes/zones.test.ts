@@ -145,7 +145,9 @@ old  APL 1:192.0.2.0/24
     ])
     expect(body.notes.map(({ line }: { line: number }) => line)).toEqual([10])
     expect(body.lineCounts).toEqual({ imported: 7, changed: 1, skipped: 5 })
-    const results = body.lines.map(({ line, lastLine, result }: Record<string, unknown>) => `${line}-${lastLine} ${result}`)
+    const results = body.lines.map(
+      ({ line, lastLine, result }: Record<string, unknown>) => `${line}-${lastLine} ${result}`,
+    )
     expect(results).toEqual([
       ...['3-4 skipped', '5-5 skipped', '6-8 imported', '9-9 skipped', '10-10 changed', '11-13 imported'],
       ...['14-14 skipped', '15-15 imported', '16-16 skipped'],
@@ -177,7 +179,11 @@ old  APL 1:192.0.2.0/24
       'domain.created',
     ])
     const counts = { created: 1, updated: 1, deleted: 1, unchanged: 1, skipped: 0 }
-    expect(events.find(({ type }) => type === 'dns.zone.imported')!.data).toEqual({ domain: zone, ...counts, serial: 5 })
+    expect(events.find(({ type }) => type === 'dns.zone.imported')!.data).toEqual({
+      domain: zone,
+      ...counts,
+      serial: 5,
+    })
   })
 
   test('a lower ttl of one record of a set is taken over when the set would answer otherwise', async () => {
@@ -219,7 +225,9 @@ old  APL 1:192.0.2.0/24
     for (const type of ['text/plain', 'TEXT/DNS', 'text/plain; charset=us-ascii', 'text/dns;charset=utf-8']) {
       expect((await put(zone, 'a A 192.0.2.1\n', '?dryRun=true', type)).status).toBe(200)
     }
-    expect((await put(zone, 'a A 192.0.2.1\n', '', 'application/x-www-form-urlencoded')).body.detail).toContain('text/plain')
+    expect((await put(zone, 'a A 192.0.2.1\n', '', 'application/x-www-form-urlencoded')).body.detail).toContain(
+      'text/plain',
+    )
     expect((await put(zone, '')).status).toBe(422)
     const limit = 16 * 1024 * 1024
     expect((await put(zone, ';'.repeat(limit + 1))).status).toBe(413)
@@ -236,10 +244,24 @@ old  APL 1:192.0.2.0/24
     const zone = await newZone()
     const lines = [
       ...['@ CAA 0 issue "a.example"', '@ HTTPS 1 . alpn=h2 ohttp tls-supported-groups=29,23', 'p PTR h.example.net.'],
-      ...['n NAPTR 1 1 "u" "E2U+sip" "!^.*$!sip:a@b.example!" .', `s SSHFP 4 2 ${'AB'.repeat(32)}`, 'h HINFO "PC" "BSD"'],
-      ...['l LOC 52 22 23 N 4 53 32 E -2m', 'u URI 10 1 "https://a.example/"', 'k OPENPGPKEY mQINBFUo', 'd DNAME b.example.net.'],
+      ...[
+        'n NAPTR 1 1 "u" "E2U+sip" "!^.*$!sip:a@b.example!" .',
+        `s SSHFP 4 2 ${'AB'.repeat(32)}`,
+        'h HINFO "PC" "BSD"',
+      ],
+      ...[
+        'l LOC 52 22 23 N 4 53 32 E -2m',
+        'u URI 10 1 "https://a.example/"',
+        'k OPENPGPKEY mQINBFUo',
+        'd DNAME b.example.net.',
+      ],
       ...[`m SMIMEA 3 0 1 ${'CD'.repeat(32)}`, 'c CERT PGP 0 0 mQIN', 'x CDS 0 0 0 00', 'x CDNSKEY 0 3 0 AA=='],
-      ...['t TYPE65280 \\# 3 abcdef', 'r RP admin.example.net. .', 'a\\.b A 192.0.2.1', '$GENERATE 1-20 g$ A 192.0.2.$'],
+      ...[
+        't TYPE65280 \\# 3 abcdef',
+        'r RP admin.example.net. .',
+        'a\\.b A 192.0.2.1',
+        '$GENERATE 1-20 g$ A 192.0.2.$',
+      ],
     ]
     const made = await put(zone, `$TTL 600\n${lines.join('\n')}\n`)
     expect(made.body).toMatchObject({ created: 37, skipped: [], notes: [], lineCounts: { imported: 18 } })
@@ -274,7 +296,13 @@ old  APL 1:192.0.2.0/24
     const zone = await newZone()
     const lines = [
       ...['@ MX 0 .', '@ MX 10 m.example.net.', '@ TXT "v=spf1 -all"', '@ TXT "v=spf1 mx -all"', 'a CNAME a'],
-      ...[`s DS 1 8 2 ${'AB'.repeat(32)}`, 'b MX 10 c', 'c CNAME d.example.net.', 'e DNAME f.example.net.', 'g.e A 192.0.2.1'],
+      ...[
+        `s DS 1 8 2 ${'AB'.repeat(32)}`,
+        'b MX 10 c',
+        'c CNAME d.example.net.',
+        'e DNAME f.example.net.',
+        'g.e A 192.0.2.1',
+      ],
     ]
     const { status, body } = await put(zone, lines.join('\n'))
     expect(status).toBe(422)

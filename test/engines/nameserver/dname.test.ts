@@ -67,7 +67,11 @@ describe('a name below a DNAME', () => {
 test('the name of the DNAME itself has its own records', () => {
   expect(ask(zone, 'moved.example.com', 'A').answer).toEqual(['moved.example.com 300 A 192.0.2.1'])
   expect(ask(zone, 'moved.example.com', 'DNAME').answer).toEqual([dname('moved', 'new.example.com')])
-  expect(ask(zone, 'moved.example.com', 'TXT')).toMatchObject({ rcode: 'NOERROR', answer: [], authority: negativeSoa() })
+  expect(ask(zone, 'moved.example.com', 'TXT')).toMatchObject({
+    rcode: 'NOERROR',
+    answer: [],
+    authority: negativeSoa(),
+  })
 })
 
 test('a DNAME of the domain itself answers for www', () => {

@@ -41,7 +41,10 @@ const questions: Record<string, [name: string, expected: string[]]> = {
   DS: ['cut.full.com', [`12345 13 2 ${'CD'.repeat(32)}`]],
   HINFO: ['hinfo.full.com', ['"PC" "Linux"']],
   HTTPS: ['full.com', ['1 . alpn="h2,h3" ipv4hint=192.0.2.1 ipv6hint=2001:db8::1']],
-  LOC: ['loc.full.com', [/^52 22 23\.000 N 0?4 53 32\.000 E -2\.00m 1(?:\.00)?m 10000(?:\.00)?m 10(?:\.00)?m$/ as unknown as string]],
+  LOC: [
+    'loc.full.com',
+    [/^52 22 23\.000 N 0?4 53 32\.000 E -2\.00m 1(?:\.00)?m 10000(?:\.00)?m 10(?:\.00)?m$/ as unknown as string],
+  ],
   MX: ['full.com', ['10 mail.full.com.', '20 mx.example.net.']],
   NAPTR: ['naptr.full.com', ['10 20 "u" "E2U+sip" "!^.*$!sip:info@example.com!" .']],
   NS: ['full.com', ['ns1.berth.example.', 'ns2.berth.example.']],
