@@ -5,8 +5,8 @@ CREATE TABLE "dns_key" (
   "domain_id" TEXT NOT NULL REFERENCES "domain" ("id") ON DELETE CASCADE ON UPDATE CASCADE,
   "name" TEXT NOT NULL,
   "purpose" TEXT NOT NULL,
-  "names" TEXT[] NOT NULL,
-  "types" TEXT[] NOT NULL,
+  "names" TEXT[],
+  "types" TEXT[],
   "secret" BYTEA NOT NULL,
   "created_at" TIMESTAMPTZ(3) NOT NULL,
   "last_used_at" TIMESTAMPTZ(3)

@@ -74,8 +74,8 @@ export async function findZone(db: Db, actor: Actor, path: string): Promise<Zone
 
 /** The zone, locked against other changes of its records until the transaction ends. */
 export async function findZoneToChange(db: Db, actor: Actor, path: string): Promise<Zone> {
-  const name = zoneInPath(path)
   const { accountId, projectIds } = actor
+  const name = zoneInPath(path)
   const [zone] = await selectZoneToChange(db, { accountId, projectIds, zone: name })
   if (!zone || !seesZone(actor, zone.id)) throw new Fault('not_found', `There is no domain ${name}.`)
   return zone

@@ -1,6 +1,8 @@
 // A zone with a key, and updates of it, made octet by octet and signed.
 import { randomInt } from 'node:crypto'
+import { pino } from 'pino'
 import { createSigner, readTsig, type Tsig, type TsigKey, tsigErrors, verify } from '../../../../src/dns/packet/tsig.ts'
+import { createTransfers } from '../../../../src/engines/nameserver/transfer/transfers.ts'
 import { until } from '../../../helpers/until.ts'
 import { framed, nameOctets, readMessage, sendTcp, sendUdp, types } from '../packets.ts'
 import { startWorld, type World } from '../world.ts'
@@ -78,7 +80,16 @@ export async function startUpdates(
   environment: Record<string, string> = {},
   options: Parameters<typeof startWorld>[0] = {},
 ): Promise<UpdateWorld> {
-  const world = await startWorld(options, environment)
+  const log = pino({ level: 'silent' })
+  const world = await startWorld(
+    {
+      // Signed questions are theirs: nsupdate asks so for the zone.
+      transfers: (snapshot, outside, keys) =>
+        createTransfers({ snapshot, outside, keys, key: null, secondaries: [], log }),
+      ...options,
+    },
+    environment,
+  )
   const port = () => world.ports[0]!
 
   async function update(key: Key, { zone = key.zone, tcp = false, ...message }: Parameters<UpdateWorld['update']>[1]) {
