@@ -50,6 +50,7 @@ export const oidcRoutes: AuthPlugin = async (app, { deps, ways }) => {
       const { id: userId } = await personOf(db, identity, config.oidc!.allowSignup)
       const { secret } = await openSession(db, { userId, method: 'oidc', ...originOf(request) })
       clearStep(reply)
+      await tries.signIn(userId)
       setSession(reply, secret)
       return reply.redirect('/', 303)
     } catch (error) {

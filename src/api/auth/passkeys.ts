@@ -29,6 +29,7 @@ export const passkeyRoutes: AuthPlugin = async (app, { deps, ways }) => {
     const user = await tries.guess(request.ip, () =>
       signInByPasskey(db, party, { step: stepOf(request), response: request.body.response }, log),
     )
+    await tries.signIn(user.id)
     clearStep(reply)
     return signIn(db, request, reply, { userId: user.id, method: 'passkey' })
   })

@@ -147,6 +147,16 @@ test('a person cannot take the address of another one', async () => {
   expect(changed.body.user).toMatchObject({ name: 'Eve', mutedMails: ['new-sign-in'], operator: false })
 })
 
+test('nobody finds out who is known here by trying addresses one after another', async () => {
+  const { browser } = await newPerson(api)
+  const statuses: number[] = []
+  for (let n = 0; n < 12; n++) {
+    statuses.push((await browser.ask('PATCH', '/me', { email: `maybe-${n}@example.com` })).status)
+  }
+  expect(statuses).toEqual([...Array.from({ length: 10 }, () => 200), 429, 429])
+  expect((await browser.ask('PATCH', '/me', { name: 'Eve' })).status).toBe(200)
+})
+
 test('nobody signs in over plain HTTP but on the machine itself', async () => {
   const plain = await startApi({ BASE_URL: 'http://berth.example.com' })
   try {
