@@ -35,7 +35,7 @@ export const meRoutes: AuthPlugin = async (app, { deps, ways }) => {
       await ways.prove(request, session, current)
       await ways.tries.address(session.userId)
     }
-    return { user: viewUser(await changeUser(db, session.userId, change)) }
+    return { user: viewUser(await changeUser(db, session, change)) }
   })
 
   app.delete('/auth/me/accounts/:id', { schema: { params: AccountParams } }, async (request, reply) => {

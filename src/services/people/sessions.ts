@@ -5,6 +5,7 @@ import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
 import { hashToken, newSecret } from '../../platform/secrets.ts'
 import { append } from '../events/events.ts'
+import { lockUser } from './sign-in-statements.ts'
 
 const dayMs = 24 * 60 * 60_000
 export const idleMs = 7 * dayMs
@@ -83,6 +84,15 @@ export async function listSessions(db: Db, userId: string): Promise<Session[]> {
 export async function endSession(db: Db, userId: string, id: string): Promise<void> {
   const { count } = await db.session.deleteMany({ where: { id, userId } })
   if (count === 0) throw new Fault('not_found', `There is no session ${id}.`)
+/**
+ * Holds the person until the transaction ends, and throws if the session has ended since it was found: whoever ended it
+ * wanted it to change nothing more.
+ */
+export async function holdSession(db: Db, { id, userId }: Pick<Session, 'id' | 'userId'>): Promise<void> {
+  await lockUser(db, { id: userId })
+  if ((await db.session.count({ where: { id, ...live(new Date()) } })) === 0) throw new Fault('not_signed_in')
+}
+
 }
 
 /** Ends all sessions of a person but one: whoever changes how they sign in wants others out. */
