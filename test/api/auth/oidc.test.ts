@@ -140,6 +140,16 @@ describe('who comes from the provider', () => {
     const other = await signIn(claims)
     expectRefused(other.answer, other.browser, 'sign_in_failed')
   })
+  test('is nobody else by letters that only look alike in lower case', async () => {
+    await invite('kim-invited@example.com')
+    const { user } = await openPerson(api, { email: 'kim-known@example.com' })
+    for (const email of ['\u212aim-invited@example.com', '\u212aim-known@example.com']) {
+      const { browser, answer } = await signIn({ email, email_verified: true })
+      expectRefused(answer, browser, 'not_invited')
+    }
+    expect(await api.db.user.findUnique({ where: { id: user.id } })).toMatchObject({ oidcSubject: null })
+  })
+
 
   test('gets the person alone, if somebody else may have begun in that name', async () => {
     const { user, browser: attacker } = await openPerson(api)
