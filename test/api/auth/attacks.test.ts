@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { newId } from '../../../src/platform/ids.ts'
 import { createLink } from '../../../src/services/people/links.ts'
 import { createUser } from '../../../src/services/people/users.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
@@ -104,6 +105,26 @@ describe('a session', () => {
     expect((await browser.ask('GET', '/me')).status).toBe(401)
     await move({ expiresAt: new Date(Date.now() + day), lastSeenAt: new Date(Date.now() - 7.1 * day) })
     expect((await browser.ask('POST', '/token', {})).status).toBe(401)
+  })
+
+  test('is one of a hundred: with one more the oldest ends, and all are in the list', async () => {
+    const { browser, user } = await newPerson(api)
+    const first = await api.db.session.findFirstOrThrow({ where: { userId: user.id } })
+    const more = Array.from({ length: 99 }, (_, n) => ({ ...first, id: newId('ses'), hash: Buffer.from(`hash ${n}`) }))
+    await api.db.session.createMany({ data: more })
+    expect((await browser.ask('GET', '/me')).status).toBe(200)
+    const other = openBrowser(api)
+    await other.ask('POST', '/setup', { code: await createLink(api.db, { userId: user.id }) })
+    expect((await browser.ask('GET', '/me')).status).toBe(401)
+    expect(await api.db.session.count({ where: { userId: user.id } })).toBe(100)
+    expect((await other.ask('GET', '/sessions')).body.sessions).toHaveLength(100)
+  })
+
+  test('has no token that is good for longer', async () => {
+    const { browser, user } = await newPerson(api)
+    const expiresAt = new Date(Date.now() + 60_000)
+    await api.db.session.updateMany({ where: { userId: user.id }, data: { expiresAt } })
+    expect((await browser.ask('POST', '/token', {})).body.expiresAt).toBe(expiresAt.toISOString())
   })
 
   test('of somebody else cannot be seen or ended', async () => {
