@@ -86,6 +86,15 @@ describe('a session', () => {
     expect((await before.ask('GET', '/me')).body.code).toBe('not_signed_in')
   })
 
+  test('is not taken from a cookie of another name, which a site beside this one could set', async () => {
+    const { browser } = await newPerson(api)
+    for (const name of ['\u00a0__Host-berth', '__Host-berth\u00a0', '\u000b__Host-berth', '__host-berth']) {
+      const headers = { cookie: `${name}=${browser.cookie}`, 'sec-fetch-site': 'same-origin' }
+      const answer = await api.app.inject({ url: '/auth/me', headers })
+      expect(answer.statusCode, JSON.stringify(name)).toBe(401)
+    }
+  })
+
   test('is not one of the API: a cookie opens nothing there', async () => {
     const { browser } = await newPerson(api)
     const headers = { cookie: `__Host-berth=${browser.cookie}` }
@@ -176,6 +185,13 @@ test('nobody finds out who is known here by trying addresses one after another',
   }
   expect(statuses).toEqual([...Array.from({ length: 10 }, () => 200), 429, 429])
   expect((await browser.ask('PATCH', '/me', { name: 'Eve' })).status).toBe(200)
+})
+
+test('an address with a NUL in it names nothing, and is no error of the server', async () => {
+  const { browser } = await newPerson(api)
+  for (const path of ['/sessions/%00', '/me/accounts/%00', '/passkeys/%00']) {
+    expect((await browser.ask('DELETE', path)).status, path).toBe(404)
+  }
 })
 
 test('nobody signs in over plain HTTP but on the machine itself', async () => {
