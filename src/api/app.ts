@@ -1,6 +1,6 @@
 // The API server: hooks, the guarded /api scope, and every route listed by hand.
 import type { TlsOptions } from 'node:tls'
-import Fastify, { type FastifyInstance, type FastifyRequest, type FastifyServerOptions, LogController } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyServerOptions, LogController } from 'fastify'
 import { Fault } from '../platform/errors.ts'
 import { randomLabel } from '../platform/ids.ts'
 import { schemas } from '../schemas/all.ts'
@@ -15,7 +15,7 @@ import { groupConnections } from './http/connections.ts'
 import { useCors } from './http/cors.ts'
 import { announceDeprecated } from './http/deprecation.ts'
 import { createOnce, createReplay } from './http/idempotency.ts'
-import { refuseUnexpectedBody, refuseUnstorable, useJsonBodies } from './http/json-bodies.ts'
+import { refuseUnexpectedBody, refuseUnstorableAddress, useJsonBodies } from './http/json-bodies.ts'
 import { createMetrics, type Metrics, observeRequests } from './http/observe.ts'
 import { useOpenApi } from './http/openapi.ts'
 import { sendFault, toFault } from './http/problem.ts'
@@ -247,13 +247,6 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
   await app.register(mailRoutes, { deps })
   await app.register(authRoutes, { deps })
   return app as App
-}
-
-/** Only an escape can bring NUL into an address, and PostgreSQL cannot store it. */
-function refuseUnstorableAddress(request: FastifyRequest): void {
-  if (request.is404 || !request.url.includes('%00')) return
-  if (JSON.stringify(request.params).includes('\\u0000')) throw new Fault('not_found')
-  refuseUnstorable(request.query, 'query')
 }
 
 declare module 'fastify' {

@@ -1,7 +1,7 @@
 // /auth: signing in and out, and the token of the console. Outside /api, and the only part that reads a cookie.
 import type { FastifyPluginAsync } from 'fastify'
 import type { Deps } from '../deps.ts'
-import { refuseUnexpectedBody } from '../http/json-bodies.ts'
+import { refuseUnexpectedBody, refuseUnstorableAddress } from '../http/json-bodies.ts'
 import { boundOpenPerAddress } from '../http/shares.ts'
 import { requireHttps, shedLoad } from '../http/transport.ts'
 import { mailSettingRoutes } from './mails.ts'
@@ -29,7 +29,10 @@ export const authRoutes: FastifyPluginAsync<{ deps: Deps }> = async (app, { deps
   })
   refuseInsecureOrigin(app, config.baseUrl)
   requireSameOrigin(app, config.baseUrl)
-  app.addHook('preValidation', async (request) => refuseUnexpectedBody(request.routeOptions.schema, request.body))
+  app.addHook('preValidation', async (request) => {
+    refuseUnexpectedBody(request.routeOptions.schema, request.body)
+    refuseUnstorableAddress(request)
+  })
   // The document is that of the API; docs/people.md and docs/sign-in.md tell of these.
   app.addHook('onRoute', (route) => {
     route.schema = { ...route.schema, hide: true }

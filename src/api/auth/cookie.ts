@@ -23,9 +23,11 @@ export function sessionOf(request: FastifyRequest): string | null {
 
 /** A cookie by its name; null where there is none, or where it is empty. */
 export function cookieOf(request: FastifyRequest, wanted: string): string | null {
-  for (const pair of (request.headers.cookie ?? '').split(';')) {
+  // Browsers write one blank, and let nobody else set a name that begins with `__Host-`. To drop more than that would make
+  // such a name of one that anybody may set.
+  for (const pair of (request.headers.cookie ?? '').split(/; */)) {
     const at = pair.indexOf('=')
-    if (at > 0 && pair.slice(0, at).trim() === wanted) return pair.slice(at + 1).trim() || null
+    if (at > 0 && pair.slice(0, at) === wanted) return pair.slice(at + 1) || null
   }
   return null
 }

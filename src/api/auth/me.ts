@@ -31,9 +31,11 @@ export const meRoutes: AuthPlugin = async (app, { deps, ways }) => {
     const session = await requireSigned(db, request)
     const { current, ...change } = request.body
     // Whoever has the address at the identity provider signs in as the person.
-    if (normalEmail(change.email ?? session.user.email) !== session.user.email)
+    if (normalEmail(change.email ?? session.user.email) !== session.user.email) {
       await ways.prove(request, session, current)
-    return { user: viewUser(await changeUser(db, session.userId, change)) }
+      await ways.tries.address(session.userId)
+    }
+    return { user: viewUser(await changeUser(db, session, change)) }
   })
 
   app.delete('/auth/me/accounts/:id', { schema: { params: AccountParams } }, async (request, reply) => {

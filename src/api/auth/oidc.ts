@@ -3,14 +3,14 @@
 import type { FastifyReply } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
 import { personOf } from '../../services/people/oidc.ts'
-import { openSession } from '../../services/people/sessions.ts'
+import { endSession, openSession } from '../../services/people/sessions.ts'
 import { beginStep, takeStep } from '../../services/people/steps.ts'
 import { toFault } from '../http/problem.ts'
 import { clearStep, setStep, stepOf } from './browser-cookies.ts'
 import { setSession } from './cookie.ts'
 import type { AuthPlugin } from './plugin.ts'
 import { refuseOtherSites } from './same-origin.ts'
-import { originOf } from './session.ts'
+import { findSigned, originOf } from './session.ts'
 
 export const oidcRoutes: AuthPlugin = async (app, { deps, ways }) => {
   const { db, config, log } = deps
@@ -33,7 +33,9 @@ export const oidcRoutes: AuthPlugin = async (app, { deps, ways }) => {
     try {
       await tries.begin(request.ip)
       const { url, checks } = await provider.begin()
-      setStep(reply, await beginStep(db, 'oidc', checks), 'Lax')
+      const signed = await findSigned(db, request)
+      const before = signed && { id: signed.id, userId: signed.userId }
+      setStep(reply, await beginStep(db, 'oidc', { ...checks, before }), 'Lax')
       return reply.redirect(url, 303)
     } catch (error) {
       return explain(error, request.id, reply)
@@ -48,7 +50,10 @@ export const oidcRoutes: AuthPlugin = async (app, { deps, ways }) => {
       if (query.get('state') !== checks.state) throw new Fault('sign_in_failed')
       const identity = await provider.finish(query, checks)
       const { id: userId } = await personOf(db, identity, config.oidc!.allowSignup)
+      await tries.signIn(userId)
       const { secret } = await openSession(db, { userId, method: 'oidc', ...originOf(request) })
+      const { before } = checks
+      if (before) await endSession(db, before.userId, before.id).catch(() => {})
       clearStep(reply)
       setSession(reply, secret)
       return reply.redirect('/', 303)

@@ -29,6 +29,7 @@ export const passkeyRoutes: AuthPlugin = async (app, { deps, ways }) => {
     const user = await tries.guess(request.ip, () =>
       signInByPasskey(db, party, { step: stepOf(request), response: request.body.response }, log),
     )
+    await tries.signIn(user.id)
     clearStep(reply)
     return signIn(db, request, reply, { userId: user.id, method: 'passkey' })
   })
@@ -43,9 +44,9 @@ export const passkeyRoutes: AuthPlugin = async (app, { deps, ways }) => {
   })
 
   app.post('/auth/passkeys', { schema: { body: CreatePasskey } }, async (request, reply) => {
-    const { user } = await requireSigned(db, request)
+    const session = await requireSigned(db, request)
     const { name, response } = request.body
-    const passkey = await createPasskey(db, party, user, { name, response, step: stepOf(request) })
+    const passkey = await createPasskey(db, party, session, { name, response, step: stepOf(request) })
     clearStep(reply)
     return reply.code(201).send(viewPasskey(passkey))
   })
@@ -63,7 +64,7 @@ export const passkeyRoutes: AuthPlugin = async (app, { deps, ways }) => {
   app.delete('/auth/passkeys/:id', { schema: { params: PasskeyParams, body: Proof } }, async (request, reply) => {
     const session = await requireSigned(db, request)
     await prove(request, session, request.body?.current)
-    await deletePasskey(db, session.userId, { id: request.params.id, oidc: config.oidc !== null })
+    await deletePasskey(db, session, { id: request.params.id, oidc: config.oidc !== null })
     return reply.code(204).send(null)
   })
 }

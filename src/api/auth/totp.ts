@@ -33,20 +33,20 @@ export const totpRoutes: AuthPlugin = async (app, { deps, ways }) => {
   })
 
   app.post('/auth/totp/confirm', { schema: { body: OneTimeCode } }, async (request) => {
-    const { user } = await requireSigned(db, request)
-    return { recoveryCodes: await confirmTotp(db, vault, user, request.body.code) }
+    const session = await requireSigned(db, request)
+    return { recoveryCodes: await confirmTotp(db, vault, session, request.body.code) }
   })
 
   app.post('/auth/totp/recovery-codes', { schema: { body: Proof } }, async (request) => {
     const session = await requireSigned(db, request)
     await prove(request, session, request.body?.current)
-    return { recoveryCodes: await renewRecoveryCodes(db, session.user) }
+    return { recoveryCodes: await renewRecoveryCodes(db, session) }
   })
 
   app.delete('/auth/totp', { schema: { body: Proof } }, async (request, reply) => {
     const session = await requireSigned(db, request)
     await prove(request, session, request.body?.current)
-    await removeTotp(db, session.userId)
+    await removeTotp(db, session)
     return reply.code(204).send(null)
   })
 }

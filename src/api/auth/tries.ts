@@ -13,6 +13,8 @@ const perPerson = 10
 const codesPerPerson = 5
 // Right or wrong: each costs a row, a hash or a session.
 const triesPerMinute = 120
+// Right or wrong too: a hash, and an event in every account of the person. Whoever only guesses is stopped long before.
+const triesPerPerson = 40
 
 export type Take = {
   /** By all browsers together, or by a known one. */
@@ -26,6 +28,10 @@ export type Tries = {
   guess<T>(ip: string, work: (take: Take) => Promise<T>): Promise<T>
   /** Counts what is no guess and costs something all the same. */
   begin(ip: string): Promise<void>
+  /** Counts a sign-in of the person that needed no guess. */
+  signIn(userId: string): Promise<void>
+  /** Counts another address of the person, taken or not: either answer tells whether it is known here. */
+  address(userId: string): Promise<void>
 }
 
 // All else, such as a database that is away, says nothing about the guess.
@@ -37,6 +43,7 @@ export function createTries(limits: SharedLimits | undefined): Tries {
   const addresses = limit('sign-in-address', perAddress, windowMs)
   const people = limit('sign-in-person', perPerson, windowMs)
   const codes = limit('sign-in-code', codesPerPerson, windowMs)
+  const allOfPerson = limit('sign-ins', triesPerPerson, windowMs)
   const all = limit('sign-in', triesPerMinute)
 
   async function take(of: RateLimit, key: string): Promise<() => void> {
@@ -53,6 +60,8 @@ export function createTries(limits: SharedLimits | undefined): Tries {
 
   return {
     begin,
+    signIn: async (userId) => void (await take(allOfPerson, keyOf(userId, null))),
+    address: async (userId) => void (await take(people, keyOf(`address of ${userId}`, null))),
     async guess(ip, work) {
       await begin(ip)
       const taken: (() => void)[] = []
@@ -60,7 +69,11 @@ export function createTries(limits: SharedLimits | undefined): Tries {
       try {
         await note(take(addresses, clientOf(ip)))
         const result = await work({
-          person: (email, browser) => note(take(people, keyOf(email, browser))),
+          async person(email, browser) {
+            await note(take(people, keyOf(email, browser)))
+            // Those of known browsers together: each sign-in makes another one known.
+            await take(allOfPerson, keyOf(email, browser && 'known'))
+          },
           code: (userId, browser) => note(take(codes, keyOf(userId, browser))),
         })
         for (const giveBack of taken) giveBack()

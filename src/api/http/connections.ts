@@ -4,6 +4,7 @@ import { inGroups } from '../../platform/pool.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
+    /** Default: by the noun of the route. */
     connectionGroups?: readonly string[]
   }
 }
@@ -19,7 +20,7 @@ export function groupConnections(app: FastifyInstance): void {
     const [, noun] = /^\/(?:api\/)?([^/]+)/.exec(route.url) ?? []
     const isReading = [route.method].flat().every((method) => readingMethods.has(method))
     const names = noun ? [noun, ...(isReading ? [] : [`${noun}/changes`, 'changes'])] : []
-    route.config = { ...route.config, connectionGroups: names }
+    route.config = { connectionGroups: names, ...route.config }
   })
   app.addHook('preValidation', (request, _reply, done) => {
     inGroups(request.routeOptions.config.connectionGroups ?? [], done)

@@ -1,5 +1,5 @@
 // JSON bodies: UTF-8, no key twice, no text that PostgreSQL could not store, and none where none belongs.
-import type { FastifyInstance, FastifySchema } from 'fastify'
+import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify'
 import { Fault, type FieldError } from '../../platform/errors.ts'
 import { invalidFields } from '../../platform/fields.ts'
 
@@ -145,4 +145,11 @@ export function refuseUnexpectedBody(schema: FastifySchema | undefined, body: un
   if (schema?.body || body === undefined || body === null) return
   if (typeof body === 'object' && !Array.isArray(body) && Object.keys(body).length === 0) return
   throw invalidFields([{ in: 'body', pointer: '#', code: 'unknown_field', detail: 'This operation takes no body.' }])
+}
+
+/** Only an escape can bring NUL into an address, and PostgreSQL cannot store it. */
+export function refuseUnstorableAddress(request: FastifyRequest): void {
+  if (request.is404 || !request.url.includes('%00')) return
+  if (JSON.stringify(request.params).includes('\\u0000')) throw new Fault('not_found')
+  refuseUnstorable(request.query, 'query')
 }

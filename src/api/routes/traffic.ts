@@ -5,17 +5,23 @@ import { ProjectParams } from '../../schemas/projects.ts'
 import { AccountTraffic, DnsTraffic, ProjectTraffic, TrafficQuery, TrafficRangeQuery } from '../../schemas/traffic.ts'
 import { readAccountTraffic, readProjectTraffic, readZoneTraffic } from '../../services/traffic/traffic.ts'
 import { sendSingle } from '../http/etag.ts'
+import { createTurns } from '../http/turns.ts'
 import type { RoutePlugin } from './route.ts'
 
 const delay = 'Servers add what they counted each minute.'
 
+// A wide range of many hosts is some hundred thousand rows: none of its connections is one of those for other routes.
+const connectionGroups = ['traffic']
+const mostWaiting = 10
+
 export const trafficRoutes: RoutePlugin = async (app, { deps }) => {
   const { db } = deps
+  const inTurn = createTurns('reads of traffic', mostWaiting)
 
   app.get(
     '/traffic',
     {
-      config: { scope: 'projects:read' },
+      config: { scope: 'projects:read', connectionGroups },
       schema: {
         operationId: 'getTraffic',
         tags: ['Projects'],
@@ -25,13 +31,16 @@ export const trafficRoutes: RoutePlugin = async (app, { deps }) => {
         response: { 200: Named(AccountTraffic) },
       },
     },
-    async (request, reply) => sendSingle(request, reply, await readAccountTraffic(db, request.actor, request.query)),
+    async (request, reply) => {
+      const { query, actor } = request
+      return sendSingle(request, reply, await inTurn(actor.accountId, () => readAccountTraffic(db, actor, query)))
+    },
   )
 
   app.get(
     '/projects/:project/traffic',
     {
-      config: { scope: 'projects:read' },
+      config: { scope: 'projects:read', connectionGroups },
       schema: {
         operationId: 'getProjectTraffic',
         tags: ['Projects'],
@@ -46,14 +55,15 @@ export const trafficRoutes: RoutePlugin = async (app, { deps }) => {
     },
     async (request, reply) => {
       const { params, query, actor } = request
-      return sendSingle(request, reply, await readProjectTraffic(db, actor, params.project, query))
+      const read = () => readProjectTraffic(db, actor, params.project, query)
+      return sendSingle(request, reply, await inTurn(actor.accountId, read))
     },
   )
 
   app.get(
     '/dns/:domain/traffic',
     {
-      config: { scope: 'dns:read' },
+      config: { scope: 'dns:read', connectionGroups },
       schema: {
         operationId: 'getZoneTraffic',
         tags: ['DNS'],
@@ -66,7 +76,8 @@ export const trafficRoutes: RoutePlugin = async (app, { deps }) => {
     },
     async (request, reply) => {
       const { params, query, actor } = request
-      return sendSingle(request, reply, await readZoneTraffic(db, actor, params.domain, query))
+      const read = () => readZoneTraffic(db, actor, params.domain, query)
+      return sendSingle(request, reply, await inTurn(actor.accountId, read))
     },
   )
 }

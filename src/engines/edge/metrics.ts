@@ -54,7 +54,7 @@ export function createEdgeMetrics(registry: Registry = new Registry(), sizes: Si
     },
   })
   function countStatus(status: number, bytes: number): void {
-    const group = Math.trunc(status / 100)
+    const group = Math.min(5, Math.trunc(status / 100))
     requests[group] = (requests[group] ?? 0) + 1
     sent += bytes
   }

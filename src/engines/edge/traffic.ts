@@ -58,7 +58,8 @@ export function createTraffic(now: () => number = Date.now): Traffic {
 /** `beganMs`: how long it took until the answer began; null for what has no such time. */
 export function countAnswer(tally: Tally, status: number, bytes: number, beganMs: number | null): void {
   const counts = tally.open()
-  counts[edgeAt.status + Math.trunc(status / 100)]! += 1
+  // Servers of customers answer with any number up to 999; above 599 none is defined, and clients take it for a failure.
+  counts[edgeAt.status + Math.min(5, Math.trunc(status / 100))]! += 1
   counts[edgeAt.bytes]! += bytes
   if (beganMs === null) return
   let bucket = 0

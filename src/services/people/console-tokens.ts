@@ -33,7 +33,8 @@ export async function mintToken(db: Db, session: SessionWithUser, wanted?: strin
     const { account, role, tokenId: parentId, token: held } = membership
     if (account.suspendedAt) throw new Fault('account_suspended')
     const scopes = held.scopes as Scope[]
-    const expiresAt = new Date(Date.now() + lifeMs)
+    // Never longer than the session, which may end sooner.
+    const expiresAt = new Date(Math.min(Date.now() + lifeMs, session.expiresAt.getTime()))
     const { userId, id: sessionId } = session
     const rights = { accountId: account.id, scopes, projectIds: held.projectIds, expiresAt }
     const made = { ...rights, name: 'console', parentId, userId, sessionId, hidden: true }

@@ -3,13 +3,13 @@ import type { Static } from '@sinclair/typebox'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
-import type { ChangeMember } from '../../schemas/people.ts'
+import { type ChangeMember, roleNames } from '../../schemas/people.ts'
 import { lockAccount } from '../accounts/statements.ts'
 import { append, eventOf } from '../events/events.ts'
 import { type Actor, allows } from '../tokens/actor.ts'
 import { lockCaller, requireScopes, withRights } from '../tokens/lineage.ts'
 import { narrowDescendants } from '../tokens/narrowing.ts'
-import { selectAncestors } from '../tokens/statements.ts'
+import { selectAncestors, withdrawInvitations } from '../tokens/statements.ts'
 import { endLine, resolveProjects } from '../tokens/tokens.ts'
 import { findMembership, type MemberRow, type MemberView, viewMember, withProjectNames } from './memberships.ts'
 import { type Role, roles, scopesOf } from './roles.ts'
@@ -81,7 +81,7 @@ export async function changeMember(db: Db, actor: Actor, change: MemberChange): 
     const scopes = scopesOf(role, before.user)
     await db.token.update({ where: { id: before.tokenId }, data: { scopes, projectIds } })
     await narrowDescendants(db, actor, before.tokenId)
-    if (!allows(scopes, 'members:write')) await withdrawInvitations(db, before)
+    await takeBackInvitations(db, before, role)
     const after = viewMember(await findMembership(db, actor.accountId, id))
     const subject = before.userId
     await append(db, [eventOf(actor, 'member.updated', { subject, projectId: null, data: after })])
@@ -113,14 +113,16 @@ export async function leaveAccount(db: Db, userId: string, accountId: string): P
 
 async function endMembership(db: Db, actor: Actor, member: MemberRow): Promise<void> {
   await requireOtherOwner(db, member)
-  await withdrawInvitations(db, member)
+  await takeBackInvitations(db, member, null)
   await endLine(db, actor, { id: member.tokenId, itself: true })
   await db.membership.delete({ where: { id: member.id } })
   const data = viewMember(member)
   await append(db, [eventOf(actor, 'member.removed', { subject: member.userId, projectId: null, data })])
 }
 
-/** Those that the person sent at the console: whoever may invite nobody any more lets nobody in. */
-async function withdrawInvitations(db: Db, { accountId, userId }: MemberRow): Promise<void> {
-  await db.invitation.deleteMany({ where: { accountId, invitedBy: userId, acceptedAt: null } })
+/** Those that the person sent, at the console or by a token, and could not send with the role that is left to them. */
+async function takeBackInvitations(db: Db, { userId, tokenId: id }: MemberRow, left: Role | null): Promise<void> {
+  const maySend = left !== null && allows(roles[left].scopes, 'members:write')
+  const lost = maySend ? roleNames.filter((role) => role === 'owner' && left !== 'owner') : roleNames
+  await withdrawInvitations(db, { id, itself: true, userId, roles: lost })
 }

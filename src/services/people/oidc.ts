@@ -18,7 +18,8 @@ export async function personOf(db: Database, identity: Identity, allowSignup: bo
   const oidcSubject = `${identity.issuer} ${identity.subject}`
   const linked = await db.user.findUnique({ where: { oidcSubject } })
   if (linked) return linked
-  if (identity.verifiedEmail === null) throw new Fault('not_invited')
+  // As it stands there: in lower case, letters of other alphabets become those of ours, such as the sign of kelvin a k.
+  if (!Value.Check(Email, identity.verifiedEmail)) throw new Fault('not_invited')
   const email = normalEmail(identity.verifiedEmail)
   try {
     return await db.$transaction(async (db: Db) => {
@@ -37,8 +38,8 @@ export async function personOf(db: Database, identity: Identity, allowSignup: bo
  * From now on the identity is the person. Whoever invites somebody has the link too, and may have opened it in that
  * person's name: where nobody has proved the address yet, all that could sign in before ends.
  */
-async function link(db: Db, { id, emailProvedAt }: User, oidcSubject: string): Promise<User> {
-  const { count } = await db.user.updateMany({ where: { id, oidcSubject: null }, data: { oidcSubject } })
+async function link(db: Db, { id, email, emailProvedAt }: User, oidcSubject: string): Promise<User> {
+  const { count } = await db.user.updateMany({ where: { id, email, oidcSubject: null }, data: { oidcSubject } })
   if (count === 0) throw new Fault('sign_in_failed')
   if (emailProvedAt) return db.user.findUniqueOrThrow({ where: { id } })
   const where = { userId: id }
@@ -56,8 +57,7 @@ type Newcomer = { email: string; name: string | null; oidcSubject: string; allow
 async function admit(db: Db, { email, name, oidcSubject, allowSignup }: Newcomer): Promise<User> {
   const open = { email, acceptedAt: null, expiresAt: { gt: new Date() } }
   const invitations = await db.invitation.findMany({ where: open, orderBy: { id: 'asc' } })
-  const isWelcome = invitations.length > 0 || (allowSignup && Value.Check(Email, email))
-  if (!isWelcome) throw new Fault('not_invited')
+  if (invitations.length === 0 && !allowSignup) throw new Fault('not_invited')
   // The person writes it at the provider, as they like.
   const called = Value.Check(PersonName, name) ? name : undefined
   const { id } = await createUser(db, { email, name: called, proved: true })

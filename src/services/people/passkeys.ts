@@ -5,7 +5,7 @@ import type { Passkey, User } from '../../generated/client.ts'
 import { type Database, type Db, violation } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
-import { lockUser } from './sign-in-statements.ts'
+import { holdSession, type SessionWithUser } from './sessions.ts'
 import { beginStep, takeStep } from './steps.ts'
 
 const mostPasskeys = 20
@@ -125,9 +125,10 @@ export type NewPasskey = PasskeyAnswer<RegistrationResponseJSON> & { name: strin
 export async function createPasskey(
   db: Database,
   party: RelyingParty,
-  { id: userId }: User,
+  session: SessionWithUser,
   { name, step, response }: NewPasskey,
 ): Promise<Passkey> {
+  const { userId } = session
   const begun = await takeStep(db, 'register', step)
   // A step of another person who used this browser.
   if (begun.userId !== userId) throw new Fault('sign_in_step_over')
@@ -144,7 +145,7 @@ export async function createPasskey(
   }
   return db
     .$transaction(async (db: Db) => {
-      await lockUser(db, { id: userId })
+      await holdSession(db, session)
       refuseTooMany(await db.passkey.count({ where: { userId } }))
       return db.passkey.create({ data })
     })
@@ -193,11 +194,12 @@ export async function renamePasskey(db: Db, userId: string, id: string, name: st
 /** Refused where the person could not sign in any more. `oidc`: whether the identity provider is a way in. */
 export async function deletePasskey(
   db: Database,
-  userId: string,
+  session: SessionWithUser,
   { id, oidc }: { id: string; oidc: boolean },
 ): Promise<void> {
+  const { userId } = session
   await db.$transaction(async (db: Db) => {
-    await lockUser(db, { id: userId })
+    await holdSession(db, session)
     const { passwordHash, oidcSubject } = await db.user.findUniqueOrThrow({ where: { id: userId } })
     const { count } = await db.passkey.deleteMany({ where: { id, userId } })
     if (count === 0) throw notFound(id)

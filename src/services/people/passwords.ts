@@ -6,7 +6,7 @@ import { Fault } from '../../platform/errors.ts'
 import { knownBrowserOf } from './known-browser.ts'
 import type { PasswordHasher } from './password-hash.ts'
 import { refuseWeakPassword } from './password-rules.ts'
-import { endOtherSessions, openSession, type SessionWithUser, type SignIn } from './sessions.ts'
+import { endOtherSessions, holdSession, openSession, type SessionWithUser, type SignIn } from './sessions.ts'
 import { lockUser } from './sign-in-statements.ts'
 import { findUserByEmail } from './users.ts'
 
@@ -59,12 +59,14 @@ export async function openByPassword(
 export async function setPassword(
   db: Database,
   hasher: PasswordHasher,
-  { id, userId, user }: SessionWithUser,
+  session: SessionWithUser,
   password: string,
 ): Promise<User> {
+  const { id, userId, user } = session
   refuseWeakPassword(password, user.email)
   const passwordHash = await hasher.hash(password)
   return db.$transaction(async (db: Db) => {
+    await holdSession(db, session)
     const changed = await db.user.update({ where: { id: userId }, data: { passwordHash } })
     await endOtherSessions(db, userId, id)
     return changed

@@ -5,6 +5,7 @@ import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
 import { hashToken, newSecret } from '../../platform/secrets.ts'
 import { append } from '../events/events.ts'
+import { lockUser } from './sign-in-statements.ts'
 
 const dayMs = 24 * 60 * 60_000
 export const idleMs = 7 * dayMs
@@ -12,6 +13,8 @@ const lifeMs = 30 * dayMs
 // How exactly the last use is known: one write a minute at most.
 const seenMs = 60_000
 const mostUserAgent = 300
+// As many as the list shows: whoever signs in again and again makes no rows without end, and none that nobody can end.
+const mostSessions = 100
 
 export type SignInMethod = 'link' | 'passkey' | 'password' | 'oidc'
 export type SignIn = { userId: string; method: SignInMethod; userAgent: string; address: string }
@@ -46,6 +49,7 @@ export async function openSession(db: Db, signIn: SignIn): Promise<{ secret: str
       },
       include: { user: true },
     })
+    await endOldest(db, signIn.userId)
     const { id: subject, email, name } = session.user
     // Without the address: it is for the person alone, and events are read by the whole account.
     const { address: _address, lastSeenAt: _seen, ...shown } = viewSession(session)
@@ -61,6 +65,12 @@ export async function openSession(db: Db, signIn: SignIn): Promise<{ secret: str
   })
 }
 
+async function endOldest(db: Db, userId: string): Promise<void> {
+  const newestFirst = { where: { userId }, orderBy: { id: 'desc' }, select: { id: true } } as const
+  const beyond = await db.session.findFirst({ ...newestFirst, skip: mostSessions })
+  if (beyond) await db.session.deleteMany({ where: { userId, id: { lte: beyond.id } } })
+}
+
 const live = (now: Date) => ({ expiresAt: { gt: now }, lastSeenAt: { gt: new Date(now.getTime() - idleMs) } })
 
 /** The session of a cookie, if it has not ended. */
@@ -74,9 +84,18 @@ export async function findSession(db: Db, secret: string): Promise<SessionWithUs
   return { ...found, lastSeenAt: now }
 }
 
+/**
+ * Holds the person until the transaction ends, and throws if the session has ended since it was found: whoever ended it
+ * wanted it to change nothing more.
+ */
+export async function holdSession(db: Db, { id, userId }: Pick<Session, 'id' | 'userId'>): Promise<void> {
+  await lockUser(db, { id: userId })
+  if ((await db.session.count({ where: { id, ...live(new Date()) } })) === 0) throw new Fault('not_signed_in')
+}
+
 /** The live sessions of a person, newest first. */
 export async function listSessions(db: Db, userId: string): Promise<Session[]> {
-  return db.session.findMany({ where: { userId, ...live(new Date()) }, orderBy: { id: 'desc' }, take: 100 })
+  return db.session.findMany({ where: { userId, ...live(new Date()) }, orderBy: { id: 'desc' }, take: mostSessions })
 }
 
 /** Ends a session of the person; the tokens of its console go with it, on every replica. */

@@ -13,7 +13,8 @@ export type StepData = {
   register: { challenge: string; userId: string }
   /** The password was right; `password` is a digest of its hash, which changes with the password. */
   totp: { userId: string; password: string }
-  oidc: { state: string; nonce: string; verifier: string }
+  /** `before`: the session that the browser has, whose cookie does not come back from another site. */
+  oidc: { state: string; nonce: string; verifier: string; before: { id: string; userId: string } | null }
 }
 
 type Kind = keyof StepData

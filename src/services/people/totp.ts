@@ -7,6 +7,7 @@ import { placeOf, type Vault } from '../../platform/secrets.ts'
 import { knownBrowserOf } from './known-browser.ts'
 import { passwordMark } from './passwords.ts'
 import { newRecoveryCodes, useRecoveryCode } from './recovery-codes.ts'
+import { holdSession, type SessionWithUser } from './sessions.ts'
 import { lookAtStep, takeStep } from './steps.ts'
 
 const secretBytes = 20
@@ -40,12 +41,19 @@ export async function setUpTotp(db: Db, vault: Vault, user: User): Promise<{ sec
 }
 
 /** From now on the password alone does not sign the person in. */
-export async function confirmTotp(db: Database, vault: Vault, user: User, code: string): Promise<string[]> {
+export async function confirmTotp(
+  db: Database,
+  vault: Vault,
+  session: SessionWithUser,
+  code: string,
+): Promise<string[]> {
+  const { user } = session
   if (user.totpConfirmedAt) throw new Fault('totp_exists')
   if (!user.totpSecret) throw new Fault('not_found', 'Begin with `POST /auth/totp/setup`.')
   const step = stepOf(openSecret(vault, user), code)
   if (step === null) throw invalidField('#/code', 'wrong', 'is not what the app shows now; is the clock right?')
   return db.$transaction(async (db: Db) => {
+    await holdSession(db, session)
     // Of the secret that the code was of, unless another one took its place meanwhile.
     const where = { id: user.id, totpConfirmedAt: null, totpSecret: user.totpSecret }
     const data = { totpConfirmedAt: new Date(), totpLastStep: step }
@@ -85,17 +93,21 @@ export async function finishByCode(db: Db, vault: Vault, { code, step, kept, adm
   return user
 }
 
-export async function renewRecoveryCodes(db: Database, { id, totpConfirmedAt }: User): Promise<string[]> {
+export async function renewRecoveryCodes(db: Database, session: SessionWithUser): Promise<string[]> {
+  const { id, totpConfirmedAt } = session.user
   if (!totpConfirmedAt) throw new Fault('not_found', 'Begin with `POST /auth/totp/setup`.')
-  return db.$transaction((db: Db) => newRecoveryCodes(db, id))
+  return db.$transaction(async (db: Db) => {
+    await holdSession(db, session)
+    return newRecoveryCodes(db, id)
+  })
 }
 
-export async function removeTotp(db: Database, userId: string): Promise<void> {
-  await db.$transaction([
-    db.user.update({
-      where: { id: userId },
-      data: { totpSecret: null, totpConfirmedAt: null, totpLastStep: null },
-    }),
-    db.recoveryCode.deleteMany({ where: { userId } }),
-  ])
+export async function removeTotp(db: Database, session: SessionWithUser): Promise<void> {
+  const { userId } = session
+  await db.$transaction(async (db: Db) => {
+    await holdSession(db, session)
+    const none = { totpSecret: null, totpConfirmedAt: null, totpLastStep: null }
+    await db.user.update({ where: { id: userId }, data: none })
+    await db.recoveryCode.deleteMany({ where: { userId } })
+  })
 }

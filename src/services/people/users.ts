@@ -1,8 +1,9 @@
 // People: who they are. What they may do is said by their memberships.
 import type { User } from '../../generated/client.ts'
-import { type Db, violation } from '../../platform/database.ts'
-import { Fault, invalidField } from '../../platform/errors.ts'
+import { type Database, type Db, violation } from '../../platform/database.ts'
+import { invalidField } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
+import { holdSession, type SessionWithUser } from './sessions.ts'
 
 /** Addresses are compared in lower case; their form is checked by the schema. */
 export function normalEmail(text: string): string {
@@ -59,10 +60,18 @@ async function refusingTaken(write: () => Promise<User>): Promise<User> {
 
 export type UserChange = { name?: string; email?: string; mutedMails?: string[] }
 
-export async function changeUser(db: Db, id: string, { email, ...rest }: UserChange): Promise<User> {
-  const found = await db.user.findUnique({ where: { id } })
-  if (!found) throw new Fault('not_signed_in')
-  const isNew = email !== undefined && normalEmail(email) !== found.email
+export async function changeUser(
+  db: Database,
+  session: SessionWithUser,
+  { email, ...rest }: UserChange,
+): Promise<User> {
+  const { userId: id, user } = session
+  const isNew = email !== undefined && normalEmail(email) !== user.email
   const data = { ...rest, ...(isNew && { email: normalEmail(email), emailProvedAt: null }) }
-  return refusingTaken(() => db.user.update({ where: { id }, data }))
+  return refusingTaken(() =>
+    db.$transaction(async (db: Db) => {
+      await holdSession(db, session)
+      return db.user.update({ where: { id }, data })
+    }),
+  )
 }

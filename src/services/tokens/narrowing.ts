@@ -5,11 +5,12 @@ import { Prisma, type Token } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { invalidField } from '../../platform/errors.ts'
 import { badField, refuseFields, type Sound, together } from '../../platform/fields.ts'
+import { roleNames } from '../../schemas/people.ts'
 import type { ChangeToken } from '../../schemas/tokens.ts'
 import { append, eventOf } from '../events/events.ts'
 import type { Actor, Scope } from './actor.ts'
 import { futureTime, grants, isLater, lockCaller, requireRights, withRights } from './lineage.ts'
-import { selectDescendants } from './statements.ts'
+import { selectDescendants, withdrawInvitations } from './statements.ts'
 import { resolveZones } from './token-zones.ts'
 import { findRow, findToken, resolveProjects, type TokenView, versionOf, viewToken, withNames } from './tokens.ts'
 import { isCovered, partsIn, withinParts, type ZoneParts } from './zone-parts.ts'
@@ -31,6 +32,9 @@ export async function changeToken(db: Db, actor: Actor, { id, input, preconditio
     const after = await findToken(db, actor, id)
     await append(db, [eventOf(actor, 'token.updated', { subject: id, projectId: null, data: after })])
     await narrowDescendants(db, actor, id)
+    // It may not have been able to send them with what is left.
+    if (input.scopes ?? input.projects)
+      await withdrawInvitations(db, { id, itself: true, userId: null, roles: roleNames })
     return after
   })
 }

@@ -42,6 +42,24 @@ export const revokeLine = statement('tokens.revokeLine', {
     WHERE t.id = line.id AND t.revoked_at IS NULL AND (${p.itself} OR t.id <> ${p.id}) RETURNING t.id`,
 })
 
+/**
+ * Takes back invitations to the roles that were sent with a token or one that descends from it, ended ones too, and by
+ * the person where one is named.
+ */
+export const withdrawInvitations = statement('tokens.withdrawInvitations', {
+  reason: 'not in Prisma',
+  in: { id: text(), itself: boolean(), userId: optional(text()), roles: textArray() },
+  out: { id: text() },
+  sql: (p) => `
+    WITH RECURSIVE line AS (
+      SELECT id, account_id FROM token WHERE id = ${p.id}
+      UNION SELECT t.id, t.account_id FROM token t JOIN line ON t.parent_id = line.id)
+    DELETE FROM invitation i WHERE i.account_id IN (SELECT account_id FROM line)
+      AND i.accepted_at IS NULL AND i.role = ANY(${p.roles})
+      AND (i.invited_by = ${p.userId} OR i.invited_by IN (SELECT id FROM line WHERE ${p.itself} OR id <> ${p.id}))
+    RETURNING i.id`,
+})
+
 /** One time of use for each token, `times` in the order of `ids`; a later time that is there already stays. */
 export const updateLastUses = statement('tokens.last_uses', {
   reason: 'not in Prisma',

@@ -8,6 +8,7 @@ import { badField, refuseFields, type Sound, together } from '../../platform/fie
 import { newId } from '../../platform/ids.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import { hashToken, newToken } from '../../platform/secrets.ts'
+import { roleNames } from '../../schemas/people.ts'
 import type { CreateToken, Token as TokenSchema, TokenWithSecret as WithSecretSchema } from '../../schemas/tokens.ts'
 import { append, eventOf } from '../events/events.ts'
 import { type Actor, rightsOf, type Scope } from './actor.ts'
@@ -20,7 +21,7 @@ import {
   successionOf,
   withRights,
 } from './lineage.ts'
-import { deleteEndedTokens, revokeLine, selectLiveTokens } from './statements.ts'
+import { deleteEndedTokens, revokeLine, selectLiveTokens, withdrawInvitations } from './statements.ts'
 import { resolveZones, zoneViews } from './token-zones.ts'
 import { isCovered, partsIn, type ZoneParts } from './zone-parts.ts'
 
@@ -216,8 +217,12 @@ export async function revokeToken(
   })
 }
 
-/** Revokes what descends from a token, and the token itself if wanted; each of the first `highestEvents` has its event. */
+/**
+ * Revokes what descends from a token, and the token itself if wanted; each of the first `highestEvents` has its event.
+ * Whom they invited is not let in any more.
+ */
 export async function endLine(db: Db, actor: Actor, { id, itself }: { id: string; itself: boolean }): Promise<void> {
+  await withdrawInvitations(db, { id, itself, userId: null, roles: roleNames })
   const ended = (await revokeLine(db, { id, itself, now: new Date() })).map((row) => row.id)
   const told = [...(itself ? [id] : []), ...ended.filter((one) => one !== id)].slice(0, highestEvents)
   const rows = await withNames(db, await db.token.findMany({ where: { id: { in: told }, hidden: false } }))

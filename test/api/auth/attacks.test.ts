@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { newId } from '../../../src/platform/ids.ts'
 import { createLink } from '../../../src/services/people/links.ts'
 import { createUser } from '../../../src/services/people/users.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
@@ -85,6 +86,15 @@ describe('a session', () => {
     expect((await before.ask('GET', '/me')).body.code).toBe('not_signed_in')
   })
 
+  test('is not taken from a cookie of another name, which a site beside this one could set', async () => {
+    const { browser } = await newPerson(api)
+    for (const name of ['\u00a0__Host-berth', '__Host-berth\u00a0', '\u000b__Host-berth', '__host-berth']) {
+      const headers = { cookie: `${name}=${browser.cookie}`, 'sec-fetch-site': 'same-origin' }
+      const answer = await api.app.inject({ url: '/auth/me', headers })
+      expect(answer.statusCode, JSON.stringify(name)).toBe(401)
+    }
+  })
+
   test('is not one of the API: a cookie opens nothing there', async () => {
     const { browser } = await newPerson(api)
     const headers = { cookie: `__Host-berth=${browser.cookie}` }
@@ -104,6 +114,26 @@ describe('a session', () => {
     expect((await browser.ask('GET', '/me')).status).toBe(401)
     await move({ expiresAt: new Date(Date.now() + day), lastSeenAt: new Date(Date.now() - 7.1 * day) })
     expect((await browser.ask('POST', '/token', {})).status).toBe(401)
+  })
+
+  test('is one of a hundred: with one more the oldest ends, and all are in the list', async () => {
+    const { browser, user } = await newPerson(api)
+    const first = await api.db.session.findFirstOrThrow({ where: { userId: user.id } })
+    const more = Array.from({ length: 99 }, (_, n) => ({ ...first, id: newId('ses'), hash: Buffer.from(`hash ${n}`) }))
+    await api.db.session.createMany({ data: more })
+    expect((await browser.ask('GET', '/me')).status).toBe(200)
+    const other = openBrowser(api)
+    await other.ask('POST', '/setup', { code: await createLink(api.db, { userId: user.id }) })
+    expect((await browser.ask('GET', '/me')).status).toBe(401)
+    expect(await api.db.session.count({ where: { userId: user.id } })).toBe(100)
+    expect((await other.ask('GET', '/sessions')).body.sessions).toHaveLength(100)
+  })
+
+  test('has no token that is good for longer', async () => {
+    const { browser, user } = await newPerson(api)
+    const expiresAt = new Date(Date.now() + 60_000)
+    await api.db.session.updateMany({ where: { userId: user.id }, data: { expiresAt } })
+    expect((await browser.ask('POST', '/token', {})).body.expiresAt).toBe(expiresAt.toISOString())
   })
 
   test('of somebody else cannot be seen or ended', async () => {
@@ -145,6 +175,23 @@ test('a person cannot take the address of another one', async () => {
   expect((await eve.browser.ask('PATCH', '/me', { operator: true })).status).toBe(422)
   const changed = await eve.browser.ask('PATCH', '/me', { name: 'Eve', mutedMails: ['new-sign-in'] })
   expect(changed.body.user).toMatchObject({ name: 'Eve', mutedMails: ['new-sign-in'], operator: false })
+})
+
+test('nobody finds out who is known here by trying addresses one after another', async () => {
+  const { browser } = await newPerson(api)
+  const statuses: number[] = []
+  for (let n = 0; n < 12; n++) {
+    statuses.push((await browser.ask('PATCH', '/me', { email: `maybe-${n}@example.com` })).status)
+  }
+  expect(statuses).toEqual([...Array.from({ length: 10 }, () => 200), 429, 429])
+  expect((await browser.ask('PATCH', '/me', { name: 'Eve' })).status).toBe(200)
+})
+
+test('an address with a NUL in it names nothing, and is no error of the server', async () => {
+  const { browser } = await newPerson(api)
+  for (const path of ['/sessions/%00', '/me/accounts/%00', '/passkeys/%00']) {
+    expect((await browser.ask('DELETE', path)).status, path).toBe(404)
+  }
 })
 
 test('nobody signs in over plain HTTP but on the machine itself', async () => {

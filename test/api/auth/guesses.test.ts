@@ -141,6 +141,28 @@ test('tries are limited for an address though none is wrong, since each costs a 
   expect(statuses).toEqual([...times(200, 120), 429])
 })
 
+test('tries are limited for a person though all are right, from however many addresses: each is a hash and an event', async () => {
+  const [email, other] = [await person(), await person()]
+  const right = async (browser: Browser) => (await guess(email, browser, password)).status
+  const statuses: number[] = []
+  for (let n = 0; n <= 40; n++) statuses.push(await right(new Browser(api.app)))
+  expect(statuses).toEqual([...times(200, 40), 429])
+  expect((await guess(other, new Browser(api.app), password)).status).toBe(200)
+})
+
+test('whoever knows the password but not the code does not keep the person out of their own browser', async () => {
+  const email = await person()
+  const own = new Browser(api.app)
+  expect((await guess(email, own, password)).status).toBe(200)
+  await api.db.user.update({
+    where: { email },
+    data: { totpConfirmedAt: new Date(), totpSecret: Buffer.from('sealed') },
+  })
+  for (let n = 0; n <= 40; n++) await guess(email, new Browser(api.app), password)
+  expect((await guess(email, new Browser(api.app), password)).status).toBe(429)
+  expect((await guess(email, own, password)).body).toEqual({ next: 'totp' })
+})
+
 describe('a request from another site', () => {
   const posts = [
     ['POST', '/auth/password', { email: 'ada@example.com', password }],

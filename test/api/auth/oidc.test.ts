@@ -111,6 +111,17 @@ describe('who comes from the provider', () => {
     expect((await again.browser.get('/auth/me')).body.user.id).toBe(body.user.id)
   })
 
+  test('ends the session that the browser had, whose cookie does not come along', async () => {
+    const { user, browser } = await openPerson(api)
+    const before = browser.copy()
+    const url = await begin(browser, newSubject(), { email: user.email, email_verified: true })
+    await api.db.user.update({ where: { id: user.id }, data: { emailProvedAt: new Date() } })
+    browser.cookies.delete('__Host-berth')
+    expect((await comeBack(browser, url)).headers.location).toBe('/')
+    expect((await browser.get('/auth/me')).body.user.id).toBe(user.id)
+    expect((await before.get('/auth/me')).status).toBe(401)
+  })
+
   test('and was not invited is refused, and leaves nothing', async () => {
     const before = await api.db.user.count()
     const { browser, answer } = await signIn({ email: 'stranger@example.com', email_verified: true })
@@ -127,6 +138,16 @@ describe('who comes from the provider', () => {
         expectRefused(answer, browser, 'not_invited')
       }
     }
+  })
+
+  test('is nobody else by letters that only look alike in lower case', async () => {
+    await invite('kim-invited@example.com')
+    const { user } = await openPerson(api, { email: 'kim-known@example.com' })
+    for (const email of ['\u212aim-invited@example.com', '\u212aim-known@example.com']) {
+      const { browser, answer } = await signIn({ email, email_verified: true })
+      expectRefused(answer, browser, 'not_invited')
+    }
+    expect(await api.db.user.findUnique({ where: { id: user.id } })).toMatchObject({ oidcSubject: null })
   })
 
   test('is linked to the person with the verified address, unless that person has another identity', async () => {

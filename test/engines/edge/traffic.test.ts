@@ -21,7 +21,7 @@ const servers: ServerProjects = {
   close: async () => {},
   proxy(request, response) {
     if (request.url === '/never') return
-    response.writeHead(request.url === '/broken' ? 503 : 200)
+    response.writeHead({ '/broken': 503, '/odd': 999 }[request.url!] ?? 200)
     if (request.url === '/stream') response.write('abcdefghi')
     else response.end(request.method === 'HEAD' ? undefined : 'hello')
   },
@@ -125,6 +125,12 @@ test('over HTTPS, HTTP/1.1 and HTTP/2 alike, also at www of the domain and on th
   expect((await world.get('files.test', '/')).status).toBe(308)
   const rows = await counted(24)
   expect(rows).toEqual({ 'files.test': { requests: 24, bytes: bytes + 1_000, status: [0, 11, 5, 8, 0], timed: 24 } })
+})
+
+test('an answer of a server with a status that nobody has defined is counted as a failure', async () => {
+  expect((await world.get('live.localhost', '/odd')).status).toBe(999)
+  const { 'live.localhost': row } = await counted(1)
+  expect(row).toEqual({ requests: 1, bytes: 5, status: [0, 0, 0, 0, 1], timed: 1 })
 })
 
 test('a download that is broken off counts what was sent until then', async () => {

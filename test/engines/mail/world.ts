@@ -20,7 +20,7 @@ export type MailWorld = {
   account(role?: Role): Promise<{ accountId: string; token: string; email: string; userId: string }>
   join(
     accountId: string,
-    options?: { role?: Role; projectIds?: string[]; email?: string; name?: string },
+    options?: { role?: Role; projectIds?: string[]; email?: string; name?: string; proved?: boolean },
   ): Promise<Person>
   /** Writes an event; returns its id. */
   emit(accountId: string, event: Told): Promise<string>
@@ -40,9 +40,9 @@ export async function startMailWorld(environment: Record<string, string> = {}): 
   const workers: Worker[] = []
 
   const join: MailWorld['join'] = async (accountId, options = {}) => {
-    const { role = 'owner', projectIds = [], email = `member-${++people}@example.com`, name } = options
+    const { role = 'owner', projectIds = [], email = `member-${++people}@example.com`, name, proved = true } = options
     return api.db.$transaction(async (db) => {
-      const user = await createUser(db, { email, name })
+      const user = await createUser(db, { email, name, proved })
       await addMember(db, { accountId, user, role, projectIds })
       return { email, userId: user.id }
     })
