@@ -5,6 +5,7 @@ import * as deployments from './deployments.ts'
 import * as dnsRecords from './dns-records.ts'
 import * as domains from './domains.ts'
 import * as events from './events.ts'
+import * as jobs from './jobs.ts'
 import * as nodes from './nodes.ts'
 import * as operator from './operator.ts'
 import * as operatorDomains from './operator-domains.ts'
@@ -20,7 +21,7 @@ import * as webhooks from './webhooks.ts'
 import * as zones from './zones.ts'
 
 const files = [
-  ...[account, common, deployments, dnsRecords, domains, events, nodes, operator, operatorDomains, projects],
+  ...[account, common, deployments, dnsRecords, domains, events, jobs, nodes, operator, operatorDomains, projects],
   ...[people, pushHooks, search, takedowns, tickets, tokens, traffic, webhooks, zones],
 ]
 
