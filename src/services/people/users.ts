@@ -1,8 +1,10 @@
 // People: who they are. What they may do is said by their memberships.
 import type { User } from '../../generated/client.ts'
-import { type Db, violation } from '../../platform/database.ts'
+import { type Db, inTransaction, violation } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
+import { append } from '../events/events.ts'
+import { viewMember, withProjectNames } from './memberships.ts'
 
 /** Addresses are compared in lower case; their form is checked by the schema. */
 export function normalEmail(text: string): string {
@@ -18,6 +20,7 @@ export function viewUser(row: User) {
   return {
     id: row.id,
     email: row.email,
+    emailProved: row.emailProvedAt !== null,
     name: row.name,
     operator: row.operator,
     totp: row.totpConfirmedAt !== null,
@@ -59,10 +62,29 @@ async function refusingTaken(write: () => Promise<User>): Promise<User> {
 
 export type UserChange = { name?: string; email?: string; mutedMails?: string[] }
 
+/** An address that is not proved, also the same one again, gets a mail that proves it. */
 export async function changeUser(db: Db, id: string, { email, ...rest }: UserChange): Promise<User> {
-  const found = await db.user.findUnique({ where: { id } })
-  if (!found) throw new Fault('not_signed_in')
-  const isNew = email !== undefined && normalEmail(email) !== found.email
-  const data = { ...rest, ...(isNew && { email: normalEmail(email), emailProvedAt: null }) }
-  return refusingTaken(() => db.user.update({ where: { id }, data }))
+  return inTransaction(db, async (db) => {
+    const found = await db.user.findUnique({ where: { id } })
+    if (!found) throw new Fault('not_signed_in')
+    const isNew = email !== undefined && normalEmail(email) !== found.email
+    const data = { ...rest, ...(isNew && { email: normalEmail(email), emailProvedAt: null }) }
+    const user = await refusingTaken(() => db.user.update({ where: { id }, data }))
+    if (email !== undefined && user.emailProvedAt === null) await tellAccounts(db, user)
+    return user
+  })
+}
+
+/** Every account of the person hears of their address. */
+async function tellAccounts(db: Db, user: User): Promise<void> {
+  const found = await db.membership.findMany({ where: { userId: user.id }, orderBy: { id: 'asc' } })
+  const rows = await withProjectNames(db, found)
+  await append(
+    db,
+    rows.map((row) => ({
+      ...{ accountId: row.accountId, projectId: null, actor: user.id, subject: user.id },
+      type: 'member.updated' as const,
+      data: viewMember({ ...row, user }),
+    })),
+  )
 }

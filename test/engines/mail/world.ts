@@ -42,7 +42,7 @@ export async function startMailWorld(environment: Record<string, string> = {}): 
   const join: MailWorld['join'] = async (accountId, options = {}) => {
     const { role = 'owner', projectIds = [], email = `member-${++people}@example.com`, name } = options
     return api.db.$transaction(async (db) => {
-      const user = await createUser(db, { email, name })
+      const user = await createUser(db, { email, name, proved: true })
       await addMember(db, { accountId, user, role, projectIds })
       return { email, userId: user.id }
     })
