@@ -49,7 +49,7 @@ export default function Account() {
           )}
         </Loaded>
       </Panel>
-      <Panel title="Used" note="what is full is refused; support can raise a limit" pad>
+      <Panel title="Used" note="what is full is refused; support can raise a limit" call={account.call} pad>
         <Loaded of={account}>{(it) => <Quotas limits={it.limits} usage={it.usage} />}</Loaded>
       </Panel>
       {usage.data && (
@@ -70,7 +70,7 @@ export default function Account() {
           />
         </Panel>
       )}
-      <Panel title="Other limits" pad>
+      <Panel title="Other limits" call={account.call} pad>
         <Loaded of={account}>
           {({ limits, usage: used }) => (
             <Facts

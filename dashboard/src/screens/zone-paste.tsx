@@ -120,7 +120,9 @@ export function Paste({ domain, close }: { domain: string; close(): void }) {
         )}
       </div>
       {isCurrent && <Diff plan={compared.plan} />}
-      {isCurrent && <Curl text={importCall(domain, compared.text, compared.etag, false).curl ?? ''} />}
+      {text.trim() !== '' && (
+        <Curl text={importCall(domain, text, isCurrent ? compared.etag : '*', !isCurrent).curl ?? ''} />
+      )}
     </Panel>
   )
 }

@@ -15,6 +15,7 @@ export const quotaTitles: Record<string, string> = {
   recordsPerZone: 'Records of one zone',
   recordsPerSet: 'Records of one name and type',
   bytesPerSet: 'Bytes of one name and type',
+  members: 'Members and invitations',
   tokens: 'Tokens',
   webhooks: 'Webhooks',
   variables: 'Variables of one project',
