@@ -70,7 +70,7 @@ describeWhole('the console', {}, async (console) => {
     await at('/operator/jobs')
     const job = (key: string) => page.locator('tr', { hasText: key })
     await job('first')
-      .getByRole('button', { name: /again$/ })
+      .getByRole('button', { name: /^Run again/ })
       .click()
     await button(page, 'curl').last().click()
     expect(await page.locator('dialog .curl pre').textContent()).toMatch(/-X POST .*\/operator\/jobs\/\d+\/retry/)

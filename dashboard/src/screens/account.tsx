@@ -20,6 +20,12 @@ import { formatOf, Quotas, quotaTitles } from './parts/quotas.tsx'
 // Of a server that does not have it yet, that part is left out.
 type Month = { month: string; buildMinutes: number; storedBytes: number | null }
 
+/** The newest first, without the months before anything was built or stored. */
+function inUse(months: Month[]): Month[] {
+  const first = months.findIndex(({ buildMinutes, storedBytes }) => buildMinutes > 0 || storedBytes !== null)
+  return (first < 0 ? months.slice(-1) : months.slice(first)).toReversed()
+}
+
 export default function Account() {
   const account = useQuery(call('get', '/account'), { on: ['*'] })
   const usage = useQuery(access.value?.projects ? null : callPath<{ months: Month[] }>('get', '/account/usage'))
@@ -56,7 +62,7 @@ export default function Account() {
         <Panel title="By month" note="UTC" call={usage.call}>
           <Table
             label="Use by month"
-            rows={usage.data.months.toReversed()}
+            rows={inUse(usage.data.months)}
             keyOf={({ month }) => month}
             columns={[
               { name: 'Month', cell: ({ month }) => month },

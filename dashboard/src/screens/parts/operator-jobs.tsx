@@ -31,9 +31,9 @@ export function Jobs() {
             name: 'Job',
             cell: ({ id, kind, key }) => (
               <>
-                <b>{kind}</b> {key && <code class="soft">{key}</code>}
+                <b>{kind}</b> <span class="soft">{id}</span>
                 <div class="soft">
-                  <code>{id}</code>
+                  <code>{key}</code>
                 </div>
               </>
             ),
@@ -62,7 +62,7 @@ function Actions({ of: { id, kind }, done }: { of: Job; done(): void }) {
   }
   return (
     <>
-      <button type="button" class="quiet" aria-label={`Run job ${id} again`} onClick={asking.open}>
+      <button type="button" class="quiet" aria-label={`Run again: job ${id}`} onClick={asking.open}>
         Run again
       </button>
       <Ask

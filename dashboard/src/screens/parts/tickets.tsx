@@ -71,7 +71,7 @@ export const TicketFilters = () => (
       label="Priority"
       options={{ '': 'Any priority', ...Object.fromEntries(priorities.map((it) => [it, it])) }}
     />
-    <FindBox name="search" label="Words of the subject" />
+    <FindBox name="search" label="Subject" hint="words of it" />
   </Filters>
 )
 
