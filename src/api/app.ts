@@ -39,6 +39,7 @@ import { mailRoutes } from './routes/mail.ts'
 import { memberRoutes } from './routes/members.ts'
 import { operatorRoutes } from './routes/operator.ts'
 import { operatorDomainRoutes } from './routes/operator-domains.ts'
+import { operatorJobRoutes } from './routes/operator-jobs.ts'
 import { operatorLimitRoutes } from './routes/operator-limits.ts'
 import { operatorNodeRoutes } from './routes/operator-nodes.ts'
 import { operatorTakedownRoutes } from './routes/operator-takedowns.ts'
@@ -88,6 +89,7 @@ const apiRoutes = [
   operatorDomainRoutes,
   operatorLimitRoutes,
   operatorNodeRoutes,
+  operatorJobRoutes,
   operatorTakedownRoutes,
 ]
 

@@ -1,4 +1,4 @@
-// The command line: serve, migrate, nodes, accounts, tokens, users, secrets, jobs, backup, restore, openapi.
+// The command line: serve, migrate, nodes, accounts, tokens, users, mail, secrets, jobs, backup, restore, openapi.
 import { readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { migrate } from '../../prisma/migrate.ts'
@@ -18,6 +18,7 @@ import type { Scope } from '../services/tokens/actor.ts'
 import { insertToken } from '../services/tokens/tokens.ts'
 import { backup } from './backup.ts'
 import { jobs } from './jobs.ts'
+import { testMail } from './mail.ts'
 import { drain, nodes } from './nodes.ts'
 import { restore } from './restore.ts'
 import { secrets } from './secrets.ts'
@@ -35,6 +36,7 @@ const usage = `Usage:
   berth users link <email> [--account <id|name>] [--role owner|admin|developer|viewer] [--operator|--no-operator]
                                                   print a link that signs the person in, who is made if need be
   berth users list [--json]                       everybody who may sign in, and to which accounts
+  berth mail test <address>                       send a mail there now, and say what the mail server answers
   berth secrets rotate                            re-seal every secret with SECRETS_KEY, beside a running platform
   berth secrets status                            tell which keys secrets are sealed with
   berth jobs list [--json]                        jobs that were given up
@@ -93,6 +95,7 @@ async function main(args: string[]): Promise<void> {
     return users(config, 'link', name, values)
   }
   if (command === 'users' && verb === 'list' && positionals.length === 2) return users(config, 'list', '', values)
+  if (command === 'mail' && verb === 'test' && name && positionals.length === 3) return testMail(config, name)
   if (command === 'secrets' && (verb === 'rotate' || verb === 'status')) return secrets(config, verb)
   if (command === 'backup' && verb && positionals.length === 2) return backup(config, verb)
   if (command === 'restore' && verb && positionals.length === 2) return restore(config, verb)

@@ -1,6 +1,7 @@
 // `berth jobs list|retry|discard`: jobs that were given up.
 import type { Config } from '../config.ts'
 import type { Database } from '../platform/database.ts'
+import { Fault } from '../platform/errors.ts'
 import { openStorage } from '../roles/storage.ts'
 import { discardFailedJob, type FailedJob, listFailedJobs, retryFailedJob } from '../services/jobs/failed-jobs.ts'
 import { table } from './table.ts'
@@ -8,7 +9,10 @@ import { UsageError } from './usage-error.ts'
 
 /** `ids`: of those that `list` shows, or `all`. */
 export async function jobs(config: Config, verb: string, ids: string[], json: boolean): Promise<void> {
-  const changes = { retry: retryFailedJob, discard: discardFailedJob }
+  const changes = {
+    retry: (db: Database, id: string) => retryFailedJob(db, id),
+    discard: (db: Database, id: string) => discardFailedJob(db, { id }),
+  }
   const change = changes[verb as keyof typeof changes]
   if (verb !== 'list' && (!change || ids.length === 0))
     throw new UsageError('Say berth jobs list, retry <id…|all> or discard <id…|all>.')
@@ -31,12 +35,17 @@ async function changeEach(
   db: Database,
   ids: string[],
   done: string,
-  change: (db: Database, id: string) => Promise<boolean>,
+  change: (db: Database, id: string) => Promise<unknown>,
 ): Promise<void> {
   const missing: string[] = []
   for (const id of ids) {
-    if (await change(db, id)) console.log(`Job ${id} is ${done}.`)
-    else missing.push(id)
+    try {
+      await change(db, id)
+      console.log(`Job ${id} is ${done}.`)
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error
+      missing.push(id)
+    }
   }
   if (missing.length > 0) throw new UsageError(`There is no failed job ${missing.join(', ')}.`)
 }
@@ -48,7 +57,7 @@ function describe(failed: FailedJob[]): string {
     kind,
     key ?? '–',
     String(attempts),
-    failedAt,
+    failedAt ?? '–',
     // One line each, whatever an error consists of.
     (lastError ?? '–').replace(/\s+/g, ' ').slice(0, 200),
   ])

@@ -7,6 +7,7 @@ import * as dnsKeys from './dns-keys.ts'
 import * as dnsRecords from './dns-records.ts'
 import * as domains from './domains.ts'
 import * as events from './events.ts'
+import * as jobs from './jobs.ts'
 import * as nodes from './nodes.ts'
 import * as operator from './operator.ts'
 import * as operatorDomains from './operator-domains.ts'
@@ -33,6 +34,7 @@ const files = [
     dnsRecords,
     domains,
     events,
+    jobs,
     nodes,
     operator,
     operatorDomains,

@@ -1,6 +1,6 @@
 // Nodes: the processes of the installation, as its operator sees them.
 import { Type } from '@sinclair/typebox'
-import { Choice, ListOf, ListQuery, Named, Nullable, Timestamp } from './common.ts'
+import { Body, Choice, ListOf, ListQuery, Named, Nullable, Timestamp } from './common.ts'
 
 export const nodeStates = ['ACTIVE', 'DRAINING', 'LOST'] as const
 
@@ -51,5 +51,14 @@ export const Node = Type.Object(
 )
 
 export const NodeList = ListOf('nodes', Node)
+
+export const ChangeNode = Body(
+  {
+    draining: Type.Boolean({ description: 'It serves on, but takes no new work; false: it takes work again' }),
+  },
+  { $id: 'ChangeNode', examples: [{ draining: true }] },
+)
+
+export const NodeParams = Type.Object({ id: Type.String({ description: 'nod_…' }) })
 
 export const NodeQuery = ListQuery({})

@@ -1,5 +1,6 @@
 // Real resources for the parameters of a path and valid bodies for the operations, made through the API itself.
 
+import { newId } from '../../src/platform/ids.ts'
 import { createAccount } from '../../src/services/accounts/accounts.ts'
 import { finishDeployment } from '../../src/services/deployments/states.ts'
 import { addMember } from '../../src/services/people/memberships.ts'
@@ -77,6 +78,13 @@ const makers: Record<string, (context: Context) => Promise<string>> = {
   tokens: async ({ post }) => (await post('/tokens', { name: 'other', scopes: ['tokens:read'] })).id,
   webhooks: async ({ post }) => (await post('/webhooks', { url: 'https://hooks.example.com/x', events: ['*'] })).id,
   deliveries: async ({ values, post }) => (await post(`/webhooks/${values[0]}/ping`, undefined)).id,
+  nodes: async ({ api }) => {
+    const load = { cpu: 0, memoryBytes: 1, work: {} }
+    const row = { id: newId('nod'), name: unique('node'), roles: ['worker'], version: '1', load }
+    return (await api.db.node.create({ data: row })).id
+  },
+  jobs: async ({ api }) =>
+    String((await api.db.job.create({ data: { kind: 'reap', payload: {}, failedAt: new Date() } })).id),
   accounts: async ({ post }) => (await post('/operator/accounts', { name: unique('customer') })).id,
   takedowns: async (context) =>
     (await context.post('/operator/takedowns', { project: await makeProjectId(context), reason: 'reported' })).id,

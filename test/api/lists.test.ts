@@ -132,7 +132,14 @@ async function check(path: string, token: string): Promise<{ faults: string[]; n
   return { faults: found, next: answer.body.nextCursor ?? null }
 }
 
-const forAll = ['listAccounts', 'listAllTickets', 'listTakedowns', 'listTicketMessagesAsSupport', 'listNodes']
+const forAll = [
+  'listAccounts',
+  'listAllTickets',
+  'listTakedowns',
+  'listTicketMessagesAsSupport',
+  'listNodes',
+  'listFailedJobs',
+]
 const accountWide = [
   ...forAll,
   'listTickets',

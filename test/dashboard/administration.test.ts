@@ -1,31 +1,23 @@
-// Tokens, webhooks, tickets, members and the person's own page, as people use them.
-import * as OTPAuth from 'otpauth'
+// Tokens, webhooks, tickets and members, as people use them.
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { startDeliveries } from '../../src/engines/delivery/deliveries.ts'
 import { answers, startReceiver } from '../engines/delivery/receiver.ts'
-import { chromiumPath, settled, show, startConsole, type TestConsole, type Visitor, violations } from './browser.ts'
+import { button, describeConsole, isWhole, settled, show, violations } from './browser.ts'
+import { hostile as markup } from './screens.ts'
 
-const markup = '"><img src=x onerror=alert(1)><script>alert(2)</script>'
 const hostile = [markup, '\u202egnp.exe مرحبا بالعالم', `${markup} ${'w'.repeat(9_900)}`]
 
 // Every run tries a token and a viewer; `npm run test:console` tries all.
-const whole = test.runIf(process.env.BERTH_SCREEN !== undefined)
+const whole = test.runIf(isWhole)
 
 /** By how many pixels the page is wider than the screen. */
 const sticksOut = (page: Page) => page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
 
-describe.skipIf(chromiumPath === null)('the console', () => {
-  let console: TestConsole
-  let owner: Visitor
-  beforeAll(async () => {
-    console = await startConsole({ WEBHOOK_ALLOW_PRIVATE: 'true' })
-    await console.api.newProject('docs')
-    owner = await console.signIn({ operator: true, email: 'ada@example.com' })
-  })
-  afterAll(() => console?.stop())
+describeConsole('the console', { WEBHOOK_ALLOW_PRIVATE: 'true' }, async (console) => {
+  await console.api.newProject('docs')
+  const owner = await console.signIn({ operator: true, email: 'ada@example.com' })
 
-  const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
   const at = (path: string) => show(owner.page, console.url + path)
 
   test('makes a token that works, shows its secret once, and revokes it with what it made', async () => {
@@ -100,6 +92,11 @@ describe.skipIf(chromiumPath === null)('the console', () => {
 
     await at('/operator/tickets')
     await page.getByRole('link', { name: 'No lockfile' }).click()
+    await page.locator('.top').getByRole('button', { name: 'curl' }).click()
+    expect(await page.locator('.curl pre').first().textContent()).toMatch(/# Take it\ncurl -X PATCH .*"IN_PROGRESS"/)
+    await page.getByLabel('Priority').selectOption('high')
+    await page.locator('.panel', { hasText: 'Priority' }).getByRole('button', { name: 'curl' }).click()
+    await page.locator('.curl', { hasText: '"priority":"high"' }).waitFor()
     await page.getByLabel('Answer, for the customer to read').fill('Which branch?')
     await button(page, 'Send').click()
     await customer.page.locator('.thread .support', { hasText: 'Which branch?' }).waitFor()
@@ -155,42 +152,6 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     await button(page, 'Remove the person').click()
     await page.getByRole('cell', { name: /^Grace/ }).waitFor({ state: 'detached' })
     await grace.context.close()
-  })
-
-  whole('sets up a password and one-time passwords, and signs in by them', async () => {
-    const person = await console.signIn({ role: 'developer', email: 'totp@example.com' })
-    const { page } = person
-    await show(page, `${console.url}/me`)
-    await button(page, 'Set a password').click()
-    await page.getByLabel('New password').fill('a quiet harbour at dawn')
-    await button(page, 'Set the password').click()
-    await button(page, 'Change the password').waitFor()
-    await button(page, 'Set up').click()
-    await button(page, 'Go on').click()
-    await page.getByRole('img', { name: 'QR code for the app' }).waitFor()
-    const secret = (await page.getByRole('dialog').locator('.copy code').textContent())!
-    const totp = new OTPAuth.TOTP({ secret: OTPAuth.Secret.fromBase32(secret) })
-    await page.getByLabel('The code that the app shows').fill(totp.generate())
-    await button(page, 'Turn on').click()
-    await button(page, 'I have kept them').waitFor()
-    const codes = await page.locator('.codes code').allTextContents()
-    expect(codes).toHaveLength(10)
-    expect(await violations(page)).toEqual([])
-    await button(page, 'I have kept them').click()
-    await page.getByText('10 recovery codes are left').waitFor()
-
-    await button(page, 'Sign out').last().click()
-    await page.getByLabel('Email').fill('totp@example.com')
-    await page.getByLabel('Password', { exact: true }).fill('a quiet harbour at dawn')
-    await button(page, 'Sign in with a password').click()
-    // The code of this half-minute was used: a recovery code stands in for it.
-    await page.getByLabel('Code', { exact: true }).and(page.getByRole('textbox')).fill(codes[0]!)
-    await button(page, 'Go on').click()
-    await page.locator('nav .foot', { hasText: /totp@example\.com.*developer/ }).waitFor()
-    await show(page, `${console.url}/me`)
-    await page.getByText('9 recovery codes are left').waitFor()
-    expect(await page.getByText('This one').count()).toBe(1)
-    await person.context.close()
   })
 
   whole('shows what anybody writes as text, and nothing of it sticks out', async () => {

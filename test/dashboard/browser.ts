@@ -1,15 +1,16 @@
 // A console in Chromium: built as it is, served by the real API, and held to its policy on every page.
 import { execFileSync } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import axe from 'axe-core'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { afterAll, describe, test } from 'vitest'
+import type { User } from '../../src/generated/client.ts'
 import { createLink } from '../../src/services/people/links.ts'
 import { addMember } from '../../src/services/people/memberships.ts'
 import type { Role } from '../../src/services/people/roles.ts'
 import { createUser } from '../../src/services/people/users.ts'
 import { startApi, type TestApi } from '../helpers/api.ts'
+import { buildConsole } from '../helpers/console-build.ts'
 import { freePort } from '../helpers/ports.ts'
 import { until } from '../helpers/until.ts'
 
@@ -32,14 +33,16 @@ const optionalRoutes = [
   { url: '/auth/mails', asked: /\/auth\/mails$/ },
 ]
 
+type NewPerson = { role?: Role; operator?: boolean; accountId?: string; email?: string }
+
 export type TestConsole = {
   api: TestApi
   url: string
-  /** Where it was built. */
-  directory: string
   browser: Browser
+  /** A member of the account, and a link that signs them in. */
+  newPerson(person?: NewPerson): Promise<{ user: User; link: string }>
   /** A browser of its own that is signed in by a link. */
-  signIn(person?: { role?: Role; operator?: boolean; accountId?: string; email?: string }): Promise<Visitor>
+  signIn(person?: NewPerson): Promise<Visitor>
   /** A browser in which nobody is signed in. */
   visitor(): Promise<Visitor>
   stop(): Promise<void>
@@ -52,14 +55,37 @@ export type Visitor = {
   complaints(): string[]
 }
 
-export async function startConsole(environment: Record<string, string> = {}): Promise<TestConsole> {
-  const directory = await mkdtemp(join(tmpdir(), 'berth-console-'))
-  execFileSync(process.execPath, ['node_modules/tsx/dist/cli.mjs', 'dashboard/build.ts', directory], {
-    stdio: 'inherit',
-  })
+/** Some need to know where the console will be. */
+type Environment = Record<string, string> | ((url: string) => Promise<Record<string, string>>)
+
+/** `npm run test:console` tries everything; every other run only what would hurt most. */
+export const isWhole = process.env.BERTH_SCREEN !== undefined
+
+/** The tests of a file, with one console for all of them; skipped where there is no browser. */
+export function describeConsole(
+  name: string,
+  environment: Environment,
+  tests: (console: TestConsole) => Promise<void> | void,
+): void {
+  if (chromiumPath === null) describe.skip(name, () => test('needs chromium', () => {}))
+  else
+    describe(name, async () => {
+      const console = await startConsole(environment)
+      afterAll(() => console.stop())
+      await tests(console)
+    })
+}
+
+/** The same, by `npm run test:console` alone. */
+export const describeWhole: typeof describeConsole = (name, ...rest) =>
+  isWhole ? describeConsole(name, ...rest) : describe.skip(name, () => test('by npm run test:console', () => {}))
+
+export async function startConsole(environment: Environment = {}): Promise<TestConsole> {
+  const directory = await buildConsole()
   const port = await freePort()
   const url = `http://localhost:${port}`
-  const api = await startApi({ BASE_URL: url, ...environment }, { consoleDirectory: directory })
+  const given = typeof environment === 'function' ? await environment(url) : environment
+  const api = await startApi({ BASE_URL: url, ...given }, { consoleDirectory: directory })
   await api.app.listen({ host: '127.0.0.1', port })
   const browser = await chromium.launch({
     executablePath: chromiumPath!,
@@ -67,7 +93,7 @@ export async function startConsole(environment: Record<string, string> = {}): Pr
       '--no-sandbox',
       '--disable-gpu',
       '--disable-background-networking',
-      '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost',
+      '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1',
     ],
   })
   let people = 0
@@ -102,17 +128,22 @@ export async function startConsole(environment: Record<string, string> = {}): Pr
     }
   }
 
+  async function newPerson({ role = 'owner', operator = false, accountId = api.accountId, email }: NewPerson = {}) {
+    const user = await createUser(api.db, { email: email ?? `person-${++people}@example.com`, operator })
+    await api.db.$transaction((db) => addMember(db, { accountId, user, role, projectIds: [] }))
+    return { user, link: `${url}/setup#${await createLink(api.db, { userId: user.id })}` }
+  }
+
   return {
     api,
     url,
-    directory,
     browser,
     visitor,
-    async signIn({ role = 'owner', operator = false, accountId = api.accountId, email } = {}) {
-      const user = await createUser(api.db, { email: email ?? `person-${++people}@example.com`, operator })
-      await api.db.$transaction((db) => addMember(db, { accountId, user, role, projectIds: [] }))
+    newPerson,
+    async signIn(person) {
+      const { link } = await newPerson(person)
       const one = await visitor()
-      await one.page.goto(`${url}/setup#${await createLink(api.db, { userId: user.id })}`)
+      await one.page.goto(link)
       await one.page.getByRole('button', { name: 'Sign in' }).click()
       await one.page.getByRole('button', { name: 'Later' }).click()
       await one.page.getByRole('heading', { level: 1, name: 'Projects' }).waitFor()
@@ -121,9 +152,26 @@ export async function startConsole(environment: Record<string, string> = {}): Pr
     async stop() {
       await browser.close()
       await api.stop()
-      await rm(directory, { recursive: true, force: true })
     },
   }
+}
+
+export const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+
+/** A device that makes passkeys, and always says yes. */
+export async function addDevice({ context, page }: Visitor): Promise<void> {
+  const devtools = await context.newCDPSession(page)
+  await devtools.send('WebAuthn.enable')
+  await devtools.send('WebAuthn.addVirtualAuthenticator', {
+    options: {
+      protocol: 'ctap2',
+      transport: 'internal',
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+      automaticPresenceSimulation: true,
+    },
+  })
 }
 
 /** Goes to a screen as a reload does, and waits until it has read what it shows. */

@@ -1,30 +1,25 @@
 // The console as people use it: the way in, the keyboard, what happens without a session or a network.
-import { Secret, TOTP } from 'otpauth'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { createLink } from '../../src/services/people/links.ts'
 import { addMember } from '../../src/services/people/memberships.ts'
-import { createUser } from '../../src/services/people/users.ts'
+import { startProvider, type TestProvider } from '../helpers/identity-provider.ts'
 import { until } from '../helpers/until.ts'
-import {
-  chromiumPath,
-  picture,
-  settled,
-  show,
-  startConsole,
-  type TestConsole,
-  type Visitor,
-  violations,
-} from './browser.ts'
+import { addDevice, describeConsole, picture, settled, show, type Visitor, violations } from './browser.ts'
 import { hostile } from './screens.ts'
 
-describe.skipIf(chromiumPath === null)('the console', () => {
-  let console: TestConsole
+let provider: TestProvider
+afterAll(() => provider?.stop())
+
+/** With an identity provider. */
+async function environment(url: string): Promise<Record<string, string>> {
+  provider = await startProvider(`${url}/auth/oidc/callback`)
+  const { issuer, client } = provider
+  return { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: client.id, OIDC_CLIENT_SECRET: client.secret, OIDC_NAME: 'Example' }
+}
+
+describeConsole('the console', environment, async (console) => {
   let owner: Visitor
-  beforeAll(async () => {
-    console = await startConsole()
-    await console.api.newProject('docs')
-  })
-  afterAll(() => console?.stop())
+  await console.api.newProject('docs')
 
   test('lets the first owner in by the set-up link, once, and leads back to where they wanted to go', async () => {
     owner = await console.visitor()
@@ -146,23 +141,10 @@ describe.skipIf(chromiumPath === null)('the console', () => {
   })
 
   test('signs in by a passkey that was made at the set-up', async () => {
-    const { page, context, complaints } = await console.visitor()
-    const devtools = await context.newCDPSession(page)
-    await devtools.send('WebAuthn.enable')
-    await devtools.send('WebAuthn.addVirtualAuthenticator', {
-      options: {
-        protocol: 'ctap2',
-        transport: 'internal',
-        hasResidentKey: true,
-        hasUserVerification: true,
-        isUserVerified: true,
-        automaticPresenceSimulation: true,
-      },
-    })
-    const user = await createUser(console.api.db, { email: 'passkey@example.com' })
-    const { accountId } = console.api
-    await console.api.db.$transaction((db) => addMember(db, { accountId, user, role: 'owner', projectIds: [] }))
-    await page.goto(`${console.url}/setup#${await createLink(console.api.db, { userId: user.id })}`)
+    const visitor = await console.visitor()
+    const { page, context, complaints } = visitor
+    await addDevice(visitor)
+    await page.goto((await console.newPerson({ email: 'passkey@example.com' })).link)
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByRole('button', { name: 'Make a passkey' }).click()
     await page.getByRole('heading', { level: 1, name: 'Projects' }).waitFor()
@@ -177,37 +159,32 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     await context.close()
   })
 
-  test('signs in by a password and a one-time password', async () => {
-    const { page, context } = await console.signIn({ email: 'totp@example.com' })
-    const ask = (method: string, path: string, body: object) =>
-      page.evaluate(
-        async ([method, path, body]) => {
-          const headers = { 'content-type': 'application/json' }
-          const response = await fetch(`/auth${path}`, { method, headers, body })
-          return (response.status === 204 ? {} : await response.json()) as { secret: string; recoveryCodes: [string] }
-        },
-        [method, path, JSON.stringify(body)] as const,
-      )
-    await ask('PUT', '/password', { password: 'correct horse battery staple' })
-    const { secret } = await ask('POST', '/totp/setup', {})
-    const totp = new TOTP({ secret: Secret.fromBase32(secret) })
-    const { recoveryCodes } = await ask('POST', '/totp/confirm', { code: totp.generate() })
-    await page.getByRole('button', { name: 'Sign out' }).click()
-    await page.waitForURL(`${console.url}/sign-in`)
-    const fill = (password: string) => page.getByRole('textbox', { name: 'Password' }).fill(password)
-    await page.getByLabel('Email').fill('totp@example.com')
-    await fill('something else')
-    await page.getByRole('button', { name: 'Sign in with a password' }).click()
-    await page.getByRole('alert').waitFor()
-    await fill('correct horse battery staple')
-    await page.getByRole('button', { name: 'Sign in with a password' }).click()
-    await page.getByLabel('Code', { exact: true }).last().fill('000000')
-    await picture(page, 'one-more-step')
-    await page.getByRole('button', { name: 'Go on' }).click()
-    await page.getByRole('alert').waitFor()
-    await page.getByLabel('Code', { exact: true }).last().fill(recoveryCodes[0]!)
-    await page.getByRole('button', { name: 'Go on' }).click()
-    await page.getByRole('heading', { level: 1, name: 'Projects' }).waitFor()
+  test('signs in by the identity provider, and joins an account when the invitation is accepted', async () => {
+    const { page, context, complaints } = await console.visitor()
+    const other = await console.api.newAccount('harbour')
+    const invite = (token: string, role: string) =>
+      console.api.call('POST', '/members/invitations', { token, body: { email: 'grace@example.com', role } })
+    await invite(console.api.token, 'viewer')
+    await invite(other.token, 'developer')
+    provider.signInAs('grace', { email: 'grace@example.com', email_verified: true, name: 'Grace' })
+    await page.goto(`${console.url}/tickets`)
+    await page.getByRole('link', { name: 'Sign in with Example' }).click()
+    // Whoever is new is in no account, and is told of both invitations.
+    await page.getByText('You are a member of no account.').waitFor()
+    const notice = (account: string) => page.locator('.notice', { hasText: account })
+    await notice('harbour').getByRole('button', { name: 'Accept' }).click()
+    await page.locator('nav .foot', { hasText: /grace@example\.com.*developer/ }).waitFor()
+    await page.locator('.notice').first().waitFor()
+    expect(await page.locator('.notice').count()).toBe(1)
+    expect(await violations(page)).toEqual([])
+    await page.getByRole('button', { name: 'Decline' }).click()
+    await page.locator('.notice').waitFor({ state: 'detached' })
+    expect(complaints().filter((text) => !/status of (401|404)/.test(text))).toEqual([])
+    const { db } = console.api
+    expect(await db.membership.findMany({ where: { user: { email: 'grace@example.com' } } })).toMatchObject([
+      { accountId: other.accountId, role: 'developer' },
+    ])
+    expect(await db.invitation.count({ where: { email: 'grace@example.com', acceptedAt: null } })).toBe(0)
     await context.close()
   })
 
@@ -229,11 +206,10 @@ describe.skipIf(chromiumPath === null)('the console', () => {
   test('keeps nothing of a person who has left, when somebody else signs in in another tab', async () => {
     const { page, context } = await console.signIn({ email: 'first@example.com' })
     await page.getByText('first@example.com').waitFor()
-    const user = await createUser(console.api.db, { email: 'second@example.com' })
     const { accountId } = await console.api.newAccount()
-    await console.api.db.$transaction((db) => addMember(db, { accountId, user, role: 'viewer', projectIds: [] }))
+    const second = await console.newPerson({ email: 'second@example.com', role: 'viewer', accountId })
     const other = await context.newPage()
-    await other.goto(`${console.url}/setup#${await createLink(console.api.db, { userId: user.id })}`)
+    await other.goto(second.link)
     await other.getByRole('button', { name: 'Sign in' }).click()
     await other.getByRole('button', { name: 'Later' }).waitFor()
     // The session of the first has ended with it: the next call finds another person, and the page begins anew.

@@ -3,67 +3,61 @@ import { Resolver } from 'node:dns/promises'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { type GitHost, startGitHost } from '../helpers/git-host.ts'
 import { freePort } from '../helpers/ports.ts'
-import { type Program, startProgram } from '../helpers/program.ts'
+import { startProgram } from '../helpers/program.ts'
 import { createRepository } from '../helpers/repository.ts'
 import { until } from '../helpers/until.ts'
-import { chromiumPath, show, startConsole, type TestConsole, type Visitor, violations } from './browser.ts'
+import { describeConsole, show, violations } from './browser.ts'
 
 const markup = '<img src=x onerror=alert(1)>'
 const rightToLeft = '\u202egnp.exe\u2066'
 const long = 'W'.repeat(7_000)
 
-describe.skipIf(chromiumPath === null)('the console of a whole platform', () => {
-  let root: string
-  let host: GitHost
-  let console: TestConsole
-  let berth: Program
-  let owner: Visitor
-  let nameserver: string
+let root: string
+let host: GitHost
+let shared: Record<string, string>
+let ports: Record<'PORT' | 'METRICS_PORT' | 'EDGE_HTTP_PORT' | 'EDGE_HTTPS_PORT' | 'DNS', number>
 
-  beforeAll(async () => {
-    root = await mkdtemp(join(tmpdir(), 'berth-git-'))
-    host = await startGitHost(root)
-    const build = `mkdir dist && echo '${markup}' > dist/index.html && echo '${markup} ${rightToLeft}' && echo ${long}`
-    const files = { 'package.json': JSON.stringify({ name: 'site', private: true, scripts: { build } }) }
-    await createRepository(root, 'acme/site', files)
-    const [PORT, METRICS_PORT, EDGE_HTTP_PORT, EDGE_HTTPS_PORT, DNS] = await Promise.all(
-      Array.from({ length: 5 }, freePort),
-    )
-    nameserver = `127.0.0.1:${DNS}`
-    const shared = {
-      GIT_URL_TEMPLATE: host.template,
-      NAMESERVER_LISTEN: nameserver,
-      EDGE_HTTP_PORT: String(EDGE_HTTP_PORT),
-      EDGE_HTTPS_PORT: String(EDGE_HTTPS_PORT),
-      // Nobody outside is asked.
-      DNS_RESOLVERS: '127.0.0.1:1',
-      SECRETS_KEY: Buffer.alloc(32, 7).toString('base64'),
-    }
-    console = await startConsole(shared)
-    const { api } = console
-    berth = await startProgram(
-      'worker,edge,nameserver',
-      { ...shared, DATABASE_URL: api.databaseUrl, DATA_DIR: api.config.dataDir },
-      {
-        PORT: PORT!,
-        METRICS_PORT: METRICS_PORT!,
-        EDGE_HTTP_PORT: EDGE_HTTP_PORT!,
-        EDGE_HTTPS_PORT: EDGE_HTTPS_PORT!,
-        DNS: DNS!,
-      },
-    )
-    await berth.ready()
-    owner = await console.signIn()
-  })
+/** A host of repositories, and what the console's server and the rest of the platform share. */
+async function environment(): Promise<Record<string, string>> {
+  root = await mkdtemp(join(tmpdir(), 'berth-git-'))
+  host = await startGitHost(root)
+  const build = `mkdir dist && echo '${markup}' > dist/index.html && echo '${markup} ${rightToLeft}' && echo ${long}`
+  const files = { 'package.json': JSON.stringify({ name: 'site', private: true, scripts: { build } }) }
+  await createRepository(root, 'acme/site', files)
+  const names = ['PORT', 'METRICS_PORT', 'EDGE_HTTP_PORT', 'EDGE_HTTPS_PORT', 'DNS'] as const
+  ports = Object.fromEntries(
+    await Promise.all(names.map(async (name) => [name, await freePort()] as const)),
+  ) as typeof ports
+  shared = {
+    GIT_URL_TEMPLATE: host.template,
+    NAMESERVER_LISTEN: `127.0.0.1:${ports.DNS}`,
+    EDGE_HTTP_PORT: String(ports.EDGE_HTTP_PORT),
+    EDGE_HTTPS_PORT: String(ports.EDGE_HTTPS_PORT),
+    // Nobody outside is asked.
+    DNS_RESOLVERS: '127.0.0.1:1',
+    SECRETS_KEY: Buffer.alloc(32, 7).toString('base64'),
+  }
+  return shared
+}
+
+describeConsole('the console of a whole platform', environment, async (console) => {
+  const { api } = console
+  const nameserver = shared.NAMESERVER_LISTEN!
+  const berth = await startProgram(
+    'worker,edge,nameserver',
+    { ...shared, DATABASE_URL: api.databaseUrl, DATA_DIR: api.config.dataDir },
+    ports,
+  )
   afterAll(async () => {
-    await berth?.stop()
-    await console?.stop()
-    host?.close()
-    if (root) await rm(root, { recursive: true, force: true })
+    await berth.stop()
+    host.close()
+    await rm(root, { recursive: true, force: true })
   })
+  await berth.ready()
+  const owner = await console.signIn()
 
   const asked = async (name: string, type: 'A' | 'TXT') => {
     const resolver = new Resolver({ timeout: 1_000, tries: 1 })
@@ -126,7 +120,6 @@ describe.skipIf(chromiumPath === null)('the console of a whole platform', () => 
 
   test('says why a deployment failed and what to do, and keeps hostile names harmless', async () => {
     const { page } = owner
-    const { api } = console
     await api.call('PATCH', '/projects/site', { body: { settings: { outputDirectory: 'nowhere' } } })
     const { id } = (await api.call('POST', '/deployments', { body: { project: 'site' } })).body
     await show(page, `${console.url}/deployments/${id}`)
@@ -221,7 +214,6 @@ describe.skipIf(chromiumPath === null)('the console of a whole platform', () => 
 
   test('shows what a pasted zone would change, refuses it on another zone, and applies it', async () => {
     const { page } = owner
-    const { api } = console
     await show(page, `${console.url}/dns/flow.test?paste=1`)
     const zone = [
       '$ORIGIN flow.test.',

@@ -1,30 +1,15 @@
 // What every screen is held to: no violation of axe in either scheme, no report of the policy, no markup that runs.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import {
-  chromiumPath,
-  picture,
-  settled,
-  show,
-  startConsole,
-  type TestConsole,
-  type Visitor,
-  violations,
-} from './browser.ts'
-import { screens, seed, type World } from './screens.ts'
+import { readFile } from 'node:fs/promises'
+import { expect, test } from 'vitest'
+import { describeConsole, picture, settled, show, type Visitor, violations } from './browser.ts'
+import { screens, seed } from './screens.ts'
 
 // The start of the addresses to look at: all of them by `npm run test:console`, and the first screen in every run.
 const only = process.env.BERTH_SCREEN ?? '/'
 
-describe.skipIf(chromiumPath === null)('every screen', () => {
-  let console: TestConsole
-  let world: World
-  let owner: Visitor
-  beforeAll(async () => {
-    console = await startConsole()
-    world = await seed(console.api)
-    owner = await console.signIn({ operator: true })
-  })
-  afterAll(() => console?.stop())
+describeConsole('every screen', {}, async (console) => {
+  const world = await seed(console.api)
+  const owner = await console.signIn({ operator: true })
 
   async function hold(page: Visitor['page'], name: string): Promise<string[]> {
     const found: string[] = []
@@ -37,6 +22,19 @@ describe.skipIf(chromiumPath === null)('every screen', () => {
     await page.emulateMedia({ colorScheme: 'light' })
     return found
   }
+
+  test('is among those that are looked at', async () => {
+    const routes = await readFile('dashboard/src/routes.ts', 'utf8')
+    const paths = screens(world).map(({ path }) => path)
+    const missing = [...routes.matchAll(/path: '([^']+)', title: '[^']+', load/g)]
+      .map(([, path]) => path!)
+      .filter((path) => path !== '/projects')
+      .filter((path) => {
+        const pattern = path.replace(/\/:\w+\?/g, '(/[^/]+)?').replace(/:\w+/g, '[^/]+')
+        return !paths.some((one) => new RegExp(`^${pattern}$`).test(one))
+      })
+    expect(missing).toEqual([])
+  })
 
   test('has no violation, no complaint and no hostile markup, wide and narrow', async () => {
     const { page, complaints } = owner

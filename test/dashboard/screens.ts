@@ -1,4 +1,6 @@
 // Every screen of the console, with something to show: what each of them is held to is in screens.test.ts.
+import { newId } from '../../src/platform/ids.ts'
+import { createAccount } from '../../src/services/accounts/accounts.ts'
 import { createDeployment } from '../../src/services/deployments/deployments.ts'
 import type { Actor } from '../../src/services/tokens/actor.ts'
 import type { TestApi } from '../helpers/api.ts'
@@ -61,7 +63,7 @@ export async function seed(api: TestApi): Promise<World> {
   }
   const docs = await api.newProject('docs')
   const gateway = await api.newProject('api-gateway')
-  await api.newProject('hello')
+  const hello = await api.newProject('hello')
   const actor: Actor = { accountId: api.accountId, tokenId: 'system', scopes: [], projectIds: null }
   const deploy = async (project: typeof docs, commit: string, end: object) => {
     const plan = { project, ref: 'main', commit, region: 'local-1', source: 'api', production: true } as const
@@ -84,5 +86,16 @@ export async function seed(api: TestApi): Promise<World> {
   const ticket = await made('/tickets', { subject: hostile, message: hostile, priority: 'normal' })
   await api.call('PUT', '/projects/docs/env/GREETING', { body: { value: hostile, readable: true } })
   await made('/projects/docs/hook', {})
+  await operate(api, hello.id)
   return { ready, failed, webhook: webhook.id, ticket: ticket.id, token: token.id, account: api.accountId }
+}
+
+/** What the operator sees: a node, a job that was given up, a takedown. */
+async function operate({ db, call }: TestApi, project: string): Promise<void> {
+  const load = { cpu: 0.1, memoryBytes: 100_000_000, work: { jobs: 1 } }
+  await db.node.create({ data: { id: newId('nod'), name: hostile, roles: ['worker'], version: '1', load } })
+  const failed = { attempts: 5, lastError: hostile, failedAt: new Date() }
+  await db.job.create({ data: { kind: 'verify', key: hostile, payload: {}, ...failed } })
+  const { token } = await createAccount(db, 'the desk', ['operator'])
+  await call('POST', '/operator/takedowns', { token, body: { project, reason: hostile } })
 }

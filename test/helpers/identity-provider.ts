@@ -8,6 +8,8 @@ export type Claims = { email?: string; email_verified?: boolean; name?: string }
 export type TestProvider = {
   issuer: string
   client: { id: string; secret: string }
+  /** Who is signed in there from now on. */
+  signInAs(subject: string, claims: Claims): void
   /** What a browser does there as this person: returns the address that it is sent back to. */
   visit(url: string, subject: string, claims: Claims): Promise<string>
   stop(): Promise<void>
@@ -42,12 +44,17 @@ export async function startProvider(redirectUri: string): Promise<TestProvider> 
     void provider.interactionFinished(request, response, { login: { accountId: current } })
   })
 
+  function signInAs(subject: string, claims: Claims): void {
+    people.set(subject, claims)
+    current = subject
+  }
+
   return {
     issuer,
     client,
+    signInAs,
     async visit(url, subject, claims) {
-      people.set(subject, claims)
-      current = subject
+      signInAs(subject, claims)
       const cookies = new Map<string, string>()
       for (let next = url; ; ) {
         const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')

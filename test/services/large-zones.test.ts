@@ -84,7 +84,9 @@ function told({ body }: Answer) {
       .map(({ before, after }: Record<string, object>) => [bare(before), bare(after)])
       .sort(byText),
     skipped: skipped.length,
-    lines: lines.map(({ result, detail }: Record<string, string>) => `${result} ${detail?.replace(/line \d+/, 'line')}`),
+    lines: lines.map(
+      ({ result, detail }: Record<string, string>) => `${result} ${detail?.replace(/line \d+/, 'line')}`,
+    ),
     notes: notes.map(({ detail }: { detail: string }) => detail.replace(/line \d+/, 'line')),
   }
 }

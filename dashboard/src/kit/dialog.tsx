@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Call } from './api.ts'
 import { ProblemView } from './feedback.tsx'
-import { Curl, CurlButton } from './panel.tsx'
+import { Curl, CurlButton, Panel } from './panel.tsx'
 
 export type DialogState = { isOpen: boolean; open(): void; close(): void }
 
@@ -56,6 +56,47 @@ type ConfirmProps<T> = {
   done?(answer: T): void
   /** What is lost, and how to get it back. */
   children: ComponentChildren
+}
+
+type ConfirmButtonProps<T> = Omit<ConfirmProps<T>, 'of'> & {
+  text: string
+  /** Read out where the text alone does not say what it is about. */
+  label?: string
+  kind?: 'quiet' | 'danger' | 'quiet danger' | ''
+}
+
+/** A button that asks first. */
+export function ConfirmButton<T>({ text, label, kind = 'quiet danger', ...asked }: ConfirmButtonProps<T>) {
+  const asking = useDialog()
+  return (
+    <>
+      <button type="button" class={kind} aria-label={label} onClick={asking.open}>
+        {text}
+      </button>
+      <Confirm of={asking} {...asked} />
+    </>
+  )
+}
+
+type DeletePanelProps<T> = Pick<ConfirmProps<T>, 'call' | 'done' | 'children'> & {
+  /** Its name, to be typed first. */
+  typed: string
+  /** What the button says: "Delete the project". */
+  title: string
+  /** What goes with it, in a sentence. */
+  hint: string
+}
+
+/** The last panel of a screen: what is deleted with it, and the button that asks first. */
+export function DeletePanel<T>({ title, hint, typed, ...asked }: DeletePanelProps<T>) {
+  const button = (
+    <ConfirmButton text={title} kind="danger" action={title} title={`Delete ${typed}`} typed={typed} {...asked} />
+  )
+  return (
+    <Panel title={title} actions={button} pad>
+      <p class="soft">{hint}</p>
+    </Panel>
+  )
 }
 
 /** Asks before something dangerous. */

@@ -1,4 +1,5 @@
 // Everything a screen needs: `import { Panel, useQuery, call } from '../kit/index.ts'`.
+export { Act, useAct } from './act.tsx'
 export {
   type AnswerOf,
   BerthError,
@@ -11,7 +12,7 @@ export {
   type Schemas,
 } from './api.ts'
 export { type List, type Query, useList, useQuery } from './data.ts'
-export { Confirm, Dialog, type DialogState, useDialog } from './dialog.tsx'
+export { Confirm, ConfirmButton, DeletePanel, Dialog, type DialogState, useDialog } from './dialog.tsx'
 export { described, Empty, Loaded, ProblemView, toast, toastError } from './feedback.tsx'
 export { Check, Field, Form, fieldErrors, Select, type Values, valuesOf } from './form.tsx'
 export { type Event, live, useEvents } from './live.ts'
@@ -23,5 +24,5 @@ export { Plot, type Series, Spark } from './plot.tsx'
 export { go, type Params, place, useParam, useTitle } from './router.tsx'
 export { access, may, me, placeBefore, type Role, readMe, rememberPlace, signOut, wantedPlace } from './session.ts'
 export { DeploymentState, DomainState, domainState, State, type Tone } from './state.tsx'
-export { type Column, ListTable, More, Table } from './table.tsx'
+export { type Column, ListPage, ListTable, More, Table } from './table.tsx'
 export { Countdown, clockOf, duration, Elapsed, now, roughly, Time, utc } from './time.tsx'

@@ -1,6 +1,7 @@
 // The pieces of a screen: its head, panels with their curl, tabs, copying.
 import type { ComponentChildren } from 'preact'
 import { useId, useState } from 'preact/hooks'
+import { Commands, curlsOf, useCommands } from './act.tsx'
 import type { Call } from './api.ts'
 import { toast } from './feedback.tsx'
 import { place } from './router.tsx'
@@ -16,15 +17,30 @@ type TopProps = {
 
 /** The head of a screen. */
 export function Top({ title, trail, state, children }: TopProps) {
+  const [open, show] = useState(false)
+  const commands = useCommands()
+  const curl = curlsOf(null, commands.value)
   return (
-    <div class="top">
-      <div class="heading">
-        {trail && <div class="soft">{trail}</div>}
-        <h1>{title}</h1>
+    <Commands.Provider value={commands}>
+      <div class="top">
+        <div class="heading">
+          {trail && <div class="soft">{trail}</div>}
+          <h1>{title}</h1>
+        </div>
+        {state}
+        {children && (
+          <div class="right row">
+            {curl && <CurlButton open={open} toggle={() => show(!open)} />}
+            {children}
+          </div>
+        )}
       </div>
-      {state}
-      {children && <div class="right row">{children}</div>}
-    </div>
+      {open && curl && (
+        <div class="panel">
+          <Curl text={curl} />
+        </div>
+      )}
+    </Commands.Provider>
   )
 }
 
@@ -46,23 +62,26 @@ type PanelProps = {
 export function Panel({ title, state, note, actions, call, pad = false, children }: PanelProps) {
   const [open, show] = useState(false)
   const id = useId()
-  const curl = call?.curl ?? null
+  const commands = useCommands()
+  const curl = curlsOf(call, commands.value)
   return (
-    <section class="panel" aria-labelledby={title ? id : undefined}>
-      {(title || actions || curl) && (
-        <header>
-          {title && <h2 id={id}>{title}</h2>}
-          {state}
-          <div class="right row">
-            {note && <span class="soft">{note}</span>}
-            {actions}
-            {curl && <CurlButton open={open} toggle={() => show(!open)} />}
-          </div>
-        </header>
-      )}
-      {pad ? <div class="body">{children}</div> : children}
-      {open && curl && <Curl text={curl} />}
-    </section>
+    <Commands.Provider value={commands}>
+      <section class="panel" aria-labelledby={title ? id : undefined}>
+        {(title || actions || curl) && (
+          <header>
+            {title && <h2 id={id}>{title}</h2>}
+            {state}
+            <div class="right row">
+              {note && <span class="soft">{note}</span>}
+              {actions}
+              {curl && <CurlButton open={open} toggle={() => show(!open)} />}
+            </div>
+          </header>
+        )}
+        {pad ? <div class="body">{children}</div> : children}
+        {open && curl && <Curl text={curl} />}
+      </section>
+    </Commands.Provider>
   )
 }
 

@@ -20,6 +20,7 @@ export type Me = {
   user: {
     id: string
     email: string
+    emailProved: boolean
     name: string
     operator: boolean
     totp: boolean
@@ -27,6 +28,7 @@ export type Me = {
     mutedMails: string[]
   }
   memberships: { account: AccountName; role: Role; projects: string[] | null }[]
+  invitations: { id: string; account: AccountName; role: Role }[]
   session: { id: string }
 }
 
@@ -74,7 +76,12 @@ export function openSession(): Promise<Access> {
 
 async function renew(): Promise<Access> {
   try {
-    const [made, known] = await Promise.all([mint(), askAuth<Me>('GET', '/me')])
+    const asked = askAuth<Me>('GET', '/me')
+    const [made, known] = await Promise.all([mint(), asked]).catch(async (error) => {
+      // In no account yet, but perhaps invited to one.
+      if ((error as BerthError).status === 404) me.value = await asked
+      throw error
+    })
     const before = me.peek()
     // Somebody else signed in in another tab, or the account was left: nothing of the first may stay on the page.
     if (before && (before.user.id !== known.user.id || shownAccount !== made.account.id)) {

@@ -2,7 +2,10 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { List } from './data.ts'
-import { Loaded, toastError } from './feedback.tsx'
+import { Empty, Loaded, toastError } from './feedback.tsx'
+import { Panel, Top } from './panel.tsx'
+import { place } from './router.tsx'
+import { may } from './session.ts'
 
 export type Column<T> = {
   name: string
@@ -68,6 +71,58 @@ export function ListTable<T, I>({ of, ...table }: ListTableProps<T, I>) {
         </>
       )}
     </Loaded>
+  )
+}
+
+type ListPageProps<T, I> = Omit<ListTableProps<T, I>, 'label' | 'empty'> & {
+  title: string
+  /** What the panel says. */
+  panel: string
+  note?: string
+  /** The button that makes one, for who may. */
+  make?: { text: string; scope: string; open(): void }
+  filters?: ComponentChildren
+  isFiltered?: boolean
+  /** What there is to do when there is none. */
+  empty: { title: string; text: ComponentChildren }
+}
+
+/** A screen that is a list: the button that makes one, filters, the table, and what to do next where it is empty. */
+export function ListPage<T, I>({
+  title,
+  panel,
+  note,
+  make,
+  filters,
+  isFiltered,
+  empty,
+  ...table
+}: ListPageProps<T, I>) {
+  const button = make && may(make.scope) && (
+    <button type="button" class="primary" onClick={make.open}>
+      {make.text}
+    </button>
+  )
+  const none = isFiltered ? (
+    <Empty title="Nothing is like that">
+      <p>
+        Loosen a filter, or <a href={place.value.path}>show everything</a>.
+      </p>
+    </Empty>
+  ) : (
+    <Empty title={empty.title}>
+      <p>{empty.text}</p>
+      {button}
+    </Empty>
+  )
+  return (
+    <>
+      <Top title={title}>{button}</Top>
+      <Panel title={panel} note={note} call={table.of.call}>
+        {filters}
+        <ListTable {...table} label={title} empty={none} />
+      </Panel>
+    </>
   )
 }
 

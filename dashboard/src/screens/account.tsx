@@ -20,6 +20,12 @@ import { formatOf, Quotas, quotaTitles } from './parts/quotas.tsx'
 // Of a server that does not have it yet, that part is left out.
 type Month = { month: string; buildMinutes: number; storedBytes: number | null }
 
+/** The newest first, without the months before anything was built or stored. */
+function inUse(months: Month[]): Month[] {
+  const first = months.findIndex(({ buildMinutes, storedBytes }) => buildMinutes > 0 || storedBytes !== null)
+  return (first < 0 ? months.slice(-1) : months.slice(first)).toReversed()
+}
+
 export default function Account() {
   const account = useQuery(call('get', '/account'), { on: ['*'] })
   const usage = useQuery(access.value?.projects ? null : callPath<{ months: Month[] }>('get', '/account/usage'))
@@ -49,14 +55,14 @@ export default function Account() {
           )}
         </Loaded>
       </Panel>
-      <Panel title="Used" note="what is full is refused; support can raise a limit" pad>
+      <Panel title="Used" note="what is full is refused; support can raise a limit" call={account.call} pad>
         <Loaded of={account}>{(it) => <Quotas limits={it.limits} usage={it.usage} />}</Loaded>
       </Panel>
       {usage.data && (
         <Panel title="By month" note="UTC" call={usage.call}>
           <Table
             label="Use by month"
-            rows={usage.data.months.toReversed()}
+            rows={inUse(usage.data.months)}
             keyOf={({ month }) => month}
             columns={[
               { name: 'Month', cell: ({ month }) => month },
@@ -70,7 +76,7 @@ export default function Account() {
           />
         </Panel>
       )}
-      <Panel title="Other limits" pad>
+      <Panel title="Other limits" call={account.call} pad>
         <Loaded of={account}>
           {({ limits, usage: used }) => (
             <Facts

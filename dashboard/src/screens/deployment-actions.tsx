@@ -1,5 +1,5 @@
 // What can be done with a deployment: open, promote, roll back, cancel, deploy again, delete.
-import { Confirm, call, go, may, toast, useDialog } from '../kit/index.ts'
+import { ConfirmButton, call, go, may, toast, useDialog } from '../kit/index.ts'
 import { Ask } from './ask.tsx'
 import { Deploy } from './deploy.tsx'
 import { type Deployment, nameOf } from './deployment-table.tsx'
@@ -13,13 +13,7 @@ type ActionsProps = {
 }
 
 export function DeploymentActions({ of, current, before }: ActionsProps) {
-  const [canceling, promoting, back, again, deleting] = [
-    useDialog(),
-    useDialog(),
-    useDialog(),
-    useDialog(),
-    useDialog(),
-  ]
+  const [promoting, back, again] = [useDialog(), useDialog(), useDialog()]
   const path = { params: { path: { id: of.id } } }
   const writes = may('deployments:write')
   const ready = of.state === 'READY'
@@ -29,14 +23,35 @@ export function DeploymentActions({ of, current, before }: ActionsProps) {
   return (
     <>
       {writes && of.state === 'BUILDING' && (
-        <button type="button" onClick={canceling.open}>
-          Cancel
-        </button>
+        <ConfirmButton
+          text="Cancel"
+          kind=""
+          title="Cancel the build"
+          call={call('post', '/deployments/{id}/cancel', path)}
+          action="Cancel the build"
+          done={() => toast('Canceled.')}
+        >
+          <p>
+            The build ends within seconds and its output is lost. Production stays as it is. Redeploy builds it again.
+          </p>
+        </ConfirmButton>
       )}
       {writes && of.state !== 'BUILDING' && !of.current && (
-        <button type="button" class="quiet danger" onClick={deleting.open}>
-          Delete
-        </button>
+        <ConfirmButton
+          text="Delete"
+          title="Delete the deployment"
+          call={call('delete', '/deployments/{id}', path)}
+          action="Delete the deployment"
+          done={() => {
+            toast('Deleted.')
+            go(`/projects/${of.project}/deployments`)
+          }}
+        >
+          <p>
+            Its address <code>{new URL(of.url).host}</code> stops being served and is never given out again; its log is
+            lost. The commit stays in the repository: deploy it again, and it gets a new address.
+          </p>
+        </ConfirmButton>
       )}
       {writes && of.state !== 'BUILDING' && (
         <button type="button" onClick={again.open}>
@@ -58,17 +73,6 @@ export function DeploymentActions({ of, current, before }: ActionsProps) {
           Open
         </a>
       )}
-      <Confirm
-        of={canceling}
-        title="Cancel the build"
-        call={call('post', '/deployments/{id}/cancel', path)}
-        action="Cancel the build"
-        done={() => toast('Canceled.')}
-      >
-        <p>
-          The build ends within seconds and its output is lost. Production stays as it is. Redeploy builds it again.
-        </p>
-      </Confirm>
       <Ask
         of={promoting}
         title={isOlder ? 'Roll back to this deployment' : 'Promote to production'}
@@ -108,21 +112,6 @@ export function DeploymentActions({ of, current, before }: ActionsProps) {
         </Ask>
       )}
       <Deploy of={again} project={of.project} branch={of.ref} production={of.production} />
-      <Confirm
-        of={deleting}
-        title="Delete the deployment"
-        call={call('delete', '/deployments/{id}', path)}
-        action="Delete the deployment"
-        done={() => {
-          toast('Deleted.')
-          go(`/projects/${of.project}/deployments`)
-        }}
-      >
-        <p>
-          Its address <code>{new URL(of.url).host}</code> stops being served and is never given out again; its log is
-          lost. The commit stays in the repository: deploy it again, and it gets a new address.
-        </p>
-      </Confirm>
     </>
   )
 }

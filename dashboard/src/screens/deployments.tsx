@@ -2,7 +2,7 @@
 import { call, Empty, ListTable, may, Panel, Top, useDialog, useList, useParam } from '../kit/index.ts'
 import { Deploy } from './deploy.tsx'
 import { deploymentColumns } from './deployment-table.tsx'
-import { Filter, FindBox } from './filters.tsx'
+import { Filter, Filters, FindBox } from './filters.tsx'
 
 const states = ['BUILDING', 'READY', 'ERROR', 'CANCELED'] as const
 type State = (typeof states)[number]
@@ -49,7 +49,7 @@ export function DeploymentList({ project }: { project?: string }) {
   const isFiltered = Object.keys(query).length > (project ? 2 : 1)
   return (
     <Panel title="Deployments" note="newest first, updated as it happens" call={list.call}>
-      <div class="filters">
+      <Filters>
         <Filter
           name="state"
           label="State"
@@ -63,7 +63,7 @@ export function DeploymentList({ project }: { project?: string }) {
         {!project && <FindBox name="project" label="Project" />}
         <FindBox name="ref" label="Branch or tag" />
         <FindBox name="commit" label="Commit" hint="7 digits or more" />
-      </div>
+      </Filters>
       <ListTable
         label="Deployments"
         of={list}

@@ -1,13 +1,11 @@
 // The proof of ownership: what is expected, and beside it what the last look has found.
 import { Copy, CopyLine, Countdown, call, Panel, State, Time, useParam } from '../kit/index.ts'
-import { withCurls } from './curls.ts'
 import type { Domain } from './domain-data.ts'
 
 export function Proof({ of }: { of: Domain }) {
   const [proof] = useParam('proof')
   const { verified, verification } = of
   const byTxt = proof ? proof === 'txt' : verification.method === 'txt'
-  const path = { params: { path: { name: of.name } } }
   const where = `/domains/${encodeURIComponent(of.name)}`
   return (
     <Panel
@@ -22,7 +20,7 @@ export function Proof({ of }: { of: Domain }) {
         ) : null
       }
       note={<NextLook of={of} />}
-      call={withCurls(call('get', '/domains/{name}', path), call('post', '/domains/{name}/verify', path))}
+      call={call('get', '/domains/{name}', { params: { path: { name: of.name } } })}
       pad
     >
       <div class="stack">

@@ -1,8 +1,9 @@
 // A domain: what to set, what is seen, its way to a certificate, and where its visitors go.
 import {
-  Confirm,
+  Act,
   Countdown,
   call,
+  DeletePanel,
   domainState,
   Facts,
   go,
@@ -13,7 +14,6 @@ import {
   Time,
   Top,
   toast,
-  toastError,
   useDialog,
   useTitle,
 } from '../kit/index.ts'
@@ -36,11 +36,6 @@ export default function DomainScreen({ params }: { params: Params }) {
 function Shown({ of, refresh }: { of: Domain; refresh(): void }) {
   const [tone, word] = domainState(of)
   const check = call('post', '/domains/{name}/verify', { params: { path: { name: of.name } } })
-  const look = () =>
-    check.send().then(() => {
-      toast('Asked the DNS now.')
-      refresh()
-    }, toastError)
   const hasZone = !of.name.startsWith('*')
   return (
     <>
@@ -55,9 +50,15 @@ function Shown({ of, refresh }: { of: Domain; refresh(): void }) {
           </a>
         )}
         {may('domains:write') && (
-          <button type="button" class={of.verified ? '' : 'primary'} onClick={look}>
-            Check now
-          </button>
+          <Act
+            call={check}
+            text="Check now"
+            {...(!of.verified && { kind: 'primary' })}
+            done={() => {
+              toast('Asked the DNS now.')
+              refresh()
+            }}
+          />
         )}
         {of.verified && (
           <a
@@ -228,39 +229,26 @@ function Visitors({ of }: { of: Domain }) {
 }
 
 function Danger({ of }: { of: Domain }) {
-  const deleting = useDialog()
   return (
-    <Panel
+    <DeletePanel
       title="Delete the domain"
-      actions={
-        <button type="button" class="danger" onClick={deleting.open}>
-          Delete the domain
-        </button>
-      }
-      pad
+      hint="Its records and its certificate go with it. The name stays yours at the registrar."
+      typed={of.name}
+      call={call('delete', '/domains/{name}', { params: { path: { name: of.name } } })}
+      done={() => {
+        toast(`Deleted ${of.name}.`)
+        go('/domains')
+      }}
     >
-      <p class="soft">Its records and its certificate go with it. The name stays yours at the registrar.</p>
-      <Confirm
-        of={deleting}
-        title={`Delete ${of.name}`}
-        call={call('delete', '/domains/{name}', { params: { path: { name: of.name } } })}
-        action="Delete the domain"
-        typed={of.name}
-        done={() => {
-          toast(`Deleted ${of.name}.`)
-          go('/domains')
-        }}
-      >
-        <p>
-          <b>Lost:</b> all DNS records of the zone, also those for mail, and the certificate. Visitors at {of.name} get
-          no answer at once, if its nameservers are ours.
-        </p>
-        <p class="soft">
-          Download the zone first: <a href={zonePath(of.name)}>Records</a>.{' '}
-          {of.verified && 'The name stays reserved for this account for 7 days; '}
-          added again, it may get other nameservers.
-        </p>
-      </Confirm>
-    </Panel>
+      <p>
+        <b>Lost:</b> all DNS records of the zone, also those for mail, and the certificate. Visitors at {of.name} get no
+        answer at once, if its nameservers are ours.
+      </p>
+      <p class="soft">
+        Download the zone first: <a href={zonePath(of.name)}>Records</a>.{' '}
+        {of.verified && 'The name stays reserved for this account for 7 days; '}
+        added again, it may get other nameservers.
+      </p>
+    </DeletePanel>
   )
 }

@@ -10,14 +10,11 @@ import {
   Field,
   Form,
   go,
-  ListTable,
-  may,
-  Panel,
+  ListPage,
   type Schemas,
   Select,
   State,
   Time,
-  Top,
   useDialog,
   useList,
   useParam,
@@ -25,7 +22,7 @@ import {
 } from '../kit/index.ts'
 import { domainPath } from './domain-data.ts'
 import { useTargets } from './domain-targets.ts'
-import { Filter, FindBox } from './filters.tsx'
+import { Filter, Filters, FindBox } from './filters.tsx'
 
 type Domain = Schemas['Domain']
 const sslStates = ['PENDING', 'ISSUING', 'ACTIVE', 'ERROR', 'EXPIRED'] as const
@@ -52,72 +49,62 @@ export default function Domains() {
     ...(ssl && { ssl: sslStates.filter((state) => state === ssl) }),
   }
   const list = useList(call('get', '/domains', { params: { query } }), { on: ['domain.*'] })
-  const button = may('domains:write') && (
-    <button type="button" class="primary" onClick={adding.open}>
-      Add a domain
-    </button>
-  )
   return (
     <>
-      <Top title="Domains">{button}</Top>
-      <Panel title="All domains" note="updated as it happens" call={list.call}>
-        <div class="filters">
-          <FindBox name="search" label="Part of the name" />
-          <FindBox name="project" label="Project" />
-          <Filter
-            name="verified"
-            label="Verified"
-            options={{ '': 'Verified or not', yes: 'Verified', no: 'Not verified' }}
-          />
-          <Filter
-            name="ssl"
-            label="Certificate"
-            options={{
-              '': 'Any certificate',
-              ...Object.fromEntries(sslStates.map((state) => [state, state[0] + state.slice(1).toLowerCase()])),
-            }}
-          />
-        </div>
-        <ListTable
-          label="Domains"
-          of={list}
-          keyOf={(it: Domain) => it.name}
-          columns={[
-            {
-              name: 'Domain',
-              cell: (it) => (
-                <>
-                  <a href={domainPath(it.name)}>
-                    <b>{it.name}</b>
-                  </a>
-                  {it.redirectTo && <div class="soft">redirects to {it.redirectTo}</div>}
-                </>
-              ),
-            },
-            { name: 'State', cell: (it) => <DomainCell of={it} /> },
-            { name: 'Project', wide: true, cell: (it) => <a href={`/projects/${it.project}`}>{it.project}</a> },
-            {
-              name: 'Certificate until',
-              wide: true,
-              num: true,
-              cell: (it) => (it.certificate?.notAfter ? <Time at={it.certificate.notAfter} form="date" /> : '–'),
-            },
-            { name: 'Added', wide: true, num: true, cell: (it) => <Time at={it.createdAt} /> },
-          ]}
-          empty={
-            Object.keys(query).length > 1 ? (
-              <Empty title="No domain is like that">
-                <p>Loosen a filter.</p>
-              </Empty>
-            ) : (
-              <Empty title="No domains yet">
-                <p>Add a name that you own. You are told what to set at your registrar, and see when it is found.</p>
-                {button}
-              </Empty>
-            )
-          }
-        />
-      </Panel>
+      <ListPage
+        title="Domains"
+        panel="All domains"
+        note="updated as it happens"
+        make={{ text: 'Add a domain', scope: 'domains:write', open: adding.open }}
+        isFiltered={Object.keys(query).length > 1}
+        filters={
+          <Filters>
+            <FindBox name="search" label="Part of the name" />
+            <FindBox name="project" label="Project" />
+            <Filter
+              name="verified"
+              label="Verified"
+              options={{ '': 'Verified or not', yes: 'Verified', no: 'Not verified' }}
+            />
+            <Filter
+              name="ssl"
+              label="Certificate"
+              options={{
+                '': 'Any certificate',
+                ...Object.fromEntries(sslStates.map((state) => [state, state[0] + state.slice(1).toLowerCase()])),
+              }}
+            />
+          </Filters>
+        }
+        of={list}
+        keyOf={(it: Domain) => it.name}
+        columns={[
+          {
+            name: 'Domain',
+            cell: (it) => (
+              <>
+                <a href={domainPath(it.name)}>
+                  <b>{it.name}</b>
+                </a>
+                {it.redirectTo && <div class="soft">redirects to {it.redirectTo}</div>}
+              </>
+            ),
+          },
+          { name: 'State', cell: (it) => <DomainCell of={it} /> },
+          { name: 'Project', wide: true, cell: (it) => <a href={`/projects/${it.project}`}>{it.project}</a> },
+          {
+            name: 'Certificate until',
+            wide: true,
+            num: true,
+            cell: (it) => (it.certificate?.notAfter ? <Time at={it.certificate.notAfter} form="date" /> : '–'),
+          },
+          { name: 'Added', wide: true, num: true, cell: (it) => <Time at={it.createdAt} /> },
+        ]}
+        empty={{
+          title: 'No domains yet',
+          text: 'Add a name that you own. You are told what to set at your registrar, and see when it is found.',
+        }}
+      />
       <AddDomain of={{ ...adding, close }} project={add} />
     </>
   )

@@ -15,19 +15,20 @@ import {
   Top,
   useList,
 } from '../kit/index.ts'
+import { Filter, Filters, FilterTime, FindBox, type Options, useFilters } from './filters.tsx'
 import { eventGroups } from './parts/event-types.ts'
-import { FilterSelect, Filters, FilterText, FilterTime, useFilters } from './parts/filters.tsx'
 import { Json, placeOf } from './parts/json.tsx'
 import { type NameOf, useNames, Who } from './parts/who.tsx'
 
-const types = [
-  { value: '', text: 'All' },
-  ...eventGroups.map(({ title, all, types: of }) => ({
-    value: all,
-    text: title,
-    of: [{ value: all, text: `${all} (all of them)` }, ...of.map((type) => ({ value: type, text: type }))],
-  })),
-]
+const types: Options = {
+  '': 'Every type',
+  ...Object.fromEntries(
+    eventGroups.map(({ title, all, types: of }) => [
+      title,
+      { [all]: `${all} (all of them)`, ...Object.fromEntries(of.map((type) => [type, type])) },
+    ]),
+  ),
+}
 
 export default function Events() {
   const filters = useFilters('type', 'subject', 'since', 'until')
@@ -38,22 +39,22 @@ export default function Events() {
   return (
     <>
       <Top title="Events" />
-      <Filters>
-        <FilterSelect name="type" label="Type" options={types} />
-        <FilterText name="subject" label="About" placeholder="an id, or a domain" />
-        <FilterTime name="since" label="From" />
-        <FilterTime name="until" label="Until" />
-        {isFiltered && (
-          <button type="button" class="quiet" onClick={() => go(place.peek().path)}>
-            Clear
-          </button>
-        )}
-      </Filters>
       <Panel
         title="What happened"
         note={live.value === 'live' ? 'newest first, as it happens' : 'newest first'}
         call={list.call}
       >
+        <Filters>
+          <Filter name="type" label="Type" options={types} />
+          <FindBox name="subject" label="About" hint="an id, or a domain" />
+          <FilterTime name="since" label="From" />
+          <FilterTime name="until" label="Until" />
+          {isFiltered && (
+            <button type="button" class="quiet" onClick={() => go(place.peek().path)}>
+              Clear
+            </button>
+          )}
+        </Filters>
         <Loaded of={list}>
           {({ events }) =>
             events.length === 0 ? (

@@ -1,30 +1,50 @@
 // Filters of a list. They live in the address, so that a filtered list can be shared and reloaded.
+import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { useParam } from '../kit/index.ts'
 
-type FilterProps = {
-  name: string
-  label: string /** Text by value; the empty value is no filter. */
-  options: Record<string, string>
+export function Filters({ children }: { children: ComponentChildren }) {
+  return (
+    <search class="filters" aria-label="Filters">
+      {children}
+    </search>
+  )
 }
 
-export function Filter({ name, label, options }: FilterProps) {
+/** Text by value; the empty value is no filter. What has options itself is a group of them. */
+export type Options = { [value: string]: string | Record<string, string> }
+
+type FilterProps = { name: string; label: string }
+
+export function Filter({ name, label, options }: FilterProps & { options: Options }) {
   const [value, set] = useParam(name)
+  const isKnown = value in Object.assign({}, options, ...Object.values(options).filter((it) => typeof it === 'object'))
   return (
     <select aria-label={label} value={value} onInput={(event) => set(event.currentTarget.value)}>
-      {Object.entries(options).map(([key, text]) => (
-        <option key={key} value={key}>
-          {text}
-        </option>
-      ))}
+      {Object.entries(options).map(([key, of]) =>
+        typeof of === 'string' ? (
+          option([key, of])
+        ) : (
+          <optgroup key={key} label={key}>
+            {Object.entries(of).map(option)}
+          </optgroup>
+        ),
+      )}
+      {!isKnown && option([value, value])}
     </select>
   )
 }
 
+const option = ([value, text]: [string, string]) => (
+  <option key={value} value={value}>
+    {text}
+  </option>
+)
+
 const typingMs = 250
 
 /** Text, taken when one pauses. */
-export function FindBox({ name, label, hint }: { name: string; label: string; hint?: string }) {
+export function FindBox({ name, label, hint }: FilterProps & { hint?: string }) {
   const [value, set] = useParam(name)
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
   const input = useRef<HTMLInputElement>(null)
@@ -42,8 +62,38 @@ export function FindBox({ name, label, hint }: { name: string; label: string; hi
       aria-label={hint ? `${label}, ${hint}` : label}
       placeholder={label}
       title={hint}
+      maxLength={300}
       defaultValue={value}
       onInput={(event) => take(event.currentTarget.value)}
     />
   )
+}
+
+/** Local time in the field, UTC in the address. */
+export function FilterTime({ name, label }: FilterProps) {
+  const [value, set] = useParam(name)
+  const at = Date.parse(value)
+  const local = Number.isNaN(at)
+    ? ''
+    : new Date(at - new Date(at).getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
+  return (
+    <label>
+      {label}
+      <input
+        type="datetime-local"
+        key={local}
+        defaultValue={local}
+        onChange={(event) => {
+          const { value: chosen } = event.currentTarget
+          set(chosen && new Date(chosen).toISOString())
+        }}
+      />
+    </label>
+  )
+}
+
+/** The parameters of the address as a query of the API; what is empty is left out. */
+export function useFilters<N extends string>(...names: N[]): Partial<Record<N, string>> {
+  const found = names.map((name) => [name, useParam(name)[0]] as const)
+  return Object.fromEntries(found.filter(([, value]) => value !== '')) as Partial<Record<N, string>>
 }

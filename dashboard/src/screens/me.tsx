@@ -1,6 +1,8 @@
 // The person: name and address, ways to sign in, where they are signed in, and which mails they get.
+import { useEffect } from 'preact/hooks'
 import {
-  Confirm,
+  Act,
+  ConfirmButton,
   callAuth,
   Empty,
   Field,
@@ -16,7 +18,7 @@ import {
   Top,
   toast,
   toastError,
-  useDialog,
+  useParam,
   useQuery,
 } from '../kit/index.ts'
 import { Passkeys } from './parts/passkeys.tsx'
@@ -35,7 +37,10 @@ export default function Me() {
       </Top>
       <Panel title="Profile" note={user.operator ? 'operator of this installation' : undefined}>
         <Form
-          call={({ name, email, ...rest }) => callAuth('PATCH', '/me', { name, email, ...proofFrom(rest) })}
+          call={({ name, email, ...rest }) =>
+            // An address that is not proved gets a mail each time that it is sent.
+            callAuth('PATCH', '/me', { name, ...(email !== user.email && { email, ...proofFrom(rest) }) })
+          }
           submit="Save"
           done={() => {
             toast('Saved.')
@@ -48,6 +53,7 @@ export default function Me() {
           </div>
           <ProofField />
         </Form>
+        <Address of={user} />
       </Panel>
       <Passkeys />
       <Password />
@@ -55,6 +61,33 @@ export default function Me() {
       <Sessions />
       <Mails />
     </>
+  )
+}
+
+/** An address that is not proved gets no mails but the one that proves it, whose link leads here. */
+function Address({ of: { email, emailProved } }: { of: { email: string; emailProved: boolean } }) {
+  const options = useQuery(callAuth<{ mail: boolean }>('GET', '/options'))
+  const [code, setCode] = useParam('proof')
+  useEffect(() => {
+    if (!code) return
+    setCode('')
+    callAuth('POST', '/me/proof', { code })
+      .send()
+      .then(() => toast('The address is yours: mails go there from now on.'), toastError)
+      .finally(() => void readMe())
+  }, [code])
+  if (emailProved || !options.data?.mail) return null
+  return (
+    <p class="note row wrap">
+      <State is="busy">Not proved</State>
+      <span>No mails go to {email} before you open the link that was sent there.</span>
+      <Act
+        call={callAuth('PATCH', '/me', { email })}
+        text="Send it again"
+        kind="quiet"
+        done={() => toast('A mail is on its way, unless the address got three within a day.')}
+      />
+    </p>
   )
 }
 
@@ -105,24 +138,19 @@ function Sessions() {
 }
 
 function End({ of, done }: { of: Session; done(): void }) {
-  const asking = useDialog()
   const what = `${browserOf(of.userAgent)} at ${of.address}`
   return (
-    <>
-      <button type="button" class="quiet danger" aria-label={`End the session of ${what}`} onClick={asking.open}>
-        End
-      </button>
-      <Confirm
-        of={asking}
-        title="End this session?"
-        action="End the session"
-        call={callAuth('DELETE', `/sessions/${of.id}`)}
-        done={done}
-      >
-        <p>{what} is signed out at once. Tokens that were made there stay.</p>
-        <p class="soft">Not yours? Then also change how you sign in.</p>
-      </Confirm>
-    </>
+    <ConfirmButton
+      text="End"
+      label={`End the session of ${what}`}
+      title="End this session?"
+      action="End the session"
+      call={callAuth('DELETE', `/sessions/${of.id}`)}
+      done={done}
+    >
+      <p>{what} is signed out at once. Tokens that were made there stay.</p>
+      <p class="soft">Not yours? Then also change how you sign in.</p>
+    </ConfirmButton>
   )
 }
 

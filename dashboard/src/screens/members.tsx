@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import {
   access,
   type Call,
-  Confirm,
+  ConfirmButton,
   CopyLine,
   Countdown,
   call,
@@ -200,7 +200,7 @@ function Invite({ roles, close, done }: { roles: readonly RoleRow[]; close(): vo
 type ActionsProps = { of: Member; roles: readonly RoleRow[] | undefined; done(): void }
 
 function Actions({ of, roles = [], done }: ActionsProps) {
-  const [changing, removing] = [useDialog(), useDialog()]
+  const changing = useDialog()
   const isSelf = of.userId === me.value?.user.id
   const params = { path: { id: of.id } }
   if (!may('members:write') || (of.role === 'owner' && access.value?.role !== 'owner')) return null
@@ -209,14 +209,20 @@ function Actions({ of, roles = [], done }: ActionsProps) {
       <button type="button" class="quiet" aria-label={`Change the role of ${of.name}`} onClick={changing.open}>
         Change
       </button>
-      <button
-        type="button"
-        class="quiet danger"
-        aria-label={isSelf ? 'Leave the account' : `Remove ${of.name}`}
-        onClick={removing.open}
+      <ConfirmButton
+        text={isSelf ? 'Leave' : 'Remove'}
+        label={isSelf ? 'Leave the account' : `Remove ${of.name}`}
+        title={isSelf ? 'Leave the account?' : `Remove ${of.name}?`}
+        action={isSelf ? 'Leave the account' : 'Remove the person'}
+        call={call('delete', '/members/{id}', { params }) as Call<unknown>}
+        done={() => {
+          if (isSelf) return void readMe().finally(() => location.assign('/'))
+          toast(`${of.name} is no longer a member.`)
+          done()
+        }}
       >
-        {isSelf ? 'Leave' : 'Remove'}
-      </button>
+        <Lost of={of} />
+      </ConfirmButton>
       <Dialog of={changing} title={`Role of ${of.name}`}>
         <Form
           call={(values) => {
@@ -234,19 +240,6 @@ function Actions({ of, roles = [], done }: ActionsProps) {
           <p class="soft">With a smaller role, the tokens that {of.name} made lose the same at once.</p>
         </Form>
       </Dialog>
-      <Confirm
-        of={removing}
-        title={isSelf ? 'Leave the account?' : `Remove ${of.name}?`}
-        action={isSelf ? 'Leave the account' : 'Remove the person'}
-        call={call('delete', '/members/{id}', { params }) as Call<unknown>}
-        done={() => {
-          if (isSelf) return void readMe().finally(() => location.assign('/'))
-          toast(`${of.name} is no longer a member.`)
-          done()
-        }}
-      >
-        <Lost of={of} />
-      </Confirm>
     </>
   )
 }
@@ -272,26 +265,16 @@ function Lost({ of }: { of: Member }) {
 }
 
 function TakeBack({ of, done }: { of: Schemas['Invitation']; done(): void }) {
-  const asking = useDialog()
   return (
-    <>
-      <button
-        type="button"
-        class="quiet danger"
-        aria-label={`Take back the invitation of ${of.email}`}
-        onClick={asking.open}
-      >
-        Take back
-      </button>
-      <Confirm
-        of={asking}
-        title={`Take back the invitation of ${of.email}?`}
-        action="Take it back"
-        call={call('delete', '/members/invitations/{id}', { params: { path: { id: of.id } } }) as Call<unknown>}
-        done={done}
-      >
-        <p>The link that was given out is not valid any more. To let them in after all, invite them again.</p>
-      </Confirm>
-    </>
+    <ConfirmButton
+      text="Take back"
+      label={`Take back the invitation of ${of.email}`}
+      title={`Take back the invitation of ${of.email}?`}
+      action="Take it back"
+      call={call('delete', '/members/invitations/{id}', { params: { path: { id: of.id } } }) as Call<unknown>}
+      done={done}
+    >
+      <p>The link that was given out is not valid any more. To let them in after all, invite them again.</p>
+    </ConfirmButton>
   )
 }

@@ -64,7 +64,7 @@ export function Branches({ project }: { project: Project }) {
                 wide: true,
                 cell: ({ ready }) =>
                   ready ? (
-                    <a href={ready.url} target="_blank" rel="noreferrer">
+                    <a class="host" title={ready.url} href={ready.url} target="_blank" rel="noreferrer">
                       {new URL(ready.url).host}
                     </a>
                   ) : (

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import {
   BerthError,
   Confirm,
+  ConfirmButton,
   CopyLine,
   call,
   Empty,
@@ -113,7 +114,6 @@ type MadeProps = { project: Project; hook: PushHook; secret: string | null; refr
 function Made({ project, hook, secret, refresh }: MadeProps) {
   const [chosen] = useParam('host')
   const host = hosts[(chosen in hosts ? chosen : '') as keyof typeof hosts]
-  const deleting = useDialog()
   return (
     <div class="stack">
       <div class="row wrap">
@@ -163,26 +163,23 @@ function Made({ project, hook, secret, refresh }: MadeProps) {
       </ol>
       {may('projects:write') && (
         <div>
-          <button type="button" class="quiet danger" onClick={deleting.open}>
-            Delete the push hook
-          </button>
+          <ConfirmButton
+            text="Delete the push hook"
+            title="Delete the push hook"
+            call={call('delete', '/projects/{project}/hook', { params: { path: { project: project.name } } })}
+            action="Delete the push hook"
+            done={() => {
+              toast('Deleted.')
+              refresh()
+            }}
+          >
+            <p>
+              Pushes are refused from now on and commits get no status. The secret and the token for statuses are lost;
+              a new hook has another secret and the same address.
+            </p>
+          </ConfirmButton>
         </div>
       )}
-      <Confirm
-        of={deleting}
-        title="Delete the push hook"
-        call={call('delete', '/projects/{project}/hook', { params: { path: { project: project.name } } })}
-        action="Delete the push hook"
-        done={() => {
-          toast('Deleted.')
-          refresh()
-        }}
-      >
-        <p>
-          Pushes are refused from now on and commits get no status. The secret and the token for statuses are lost; a
-          new hook has another secret and the same address.
-        </p>
-      </Confirm>
     </div>
   )
 }
@@ -198,6 +195,7 @@ function Statuses({ project, hook, refresh }: Omit<MadeProps, 'secret'>) {
   return (
     <Panel
       title="Commit statuses"
+      call={call('get', '/projects/{project}/hook', { params: path })}
       state={
         target ? (
           <State is={target.error ? 'bad' : 'ready'}>{target.error ? 'Failing' : 'On'}</State>

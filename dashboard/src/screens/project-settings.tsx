@@ -2,8 +2,8 @@
 import { useRef } from 'preact/hooks'
 import {
   Check,
-  Confirm,
   call,
+  DeletePanel,
   Facts,
   Field,
   Form,
@@ -13,7 +13,6 @@ import {
   type Schemas,
   Select,
   toast,
-  useDialog,
   useQuery,
   type Values,
 } from '../kit/index.ts'
@@ -56,9 +55,12 @@ export function Settings({ project }: { project: Project }) {
   )
 }
 
-function ReadOnly({ project: { framework, repo, settings } }: { project: Project }) {
+const readOf = ({ name }: Project) => call('get', '/projects/{project}', { params: { path: { project: name } } })
+
+function ReadOnly({ project }: { project: Project }) {
+  const { framework, repo, settings } = project
   return (
-    <Panel title="Build and serve" pad>
+    <Panel title="Build and serve" call={readOf(project)} pad>
       <Facts
         rows={[
           ['Repository', <code>{repo}</code>],
@@ -104,7 +106,7 @@ function SettingsForm({ project }: { project: Project }) {
   const { settings } = base.current
   const byFramework = 'Left empty: found out from the repository.'
   return (
-    <Panel title="Build and serve" note="takes effect with the next build">
+    <Panel title="Build and serve" note="takes effect with the next build" call={readOf(project)}>
       <Form
         call={(values) =>
           call('patch', '/projects/{project}', {
@@ -185,58 +187,47 @@ function SettingsForm({ project }: { project: Project }) {
 }
 
 function Danger({ project }: { project: Project }) {
-  const deleting = useDialog()
   const { name } = project
+  return (
+    <DeletePanel
+      title="Delete the project"
+      hint="Its deployments, logs, variables, push hook and traffic go with it. The repository stays."
+      typed={name}
+      call={call('delete', '/projects/{project}', { params: { path: { project: name } } })}
+      done={() => {
+        toast(`Deleted ${name}.`)
+        go('/')
+      }}
+    >
+      <p>
+        <b>Lost for good:</b> every deployment and its address, all logs, the values of all variables, the push hook
+        with its secret, and the figures of its traffic. {new URL(project.productionUrl).host} stops answering at once.
+      </p>
+      <p class="soft">
+        The repository <code>{project.repo}</code> stays. A new project of the same name can be made from it, with new
+        variables.
+      </p>
+      <Attached project={name} />
+    </DeletePanel>
+  )
+}
+
+/** Domains of the project: what keeps it from being deleted. */
+function Attached({ project }: { project: string }) {
   const domains = useQuery(
-    deleting.isOpen && may('domains:read')
-      ? call('get', '/domains', { params: { query: { project: [name], limit: 100 } } })
-      : null,
+    may('domains:read') ? call('get', '/domains', { params: { query: { project: [project], limit: 100 } } }) : null,
   )
   const attached = domains.data?.domains ?? []
+  if (attached.length === 0) return null
   return (
-    <Panel
-      title="Delete the project"
-      actions={
-        <button type="button" class="danger" onClick={deleting.open}>
-          Delete the project
-        </button>
-      }
-      pad
-    >
-      <p class="soft">Its deployments, logs, variables, push hook and traffic go with it. The repository stays.</p>
-      <Confirm
-        of={deleting}
-        title={`Delete ${name}`}
-        call={call('delete', '/projects/{project}', { params: { path: { project: name } } })}
-        action="Delete the project"
-        typed={name}
-        done={() => {
-          toast(`Deleted ${name}.`)
-          go('/')
-        }}
-      >
-        <p>
-          <b>Lost for good:</b> every deployment and its address, all logs, the values of all variables, the push hook
-          with its secret, and the figures of its traffic. {new URL(project.productionUrl).host} stops answering at
-          once.
-        </p>
-        <p class="soft">
-          The repository <code>{project.repo}</code> stays. A new project of the same name can be made from it, with new
-          variables.
-        </p>
-        {attached.length > 0 && (
-          <p>
-            <span class="state bad">It has domains.</span> The project cannot be deleted before they are moved or
-            deleted:{' '}
-            {attached.map(({ name }, index) => (
-              <>
-                {index > 0 && ', '}
-                <a href={`/domains/${encodeURIComponent(name)}`}>{name}</a>
-              </>
-            ))}
-          </p>
-        )}
-      </Confirm>
-    </Panel>
+    <p>
+      <span class="state bad">It has domains.</span> The project cannot be deleted before they are moved or deleted:{' '}
+      {attached.map(({ name }, index) => (
+        <>
+          {index > 0 && ', '}
+          <a href={`/domains/${encodeURIComponent(name)}`}>{name}</a>
+        </>
+      ))}
+    </p>
   )
 }

@@ -1,7 +1,7 @@
 // Variables of builds and servers, by target; secrets are never shown again.
 import {
   Check,
-  Confirm,
+  ConfirmButton,
   Copy,
   call,
   Dialog,
@@ -154,7 +154,6 @@ function VariableForm({ project, of, cancel, done }: FormProps) {
 
 function VariableActions({ project, of, done }: { project: string; of: Variable; done(): void }) {
   const changing = useDialog()
-  const deleting = useDialog()
   const { key, target } = of
   const label = `${key} for ${targets[target].toLowerCase()}`
   return (
@@ -162,23 +161,9 @@ function VariableActions({ project, of, done }: { project: string; of: Variable;
       <button type="button" class="quiet" aria-label={`Change ${label}`} onClick={changing.open}>
         Change
       </button>
-      <button type="button" class="quiet danger" aria-label={`Delete ${label}`} onClick={deleting.open}>
-        Delete
-      </button>
-      <Dialog of={changing} title={`Change ${key}, ${targets[target]}`}>
-        <VariableForm
-          project={project}
-          of={of}
-          cancel={changing.close}
-          done={() => {
-            changing.close()
-            done()
-            toast('Changed. The next build sees it.')
-          }}
-        />
-      </Dialog>
-      <Confirm
-        of={deleting}
+      <ConfirmButton
+        text="Delete"
+        label={`Delete ${label}`}
         title={`Delete ${key}`}
         call={call('delete', '/projects/{project}/env/{key}', {
           params: { path: { project, key }, query: { target } },
@@ -193,7 +178,19 @@ function VariableActions({ project, of, done }: { project: string; of: Variable;
           The value for {targets[target].toLowerCase()} is lost{of.readable ? '' : ', and nobody can read it any more'}.
           Deployments that were built keep what they have; builds from now on do not get it.
         </p>
-      </Confirm>
+      </ConfirmButton>
+      <Dialog of={changing} title={`Change ${key}, ${targets[target]}`}>
+        <VariableForm
+          project={project}
+          of={of}
+          cancel={changing.close}
+          done={() => {
+            changing.close()
+            done()
+            toast('Changed. The next build sees it.')
+          }}
+        />
+      </Dialog>
     </>
   )
 }

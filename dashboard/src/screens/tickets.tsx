@@ -1,70 +1,35 @@
 // The tickets of the account: questions to support.
-import {
-  call,
-  Dialog,
-  Empty,
-  Field,
-  Form,
-  go,
-  ListTable,
-  may,
-  Panel,
-  Select,
-  Top,
-  useDialog,
-  useList,
-  useParam,
-} from '../kit/index.ts'
-import { FilterSelect, Filters, FilterText, useFilters } from './parts/filters.tsx'
-import { priorities, priorityOptions, statusOptions, ticketColumns } from './parts/tickets.tsx'
+import { call, Dialog, Field, Form, go, ListPage, may, Select, useDialog, useList, useParam } from '../kit/index.ts'
+import { useFilters } from './filters.tsx'
+import { priorities, TicketFilters, ticketColumns, ticketFilters } from './parts/tickets.tsx'
 
 export default function Tickets() {
-  const filters = useFilters('status', 'priority', 'search')
+  const filters = useFilters(...ticketFilters)
   const query = { limit: 50, ...filters } as object
   const list = useList(call('get', '/tickets', { params: { query } }), { on: ['ticket.*'] })
   // `?about=dpl_…` opens the form: other screens link to it.
   const [about, setAbout] = useParam('about')
   const opening = useDialog()
-  const isFiltered = Object.keys(filters).length > 0
-  const button = may('tickets:write') && (
-    <button type="button" class="primary" onClick={opening.open}>
-      New ticket
-    </button>
-  )
   const close = () => {
     opening.close()
     if (about) setAbout('')
   }
   return (
     <>
-      <Top title="Tickets">{button}</Top>
-      <Filters>
-        <FilterSelect name="status" label="State" options={statusOptions} />
-        <FilterSelect name="priority" label="Priority" options={priorityOptions} />
-        <FilterText name="search" label="Words of the subject" />
-      </Filters>
-      <Panel title="Your questions to support" call={list.call}>
-        <ListTable
-          label="Tickets"
-          of={list}
-          keyOf={({ id }) => id}
-          columns={ticketColumns('customer')}
-          empty={
-            isFiltered ? (
-              <Empty title="No ticket like that">
-                <p>
-                  <a href="/tickets">Show all of them</a>
-                </p>
-              </Empty>
-            ) : (
-              <Empty title="No ticket yet">
-                <p>Ask support when something does not work. Name the deployment or the domain that it is about.</p>
-                {button}
-              </Empty>
-            )
-          }
-        />
-      </Panel>
+      <ListPage
+        title="Tickets"
+        panel="Your questions to support"
+        make={{ text: 'New ticket', scope: 'tickets:write', open: opening.open }}
+        filters={<TicketFilters />}
+        isFiltered={Object.keys(filters).length > 0}
+        of={list}
+        keyOf={({ id }) => id}
+        columns={ticketColumns('customer')}
+        empty={{
+          title: 'No ticket yet',
+          text: 'Ask support when something does not work. Name the deployment or the domain that it is about.',
+        }}
+      />
       <Dialog
         of={{ ...opening, isOpen: opening.isOpen || (about !== '' && may('tickets:write')), close }}
         title="New ticket"

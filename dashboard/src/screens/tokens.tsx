@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import {
   type Call,
-  Confirm,
+  ConfirmButton,
   call,
   Dialog,
   type DialogState,
@@ -11,7 +11,7 @@ import {
   Field,
   Form,
   go,
-  ListTable,
+  ListPage,
   Loaded,
   may,
   now,
@@ -46,46 +46,39 @@ function AllTokens() {
   const list = useList(listTokens(), { on: ['token.*'] })
   const making = useDialog()
   const names = useNames()
-  const button = may('tokens:write') && (
-    <button type="button" class="primary" onClick={making.open}>
-      New token
-    </button>
-  )
   return (
     <>
-      <Top title="Tokens">{button}</Top>
-      <Panel title="In use" note="revoked and expired ones are not listed" call={list.call}>
-        <ListTable
-          label="Tokens"
-          of={list}
-          keyOf={(token: Token) => token.id}
-          columns={[
-            {
-              name: 'Token',
-              cell: ({ id, name, prefix }) => (
-                <>
-                  <a href={`/tokens/${id}`}>
-                    <b>{name}</b>
-                  </a>
-                  <div class="soft">
-                    <code>{prefix}…</code>
-                  </div>
-                </>
-              ),
-            },
-            { name: 'May', cell: (token) => <Access of={token} /> },
-            { name: 'Last used', wide: true, cell: ({ lastUsedAt }) => <Used at={lastUsedAt} /> },
-            { name: 'Ends', cell: ({ expiresAt }) => <End at={expiresAt} /> },
-            { name: 'Made by', wide: true, cell: (token) => <Maker of={token} names={names} /> },
-          ]}
-          empty={
-            <Empty title="No token yet">
-              <p>A token lets a build server, a script or the SDK use the API, with as little as it needs.</p>
-              {button}
-            </Empty>
-          }
-        />
-      </Panel>
+      <ListPage
+        title="Tokens"
+        panel="In use"
+        note="revoked and expired ones are not listed"
+        make={{ text: 'New token', scope: 'tokens:write', open: making.open }}
+        of={list}
+        keyOf={(token: Token) => token.id}
+        columns={[
+          {
+            name: 'Token',
+            cell: ({ id, name, prefix }) => (
+              <>
+                <a href={`/tokens/${id}`}>
+                  <b>{name}</b>
+                </a>
+                <div class="soft">
+                  <code>{prefix}…</code>
+                </div>
+              </>
+            ),
+          },
+          { name: 'May', cell: (token) => <Access of={token} /> },
+          { name: 'Last used', wide: true, cell: ({ lastUsedAt }) => <Used at={lastUsedAt} /> },
+          { name: 'Ends', cell: ({ expiresAt }) => <End at={expiresAt} /> },
+          { name: 'Made by', wide: true, cell: (token) => <Maker of={token} names={names} /> },
+        ]}
+        empty={{
+          title: 'No token yet',
+          text: 'A token lets a build server, a script or the SDK use the API, with as little as it needs.',
+        }}
+      />
       <Dialog of={making} title="New token" wide>
         <Made of={making}>{(done) => <NewToken cancel={making.close} done={done} />}</Made>
       </Dialog>
@@ -179,7 +172,7 @@ function OneToken({ id }: { id: string }) {
         </Loaded>
       </Panel>
       {data && !data.scopes.includes('*') && (
-        <Panel title="What it may do">
+        <Panel title="What it may do" call={token.call}>
           <ScopeTable label="Scopes of the token" of={[{ name: 'May', scopes: data.scopes }]} />
         </Panel>
       )}
@@ -206,7 +199,7 @@ function descendants(all: readonly Token[], id: string): Token[] {
 }
 
 function Actions({ token, line }: { token: Token; line: Token[] }) {
-  const [renaming, rotating, narrowing, revoking] = [useDialog(), useDialog(), useDialog(), useDialog()]
+  const [renaming, rotating, narrowing] = [useDialog(), useDialog(), useDialog()]
   const { id, name } = token
   const path = { params: { path: { id } } }
   const held = heldScopes()
@@ -223,29 +216,9 @@ function Actions({ token, line }: { token: Token; line: Token[] }) {
       <button type="button" onClick={rotating.open}>
         Rotate
       </button>
-      <button type="button" class="danger" onClick={revoking.open}>
-        Revoke
-      </button>
-      <Dialog of={renaming} title={`Rename ${name}`}>
-        <Form
-          call={(values) => call('patch', '/tokens/{id}', { ...path, body: { name: values.name ?? '' } })}
-          submit="Rename"
-          cancel={renaming.close}
-          done={renaming.close}
-        >
-          <Field name="name" label="Name" value={name} autoFocus />
-        </Form>
-      </Dialog>
-      <Dialog of={narrowing} title={`Narrow ${name}`} wide>
-        <NarrowToken token={token} cancel={narrowing.close} done={narrowing.close} />
-      </Dialog>
-      <Dialog of={rotating} title={`Rotate ${name}`}>
-        <Made of={{ ...rotating, close: () => go('/tokens') }}>
-          {(done) => <RotateToken token={token} line={line} cancel={rotating.close} done={done} />}
-        </Made>
-      </Dialog>
-      <Confirm
-        of={revoking}
+      <ConfirmButton
+        text="Revoke"
+        kind="danger"
         title={`Revoke ${name}?`}
         action="Revoke the token"
         call={call('delete', '/tokens/{id}', path) as Call<unknown>}
@@ -270,7 +243,25 @@ function Actions({ token, line }: { token: Token; line: Token[] }) {
             {line.map((it) => it.name).join(', ')}
           </p>
         )}
-      </Confirm>
+      </ConfirmButton>
+      <Dialog of={renaming} title={`Rename ${name}`}>
+        <Form
+          call={(values) => call('patch', '/tokens/{id}', { ...path, body: { name: values.name ?? '' } })}
+          submit="Rename"
+          cancel={renaming.close}
+          done={renaming.close}
+        >
+          <Field name="name" label="Name" value={name} autoFocus />
+        </Form>
+      </Dialog>
+      <Dialog of={narrowing} title={`Narrow ${name}`} wide>
+        <NarrowToken token={token} cancel={narrowing.close} done={narrowing.close} />
+      </Dialog>
+      <Dialog of={rotating} title={`Rotate ${name}`}>
+        <Made of={{ ...rotating, close: () => go('/tokens') }}>
+          {(done) => <RotateToken token={token} line={line} cancel={rotating.close} done={done} />}
+        </Made>
+      </Dialog>
     </>
   )
 }

@@ -1,6 +1,7 @@
 // One webhook: what was sent to it, what it answered, and sending it again.
 import { useEffect, useState } from 'preact/hooks'
 import {
+  Act,
   Countdown,
   call,
   Empty,
@@ -21,8 +22,7 @@ import {
   useQuery,
   useTitle,
 } from '../kit/index.ts'
-import { Act, ByCurl } from './parts/act.tsx'
-import { changeOf, pingOf, WebhookActions, WebhookState } from './parts/webhook-actions.tsx'
+import { WebhookActions, WebhookState } from './parts/webhook-actions.tsx'
 
 type Delivery = Schemas['Delivery']
 
@@ -58,14 +58,6 @@ export default function WebhookScreen({ params }: { params: Params }) {
                   ['Changed', <Time key="changed" at={it.updatedAt} />],
                 ]}
               />
-              {may('webhooks:write') && (
-                <ByCurl
-                  of={[
-                    ['Send a test', pingOf(id)],
-                    [it.active ? 'Turn off' : 'Turn on', changeOf(id, { active: !it.active })],
-                  ]}
-                />
-              )}
               {!it.active && (
                 <p class="below">
                   <State is="busy">Off</State> Events are kept and not sent. They are sent when it is turned on.

@@ -1,19 +1,6 @@
 // The webhooks of the account: where events are sent.
 import { useState } from 'preact/hooks'
-import {
-  call,
-  Dialog,
-  Empty,
-  go,
-  ListTable,
-  may,
-  Panel,
-  type Schemas,
-  Time,
-  Top,
-  useDialog,
-  useList,
-} from '../kit/index.ts'
+import { call, Dialog, go, ListPage, type Schemas, Time, useDialog, useList } from '../kit/index.ts'
 import { SecretOnce } from './parts/secret.tsx'
 import { WebhookState } from './parts/webhook-actions.tsx'
 import { WebhookForm } from './parts/webhook-forms.tsx'
@@ -23,43 +10,32 @@ type Webhook = Schemas['Webhook']
 export default function Webhooks() {
   const list = useList(call('get', '/webhooks', { params: { query: { limit: 50 } } }), { on: ['webhook.disabled'] })
   const making = useDialog()
-  const button = may('webhooks:write') && (
-    <button type="button" class="primary" onClick={making.open}>
-      New webhook
-    </button>
-  )
   return (
     <>
-      <Top title="Webhooks">{button}</Top>
-      <Panel title="Addresses that get events" call={list.call}>
-        <ListTable
-          label="Webhooks"
-          of={list}
-          keyOf={(hook: Webhook) => hook.id}
-          columns={[
-            {
-              name: 'Address',
-              cell: ({ id, url }) => (
-                <a href={`/webhooks/${id}`}>
-                  <code>{url}</code>
-                </a>
-              ),
-            },
-            { name: 'State', cell: ({ active }) => <WebhookState active={active} /> },
-            { name: 'Events', wide: true, cell: ({ events }) => <span class="soft">{events.join(', ')}</span> },
-            { name: 'Made', wide: true, cell: ({ createdAt }) => <Time at={createdAt} /> },
-          ]}
-          empty={
-            <Empty title="No webhook yet">
-              <p>
-                A webhook is called when something happens: a deployment is ready, a certificate fails, a ticket is
-                answered.
-              </p>
-              {button}
-            </Empty>
-          }
-        />
-      </Panel>
+      <ListPage
+        title="Webhooks"
+        panel="Addresses that get events"
+        make={{ text: 'New webhook', scope: 'webhooks:write', open: making.open }}
+        of={list}
+        keyOf={(hook: Webhook) => hook.id}
+        columns={[
+          {
+            name: 'Address',
+            cell: ({ id, url }) => (
+              <a href={`/webhooks/${id}`}>
+                <code>{url}</code>
+              </a>
+            ),
+          },
+          { name: 'State', cell: ({ active }) => <WebhookState active={active} /> },
+          { name: 'Events', wide: true, cell: ({ events }) => <span class="soft">{events.join(', ')}</span> },
+          { name: 'Made', wide: true, cell: ({ createdAt }) => <Time at={createdAt} /> },
+        ]}
+        empty={{
+          title: 'No webhook yet',
+          text: 'A webhook is called when something happens: a deployment is ready, a certificate fails, a ticket is answered.',
+        }}
+      />
       <Dialog of={making} title="New webhook" wide>
         <NewWebhook close={making.close} />
       </Dialog>

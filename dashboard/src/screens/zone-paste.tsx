@@ -128,7 +128,11 @@ export function Paste({ domain, close }: { domain: string; close(): void }) {
         )}
       </div>
       {isCurrent && <Diff plan={compared.plan} />}
-      {isCurrent && <Curl text={importCall(domain, compared, false).curl ?? ''} />}
+      {text.trim() !== '' && (
+        <Curl
+          text={importCall(domain, isCurrent ? compared : { text, etag: '*', skip: false }, !isCurrent).curl ?? ''}
+        />
+      )}
     </Panel>
   )
 }

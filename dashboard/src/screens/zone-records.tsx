@@ -14,8 +14,7 @@ import {
   useList,
   useParam,
 } from '../kit/index.ts'
-import { withCurls } from './curls.ts'
-import { Filter, FindBox } from './filters.tsx'
+import { Filter, Filters, FindBox } from './filters.tsx'
 import { type DnsRecord, type Draft, draftOf, useChanges } from './zone-changes.ts'
 import { EditRow, RecordRow } from './zone-row.tsx'
 import { recordTypes } from './zone-types.ts'
@@ -32,7 +31,6 @@ export function Records({ domain }: { domain: string }) {
     on: ['dns.*'],
     when: ({ subject, data }) => subject === domain || data.domain === domain,
   })
-  const file = call('get', '/dns/{domain}/zone', { params: { path: { domain } } })
   const changes = useChanges(domain, list.data)
   const [editing, edit] = useState<ReadonlySet<string>>(new Set())
   const added = useRef(0)
@@ -90,15 +88,15 @@ export function Records({ domain }: { domain: string }) {
     </button>
   )
   return (
-    <Panel title="Records" actions={button} call={list.call && withCurls(list.call, file)}>
-      <div class="filters">
+    <Panel title="Records" actions={button} call={list.call}>
+      <Filters>
         <Filter
           name="type"
           label="Type"
           options={{ '': 'Every type', ...Object.fromEntries(recordTypes.map((it) => [it, it])) }}
         />
         <FindBox name="name" label="Name" hint="a whole name such as www, or @" />
-      </div>
+      </Filters>
       <Loaded of={list}>
         {() =>
           (list.items ?? []).length === 0 && news.length === 0 ? (

@@ -1,5 +1,6 @@
 // A zone: its records, what its nameservers serve, and the zone file in and out.
 import {
+  Act,
   call,
   Loaded,
   may,
@@ -8,7 +9,6 @@ import {
   State,
   Table,
   Top,
-  toastError,
   useParam,
   useQuery,
   useTitle,
@@ -24,16 +24,13 @@ export default function ZoneScreen({ params }: { params: Params }) {
   const [paste, setPaste] = useParam('paste')
   useTitle(`DNS of ${domain}`)
   const file = call('get', '/dns/{domain}/zone', { params: { path: { domain } } })
-  const download = () => file.send().then((text) => save(`${domain}.zone`, text), toastError)
   return (
     <>
       <Top title={domain} trail={<a href="/dns">DNS</a>}>
         <a class="button" href={domainPath(domain)}>
           Domain
         </a>
-        <button type="button" onClick={download}>
-          Download
-        </button>
+        <Act call={file} text="Download" done={(text) => save(`${domain}.zone`, text)} />
         {may('dns:write') && (
           <button type="button" aria-expanded={paste !== ''} onClick={() => setPaste(paste ? '' : '1')}>
             Paste a zone

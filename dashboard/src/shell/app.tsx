@@ -7,6 +7,7 @@ import { access, openSession } from '../kit/session.ts'
 import { State } from '../kit/state.tsx'
 import { Time } from '../kit/time.tsx'
 import { SearchPlace, startSearchKey } from './find.tsx'
+import { Invitations } from './invitations.tsx'
 import { Navigation } from './navigation.tsx'
 
 export function App() {
@@ -50,6 +51,7 @@ function Inside() {
             then; the page catches up by itself.
           </p>
         )}
+        <Invitations />
         {access.value ? (
           <Outlet />
         ) : failure ? (

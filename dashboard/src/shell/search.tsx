@@ -2,6 +2,7 @@
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { call, type Schemas } from '../kit/api.ts'
 import { described } from '../kit/feedback.tsx'
+import { Curl } from '../kit/panel.tsx'
 import { go } from '../kit/router.tsx'
 import { may } from '../kit/session.ts'
 import { DeploymentState, DomainState } from '../kit/state.tsx'
@@ -11,6 +12,8 @@ type Hit = { href: string; kind: string; text: string; note?: preact.ComponentCh
 
 const typingMs = 120
 const shortest = 2
+
+const searchOf = (q: string) => call('get', '/search', { params: { query: { q } } })
 
 function hitsOf(found: Schemas['SearchResults']): Hit[] {
   const id = encodeURIComponent
@@ -65,7 +68,7 @@ export default function Search({ close }: { close: () => void }) {
     if (words.length < shortest) return find([])
     const gone = new AbortController()
     const timer = setTimeout(() => {
-      call('get', '/search', { params: { query: { q: words } } })
+      searchOf(words)
         .send(gone.signal)
         .then(
           (answer) => {
@@ -138,6 +141,7 @@ export default function Search({ close }: { close: () => void }) {
       <p class="soft" role="status">
         {words.length >= shortest ? message : 'Type two letters or more.'}
       </p>
+      {words.length >= shortest && <Curl text={searchOf(words).curl!} />}
     </dialog>
   )
 }

@@ -1,7 +1,9 @@
 // /auth/me and /auth/sessions: what people see and change of themselves.
 import { AccountParams } from '../../schemas/operator.ts'
-import { ChangeUser, SessionParams } from '../../schemas/people.ts'
+import { ChangeUser, InvitationParams, LookAtCode, SessionParams } from '../../schemas/people.ts'
+import { proveAddress } from '../../services/people/address-proofs.ts'
 import { listMemberships } from '../../services/people/console-tokens.ts'
+import { answerInvitation, invitationsTo } from '../../services/people/invitations.ts'
 import { leaveAccount } from '../../services/people/members.ts'
 import { withProjectNames } from '../../services/people/memberships.ts'
 import { endSession, listSessions, viewSession } from '../../services/people/sessions.ts'
@@ -11,7 +13,7 @@ import type { AuthPlugin } from './plugin.ts'
 import { requireSigned } from './session.ts'
 
 export const meRoutes: AuthPlugin = async (app, { deps, ways }) => {
-  const { db, tokenDirectory } = deps
+  const { db, tokenDirectory, vault } = deps
 
   app.get('/auth/me', async (request) => {
     const session = await requireSigned(db, request)
@@ -23,6 +25,7 @@ export const meRoutes: AuthPlugin = async (app, { deps, ways }) => {
         role,
         projects: projectIds.length > 0 ? projects : null,
       })),
+      invitations: await invitationsTo(db, session.user),
       session: viewSession(session),
     }
   })
@@ -37,6 +40,25 @@ export const meRoutes: AuthPlugin = async (app, { deps, ways }) => {
     }
     return { user: viewUser(await changeUser(db, session, change)) }
   })
+
+  // The code is in the mail that the address got.
+  app.post('/auth/me/proof', { schema: { body: LookAtCode } }, async (request) => {
+    const { user } = await requireSigned(db, request)
+    return { user: viewUser(await proveAddress(db, vault, user, request.body.code)) }
+  })
+
+  for (const [method, accept] of [['POST', true] as const, ['DELETE', false] as const]) {
+    app.route({
+      method,
+      url: '/auth/me/invitations/:id',
+      schema: { params: InvitationParams },
+      async handler(request, reply) {
+        const { userId } = await requireSigned(db, request)
+        await answerInvitation(db, userId, request.params.id, accept)
+        return reply.code(204).send(null)
+      },
+    })
+  }
 
   app.delete('/auth/me/accounts/:id', { schema: { params: AccountParams } }, async (request, reply) => {
     const { userId } = await requireSigned(db, request)

@@ -1,5 +1,8 @@
 // /members, /members/invitations and /roles: the people of an account, and what each may do there.
 
+import type { TSchema } from '@sinclair/typebox'
+import type { Db } from '../../platform/database.ts'
+import type { PageOf, PageRequest } from '../../platform/page.ts'
 import { Named } from '../../schemas/common.ts'
 import {
   ChangeMember,
@@ -22,12 +25,49 @@ import {
 } from '../../services/people/invitations.ts'
 import { changeMember, findMember, listMembers, projectsOf, removeMember } from '../../services/people/members.ts'
 import { listRoles } from '../../services/people/roles.ts'
+import type { Actor } from '../../services/tokens/actor.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
+type Words = [operationId: string, summary: string, description: string]
+
+type Readable<T> = {
+  path: string
+  /** Its name in the answer, and in cursors. */
+  list: string
+  schemas: { page: TSchema; one: TSchema; params: typeof MemberParams }
+  listed: Words
+  read: Words
+  page(db: Db, actor: Actor, page: PageRequest): Promise<PageOf<T>>
+  find(db: Db, actor: Actor, id: string): Promise<T>
+}
+
 export const memberRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, config, tokenDirectory } = deps
+
+  /** The list of one kind, and one of it. */
+  function reading<T>({ path, list, schemas, listed, read, page: pageOf, find }: Readable<T>): void {
+    const described = ([operationId, summary, description]: Words) => ({ operationId, summary, description })
+    const config = { scope: 'members:read', accountWide: true } as const
+    const tags = ['Members']
+    app.get(
+      path,
+      {
+        config,
+        schema: { ...described(listed), tags, querystring: MemberQuery, response: { 200: Named(schemas.page) } },
+      },
+      async (request, reply) => {
+        const page = readPage(request.query, list)
+        return sendPage(request, reply, page, { [list]: await pageOf(db, request.actor, page) })
+      },
+    )
+    app.get(
+      `${path}/:id`,
+      { config, schema: { ...described(read), tags, params: schemas.params, response: { 200: Named(schemas.one) } } },
+      async (request, reply) => sendSingle(request, reply, await find(db, request.actor, request.params.id)),
+    )
+  }
 
   app.get(
     '/roles',
@@ -44,40 +84,29 @@ export const memberRoutes: RoutePlugin = async (app, { deps, once }) => {
     async (request, reply) => sendSingle(request, reply, { roles: listRoles() }),
   )
 
-  app.get(
-    '/members',
-    {
-      config: { scope: 'members:read', accountWide: true },
-      schema: {
-        operationId: 'listMembers',
-        tags: ['Members'],
-        summary: 'List members',
-        description: 'The people of the account, newest first.',
-        querystring: MemberQuery,
-        response: { 200: Named(MemberList) },
-      },
-    },
-    async (request, reply) => {
-      const page = readPage(request.query, 'members')
-      return sendPage(request, reply, page, { members: await listMembers(db, request.actor, page) })
-    },
-  )
+  reading({
+    path: '/members',
+    list: 'members',
+    schemas: { page: MemberList, one: Member, params: MemberParams },
+    listed: ['listMembers', 'List members', 'The people of the account, newest first.'],
+    read: ['getMember', 'Read a member', 'Name, address, role and projects of one person in the account.'],
+    page: listMembers,
+    find: findMember,
+  })
 
-  app.get(
-    '/members/:id',
-    {
-      config: { scope: 'members:read', accountWide: true },
-      schema: {
-        operationId: 'getMember',
-        tags: ['Members'],
-        summary: 'Read a member',
-        description: 'Name, address, role and projects of one person in the account.',
-        params: MemberParams,
-        response: { 200: Named(Member) },
-      },
-    },
-    async (request, reply) => sendSingle(request, reply, await findMember(db, request.actor, request.params.id)),
-  )
+  reading({
+    path: '/members/invitations',
+    list: 'invitations',
+    schemas: { page: InvitationList, one: Invitation, params: InvitationParams },
+    listed: [
+      'listInvitations',
+      'List invitations',
+      'The invitations that can still be accepted, newest first, without their links.',
+    ],
+    read: ['getInvitation', 'Read an invitation', 'Who is invited, as what and until when, without the link.'],
+    page: listInvitations,
+    find: findInvitation,
+  })
 
   app.patch(
     '/members/:id',
@@ -126,25 +155,6 @@ export const memberRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
   )
 
-  app.get(
-    '/members/invitations',
-    {
-      config: { scope: 'members:read', accountWide: true },
-      schema: {
-        operationId: 'listInvitations',
-        tags: ['Members'],
-        summary: 'List invitations',
-        description: 'The invitations that can still be accepted, newest first, without their links.',
-        querystring: MemberQuery,
-        response: { 200: Named(InvitationList) },
-      },
-    },
-    async (request, reply) => {
-      const page = readPage(request.query, 'invitations')
-      return sendPage(request, reply, page, { invitations: await listInvitations(db, request.actor, page) })
-    },
-  )
-
   app.post(
     '/members/invitations',
     {
@@ -174,22 +184,6 @@ export const memberRoutes: RoutePlugin = async (app, { deps, once }) => {
         location: ({ id }) => `/members/invitations/${id}`,
         shown: ({ url: _url, secret: _secret, ...invitation }) => invitation,
       }),
-  )
-
-  app.get(
-    '/members/invitations/:id',
-    {
-      config: { scope: 'members:read', accountWide: true },
-      schema: {
-        operationId: 'getInvitation',
-        tags: ['Members'],
-        summary: 'Read an invitation',
-        description: 'Who is invited, as what and until when, without the link.',
-        params: InvitationParams,
-        response: { 200: Named(Invitation) },
-      },
-    },
-    async (request, reply) => sendSingle(request, reply, await findInvitation(db, request.actor, request.params.id)),
   )
 
   app.delete(

@@ -1,29 +1,79 @@
 // /operator/nodes: the processes of the installation, for the platform's own staff.
+import type { FastifyReply } from 'fastify'
+import { etagOf } from '../../platform/etags.ts'
 import { Named } from '../../schemas/common.ts'
-import { NodeList, NodeQuery } from '../../schemas/nodes.ts'
-import { listNodes } from '../../services/nodes/nodes.ts'
+import { ChangeNode, Node, NodeList, NodeParams, NodeQuery } from '../../schemas/nodes.ts'
+import { changeNode, findNode, listNodes, type NodeView, versionOfNode } from '../../services/nodes/nodes.ts'
+import { precondition } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import type { RoutePlugin } from './route.ts'
 
+const access = { scope: 'operator', accountWide: true } as const
+// The load changes all the time, so a version of it would never be the current one.
+const single = { ...access, etagOfPart: true } as const
+
 export const operatorNodeRoutes: RoutePlugin = async (app, { deps }) => {
+  const { db } = deps
+
+  function withVersion(reply: FastifyReply, node: NodeView): NodeView {
+    reply.header('etag', etagOf(versionOfNode(node)))
+    return node
+  }
+
   app.get(
     '/operator/nodes',
     {
-      config: { scope: 'operator', accountWide: true },
+      config: access,
       schema: {
         operationId: 'listNodes',
         tags: ['Operator'],
         summary: 'List the nodes of the installation',
-        description:
-          'Every process with its roles, version, load and last heartbeat, newest first. `berth drain <node>` asks one ' +
-          'to drain.',
+        description: 'Every process with its roles, version, load and last heartbeat, newest first.',
         querystring: NodeQuery,
         response: { 200: Named(NodeList) },
       },
     },
     async (request, reply) => {
       const page = readPage(request.query, 'nodes')
-      return sendPage(request, reply, page, { nodes: await listNodes(deps.db, page) })
+      return sendPage(request, reply, page, { nodes: await listNodes(db, page) })
+    },
+  )
+
+  app.get(
+    '/operator/nodes/:id',
+    {
+      config: single,
+      schema: {
+        operationId: 'getNode',
+        tags: ['Operator'],
+        summary: 'Read a node',
+        description: 'One process with its roles, version, load and last heartbeat.',
+        params: NodeParams,
+        response: { 200: Named(Node) },
+      },
+    },
+    async (request, reply) => withVersion(reply, await findNode(db, request.params.id)),
+  )
+
+  app.patch(
+    '/operator/nodes/:id',
+    {
+      config: { ...single, faults: ['invalid_transition'] },
+      schema: {
+        operationId: 'changeNode',
+        tags: ['Operator'],
+        summary: 'Drain a node, or no longer',
+        description:
+          'A node that drains serves on, but is not ready and takes no new work, until it is told to take work again or ' +
+          'is started anew. It hears it at once, or with its next heartbeat. One that is LOST cannot be asked.',
+        params: NodeParams,
+        body: ChangeNode,
+        response: { 200: Named(Node) },
+      },
+    },
+    async (request, reply) => {
+      const change = { id: request.params.id, draining: request.body.draining, precondition: precondition(request) }
+      return withVersion(reply, await changeNode(db, change))
     },
   )
 }

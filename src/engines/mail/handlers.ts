@@ -109,16 +109,17 @@ const idle: MailHandlers = { notify: never, mail: never }
 function messageOf({ config, vault }: MailDeps, { from }: MailServer, mail: DueMail): Message {
   const { baseUrl } = config
   const domain = from.address.slice(from.address.lastIndexOf('@') + 1)
-  // The same for each repeat, so that receivers recognise one. An invitation has one recipient, whose address stays out.
-  const idOf = (about: string) => `<${about}${mail.kind === 'invitation' ? '' : `.${mail.recipient}`}@${domain}>`
-  const unsubscribe = mail.kind === 'invitation' ? null : unsubscribeUrl(baseUrl, vault, mail.recipient, mail.kind)
+  const isToAddress = mail.kind === 'invitation' || mail.kind === 'address'
+  // The same for each repeat, so that receivers recognise one. What goes to an address has one recipient, which stays out.
+  const idOf = (about: string) => `<${about}${isToAddress ? '' : `.${mail.recipient}`}@${domain}>`
+  const unsubscribe = isToAddress ? null : unsubscribeUrl(baseUrl, vault, mail.recipient, mail.kind)
   const ways: Ways = unsubscribe === null ? null : { unsubscribe, settings: `${baseUrl}/me` }
   return {
     // As an object, so that no character of it is taken for another address.
     to: { name: '', address: mail.to },
     ...writeLetter(letterOf(baseUrl, mail), ways, mail.more),
     messageId: idOf(mail.about),
-    ...(mail.kind !== 'invitation' && mail.inReplyTo !== null && { inReplyTo: idOf(mail.inReplyTo) }),
+    ...(!isToAddress && mail.inReplyTo !== null && { inReplyTo: idOf(mail.inReplyTo) }),
     headers: {
       'Auto-Submitted': 'auto-generated',
       'X-Auto-Response-Suppress': 'All',

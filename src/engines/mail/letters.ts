@@ -177,15 +177,27 @@ function invitationOf({ event, account, actor, invitation }: DueMail & { kind: '
   }
 }
 
+function proofOf({ event, code }: DueMail & { kind: 'address' }): Body {
+  const { name } = event.data as { name: string }
+  return {
+    subject: 'Is this your address?',
+    what: `${name} wrote that this is their address on Berth. No mail is sent here before you say so.`,
+    facts: [['When', inUtc(event.createdAt)]],
+    next: 'If it is yours, open the link where you are signed in. If not, do nothing: you get no more mails.',
+    link: { title: 'It is mine', path: `/me?proof=${code}` },
+  }
+}
+
 export function letterOf(baseUrl: string, mail: DueMail): Letter {
-  const isInvitation = mail.kind === 'invitation'
-  const { link, facts, ...body } = isInvitation ? invitationOf(mail) : letters[mail.kind](mail)
-  const isPersonal = isInvitation || mail.kind === 'new-sign-in'
+  const isToAddress = mail.kind === 'invitation' || mail.kind === 'address'
+  const { link, facts, ...body } =
+    mail.kind === 'invitation' ? invitationOf(mail) : mail.kind === 'address' ? proofOf(mail) : letters[mail.kind](mail)
+  const isPersonal = isToAddress || mail.kind === 'new-sign-in'
   return {
     ...body,
     facts: isPersonal ? facts : [['Account', mail.account], ...facts],
     link: { title: link.title, url: `${baseUrl}${link.path}` },
-    because: isInvitation
+    because: isToAddress
       ? 'You get this mail because somebody entered your address.'
       : `You get this mail as a member of ${mail.account}.`,
   }

@@ -1,4 +1,4 @@
-// Who is told of an event by mail: members who may see what it is about, and have not muted the kind.
+// Who is told of an event by mail: members who may see what it is about, have proved their address, and have not muted the kind.
 import type { Membership, Token, User } from '../../generated/client.ts'
 import type { Db } from '../../platform/database.ts'
 import { allows, type Scope } from '../tokens/actor.ts'
@@ -17,7 +17,8 @@ function maySee({ token }: Member, scope: Scope, projectId: string | null): bool
 /** The people who get a mail of this kind about the event; `only`: if they are this one. */
 export async function audienceOf(db: Db, kind: MailKind, event: MailEvent, only?: string): Promise<User[]> {
   const people = await entitled(db, kind, event, only)
-  return people.filter(({ mutedMails }) => !mutedMails.includes(kind))
+  // Whoever writes a stranger's address has no mails sent there.
+  return people.filter(({ mutedMails, emailProvedAt }) => emailProvedAt !== null && !mutedMails.includes(kind))
 }
 
 async function entitled(db: Db, kind: MailKind, event: MailEvent, only?: string): Promise<User[]> {

@@ -2,10 +2,10 @@
 import type { Db } from '../../platform/database.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import { audienceOf } from './audience.ts'
-import { type DueInvitation, findDueInvitation } from './invitations.ts'
 import { type AnyMailKind, isMailKind, type MailKind } from './kinds.ts'
 import { findFailure, type MailEvent } from './occasions.ts'
 import { beginMail, type MailKey, stateOfMail, worthTellingMs } from './outbox.ts'
+import { type DueInvitation, findDueInvitation, findDueProof } from './to-addresses.ts'
 
 type Told = {
   to: string
@@ -27,6 +27,7 @@ export type DueMail = MailKey &
         inReplyTo: string | null
       }
     | { kind: 'invitation'; invitation: DueInvitation }
+    | { kind: 'address'; code: string }
   )
 
 /** Why a mail is not to be sent any more, or not yet. */
@@ -54,9 +55,14 @@ export async function findDueMail(db: Db, vault: Vault, key: MailKey): Promise<D
     if (!invitation) throw new NotDue('the invitation was accepted, withdrawn or has ended')
     return { ...told, kind, to: mail.recipient, invitation }
   }
+  if (kind === 'address') {
+    const code = await findDueProof(db, vault, event)
+    if (code === null) throw new NotDue('the address was proved, or is not the person’s any more')
+    return { ...told, kind, to: mail.recipient, code }
+  }
   if (!isMailKind(kind)) throw new NotDue('no such mails are sent any more')
   const [user] = await audienceOf(db, kind, event, mail.recipient)
-  if (!user) throw new NotDue('it was muted, or the person may not see it any more')
+  if (!user) throw new NotDue('it was muted, the person may not see it any more, or the address is not proved')
   const inReplyTo = kind === 'production-recovered' ? await toldFailure(db, event, mail) : null
   const session = kind === 'new-sign-in' ? await db.session.findUnique({ where: { id: mail.about } }) : null
   return { ...told, kind, to: user.email, address: session?.address ?? null, inReplyTo }

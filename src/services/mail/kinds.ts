@@ -39,8 +39,8 @@ export const mailKinds: Record<MailKind, Row> = {
 
 export const isMailKind = (text: string): text is MailKind => Object.hasOwn(mailKinds, text)
 
-/** An invitation goes to an address that may be nobody's yet, so there is nothing to mute. */
-export type AnyMailKind = MailKind | 'invitation'
+/** These go to an address that is nobody's yet, so there is nothing to mute. */
+export type AnyMailKind = MailKind | 'invitation' | 'address'
 
 /** The events that mails come from; the trigger `event_mail` has the same list. */
 export const mailEvents: Partial<Record<EventType, AnyMailKind>> = {
@@ -54,6 +54,8 @@ export const mailEvents: Partial<Record<EventType, AnyMailKind>> = {
   'token.created': 'new-token',
   'session.created': 'new-sign-in',
   'member.invited': 'invitation',
+  'member.joined': 'address',
+  'member.updated': 'address',
 }
 
 export function viewMailKinds() {

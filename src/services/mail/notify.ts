@@ -2,9 +2,9 @@
 import type { Db } from '../../platform/database.ts'
 import { timeOf } from '../../platform/ids.ts'
 import { audienceOf } from './audience.ts'
-import { queueInvitation } from './invitations.ts'
 import { occasionOf } from './occasions.ts'
 import { queueMails, worthTellingMs } from './outbox.ts'
+import { queueToAddress } from './to-addresses.ts'
 
 /** Queues a mail to everybody who is told of the event; nothing more happens when it is called again. */
 export async function notify(db: Db, eventId: string): Promise<void> {
@@ -13,7 +13,7 @@ export async function notify(db: Db, eventId: string): Promise<void> {
   const occasion = event && (await occasionOf(db, event))
   if (!occasion) return
   const { kind, after } = occasion
-  if (kind === 'invitation') return queueInvitation(db, event)
+  if (kind === 'invitation' || kind === 'address') return queueToAddress(db, event, kind)
   const people = (await audienceOf(db, kind, event)).map(({ id }) => id)
   const recipients = after === null ? people : await toldOf(db, after, people)
   await queueMails(db, event, { ...occasion, kind }, recipients)

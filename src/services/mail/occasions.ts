@@ -35,9 +35,20 @@ export async function occasionOf(db: Db, event: MailEvent): Promise<Occasion | n
     // Every account of the person has an event of the sign-in.
     case 'new-sign-in':
       return { ...usual, about: (event.data as { id: string }).id }
+    case 'address':
+      return (await isUnproved(db, event)) ? usual : null
     default:
       return usual
   }
+}
+
+/** Whether the person has come with an address that is not proved, or has taken one. Each account of theirs has the event. */
+async function isUnproved(db: Db, { type, actor, subject: id, accountId, data }: MailEvent): Promise<boolean> {
+  if (type === 'member.updated' && actor !== id) return false
+  const { email } = data as { email: string }
+  const first = { orderBy: { id: 'asc' }, take: 1 } as const
+  const user = await db.user.findFirst({ where: { id, email, emailProvedAt: null }, include: { memberships: first } })
+  return user?.memberships[0]?.accountId === accountId
 }
 
 /** The first failure of production since its last success, before this event. */

@@ -3,9 +3,9 @@ import type { Mail } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { deleteInBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
-import { type MailKind, mailKindNames } from './kinds.ts'
+import type { MailKind } from './kinds.ts'
 import type { MailEvent, Occasion } from './occasions.ts'
-import { countToUnproved, countWaiting, lockRecipients } from './statements.ts'
+import { countWaiting, lockRecipients } from './statements.ts'
 
 export type MailKey = Pick<Mail, 'recipient' | 'about'>
 
@@ -13,12 +13,6 @@ const hourMs = 60 * 60_000
 
 /** Of one kind, to one person. What is more is told in the last of them, as a number. */
 export const mostPerHour = 10
-
-/**
- * To people whose address nobody has proved: whoever invites somebody can accept in their name, and anybody can write
- * another address, so these may be strangers'. Of one kind to one person, and of an account.
- */
-export const mostUnproved = { perDay: 5, perHourOfAccount: 20 }
 
 /** What is older than this is no news any more. */
 export const worthTellingMs = 24 * hourMs
@@ -47,11 +41,7 @@ export async function queueMails(
     await lockRecipients(db, { ids: recipients })
     const known = await db.mail.findMany({ where: { about, recipient: { in: [...recipients] } } })
     const row = { about, eventId: event.id, accountId: event.accountId, kind, state: 'WAITING' }
-    const isNew = (id: string) => !known.some((one) => one.recipient === id)
-    const unproved = await db.user.findMany({ where: { id: { in: [...recipients] }, emailProvedAt: null } })
-    for (const recipient of recipients.filter(isNew)) {
-      const mayBeStranger = unproved.some(({ id }) => id === recipient)
-      if (mayBeStranger && (await isEnough(db, { ...row, recipient }))) continue
+    for (const recipient of recipients.filter((id) => !known.some((one) => one.recipient === id))) {
       const dueAt = await placeOf(db, recipient, kind)
       if (dueAt === null) continue
       await db.mail.create({ data: { ...row, recipient, dueAt } })
@@ -84,16 +74,6 @@ async function placeOf(db: Db, recipient: string, kind: MailKind): Promise<Date 
     if (count > 0) return null
   }
   return new Date(recent.at(-1)!.dueAt.getTime() + hourMs)
-}
-
-/** Whether the person, whose address nobody has proved, or the account has had all mails of the kind that it may. */
-async function isEnough(db: Db, { recipient, kind, accountId }: Pick<Mail, 'recipient' | 'kind' | 'accountId'>) {
-  const { perDay, perHourOfAccount: most } = mostUnproved
-  const since = (ms: number) => new Date(Date.now() - ms)
-  const sent = await db.mail.count({ where: { recipient, kind, dueAt: { gt: since(24 * hourMs) } } })
-  if (sent >= perDay) return true
-  const [row] = await countToUnproved(db, { accountId, kinds: mailKindNames, since: since(hourMs), most })
-  return row!.count >= most
 }
 
 // One that was given up is sent after all where the operator queues its job again.

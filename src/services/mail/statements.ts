@@ -1,5 +1,5 @@
 // Mails in SQL: locks, the streak of failures that a deployment belongs to, and how much waits.
-import { int4, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import { int4, statement, text, textArray } from '../../platform/statement.ts'
 
 /** Holds people until the transaction ends, so that two events at once count what each gets one after the other. */
 export const lockRecipients = statement('mail.lock', {
@@ -22,18 +22,6 @@ export const firstFailure = statement('mail.firstFailure', {
       AND id > COALESCE((SELECT id ${outcome('deployment.ready')} ORDER BY id DESC LIMIT 1), '')
     ORDER BY id LIMIT 1`
   },
-})
-
-/** How many mails an account sent to people whose address nobody has proved, counted up to `most`. */
-export const countToUnproved = statement('mail.toUnproved', {
-  reason: 'not in Prisma',
-  in: { accountId: text(), kinds: textArray(), since: timestamptz(), most: int4() },
-  out: { count: int4() },
-  sql: (p) => `
-    SELECT count(*)::int AS count FROM (
-      SELECT 1 FROM mail m JOIN users u ON u.id = m.recipient
-      WHERE m.account_id = ${p.accountId} AND m.kind = ANY(${p.kinds}) AND m.due_at > ${p.since}
-        AND u.email_proved_at IS NULL LIMIT ${p.most}) s`,
 })
 
 /** How many mails wait, counted up to 10,000. */

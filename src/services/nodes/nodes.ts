@@ -1,7 +1,8 @@
 // The nodes of the installation, for its operator: which there are, and which of them shall drain.
 import type { Static } from '@sinclair/typebox'
 import type { Node as NodeRow } from '../../generated/client.ts'
-import type { Db } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { Fault } from '../../platform/errors.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { Node as NodeSchema } from '../../schemas/nodes.ts'
 import type { Load } from './load.ts'
@@ -41,6 +42,27 @@ export async function listNodes(db: Db, page: PageRequest): Promise<PageOf<NodeV
 export async function allNodes(db: Db): Promise<NodeView[]> {
   const [lost, found] = [await readLost(db), await db.node.findMany({ orderBy: [{ name: 'asc' }, { id: 'asc' }] })]
   return found.map((row) => view(row, lost))
+}
+
+export async function findNode(db: Db, id: string): Promise<NodeView> {
+  const [lost, found] = [await readLost(db), await db.node.findUnique({ where: { id } })]
+  if (!found) throw new Fault('not_found', `There is no node ${id}.`)
+  return view(found, lost)
+}
+
+/** What can be changed of a node: the rest changes with every heartbeat. */
+export const versionOfNode = ({ id, state }: NodeView) => ({ id, state })
+
+export type NodeChange = { id: string; draining: boolean; precondition(version: unknown): void }
+
+/** Asks one node to drain, or no longer. One that is lost cannot be asked. */
+export async function changeNode(db: Db, { id, draining, precondition }: NodeChange): Promise<NodeView> {
+  return inTransaction(db, async (db) => {
+    precondition(versionOfNode(await findNode(db, id)))
+    const [asked] = await drainNodes(db, id, draining)
+    if (!asked) throw new Fault('invalid_transition', `${id} has not been heard of, so it cannot be asked.`)
+    return findNode(db, id)
+  })
 }
 
 /** Asks nodes to drain, or no longer: one by its id, or all of a name. They hear it at once, or with their next heartbeat. */

@@ -1,6 +1,6 @@
 // Invitations: a link that makes its holder a member of the account. It is in the answer that made it and nowhere else.
 import type { Static } from '@sinclair/typebox'
-import type { Invitation } from '../../generated/client.ts'
+import type { Invitation, User } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
@@ -13,7 +13,7 @@ import { append, eventOf } from '../events/events.ts'
 import { type Actor, actorName } from '../tokens/actor.ts'
 import { hashOf, setupUrl } from './links.ts'
 import { lockManager, projectsOf, requireRole } from './members.ts'
-import { withProjectNames } from './memberships.ts'
+import { addMember, withProjectNames } from './memberships.ts'
 import type { Role } from './roles.ts'
 import { normalEmail } from './users.ts'
 
@@ -33,7 +33,7 @@ function viewInvitation(row: Invitation & { projects: string[] }): InvitationVie
   }
 }
 
-const open = (accountId: string) => ({ accountId, acceptedAt: null, expiresAt: { gt: new Date() } })
+export const open = () => ({ acceptedAt: null, expiresAt: { gt: new Date() } })
 
 /** Invites an address; an earlier invitation of the same address is taken back. */
 export async function createInvitation(
@@ -66,12 +66,12 @@ export async function createInvitation(
 /** Those that can still be accepted. */
 export async function listInvitations(db: Db, actor: Actor, page: PageRequest): Promise<PageOf<InvitationView>> {
   const { where, ...rest } = byId(page, 'inv')
-  const found = await db.invitation.findMany({ where: { ...open(actor.accountId), ...where }, ...rest })
+  const found = await db.invitation.findMany({ where: { accountId: actor.accountId, ...open(), ...where }, ...rest })
   return pageOf(await withProjectNames(db, found), page, viewInvitation, (row) => [row.id])
 }
 
 export async function findInvitation(db: Db, actor: Actor, id: string): Promise<InvitationView> {
-  const found = await db.invitation.findFirst({ where: { ...open(actor.accountId), id } })
+  const found = await db.invitation.findFirst({ where: { accountId: actor.accountId, ...open(), id } })
   if (!found) throw new Fault('not_found', `There is no invitation ${id}.`)
   const [row] = await withProjectNames(db, [found])
   return viewInvitation(row!)
@@ -87,5 +87,38 @@ export async function deleteInvitation(db: Db, actor: Actor, { id, precondition 
     precondition(found)
     requireRole(manager, found.role, 'take back the invitation of')
     await db.invitation.deleteMany({ where: { id, accountId: actor.accountId, acceptedAt: null } })
+  })
+}
+
+const mostShown = 20
+
+/** What the person is invited to, by any account; only the owner of an address is told. */
+export async function invitationsTo(db: Db, { email, emailProvedAt }: User) {
+  if (!emailProvedAt) return []
+  const query = { include: { account: true }, orderBy: { id: 'asc' }, take: mostShown } as const
+  const found = await db.invitation.findMany({ where: { email, ...open() }, ...query })
+  return found.map(({ id, account, role, expiresAt }) => ({
+    id,
+    account: { id: account.id, name: account.name },
+    role,
+    expiresAt: expiresAt.toISOString(),
+  }))
+}
+
+/** Accepts an invitation, or declines it, without its link: the person has proved the address that it is for. */
+export async function answerInvitation(db: Db, userId: string, id: string, accept: boolean): Promise<void> {
+  await inTransaction(db, async (db) => {
+    const user = await db.user.findUniqueOrThrow({ where: { id: userId } })
+    const where = { id, email: user.email, ...open() }
+    const found = user.emailProvedAt && (await db.invitation.findFirst({ where }))
+    // Of two at once, one changes the row.
+    const { count } = !found
+      ? { count: 0 }
+      : accept
+        ? await db.invitation.updateMany({ where, data: { acceptedAt: new Date() } })
+        : await db.invitation.deleteMany({ where })
+    if (!found || count === 0) throw new Fault('not_found', `There is no invitation ${id} to you.`)
+    const { accountId, role, projectIds } = found
+    if (accept) await addMember(db, { accountId, user, role: role as Role, projectIds })
   })
 }

@@ -1,12 +1,11 @@
 // Sign-in by an identity provider: which person an identity is.
 import { Value } from '@sinclair/typebox/value'
-import type { Invitation, User } from '../../generated/client.ts'
+import type { User } from '../../generated/client.ts'
 import { type Database, type Db, violation } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { Identity } from '../../platform/identity-provider.ts'
 import { Email, PersonName } from '../../schemas/people.ts'
-import { addMember } from './memberships.ts'
-import type { Role } from './roles.ts'
+import { open } from './invitations.ts'
 import { createUser, findUserByEmail, normalEmail } from './users.ts'
 
 /**
@@ -53,22 +52,12 @@ async function link(db: Db, { id, email, emailProvedAt }: User, oidcSubject: str
 
 type Newcomer = { email: string; name: string | null; oidcSubject: string; allowSignup: boolean }
 
-/** A new person, in every account that has invited the address. */
+/** A new person, in no account yet: whoever is invited accepts each invitation by themselves. */
 async function admit(db: Db, { email, name, oidcSubject, allowSignup }: Newcomer): Promise<User> {
-  const open = { email, acceptedAt: null, expiresAt: { gt: new Date() } }
-  const invitations = await db.invitation.findMany({ where: open, orderBy: { id: 'asc' } })
-  if (invitations.length === 0 && !allowSignup) throw new Fault('not_invited')
+  const isInvited = (await db.invitation.count({ where: { email, ...open() } })) > 0
+  if (!isInvited && !(allowSignup && Value.Check(Email, email))) throw new Fault('not_invited')
   // The person writes it at the provider, as they like.
   const called = Value.Check(PersonName, name) ? name : undefined
   const { id } = await createUser(db, { email, name: called, proved: true })
-  const user = await db.user.update({ where: { id }, data: { oidcSubject } })
-  for (const invitation of invitations) await accept(db, user, invitation)
-  return user
-}
-
-async function accept(db: Db, user: User, { id, accountId, role, projectIds }: Invitation): Promise<void> {
-  const data = { acceptedAt: new Date() }
-  const { count } = await db.invitation.updateMany({ where: { id, acceptedAt: null }, data })
-  const isMember = await db.membership.findFirst({ where: { accountId, userId: user.id } })
-  if (count === 1 && !isMember) await addMember(db, { accountId, user, role: role as Role, projectIds })
+  return db.user.update({ where: { id }, data: { oidcSubject } })
 }

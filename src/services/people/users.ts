@@ -1,9 +1,11 @@
 // People: who they are. What they may do is said by their memberships.
-import type { User } from '../../generated/client.ts'
+import type { Session, User } from '../../generated/client.ts'
 import { type Database, type Db, violation } from '../../platform/database.ts'
 import { invalidField } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
-import { holdSession, type SessionWithUser } from './sessions.ts'
+import { append } from '../events/events.ts'
+import { viewMember, withProjectNames } from './memberships.ts'
+import { holdSession } from './sessions.ts'
 
 /** Addresses are compared in lower case; their form is checked by the schema. */
 export function normalEmail(text: string): string {
@@ -19,6 +21,7 @@ export function viewUser(row: User) {
   return {
     id: row.id,
     email: row.email,
+    emailProved: row.emailProvedAt !== null,
     name: row.name,
     operator: row.operator,
     totp: row.totpConfirmedAt !== null,
@@ -60,18 +63,33 @@ async function refusingTaken(write: () => Promise<User>): Promise<User> {
 
 export type UserChange = { name?: string; email?: string; mutedMails?: string[] }
 
+/** An address that is not proved, also the same one again, gets a mail that proves it. */
 export async function changeUser(
   db: Database,
-  session: SessionWithUser,
+  session: Pick<Session, 'id' | 'userId'>,
   { email, ...rest }: UserChange,
 ): Promise<User> {
-  const { userId: id, user } = session
-  const isNew = email !== undefined && normalEmail(email) !== user.email
-  const data = { ...rest, ...(isNew && { email: normalEmail(email), emailProvedAt: null }) }
-  return refusingTaken(() =>
-    db.$transaction(async (db: Db) => {
-      await holdSession(db, session)
-      return db.user.update({ where: { id }, data })
-    }),
+  return db.$transaction(async (db: Db) => {
+    await holdSession(db, session)
+    const found = await db.user.findUniqueOrThrow({ where: { id: session.userId } })
+    const isNew = email !== undefined && normalEmail(email) !== found.email
+    const data = { ...rest, ...(isNew && { email: normalEmail(email), emailProvedAt: null }) }
+    const user = await refusingTaken(() => db.user.update({ where: { id: found.id }, data }))
+    if (email !== undefined && user.emailProvedAt === null) await tellAccounts(db, user)
+    return user
+  })
+}
+
+/** Every account of the person hears of their address. */
+async function tellAccounts(db: Db, user: User): Promise<void> {
+  const found = await db.membership.findMany({ where: { userId: user.id }, orderBy: { id: 'asc' } })
+  const rows = await withProjectNames(db, found)
+  await append(
+    db,
+    rows.map((row) => ({
+      ...{ accountId: row.accountId, projectId: null, actor: user.id, subject: user.id },
+      type: 'member.updated' as const,
+      data: viewMember({ ...row, user }),
+    })),
   )
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../../src/platform/ids.ts'
+import { proofCode } from '../../../src/services/people/address-proofs.ts'
 import { createLink } from '../../../src/services/people/links.ts'
 import { createUser } from '../../../src/services/people/users.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
@@ -18,6 +19,9 @@ const changes: [method: string, path: string, body?: object][] = [
   ['POST', '/setup/look', { code: 'x' }],
   ['POST', '/token', {}],
   ['PATCH', '/me', { name: 'Eve' }],
+  ['POST', '/me/proof', { code: 'x' }],
+  ['POST', '/me/invitations/inv_x'],
+  ['DELETE', '/me/invitations/inv_x'],
   ['DELETE', '/session'],
   ['DELETE', '/sessions/ses_x'],
 ]
@@ -192,6 +196,40 @@ test('an address with a NUL in it names nothing, and is no error of the server',
   for (const path of ['/sessions/%00', '/me/accounts/%00', '/passkeys/%00']) {
     expect((await browser.ask('DELETE', path)).status, path).toBe(404)
   }
+})
+
+test('invitations are shown to, accepted and declined by who has proved the address, and nobody else', async () => {
+  const { token, accountId } = await api.newAccount()
+  const [eve, ada] = [await newPerson(api), await newPerson(api)]
+  const email = 'invited@example.com'
+  const made = await api.call('POST', '/members/invitations', { token, body: { email, role: 'admin' } })
+  const path = `/me/invitations/${made.body.id}`
+  // Eve says that the address is hers. Ada has her own.
+  expect((await eve.browser.ask('PATCH', '/me', { email })).body.user).toMatchObject({ email, emailProved: false })
+  await api.db.user.update({ where: { id: ada.user.id }, data: { emailProvedAt: new Date() } })
+  for (const { browser } of [eve, ada]) {
+    expect((await browser.ask('GET', '/me')).body.invitations).toEqual([])
+    for (const method of ['POST', 'DELETE']) expect((await browser.ask(method, path)).status).toBe(404)
+  }
+  expect((await openBrowser(api).ask('POST', path)).status).toBe(401)
+  expect(await api.db.membership.count({ where: { accountId } })).toBe(0)
+  const code = proofCode(api.deps.vault, { id: eve.user.id, email })
+  for (const wrong of ['x', code.slice(1), proofCode(api.deps.vault, { id: ada.user.id, email })]) {
+    expect((await eve.browser.ask('POST', '/me/proof', { code: wrong })).body.code).toBe('link_not_valid')
+  }
+  // The code of somebody else's address is of no use to who has read it.
+  expect((await ada.browser.ask('POST', '/me/proof', { code })).status).toBe(410)
+  expect((await eve.browser.ask('POST', '/me/proof', { code })).body.user.emailProved).toBe(true)
+  expect((await eve.browser.ask('GET', '/me')).body.invitations).toMatchObject([{ role: 'admin' }])
+  expect((await eve.browser.ask('POST', path)).status).toBe(204)
+  expect(await api.db.membership.findMany({ where: { accountId } })).toMatchObject([{ userId: eve.user.id }])
+})
+
+test('an address that was left is not proved when it is taken again', async () => {
+  const { browser, user } = await newPerson(api)
+  const code = proofCode(api.deps.vault, user)
+  await browser.ask('PATCH', '/me', { email: `other-${user.email}` })
+  expect((await browser.ask('POST', '/me/proof', { code })).status).toBe(410)
 })
 
 test('nobody signs in over plain HTTP but on the machine itself', async () => {

@@ -43,16 +43,16 @@ async function signIn(claims: Claims, subject = newSubject(), browser = new Brow
   return { browser, answer, subject }
 }
 
-async function invite(email: string, role = 'viewer'): Promise<void> {
+async function invite(email: string, role = 'viewer', accountId = api.accountId): Promise<void> {
   const now = Date.now()
   await api.db.invitation.create({
     data: {
       id: newId('inv'),
-      accountId: api.accountId,
+      accountId,
       email,
       role,
       projectIds: [],
-      hash: Uint8Array.from(Buffer.from(`${email} ${now}`)),
+      hash: Uint8Array.from(Buffer.from(`${email} ${accountId} ${now}`)),
       invitedBy: 'tok_x',
       expiresAt: new Date(now + 60_000),
       createdAt: new Date(now),
@@ -91,8 +91,10 @@ describe('who comes from the provider', () => {
     )
   })
 
-  test('and was invited is a new person in that account, and the same one the next time', async () => {
+  test('and was invited is a new person, who joins by accepting, and the same one the next time', async () => {
     await invite('grace@example.com', 'developer')
+    const other = await api.newAccount()
+    await invite('grace@example.com', 'owner', other.accountId)
     const { browser, answer, subject } = await signIn({
       email: 'Grace@example.com',
       email_verified: true,
@@ -101,11 +103,24 @@ describe('who comes from the provider', () => {
     expect(answer).toMatchObject({ status: 303, headers: { location: '/', 'referrer-policy': 'no-referrer' } })
     const { body } = await browser.get('/auth/me')
     expect(body).toMatchObject({
-      user: { email: 'grace@example.com', name: 'Grace', password: false },
-      memberships: [{ account: { id: api.accountId }, role: 'developer' }],
+      user: { email: 'grace@example.com', emailProved: true, name: 'Grace', password: false },
+      // Nobody is put into an account by somebody else.
+      memberships: [],
+      invitations: [
+        { account: { id: api.accountId }, role: 'developer' },
+        { account: { id: other.accountId }, role: 'owner' },
+      ],
       session: { method: 'oidc' },
     })
-    expect(await api.db.invitation.count({ where: { email: 'grace@example.com', acceptedAt: null } })).toBe(0)
+    const [wanted, unwanted] = body.invitations.map(({ id }: { id: string }) => `/auth/me/invitations/${id}`)
+    const both = await Promise.all([browser.post(wanted), browser.post(wanted)])
+    expect(both.map(({ status }) => status).sort()).toEqual([204, 404])
+    expect((await browser.send('DELETE', unwanted)).status).toBe(204)
+    expect((await browser.post(unwanted)).status).toBe(404)
+    const after = (await browser.get('/auth/me')).body
+    expect(after.memberships).toMatchObject([{ account: { id: api.accountId }, role: 'developer' }])
+    expect(after.invitations).toEqual([])
+    expect(await api.db.membership.count({ where: { accountId: other.accountId } })).toBe(0)
     // The subject counts, not the address.
     const again = await signIn({ email: 'elsewhere@example.com', email_verified: false }, subject)
     expect((await again.browser.get('/auth/me')).body.user.id).toBe(body.user.id)

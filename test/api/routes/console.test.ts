@@ -1,11 +1,10 @@
 // How the console is served: its policy, its sizes, its files for ever, and what else answers at its addresses.
-import { execFileSync } from 'node:child_process'
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startApi, type TestApi } from '../../helpers/api.ts'
+import { buildConsole } from '../../helpers/console-build.ts'
 
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'"
@@ -13,14 +12,10 @@ const policy =
 let directory: string
 let api: TestApi
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'berth-console-'))
-  execFileSync(process.execPath, ['node_modules/tsx/dist/cli.mjs', 'dashboard/build.ts', directory])
+  directory = await buildConsole()
   api = await startApi({}, { consoleDirectory: directory })
 })
-afterAll(async () => {
-  await api?.stop()
-  await rm(directory, { recursive: true, force: true })
-})
+afterAll(() => api?.stop())
 
 const get = (url: string, headers: Record<string, string> = { accept: 'text/html,*/*;q=0.8' }) =>
   api.app.inject({ url, headers })

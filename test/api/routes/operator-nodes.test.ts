@@ -47,6 +47,17 @@ test('an operator reads the nodes page by page, newest first, each with its stat
   })
 })
 
+test('an operator drains a node and takes it back, but not one that is lost', async () => {
+  const change = (id: string, draining: boolean) =>
+    api.call('PATCH', `/operator/nodes/${id}`, { token, body: { draining } })
+  expect((await change('nod_1', true)).body).toMatchObject({ id: 'nod_1', state: 'DRAINING' })
+  expect((await api.call('GET', '/operator/nodes/nod_1', { token })).body.state).toBe('DRAINING')
+  expect((await change('nod_1', false)).body.state).toBe('ACTIVE')
+  expect(await change('nod_3', false)).toMatchObject({ status: 409, body: { code: 'invalid_transition' } })
+  // A name stands for several, so it is taken by the command alone.
+  expect((await change('web-1', true)).status).toBe(404)
+})
+
 test('nobody else does', async () => {
   const answer = await api.call('GET', '/operator/nodes')
   expect([answer.status, answer.body.code]).toEqual([403, 'insufficient_scope'])

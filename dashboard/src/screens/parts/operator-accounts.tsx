@@ -1,6 +1,7 @@
 // Accounts of the installation: open one, suspend and resume it, and set its limits.
 import { useState } from 'preact/hooks'
 import {
+  Act,
   call,
   Dialog,
   Empty,
@@ -22,7 +23,6 @@ import {
   useTitle,
   type Values,
 } from '../../kit/index.ts'
-import { Act, ByCurl } from './act.tsx'
 import { formatOf, Quotas, quotaTitles } from './quotas.tsx'
 import { ReadAgain } from './read-again.tsx'
 import { SecretOnce } from './secret.tsx'
@@ -132,22 +132,19 @@ export function OneAccount({ id }: { id: string }) {
       <Panel title="Account" call={account.call} actions={<ReadAgain of={account} />} pad>
         <Loaded of={account}>
           {(it) => (
-            <>
-              <Facts
-                rows={[
-                  ['Id', <code key="id">{it.id}</code>],
-                  ['Since', <Time key="since" at={it.createdAt} form="full" />],
-                  ...(it.suspendedAt
-                    ? ([
-                        ['Suspended', <Time key="at" at={it.suspendedAt} form="full" />],
-                        ['Reason', it.suspension?.reason ?? '–'],
-                        ['DNS', it.suspension?.dns === 'refuse' ? 'refused' : 'answered'],
-                      ] as [string, preact.ComponentChildren][])
-                    : []),
-                ]}
-              />
-              {it.suspended && <ByCurl of={[['Resume', change({ suspended: false })]]} />}
-            </>
+            <Facts
+              rows={[
+                ['Id', <code key="id">{it.id}</code>],
+                ['Since', <Time key="since" at={it.createdAt} form="full" />],
+                ...(it.suspendedAt
+                  ? ([
+                      ['Suspended', <Time key="at" at={it.suspendedAt} form="full" />],
+                      ['Reason', it.suspension?.reason ?? '–'],
+                      ['DNS', it.suspension?.dns === 'refuse' ? 'refused' : 'answered'],
+                    ] as [string, preact.ComponentChildren][])
+                  : []),
+              ]}
+            />
           )}
         </Loaded>
       </Panel>

@@ -1,8 +1,6 @@
-// The processes of the installation, and the jobs that were given up.
+// The processes of the installation: their load, and draining one.
 import {
   bytes,
-  Copy,
-  CopyLine,
   call,
   Empty,
   ListTable,
@@ -12,8 +10,11 @@ import {
   State,
   Time,
   type Tone,
+  toast,
+  useDialog,
   useList,
 } from '../../kit/index.ts'
+import { Ask } from '../ask.tsx'
 import { ReadAgain } from './read-again.tsx'
 
 type Node = Schemas['Node']
@@ -23,14 +24,6 @@ const states: Record<Node['state'], [Tone, string]> = {
   DRAINING: ['busy', 'Draining'],
   LOST: ['bad', 'Lost'],
 }
-
-/** The API does not drain: the operator does, on the server. */
-const Command = ({ text }: { text: string }) => (
-  <span class="copy">
-    <code>{text.split(' ', 2).join(' ')} …</code>
-    <Copy text={text} what="command" />
-  </span>
-)
 
 export function Nodes() {
   const list = useList(call('get', '/operator/nodes', { params: { query: { limit: 100 } } }))
@@ -78,13 +71,12 @@ export function Nodes() {
             ),
           },
           { name: 'Version', wide: true, cell: ({ version }) => version },
-          {
-            name: 'Command',
-            wide: true,
-            cell: ({ id, state }) =>
-              state !== 'LOST' && <Command text={`berth ${state === 'DRAINING' ? 'undrain' : 'drain'} ${id}`} />,
-          },
           { name: 'Started', wide: true, cell: ({ startedAt }) => <Time at={startedAt} /> },
+          {
+            name: 'Actions',
+            actions: true,
+            cell: (it) => it.state !== 'LOST' && <Drain of={it} done={list.refetch} />,
+          },
         ]}
         empty={<Empty title="No node" />}
       />
@@ -92,17 +84,34 @@ export function Nodes() {
   )
 }
 
-const commands = ['berth jobs list', 'berth jobs retry all', 'berth jobs discard all']
-
-export function Jobs() {
+function Drain({ of: { id, name, state }, done }: { of: Node; done(): void }) {
+  const asking = useDialog()
+  const draining = state !== 'DRAINING'
+  const verb = draining ? 'Drain' : 'Take work again'
   return (
-    <Panel title="Jobs that were given up" note="on the server">
-      <Empty title="The API has no list of jobs yet">
-        <p>On the machine of the server, also beside a running one:</p>
-        {commands.map((command) => (
-          <CopyLine key={command} text={command} what="command" />
-        ))}
-      </Empty>
-    </Panel>
+    <>
+      <button type="button" class="quiet" aria-label={`${verb}: ${name} ${id}`} onClick={asking.open}>
+        {verb}
+      </button>
+      <Ask
+        of={asking}
+        title={draining ? `Drain ${name}?` : `Let ${name} take work again?`}
+        action={verb}
+        call={call('patch', '/operator/nodes/{id}', { params: { path: { id } }, body: { draining } })}
+        done={() => {
+          toast(draining ? 'It drains now.' : 'It takes work again.')
+          done()
+        }}
+      >
+        {draining ? (
+          <p>
+            It finishes what is under way and serves on, but is not ready and takes no new work: no job, no webhook, no
+            server. You can let it take work again at any time; a process that is started anew is not drained.
+          </p>
+        ) : (
+          <p>It is ready again and takes jobs, webhooks and servers like the others.</p>
+        )}
+      </Ask>
+    </>
   )
 }

@@ -1,7 +1,7 @@
 // Hosts and projects that were taken from the web.
 import {
   type Call,
-  Confirm,
+  ConfirmButton,
   call,
   Dialog,
   Empty,
@@ -16,16 +16,12 @@ import {
   useDialog,
   useList,
 } from '../../kit/index.ts'
-import { FilterSelect, Filters, useFilters } from './filters.tsx'
+import { Filter, Filters, useFilters } from '../filters.tsx'
 import { ReadAgain } from './read-again.tsx'
 
 type Takedown = Schemas['OperatorTakedown']
 
-const options = [
-  { value: '', text: 'All' },
-  { value: 'false', text: 'Standing' },
-  { value: 'true', text: 'Ended' },
-]
+const options = { '': 'Standing or ended', false: 'Standing', true: 'Ended' }
 
 export function Takedowns() {
   const filters = useFilters('ended')
@@ -38,9 +34,6 @@ export function Takedowns() {
   }
   return (
     <>
-      <Filters>
-        <FilterSelect name="ended" label="State" options={options} />
-      </Filters>
       <Panel
         title="Taken down"
         call={list.call}
@@ -53,6 +46,9 @@ export function Takedowns() {
           </>
         }
       >
+        <Filters>
+          <Filter name="ended" label="State" options={options} />
+        </Filters>
         <ListTable
           label="Takedowns"
           of={list}
@@ -119,22 +115,18 @@ export function Takedowns() {
 }
 
 function End({ of, done }: { of: Takedown; done(): void }) {
-  const asking = useDialog()
   const what = of.host ?? of.project
   return (
-    <>
-      <button type="button" class="quiet" aria-label={`End the takedown of ${what}`} onClick={asking.open}>
-        End
-      </button>
-      <Confirm
-        of={asking}
-        title={`Show ${what} again?`}
-        action="End the takedown"
-        call={call('delete', '/operator/takedowns/{id}', { params: { path: { id: of.id } } }) as Call<unknown>}
-        done={done}
-      >
-        <p>It is served again within a second, and its owner is told.</p>
-      </Confirm>
-    </>
+    <ConfirmButton
+      text="End"
+      label={`End the takedown of ${what}`}
+      kind="quiet"
+      title={`Show ${what} again?`}
+      action="End the takedown"
+      call={call('delete', '/operator/takedowns/{id}', { params: { path: { id: of.id } } }) as Call<unknown>}
+      done={done}
+    >
+      <p>It is served again within a second, and its owner is told.</p>
+    </ConfirmButton>
   )
 }

@@ -16,6 +16,7 @@ export const quotaTitles: Record<string, string> = {
   recordsPerSet: 'Records of one name and type',
   bytesPerSet: 'Bytes of one name and type',
   dnsKeys: 'Keys of zones',
+  members: 'Members and invitations',
   tokens: 'Tokens',
   webhooks: 'Webhooks',
   variables: 'Variables of one project',

@@ -1,8 +1,9 @@
 // Tickets, as the customer and as support see them: the list, and the conversation.
 import { useState } from 'preact/hooks'
 import {
+  Act,
   type Column,
-  Confirm,
+  ConfirmButton,
   callPath,
   Facts,
   Field,
@@ -17,12 +18,12 @@ import {
   Top,
   toast,
   toastError,
-  useDialog,
+  useAct,
   useList,
   useQuery,
   useTitle,
 } from '../../kit/index.ts'
-import { Act } from './act.tsx'
+import { Filter, Filters, FindBox } from '../filters.tsx'
 import { placeOf } from './json.tsx'
 
 type Ticket = Schemas['Ticket'] & Partial<Pick<Schemas['OperatorTicket'], 'account'>>
@@ -36,7 +37,7 @@ const states: Record<Status, Record<Side, [Tone, string]>> = {
   RESOLVED: { customer: ['ready', 'Resolved'], support: ['ready', 'Resolved'] },
   CLOSED: { customer: ['off', 'Closed'], support: ['off', 'Closed'] },
 }
-export const statuses = Object.keys(states) as Status[]
+const statuses = Object.keys(states) as Status[]
 export const priorities = ['low', 'normal', 'high', 'urgent'] as const
 
 /** Where support may move a ticket; the API has the same table. */
@@ -53,11 +54,26 @@ export function TicketState({ status, side }: { status: Status; side: Side }) {
   return <State is={tone}>{word}</State>
 }
 
-export const statusOptions = [
-  { value: '', text: 'All' },
-  ...statuses.map((status) => ({ value: status, text: states[status].support[1] })),
-]
-export const priorityOptions = [{ value: '', text: 'All' }, ...priorities.map((value) => ({ value, text: value }))]
+export const ticketFilters = ['status', 'priority', 'search'] as const
+
+export const TicketFilters = () => (
+  <Filters>
+    <Filter
+      name="status"
+      label="State"
+      options={{
+        '': 'Any state',
+        ...Object.fromEntries(statuses.map((status) => [status, states[status].support[1]])),
+      }}
+    />
+    <Filter
+      name="priority"
+      label="Priority"
+      options={{ '': 'Any priority', ...Object.fromEntries(priorities.map((it) => [it, it])) }}
+    />
+    <FindBox name="search" label="Subject" hint="words of it" />
+  </Filters>
+)
 
 export function ticketColumns(side: Side): Column<Ticket>[] {
   const base = side === 'support' ? '/operator/tickets' : '/tickets'
@@ -191,10 +207,15 @@ export function Thread({ id, side, may }: ThreadProps) {
 type OneProps = { of: Ticket; base: string; done(): void }
 
 function PrioritySelect({ of, base, done }: OneProps) {
-  const set = (priority: string) =>
-    callPath('patch', base, { body: { priority } }).send().catch(toastError).finally(done)
+  const to = (priority: string) => callPath('patch', base, { body: { priority } })
+  const [busy, run] = useAct('Set the priority', to(of.priority))
   return (
-    <select aria-label="Priority" value={of.priority} onInput={(event) => void set(event.currentTarget.value)}>
+    <select
+      aria-label="Priority"
+      value={of.priority}
+      disabled={busy}
+      onInput={(event) => void run(to(event.currentTarget.value)).catch(toastError).finally(done)}
+    >
       {priorities.map((it) => (
         <option key={it}>{it}</option>
       ))}
@@ -211,7 +232,6 @@ const verbs: Record<Status, string> = {
 }
 
 function Moves({ of, side, base, done }: OneProps & { side: Side }) {
-  const closing = useDialog()
   const to = (status: Status) => callPath<Ticket>('patch', base, { body: { status } })
   if (side === 'support') {
     return (
@@ -223,23 +243,19 @@ function Moves({ of, side, base, done }: OneProps & { side: Side }) {
     )
   }
   return (
-    <>
-      <button type="button" onClick={closing.open}>
-        Close the ticket
-      </button>
-      <Confirm
-        of={closing}
-        title="Close the ticket?"
-        action="Close the ticket"
-        call={to('CLOSED')}
-        done={() => {
-          toast('The ticket is closed.')
-          done()
-        }}
-      >
-        <p>A closed ticket takes no more messages and cannot be opened again. What was said stays readable.</p>
-      </Confirm>
-    </>
+    <ConfirmButton
+      text="Close the ticket"
+      kind=""
+      title="Close the ticket?"
+      action="Close the ticket"
+      call={to('CLOSED')}
+      done={() => {
+        toast('The ticket is closed.')
+        done()
+      }}
+    >
+      <p>A closed ticket takes no more messages and cannot be opened again. What was said stays readable.</p>
+    </ConfirmButton>
   )
 }
 

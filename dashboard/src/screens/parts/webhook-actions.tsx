@@ -1,8 +1,9 @@
 // What can be done with a webhook: try it, turn it off, change it, give it a new secret, delete it.
 import { useState } from 'preact/hooks'
 import {
+  Act,
   type Call,
-  Confirm,
+  ConfirmButton,
   call,
   Dialog,
   Form,
@@ -12,18 +13,14 @@ import {
   Select,
   State,
   toast,
-  toastError,
   useDialog,
 } from '../../kit/index.ts'
-import { Act } from './act.tsx'
 import { SecretOnce } from './secret.tsx'
 import { WebhookForm } from './webhook-forms.tsx'
 
 type Webhook = Schemas['Webhook']
 
-/** Also shown as curl. */
-export const pingOf = (id: string) => call('post', '/webhooks/{id}/ping', { params: { path: { id } } })
-export const changeOf = (id: string, body: Schemas['ChangeWebhook']) =>
+const changeOf = (id: string, body: Schemas['ChangeWebhook']) =>
   call('patch', '/webhooks/{id}', { params: { path: { id } }, body })
 
 export const WebhookState = ({ active }: { active: boolean }) => (
@@ -33,40 +30,47 @@ export const WebhookState = ({ active }: { active: boolean }) => (
 type ActionsProps = { query: Query<Webhook>; hook: Webhook; reread(): void }
 
 export function WebhookActions({ query, hook, reread }: ActionsProps) {
-  const [changing, rotating, deleting] = [useDialog(), useDialog(), useDialog()]
+  const [changing, rotating] = [useDialog(), useDialog()]
   const { id, active, url } = hook
   const params = { path: { id } }
-  function toggle(): void {
-    const undo = query.set({ ...hook, active: !active })
-    changeOf(id, { active: !active })
-      .send()
-      .then(reread, (error) => {
-        undo()
-        toastError(error)
-      })
-  }
   return (
     <>
       <Act
-        call={pingOf(id)}
+        call={call('post', '/webhooks/{id}/ping', { params })}
         text="Send a test"
         done={(made) => {
           reread()
           go(`/webhooks/${id}?delivery=${made.id}`)
         }}
       />
-      <button type="button" onClick={toggle}>
-        {active ? 'Turn off' : 'Turn on'}
-      </button>
+      <Act
+        call={changeOf(id, { active: !active })}
+        text={active ? 'Turn off' : 'Turn on'}
+        ahead={() => query.set({ ...hook, active: !active })}
+        done={reread}
+      />
       <button type="button" onClick={changing.open}>
         Change
       </button>
       <button type="button" onClick={rotating.open}>
         New secret
       </button>
-      <button type="button" class="danger" onClick={deleting.open}>
-        Delete
-      </button>
+      <ConfirmButton
+        text="Delete"
+        kind="danger"
+        title="Delete the webhook?"
+        action="Delete the webhook"
+        call={call('delete', '/webhooks/{id}', { params }) as Call<unknown>}
+        done={() => {
+          toast('The webhook is deleted.')
+          go('/webhooks')
+        }}
+      >
+        <p>
+          <code>{url}</code> gets no more events. Its deliveries are deleted, and what was still to be sent is not. To
+          pause it, turn it off instead.
+        </p>
+      </ConfirmButton>
       <Dialog of={changing} title="Change the webhook" wide>
         <WebhookForm
           of={hook}
@@ -82,21 +86,6 @@ export function WebhookActions({ query, hook, reread }: ActionsProps) {
       <Dialog of={rotating} title="New signing secret">
         <NewSecret id={id} close={rotating.close} />
       </Dialog>
-      <Confirm
-        of={deleting}
-        title="Delete the webhook?"
-        action="Delete the webhook"
-        call={call('delete', '/webhooks/{id}', { params }) as Call<unknown>}
-        done={() => {
-          toast('The webhook is deleted.')
-          go('/webhooks')
-        }}
-      >
-        <p>
-          <code>{url}</code> gets no more events. Its deliveries are deleted, and what was still to be sent is not. To
-          pause it, turn it off instead.
-        </p>
-      </Confirm>
     </>
   )
 }

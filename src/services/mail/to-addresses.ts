@@ -1,24 +1,29 @@
-// Invitations by mail: how many are sent, and the link, whose secret is in no row and no event.
+// Mails to an address that nobody has proved: invitations, and the link that proves one. How many are sent, and their codes, which
+// are in no row and no event.
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { hashToken, type Vault } from '../../platform/secrets.ts'
 import { lockAccount } from '../accounts/statements.ts'
+import { proofCode } from '../people/address-proofs.ts'
 import type { MailEvent } from './occasions.ts'
 import { queueSending } from './outbox.ts'
 
 const hourMs = 60 * 60_000
-/** So that nobody sends mails to strangers by inviting them: what is more is dropped, and its link can be handed over. */
+/** So that nobody sends mails to strangers: what is more is dropped. The link of an invitation can be handed over instead. */
 const mostPerAccount = { count: 20, withinMs: hourMs }
 const mostPerAddress = { count: 3, withinMs: 24 * hourMs }
 
-/** Queues the mail of an invitation, once however often it is called. */
-export async function queueInvitation(db: Db, event: MailEvent): Promise<void> {
+export const addressKinds = ['invitation', 'address'] as const
+export type AddressKind = (typeof addressKinds)[number]
+
+/** Queues a mail to the address that the event names, once however often it is called. */
+export async function queueToAddress(db: Db, event: MailEvent, kind: AddressKind): Promise<void> {
   const { id: about, accountId } = event
-  // The address and not the invitation: one that is made anew takes the place of the one before.
+  // The address and not the invitation or the person: either may come again, in the place of the one before.
   const { email: recipient } = event.data as { email: string }
   await inTransaction(db, async (db) => {
     await lockAccount(db, { id: accountId })
     if (await db.mail.findUnique({ where: { recipient_about: { recipient, about } } })) return
-    const row = { recipient, about, eventId: about, accountId, kind: 'invitation', dueAt: new Date() }
+    const row = { recipient, about, eventId: about, accountId, kind, dueAt: new Date() }
     const reason = await refusalOf(db, accountId, recipient)
     if (reason !== null) {
       await db.mail.create({ data: { ...row, state: 'DROPPED', reason, endedAt: row.dueAt } })
@@ -32,7 +37,7 @@ export async function queueInvitation(db: Db, event: MailEvent): Promise<void> {
 async function refusalOf(db: Db, accountId: string, recipient: string): Promise<string | null> {
   const mailed = (whose: object, { withinMs }: { withinMs: number }) => {
     const dueAt = { gt: new Date(Date.now() - withinMs) }
-    return db.mail.count({ where: { ...whose, kind: 'invitation', state: { not: 'DROPPED' }, dueAt } })
+    return db.mail.count({ where: { ...whose, kind: { in: [...addressKinds] }, state: { not: 'DROPPED' }, dueAt } })
   }
   if ((await mailed({ accountId }, mostPerAccount)) >= mostPerAccount.count) {
     return 'the account sent too many within an hour'
@@ -55,4 +60,11 @@ export async function findDueInvitation(db: Db, vault: Vault, { data }: MailEven
     data: { mailHash: Uint8Array.from(hashToken(code)) },
   })
   return row ? { code, role: row.role, expiresAt: row.expiresAt } : null
+}
+
+/** The code that proves the address; null if it is proved, or not the person's any more. */
+export async function findDueProof(db: Db, vault: Vault, { subject: id, data }: MailEvent): Promise<string | null> {
+  const { email } = data as { email: string }
+  const isOpen = (await db.user.count({ where: { id, email, emailProvedAt: null } })) > 0
+  return isOpen ? proofCode(vault, { id, email }) : null
 }
