@@ -67,7 +67,7 @@ export function repair(line: Line, { dialect, isApex }: { dialect: Dialect | nul
   }
   const at = targets[type]
   const target = at === undefined ? undefined : line.rdata[at]
-  if (dialect === 'godaddy' && at !== undefined && target && target.raw.includes('.') && !endsInDot(target.raw)) {
+  if (dialect === 'godaddy' && at !== undefined && target?.raw.includes('.') && !endsInDot(target.raw)) {
     line.rdata = line.rdata.with(at, plainField(`${target.raw}.`))
     note(`GoDaddy leaves out the last dot; the target is ${target.raw}.`)
   }

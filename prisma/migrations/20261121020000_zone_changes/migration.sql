@@ -63,7 +63,7 @@ BEGIN
 END $$;
 
 -- After the triggers that count, by their names: the size of the zone is that after the change.
-CREATE TRIGGER "dns_record_zone_insert" AFTER INSERT ON "dns_record" REFERENCING NEW TABLE AS "changed"
+CREATE TRIGGER "dns_record_zone" AFTER INSERT ON "dns_record" REFERENCING NEW TABLE AS "changed"
   FOR EACH STATEMENT EXECUTE FUNCTION "dns_record_noted"();
 CREATE TRIGGER "dns_record_zone_delete" AFTER DELETE ON "dns_record" REFERENCING OLD TABLE AS "changed"
   FOR EACH STATEMENT EXECUTE FUNCTION "dns_record_noted"();

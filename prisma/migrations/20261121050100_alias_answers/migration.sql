@@ -4,7 +4,7 @@ CREATE TABLE "alias_answer" (
     "domain_id" TEXT NOT NULL,
     "name" TEXT NOT NULL,
     "target" TEXT NOT NULL,
-    "addresses" TEXT[] NOT NULL DEFAULT ARRAY[]::TEXT[],
+    "addresses" TEXT[] DEFAULT ARRAY[]::TEXT[],
     "resolved_at" TIMESTAMPTZ(3),
     "due_at" TIMESTAMPTZ(3) NOT NULL,
     "failures" INTEGER NOT NULL DEFAULT 0,

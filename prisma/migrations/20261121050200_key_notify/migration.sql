@@ -1,2 +1,2 @@
 -- Secondaries of customers, which are told of changes of the zone by a key that transfers it.
-ALTER TABLE "dns_key" ADD COLUMN "notify" TEXT[] NOT NULL DEFAULT ARRAY[]::TEXT[];
+ALTER TABLE "dns_key" ADD COLUMN "notify" TEXT[] DEFAULT ARRAY[]::TEXT[];

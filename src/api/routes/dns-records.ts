@@ -166,12 +166,12 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.delete(
     '/dns/:domain/records/:id',
     {
-      config: { scope: 'dns:write', inZoneParts: true },
+      config: { scope: 'dns:write', inZoneParts: true, faults: ['record_conflict'] },
       schema: {
         operationId: 'deleteDnsRecord',
         tags: ['DNS'],
         summary: 'Delete a record',
-        description: 'The nameservers stop answering with it.',
+        description: 'The nameservers stop answering with it. The last NS record of a name with a DS record stays.',
         params: DnsRecordParams,
         response: { 204: NoContent },
       },

@@ -6,7 +6,6 @@ import { invalidFields, refuseFields, type Sound } from '../../platform/fields.t
 import { JsonText } from '../../platform/statement.ts'
 import type { ChangeDnsRecord } from '../../schemas/dns-records.ts'
 import { eventOf, type NewEvent, numbered } from '../events/events.ts'
-import { insertEvents } from '../events/statements.ts'
 import type { Actor } from '../tokens/actor.ts'
 import {
   type DnsRecordView,
@@ -22,7 +21,7 @@ import { setRefusal } from './record-limits.ts'
 import { draftErrors, type RecordDraft, readDraft, recordConflict, refusedPlace } from './record-rules.ts'
 import { insertRecordRows } from './statements.ts'
 import { mayTouch, requireRecords } from './within-parts.ts'
-import { deleteRecordRows, growSerial, selectRecordsById, updateRecordRows } from './zone-statements.ts'
+import { deleteRecordRows, growSerialWithEvents, selectRecordsById, updateRecordRows } from './zone-statements.ts'
 
 export type Changes = {
   deleted: RecordRow[]
@@ -70,8 +69,7 @@ export async function writeRows(db: Db, { zoneId, deletes, updates, inserts, eve
   } catch (error) {
     throw setRefusal(error) ?? error
   }
-  const [grown] = await growSerial(db, { zoneId })
-  await insertEvents(db, { events })
+  const [grown] = await growSerialWithEvents(db, { zoneId, events })
   return grown!.serial
 }
 

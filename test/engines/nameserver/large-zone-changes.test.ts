@@ -2,6 +2,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { RecordsByName } from '../../../src/engines/nameserver/zone-records.ts'
+import { postgresUrl } from '../../helpers/database.ts'
 import { until } from '../../helpers/until.ts'
 import { addressesIn, askUdp } from './packets.ts'
 import { startWorld, type World } from './world.ts'
@@ -119,6 +120,36 @@ test('a nameserver that is far behind, or that many names changed for, reads the
   await world.db.$executeRaw`UPDATE domain SET changes_since = serial + 5, serial = serial + 1 WHERE id = ${id}`
   await until(isCurrent)
   expect(next.shares(records())).toBe(false)
+})
+
+test('what changed while the database was away, by name or as a whole, is there when it is back', async () => {
+  const { id } = await world.db.domain.findFirstOrThrow({ where: { name: zone } })
+  const database = new URL(world.databaseUrl).pathname.slice(1)
+  const admin = new pg.Client({ connectionString: postgresUrl() })
+  const inside = new pg.Client({ connectionString: world.databaseUrl })
+  await admin.connect()
+  await inside.connect()
+  try {
+    for (const names of ['host-number-5', 'host-number-2%']) {
+      await until(isCurrent)
+      const [{ pid }] = (await inside.query('SELECT pg_backend_pid() AS pid')).rows
+      await admin.query(`ALTER DATABASE ${database} ALLOW_CONNECTIONS false`)
+      await admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> $2', [
+        database,
+        pid,
+      ])
+      await until(() => !world.deps.notifications.connected)
+      await inside.query('UPDATE dns_record SET ttl = ttl + 1 WHERE domain_id = $1 AND name LIKE $2', [id, names])
+      await inside.query('UPDATE domain SET serial = serial + 1 WHERE id = $1', [id])
+      expect(await addressOf('host-number-5')).toBe('10.0.0.5')
+      await admin.query(`ALTER DATABASE ${database} ALLOW_CONNECTIONS true`)
+      await until(() => isCurrent().catch(() => false))
+    }
+    await until(() => world.nameserver.snapshot!.ageSeconds() === 0)
+  } finally {
+    await inside.end()
+    await admin.end()
+  }
 })
 
 test('what is noted is bounded, and ends when the zone is small', async () => {

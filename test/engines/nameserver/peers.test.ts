@@ -43,7 +43,7 @@ const questions: Record<string, [name: string, expected: string[]]> = {
   HTTPS: ['full.com', ['1 . alpn="h2,h3" ipv4hint=192.0.2.1 ipv6hint=2001:db8::1']],
   LOC: [
     'loc.full.com',
-    [/^52 22 23\.000 N 0?4 53 32\.000 E -2\.00m 1(?:\.00)?m 10000(?:\.00)?m 10(?:\.00)?m$/ as unknown as string],
+    [/^52 22 23(?:\.000)? N +0?4 53 32(?:\.000)? E +-2(?:\.00)?m +1m +10000m +10m$/ as unknown as string],
   ],
   MX: ['full.com', ['10 mail.full.com.', '20 mx.example.net.']],
   NAPTR: ['naptr.full.com', ['10 20 "u" "E2U+sip" "!^.*$!sip:info@example.com!" .']],

@@ -1,13 +1,14 @@
 // What the present nameservers of a domain have: by a transfer, by questions, and never more than the bounds allow.
+import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { fetchZone } from '../../../src/dns/packet/axfr.ts'
 import { createDiscovery } from '../../../src/engines/discovery/index.ts'
 import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
-import { nameOctets } from '../nameserver/packets.ts'
-import { type Served, serveZones } from '../nameserver/zones.ts'
-import { type Internet, startInternet } from '../verification/internet.ts'
+import { nameOctets } from '../../engines/nameserver/packets.ts'
+import { type Served, serveZones } from '../../engines/nameserver/zones.ts'
+import { type Internet, startInternet } from '../../engines/verification/internet.ts'
 
 let api: TestApi
 let internet: Internet
@@ -266,7 +267,9 @@ function messageOf(id: number, records: Buffer[], rcode = 0): Buffer {
 describe('by a transfer', () => {
   const servers: Server[] = []
   const sockets: Socket[] = []
+  const udps: UdpSocket[] = []
   afterEach(() => {
+    for (const udp of udps.splice(0)) udp.close()
     for (const socket of sockets.splice(0)) socket.destroy()
     for (const server of servers.splice(0)) server.close()
   })
@@ -280,7 +283,16 @@ describe('by a transfer', () => {
     servers.push(server)
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
-    return (server.address() as { port: number }).port
+    const { port } = server.address() as { port: number }
+    // It answers questions, with nothing.
+    const udp = createSocket('udp4', (query, from) => {
+      query.writeUInt16BE(0x8400, 2)
+      udp.send(query, from.port, from.address)
+    })
+    udps.push(udp)
+    udp.bind(port, '127.0.0.1')
+    await once(udp, 'listening')
+    return port
   }
   const fetched = (port: number, bounds = {}) =>
     fetchZone({ host: '127.0.0.1', port }, 'whole.com', {
