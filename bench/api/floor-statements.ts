@@ -17,6 +17,7 @@ const projectPage = `SELECT id, name, framework, repo, region, label, production
 const deploymentById = `SELECT d.id, p.name AS project, d.state, d.ref, d.commit, d.production, d.label, d.region,
     d.source, d.error_code AS "errorCode", d.error_message AS "errorMessage", d.created_at AS "createdAt",
     d.ready_at AS "readyAt", d.finished_at AS "finishedAt", d.started_at AS "startedAt",
+    d.commit_message AS "commitMessage", d.files, d.stored_bytes AS "storedBytes", d.steps,
     p.current_deployment_id IS NOT DISTINCT FROM d.id AS current
   FROM deployment d JOIN project p ON p.id = d.project_id WHERE d.id = $1 AND d.account_id = $2`
 

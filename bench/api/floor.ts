@@ -109,10 +109,10 @@ app.get<{ Params: { id: string } }>('/api/deployments/:id', async (request, repl
     startedAt: row.startedAt?.toISOString() ?? null,
     // Seeded deployments do not wait.
     queuePosition: null,
-    commitMessage: null,
-    files: null,
-    bytes: null,
-    steps: [],
+    commitMessage: row.commitMessage,
+    files: row.files,
+    bytes: row.state === 'READY' ? Number(row.storedBytes) || null : null,
+    steps: row.steps ?? [],
   }
 })
 

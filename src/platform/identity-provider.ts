@@ -1,5 +1,5 @@
 // Another service that knows who somebody is, by OpenID Connect: code flow with PKCE, state and nonce.
-import * as oidc from 'openid-client'
+import type * as oidc from 'openid-client'
 import { Fault } from './errors.ts'
 
 export type IdentityProviderConfig = { issuer: string; clientId: string; clientSecret: string; name: string }
@@ -24,9 +24,11 @@ export type IdentityProvider = {
 
 const timeoutSeconds = 5
 
+type Library = typeof oidc
+
 /** As the provider wants it; HTTP's own way where it does not say. */
-function authentication(secret: string): oidc.ClientAuth {
-  const [basic, post] = [oidc.ClientSecretBasic(secret), oidc.ClientSecretPost(secret)]
+function authentication({ ClientSecretBasic, ClientSecretPost }: Library, secret: string): oidc.ClientAuth {
+  const [basic, post] = [ClientSecretBasic(secret), ClientSecretPost(secret)]
   return (server, ...rest) => {
     const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
     return (methods.includes('client_secret_basic') ? basic : post)(server, ...rest)
@@ -37,25 +39,30 @@ export function createIdentityProvider(
   { issuer, clientId, clientSecret }: IdentityProviderConfig,
   redirectUri: string,
 ): IdentityProvider {
-  // Only a provider on this machine may be asked without TLS; src/config.ts refuses all others.
-  const insecure = issuer.startsWith('http:') ? [oidc.allowInsecureRequests] : []
-  const options = { timeout: timeoutSeconds, execute: [oidc.enableNonRepudiationChecks, ...insecure] }
-  let discovered: Promise<oidc.Configuration> | null = null
+  let discovered: Promise<{ oidc: Library; config: oidc.Configuration }> | null = null
+
+  async function ask() {
+    // Loaded at the first sign-in: a process without any does without its memory.
+    const oidc = await import('openid-client')
+    // Only a provider on this machine may be asked without TLS; src/config.ts refuses all others.
+    const insecure = issuer.startsWith('http:') ? [oidc.allowInsecureRequests] : []
+    const options = { timeout: timeoutSeconds, execute: [oidc.enableNonRepudiationChecks, ...insecure] }
+    const authenticate = authentication(oidc, clientSecret)
+    return { oidc, config: await oidc.discovery(new URL(issuer), clientId, undefined, authenticate, options) }
+  }
 
   /** Asked once; again after a failure. */
-  function discover(): Promise<oidc.Configuration> {
-    discovered ??= oidc
-      .discovery(new URL(issuer), clientId, undefined, authentication(clientSecret), options)
-      .catch((cause) => {
-        discovered = null
-        throw new Fault('identity_provider_unavailable', undefined, { cause, retryAfterSeconds: 10 })
-      })
+  function discover() {
+    discovered ??= ask().catch((cause) => {
+      discovered = null
+      throw new Fault('identity_provider_unavailable', undefined, { cause, retryAfterSeconds: 10 })
+    })
     return discovered
   }
 
   return {
     async begin() {
-      const config = await discover()
+      const { oidc, config } = await discover()
       const checks = {
         state: oidc.randomState(),
         nonce: oidc.randomNonce(),
@@ -72,7 +79,7 @@ export function createIdentityProvider(
       return { url: url.href, checks }
     },
     async finish(query, { state, nonce, verifier }) {
-      const config = await discover()
+      const { oidc, config } = await discover()
       try {
         const tokens = await oidc.authorizationCodeGrant(config, new URL(`${redirectUri}?${query}`), {
           expectedState: state,

@@ -30,7 +30,10 @@ export const poolFullCode = 'POOL_FULL'
 
 const groups = new AsyncLocalStorage<readonly string[]>()
 
-/** Runs `work`, whose connections count for these groups: none of them gets more than its share of a pool. */
+/**
+ * Runs `work`, whose connections count for these groups: none of them gets more than its share of a pool. `a/b` is a
+ * group within `a`, and gets its share of the share of `a`; the work names both.
+ */
 export function inGroups<T>(names: readonly string[], work: () => T): T {
   return groups.run(names, work)
 }
@@ -110,8 +113,9 @@ export class Pool extends pg.Pool {
   #shareOf(name: string): Share {
     let share = this.#shares.get(name)
     if (!share) {
-      const size = this.#whole.most
-      share = { most: Math.max(1, Math.min(size - 1, Math.ceil(size * shareOfPool))), held: 0 }
+      const end = name.lastIndexOf('/')
+      const { most } = end < 0 ? this.#whole : this.#shareOf(name.slice(0, end))
+      share = { most: Math.max(1, Math.min(most - 1, Math.ceil(most * shareOfPool))), held: 0 }
       this.#shares.set(name, share)
     }
     return share

@@ -65,6 +65,18 @@ test('work in two groups needs room in both, and a small pool leaves one for oth
   release(await waiting)
 })
 
+test('a group within a group leaves some of the share to the others in it', async () => {
+  const pool = open(10)
+  const changes = await take(pool, 4, ['dns', 'dns/changes'])
+  const waiting = take(pool, 1, ['dns', 'dns/changes'])
+  const reads = await take(pool, 2, ['dns'])
+  expect(pool.usage).toMatchObject({ held: 6, waiting: 1 })
+  release(reads)
+  changes.pop()!.release()
+  release(await waiting)
+  release(changes)
+})
+
 test('several groups that hang in a full pool leave what becomes free to the others', async () => {
   const pool = open(10)
   const held = [...(await take(pool, 5, ['tickets'])), ...(await take(pool, 5, ['domains']))]

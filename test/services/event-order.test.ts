@@ -125,3 +125,19 @@ describe('events that were restored into another cluster, whose transactions hav
     await closeDatabase(db)
   })
 })
+
+// PostgreSQL writes the numbers of transactions down with their changes. Killed, it gives those above the last again.
+test('a reader stands at an event, never at a number that nobody wrote', async () => {
+  const database = await createDatabase()
+  const db = openDatabase(database.url, 2)
+  const start = await positionOf(db, actor, null)
+  await write(db, 1)
+  await db.$executeRawUnsafe('DO $$ BEGIN FOR i IN 1..10 LOOP PERFORM pg_current_xact_id(); ROLLBACK; END LOOP; END $$')
+  const [event] = await db.$queryRaw<Position[]>`SELECT xid::text, seq::text FROM event`
+  expect(await read(db, start)).toEqual({ seen: [1], position: event })
+  expect(await read(db, event!)).toEqual({ seen: [], position: event })
+  expect(await positionOf(db, actor, null)).toEqual(event)
+  expect(await positionOf(db, actor, await idOf(db, 1))).toEqual(event)
+  await closeDatabase(db)
+  await database.drop()
+})

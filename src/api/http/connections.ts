@@ -10,12 +10,15 @@ declare module 'fastify' {
 
 const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-/** A group per noun, as `/api/tickets` and all below it; and one for all changes, which share the event log. */
+/**
+ * A group per noun, as `/api/tickets` and all below it; in it one for its changes, so that many who wait for one row
+ * leave connections to its readers; and one for all changes, which share the event log.
+ */
 export function groupConnections(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {
     const [, noun] = /^\/(?:api\/)?([^/]+)/.exec(route.url) ?? []
     const isReading = [route.method].flat().every((method) => readingMethods.has(method))
-    const names = [...(noun ? [noun] : []), ...(isReading ? [] : ['changes'])]
+    const names = noun ? [noun, ...(isReading ? [] : [`${noun}/changes`, 'changes'])] : []
     route.config = { ...route.config, connectionGroups: names }
   })
   app.addHook('preValidation', (request, _reply, done) => {

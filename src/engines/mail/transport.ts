@@ -1,6 +1,6 @@
 // One mail to the mail server: bounded in time, on a connection of its own, with the reason where it failed.
 import { Socket } from 'node:net'
-import { createTransport, type SendMailOptions } from 'nodemailer'
+import type { SendMailOptions } from 'nodemailer'
 import type { Config } from '../../config.ts'
 
 export type MailServer = NonNullable<Config['mail']>
@@ -52,6 +52,8 @@ export function createMailTransport(server: MailServer, options: TransportOption
 
   return {
     async send(message, signal) {
+      // Loaded with the first mail: 23 MB that an installation without a mail server does without.
+      const { createTransport } = await import('nodemailer')
       // Its own socket, because the library's timeouts begin anew with every byte, and its sending cannot be ended.
       const socket = new Socket()
       const cut = new AbortController()

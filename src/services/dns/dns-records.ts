@@ -25,6 +25,7 @@ import {
   refusedPlace,
 } from './record-rules.ts'
 import { createRecordRows, listRecordRows, lockZone } from './statements.ts'
+import { selectZoneToChange } from './zone-statements.ts'
 
 export type DnsRecordView = Static<typeof DnsRecordSchema>
 
@@ -70,9 +71,11 @@ export async function findZone(db: Db, actor: Actor, path: string): Promise<Zone
 }
 
 /** The zone, locked against other changes of its records until the transaction ends. */
-export async function findZoneToChange(db: Db, actor: Actor, path: string): Promise<Zone> {
-  await lockZone(db, { accountId: actor.accountId, name: zoneInPath(path) })
-  return findZone(db, actor, path)
+export async function findZoneToChange(db: Db, { accountId, projectIds }: Actor, path: string): Promise<Zone> {
+  const name = zoneInPath(path)
+  const [zone] = await selectZoneToChange(db, { accountId, projectIds, zone: name })
+  if (!zone) throw new Fault('not_found', `There is no domain ${name}.`)
+  return zone
 }
 
 export async function findRecord(db: Db, actor: Actor, { domain, id }: RecordPath): Promise<DnsRecordView> {

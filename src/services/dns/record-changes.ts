@@ -7,7 +7,6 @@ import { invalidFields, refuseFields, type Sound } from '../../platform/fields.t
 import { JsonText } from '../../platform/statement.ts'
 import type { ChangeDnsRecord } from '../../schemas/dns-records.ts'
 import { eventOf, type NewEvent, numbered } from '../events/events.ts'
-import { insertEvents } from '../events/statements.ts'
 import type { Actor } from '../tokens/actor.ts'
 import {
   type DnsRecordView,
@@ -23,7 +22,7 @@ import { draftErrors, type RecordDraft, readDraft, recordConflict, refusedPlace 
 import { insertRecordRows } from './statements.ts'
 import {
   deleteRecordRows,
-  growSerial,
+  growSerialWithEvents,
   selectRecordsById,
   selectRecordsByName,
   updateRecordRows,
@@ -69,8 +68,7 @@ export async function writeRows(db: Db, { zoneId, deletes, updates, inserts, eve
   } catch (error) {
     throw setRefusal(error) ?? error
   }
-  const [grown] = await growSerial(db, { zoneId })
-  await insertEvents(db, { events })
+  const [grown] = await growSerialWithEvents(db, { zoneId, events })
   return grown!.serial
 }
 

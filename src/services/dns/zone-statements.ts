@@ -12,6 +12,7 @@ import {
   textArray,
   timestamptz,
 } from '../../platform/statement.ts'
+import { eventsIn, insertEventsOf } from '../events/statements.ts'
 import { ownedZone, ownedZoneIn } from './statements.ts'
 
 const zoneOut = { id: text(), projectId: text(), name: text(), serial: int4(), nameservers: textArray() }
@@ -124,6 +125,16 @@ export const growSerial = statement('dns.grow-serial', {
   in: { zoneId: text() },
   out: { serial: int4() },
   sql: (p) => `UPDATE domain SET serial = serial + 1 WHERE id = ${p.zoneId} RETURNING serial`,
+})
+
+/** The end of a change: the zone's next serial, and what the log says of it. */
+export const growSerialWithEvents = statement('dns.grow-serial-with-events', {
+  reason: 'change with its event and job',
+  in: { zoneId: text(), ...eventsIn },
+  out: { serial: int4() },
+  sql: (p) => `
+    WITH logged AS (${insertEventsOf(p)})
+    UPDATE domain SET serial = serial + 1 WHERE id = ${p.zoneId} RETURNING serial`,
 })
 
 const importKey = (accountId: string) => `hashtextextended('zone import ' || ${accountId}, 0)`

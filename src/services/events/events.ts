@@ -11,7 +11,6 @@ import { type Actor, actorName } from '../tokens/actor.ts'
 import type { EventType, NewEvent } from './event-types.ts'
 import {
   insertEvents,
-  lastSeq,
   type NumberedEvent,
   selectEnd,
   selectEvents,
@@ -142,6 +141,7 @@ export async function eventsAfter(
     })
   const unsettled = found.some((row) => row.settled === false)
   const more = unsettled || found.length === limit
-  const reached = more ? (events[events.length - 1]?.position ?? position) : { xid: found[0]!.horizon, seq: lastSeq }
+  const { endXid, endSeq } = found[0]!
+  const reached = more ? (events[events.length - 1]?.position ?? position) : { xid: endXid, seq: endSeq }
   return { events, position: isAfter(reached, position) ? reached : position, more }
 }

@@ -1,7 +1,7 @@
 // Answers by idempotency key: kept for a day, so that a POST that is sent again gets the answer of the first.
 import { deleteInBatches } from '../../platform/batches.ts'
 import type { Db } from '../../platform/database.ts'
-import { storeAnswerRow, tryLockKey } from './statements.ts'
+import { findAnswerRow, storeAnswerRow, tryLockKey } from './statements.ts'
 
 export type StoredAnswer = {
   /** Of the request that was answered. */
@@ -21,8 +21,9 @@ export async function lockKey(db: Db, tokenId: string, key: string): Promise<boo
   return lock!.held
 }
 
-export function findAnswer(db: Db, tokenId: string, key: string): Promise<StoredAnswer | null> {
-  return db.idempotencyKey.findFirst({ where: { tokenId, key, createdAt: { gt: new Date(Date.now() - keptMs) } } })
+export async function findAnswer(db: Db, tokenId: string, key: string): Promise<StoredAnswer | null> {
+  const [stored] = await findAnswerRow(db, { tokenId, key })
+  return stored ?? null
 }
 
 export async function storeAnswer(db: Db, tokenId: string, key: string, answer: StoredAnswer): Promise<void> {

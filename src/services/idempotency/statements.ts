@@ -9,6 +9,16 @@ export const tryLockKey = statement('idempotency.lock', {
   sql: (p) => `SELECT pg_try_advisory_xact_lock(hashtextextended(${p.key}, 0)) AS held`,
 })
 
+/** Read before every POST with a key. */
+export const findAnswerRow = statement('idempotency.find', {
+  reason: 'hot read',
+  in: { tokenId: text(), key: text() },
+  out: { fingerprint: bytea(), status: int4(), location: optional(text()), etag: optional(text()), sealed: bytea() },
+  sql: (p) => `
+    SELECT fingerprint, status, location, etag, sealed FROM idempotency_key
+    WHERE token_id = ${p.tokenId} AND key = ${p.key} AND created_at > now() - interval '24 hours'`,
+})
+
 /** Takes the place of an answer that is a day old, and of no other. */
 export const storeAnswerRow = statement('idempotency.store', {
   reason: 'not in Prisma',

@@ -1,13 +1,5 @@
 // Passkeys (WebAuthn): registration, sign-in, and the list of a person's own.
-import {
-  type AuthenticationResponseJSON,
-  generateAuthenticationOptions,
-  generateRegistrationOptions,
-  type RegistrationResponseJSON,
-  verifyAuthenticationResponse,
-  verifyRegistrationResponse,
-} from '@simplewebauthn/server'
-import { cose, decodeAttestationObject, decodeClientDataJSON } from '@simplewebauthn/server/helpers'
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 import type { Logger } from 'pino'
 import type { Passkey, User } from '../../generated/client.ts'
 import { type Database, type Db, violation } from '../../platform/database.ts'
@@ -18,8 +10,11 @@ import { beginStep, takeStep } from './steps.ts'
 
 const mostPasskeys = 20
 const timeout = 300_000
-const { EdDSA, ES256, RS256 } = cose.COSEALG
-const algorithms = [EdDSA, ES256, RS256]
+// Ed25519, P-256, RSA: as COSE numbers them.
+const algorithms = [-8, -7, -257]
+
+// 25 MB that a process without sign-ins does without.
+const webauthn = () => import('@simplewebauthn/server')
 
 /** Who asks: the host name that passkeys are bound to, and the origin of its pages. */
 export type RelyingParty = { id: string; origin: string }
@@ -44,6 +39,7 @@ const userHandle = (userId: string) => Uint8Array.from(Buffer.from(userId))
 /** What a sign-in begins with; the secret of its step is for the browser. It says nothing about any person. */
 export async function passkeyOptions(db: Db, { id: rpID }: RelyingParty) {
   // A passkey stands for two factors, so the device has to ask for the second one.
+  const { generateAuthenticationOptions } = await webauthn()
   const options = await generateAuthenticationOptions({ rpID, timeout, userVerification: 'required' })
   return { options, step: await beginStep(db, 'passkey', { challenge: options.challenge }) }
 }
@@ -65,6 +61,7 @@ export async function signInByPasskey(
   if (!isOwn || isFramed(response)) throw new Fault('sign_in_failed')
   // The counter is compared below, when it is written.
   const credential = { id: response.id, publicKey: Uint8Array.from(found.publicKey), counter: 0 }
+  const { verifyAuthenticationResponse } = await webauthn()
   const result = await verifyAuthenticationResponse({
     response,
     expectedChallenge: challenge,
@@ -89,7 +86,7 @@ export async function signInByPasskey(
 /** The page was inside one of another site, where people do not see what they confirm. */
 function isFramed({ response }: { response: { clientDataJSON: string } }): boolean {
   try {
-    return decodeClientDataJSON(response.clientDataJSON).crossOrigin === true
+    return JSON.parse(Buffer.from(response.clientDataJSON, 'base64url').toString()).crossOrigin === true
   } catch {
     return true
   }
@@ -98,6 +95,7 @@ function isFramed({ response }: { response: { clientDataJSON: string } }): boole
 export async function registrationOptions(db: Db, { id: rpID }: RelyingParty, user: User) {
   const passkeys = await db.passkey.findMany({ where: { userId: user.id } })
   refuseTooMany(passkeys.length)
+  const { generateRegistrationOptions } = await webauthn()
   const options = await generateRegistrationOptions({
     rpName: 'Berth',
     rpID,
@@ -157,7 +155,8 @@ export async function createPasskey(
 
 async function verifyRegistration(party: RelyingParty, challenge: string, response: RegistrationResponseJSON) {
   try {
-    if (isFramed(response) || hasCertificates(response)) throw new Error('refused before it was verified')
+    if (isFramed(response) || (await hasCertificates(response))) throw new Error('refused before it was verified')
+    const { verifyRegistrationResponse } = await webauthn()
     const { verified, registrationInfo } = await verifyRegistrationResponse({
       response,
       expectedChallenge: challenge,
@@ -173,7 +172,8 @@ async function verifyRegistration(party: RelyingParty, challenge: string, respon
 }
 
 /** Nobody asked for certificates of the device; to check them, addresses in them would be fetched. */
-function hasCertificates({ response }: RegistrationResponseJSON): boolean {
+async function hasCertificates({ response }: RegistrationResponseJSON): Promise<boolean> {
+  const { decodeAttestationObject } = await import('@simplewebauthn/server/helpers')
   const object = decodeAttestationObject(Uint8Array.from(Buffer.from(response.attestationObject, 'base64url')))
   const format = object.get('fmt')
   return format !== 'none' && (format !== 'packed' || object.get('attStmt').get('x5c') !== undefined)
