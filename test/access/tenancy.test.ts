@@ -114,7 +114,9 @@ describe.each(collections)('$name', (operation) => {
     })
   } else if (operation.method === 'GET') {
     test('shows another account and a token of another project nothing of the project', async () => {
-      const secrets = [owner.project, ...new Set([...targets.values()].flatMap(({ values }) => values))]
+      // The type of a set of records is nobody's.
+      const named = [...targets.values()].flatMap(({ values }) => values).filter((value) => value !== 'TXT')
+      const secrets = [owner.project, ...new Set(named)]
       for (const token of [stranger.token, narrowed]) {
         const { status, text } = await send({ method: 'GET', path: pathOf(operation, []), token })
         expect(status).toBe(200)
