@@ -47,10 +47,24 @@ function senderOf({ host, port }: ListenAddress): Buffer {
   return name
 }
 
+// Most packets come from a few resolvers, and their addresses as text cost as much as a look into the cache of answers.
+const knownAddresses = new Map<number, string>()
+const mostKnown = 1_000
+
+function ipv4Of(sender: Buffer): string {
+  const key = sender.readUInt32LE(4)
+  let address = knownAddresses.get(key)
+  if (address === undefined) {
+    if (knownAddresses.size === mostKnown) knownAddresses.clear()
+    address = ipv4Text(sender.subarray(4, 8))
+    knownAddresses.set(key, address)
+  }
+  return address
+}
+
 export function peerOf(sender: Buffer): Peer {
   const ipv4 = sender.readUInt16LE(0) === afInet
-  const address = ipv4 ? ipv4Text(sender.subarray(4, 8)) : ipv6Text(sender.subarray(8, 24))
-  return { address, port: sender.readUInt16BE(2) }
+  return { address: ipv4 ? ipv4Of(sender) : ipv6Text(sender.subarray(8, 24)), port: sender.readUInt16BE(2) }
 }
 
 /** Memory for a batch: each packet has a header, which points to a sender and a vector, which points to the octets. */
@@ -141,6 +155,17 @@ function createSockets(koffi: Koffi): PacketSockets {
     },
     reader(number, answer, onOversized) {
       const [from, to] = [createRoom(koffi), createRoom(koffi)]
+      // All of one socket have the same length, so that they are made once.
+      const senders: Buffer[] = []
+      const senderAt = (index: number) => {
+        const size = from.words[from.senderSize(index)]!
+        let sender = senders[index]
+        if (sender?.length !== size) {
+          sender = from.memory.subarray(from.sender(index), from.sender(index) + size)
+          senders[index] = sender
+        }
+        return sender
+      }
       const widest = (index: number) => {
         from.words[from.senderSize(index)] = senderOctets
         from.words[from.size(index)] = packetOctets
@@ -151,10 +176,7 @@ function createSockets(koffi: Koffi): PacketSockets {
         let answers = 0
         for (let index = 0; index < count; index++) {
           const octets = from.words[from.received(index)]!
-          const sender = from.memory.subarray(
-            from.sender(index),
-            from.sender(index) + from.words[from.senderSize(index)]!,
-          )
+          const sender = senderAt(index)
           widest(index)
           if ((from.words[from.flags(index)]! & truncated) !== 0) {
             onOversized()
