@@ -40,11 +40,20 @@ function partsBetween(text: string, delimiter: string): string[] | null {
   return parts
 }
 
-// How many groups an extended regular expression has; null for what POSIX does not have.
+const piece = '(?:[$^]|[^*+?{}|()^$](?:[*+?]|\\{\\d{1,2}(?:,\\d{0,2})?\\})?)'
+const branches = `${piece}+(?:\\|${piece}+)*`
+const innermost = new RegExp(`\\(${branches}\\)`)
+const whole = new RegExp(`^${branches}$`)
+
+// How many groups an extended regular expression has; null for what is none to POSIX, or to all who read it.
 function groupsIn(expression: string): number | null {
-  if (expression === '' || /\(\?|[*+?}][*+?]/.test(expression)) return null
+  let rest = expression.replace(/\\\D|\[\^?(?:\[:(?:alpha|digit|alnum|upper|lower):\]|[^\][^])+\]/g, 'x')
+  let groups = 0
+  for (; innermost.test(rest); groups++) rest = rest.replace(innermost, 'x')
+  if (/[\\[\]]/.test(rest) || !whole.test(rest)) return null
   try {
-    return (new RegExp(`${expression}|`).exec('')?.length ?? 1) - 1
+    new RegExp(expression)
+    return groups
   } catch {
     return null
   }

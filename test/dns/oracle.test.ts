@@ -1,6 +1,7 @@
 // What we export BIND accepts unchanged, and what BIND accepts we import to the same records.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { parseRdata } from '../../src/dns/rdata.ts'
 import { rdataOf } from '../../src/dns/rdata-wire.ts'
 import { numberOf } from '../../src/dns/type-names.ts'
 import { readZoneFile } from '../../src/dns/zone-file-reader.ts'
@@ -101,6 +102,34 @@ describe('the wire form', () => {
       { numRuns: 30 },
     )
   })
+})
+
+// A malformed one would stop the whole zone at a secondary.
+const expressions = fc.array(
+  fc.constantFrom(
+    ...'ab.*+?^$()[]{}|-,i!'.split(''),
+    '[a-z]',
+    '[^b]',
+    '{2}',
+    '{1,3}',
+    '\\\\1',
+    '\\\\.',
+    '(a|b)',
+    '[[:alpha:]]',
+  ),
+  { maxLength: 6 },
+)
+
+it.skipIf(oracleAbsent)('named-compilezone takes every regular expression of NAPTR that we take', () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(expressions, expressions), { minLength: 60, maxLength: 60 }), (pairs) => {
+      const values = pairs.map(([one, other]) => `1 1 "u" "x" "#${one.join('')}#${other.join('')}#" .`)
+      const taken = values.filter((value) => parseRdata('NAPTR', value, zone).ok)
+      const lines = taken.map((value, index) => `n${index} NAPTR ${value}`)
+      expect(compileZone(zone, `${corpusStart}${lines.join('\n')}\n`, 'full')).toMatchObject({ ok: true })
+    }),
+    { numRuns: 20 },
+  )
 })
 
 // Lines in which quotes, escapes, parentheses and comments meet; about every third file is valid.

@@ -122,6 +122,8 @@ const refused: [RecordType, string][] = [
   ['NAPTR', '1 1 u x "!a!\\\\1!" .'],
   ['NAPTR', '1 1 u x "1a1b1" .'],
   ['NAPTR', '1 1 u x "!a!b!g" .'],
+  ['NAPTR', '1 1 u x "!|!b!" .'],
+  ['NAPTR', '1 1 u x "!\\\\1*}{!b!" .'],
   ['SSHFP', `4 2 ${sha1}`],
   ['LOC', '91 N 0 E 0m'],
   ['LOC', '90 0 0.001 N 0 E 0m'],
