@@ -37,7 +37,7 @@ export function parseLines(text: string) {
     .map((line) => line.trim())
     .filter((line) => line !== '')
     .map((line) => {
-      const [, name, ttl, type, value] = /^(\S+) +(?:(\d+) +)?([A-Z]+) +(.*)$/.exec(line)!
+      const [, name, ttl, type, value] = /^(\S+) +(?:(\d+) +)?([A-Z]+\d*) +(.*)$/.exec(line)!
       return { name: name!, ttl: Number(ttl ?? 300), type: type!, value: value! }
     })
 }
