@@ -192,7 +192,7 @@ describeConsole('the console', environment, async (console) => {
     const { context } = await console.visitor()
     await context.route('**/auth/password', (route) => route.fulfill({ json: {} }))
     const places = ['//evil.example', '/\t/evil.example', '/.//evil.example', '/\\evil.example', 'https://evil.example']
-    for (const next of [...places, 'javascript:alert(1)']) {
+    const go = async (next: string) => {
       const page = await context.newPage()
       await page.goto(`${console.url}/sign-in?next=${encodeURIComponent(next)}`)
       await settled(page)
@@ -200,6 +200,7 @@ describeConsole('the console', environment, async (console) => {
       await page.getByRole('button', { name: 'Sign in with a password' }).click()
       expect(new URL((await left).url()).origin).toBe(console.url)
     }
+    await Promise.all([...places, 'javascript:alert(1)'].map(go))
     // The pages are closed with the browser: Chromium does not always close one that is just being left.
   })
 
