@@ -5,10 +5,10 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { fetchZone } from '../../../src/dns/packet/axfr.ts'
 import { createDiscovery } from '../../../src/engines/discovery/index.ts'
-import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
 import { nameOctets } from '../../engines/nameserver/packets.ts'
 import { type Served, serveZones } from '../../engines/nameserver/zones.ts'
 import { type Internet, startInternet } from '../../engines/verification/internet.ts'
+import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 let internet: Internet
