@@ -17,12 +17,14 @@ const waits = () => api.db.$queryRaw<{ pid: number }[]>`SELECT pid FROM pg_stat_
 
 /** Sends what was prepared, and ends all sessions of the person before it writes, as a first sign-in by the provider does. */
 async function whileEnding(userId: string, send: () => Promise<AuthAnswer>): Promise<AuthAnswer> {
-  const held = Promise.withResolvers<void>()
+  const [begun, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const ending = api.db.$transaction(async (db) => {
     await db.user.update({ where: { id: userId }, data: { emailProvedAt: new Date() } })
     await db.session.deleteMany({ where: { userId } })
+    begun.resolve()
     await held.promise
   })
+  await begun.promise
   const late = send()
   await until(async () => (await waits()).length > 0)
   held.resolve()
