@@ -26,6 +26,7 @@ export type IdPrefix =
   | 'ses'
   | 'psk'
   | 'key'
+  | 'zky'
 
 let lastMs = 0
 let counter = 0

@@ -60,6 +60,7 @@ export const placeOf = {
   developmentCa: (id: string) => `development_ca:${id}`,
   totp: (userId: string) => `users.totp_secret:${userId}`,
   dnsKey: (id: string) => `dns_key:${id}`,
+  zoneKey: (id: string) => `zone_key:${id}`,
   /** A file, not a row. */
   snapshot: (what: string) => `snapshot:${what}`,
   canary: (keyId: string) => `sealing_key:${keyId}`,

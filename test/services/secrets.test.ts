@@ -179,7 +179,7 @@ describe('rotation', () => {
     const hashes = ['invitation', 'recovery_code', 'session', 'sign_in_link', 'sign_in_step', 'token']
     const others = [
       ...['dns_update.mac', 'idempotency_key.fingerprint', 'push.digest', 'sealing_key.canary'],
-      ...['passkey.credential_id', 'passkey.public_key', 'invitation.mail_hash'],
+      ...['passkey.credential_id', 'passkey.public_key', 'invitation.mail_hash', 'zone_key.public_key'],
       ...hashes.map((table) => `${table}.hash`),
     ]
     expect(found.rows.map(({ name }) => name)).toEqual([...columns.map(({ name }) => name), ...others].sort())
