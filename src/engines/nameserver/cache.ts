@@ -16,6 +16,8 @@ export type CachedAnswer<Source extends AnswerSource> = Template & {
   rcode: number
   /** What counts as the same answer for the rate limit. */
   tuple: number
+  /** The type in its question. */
+  type: number
   /** How often it was given and not counted for its zone yet. */
   hits: number
 }
@@ -25,7 +27,7 @@ export type AnswerCache<Source extends AnswerSource> = {
   /** The answer to a name that does not exist, by the closest one above it that does. */
   getBelow(message: Buffer, query: Query, encloser: Encloser): CachedAnswer<Source> | null
   /** `hash` is that of the query, or `belowHash` for an answer to all names below another. */
-  set(hash: number, answer: Omit<CachedAnswer<Source>, 'hits'>): void
+  set(hash: number, answer: Omit<CachedAnswer<Source>, 'type' | 'hits'>): void
   clear(): void
   /** Notes that an answer was given. Nothing is touched but the answer, which the processor's cache has by then. */
   hit(answer: CachedAnswer<Source>): void
@@ -42,6 +44,7 @@ export const belowHash = (encloserHash: number, type: number) => Math.imul(enclo
 export const standIn = '\x01\u0100'
 
 const slabOctets = 1 << 20
+const roomStep = 64
 // Long answers are rare and take the place of many short ones.
 const highestOctets = 4096
 // Answers that were given wait for being counted, also if they are in the cache no more.
@@ -50,11 +53,15 @@ const mostGiven = 10_000
 /**
  * A question has one slot; a later question with the same slot replaces it. So there is no list to maintain, and random
  * names cannot make the cache grow. The octets are in slabs, so the garbage collector sees a few objects instead of
- * one per answer. When the slabs are full, the whole cache is cleared.
+ * one per answer. A slot keeps its room, so that answers that change take no more of it; when the slabs are full, the
+ * whole cache is cleared.
  */
 export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, slabs = 64): AnswerCache<Source> {
   const mask = (1 << slotBits) - 1
   let slots = new Array<CachedAnswer<Source> | undefined>(mask + 1).fill(undefined)
+  // The room of each slot: the number of its slab and its place there as one number, and its size.
+  const places = new Uint32Array(mask + 1)
+  const rooms = new Uint16Array(mask + 1)
   const memory: Buffer[] = []
   let slab = 0
   let used = 0
@@ -63,7 +70,7 @@ export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, sl
   function count(): void {
     for (const answer of given) {
       const { tally } = answer.source
-      if (tally) countQuestion(tally, typeOf(answer), answer.rcode, answer.hits)
+      if (tally) countQuestion(tally, answer.type, answer.rcode, answer.hits)
       answer.hits = 0
     }
     given = []
@@ -81,8 +88,23 @@ export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, sl
 
   function clear(): void {
     slots = new Array<CachedAnswer<Source> | undefined>(mask + 1).fill(undefined)
+    rooms.fill(0)
     slab = 0
     used = 0
+  }
+
+  /** Room for an answer, in steps, so that one that grows a little finds it too. */
+  function takeRoom(slot: number, length: number): void {
+    const room = Math.ceil(length / roomStep) * roomStep
+    if (used + room > slabOctets) {
+      slab++
+      used = 0
+      if (slab === slabs) clear()
+    }
+    memory[slab] ??= Buffer.allocUnsafeSlow(slabOctets)
+    places[slot] = slab * slabOctets + used
+    rooms[slot] = room
+    used += room
   }
 
   return {
@@ -105,16 +127,13 @@ export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, sl
     set(hash, { source, rcode, tuple, below, ...answer }) {
       const length = answer.end - answer.start
       if (length > highestOctets) return
-      if (used + length > slabOctets) {
-        slab++
-        used = 0
-        if (slab === slabs) clear()
-      }
-      memory[slab] ??= Buffer.allocUnsafeSlow(slabOctets)
-      const octets = memory[slab]!
-      const start = used
-      used += answer.octets.copy(octets, start, answer.start, answer.end)
-      slots[slotOf(hash)] = { octets, start, end: used, below, source, rcode, tuple, hits: 0 }
+      const slot = slotOf(hash)
+      if (length > rooms[slot]!) takeRoom(slot, length)
+      const octets = memory[Math.floor(places[slot]! / slabOctets)]!
+      const start = places[slot]! % slabOctets
+      const end = start + answer.octets.copy(octets, start, answer.start, answer.end)
+      const type = typeOf(octets, start)
+      slots[slot] = { octets, start, end, below, source, rcode, tuple, type, hits: 0 }
     },
   }
 }
@@ -131,7 +150,7 @@ function isEqual({ octets, start, below }: Template, message: Buffer, from: numb
 }
 
 /** The type in the question of an answer, after its name. */
-function typeOf({ octets, start }: Template): number {
+function typeOf(octets: Buffer, start: number): number {
   let at = start + headerOctets
   while (octets[at]! > 0) at += 1 + octets[at]!
   return (octets[at + 1]! << 8) | octets[at + 2]!
