@@ -52,6 +52,7 @@ import { ticketRoutes } from './routes/tickets.ts'
 import { tokenRoutes } from './routes/tokens.ts'
 import { trafficRoutes } from './routes/traffic.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
+import { zonePrimaryRoutes } from './routes/zone-primaries.ts'
 import { zoneRoutes } from './routes/zones.ts'
 
 const failuresPerMinute = 60
@@ -76,6 +77,7 @@ const apiRoutes = [
   rrsetRoutes,
   dnsKeyRoutes,
   discoveryRoutes,
+  zonePrimaryRoutes,
   zoneRoutes,
   trafficRoutes,
   tokenRoutes,

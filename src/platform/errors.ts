@@ -199,6 +199,11 @@ export const faults = {
     cause: 'The zone already has a key of this name.',
     cure: 'Choose another name, or delete the existing key.',
   },
+  zone_follows_primary: {
+    title: 'The zone follows a primary',
+    cause: 'The records of the zone are those of a nameserver elsewhere, so that they cannot be changed here.',
+    cure: 'Change them at the primary, or stop following it by `DELETE /dns/{domain}/secondary`: the records stay.',
+  },
   discovery_in_progress: {
     title: 'Another discovery is under way',
     cause: 'The account has the nameservers of a domain asked at the moment, or too many others do.',

@@ -61,6 +61,7 @@ export const placeOf = {
   totp: (userId: string) => `users.totp_secret:${userId}`,
   dnsKey: (id: string) => `dns_key:${id}`,
   zoneKey: (id: string) => `zone_key:${id}`,
+  zonePrimary: (domainId: string) => `zone_primary:${domainId}`,
   /** A file, not a row. */
   snapshot: (what: string) => `snapshot:${what}`,
   canary: (keyId: string) => `sealing_key:${keyId}`,

@@ -6,6 +6,7 @@ import { noteStoredBytes } from '../services/accounts/month-usage.ts'
 import { forgetOldLines, removeOldDeployments } from '../services/deployments/retention.ts'
 import { requeueOverdueAliases } from '../services/dns/aliases.ts'
 import { forgetOldUpdates } from '../services/dns/updates.ts'
+import { requeueOverdueZones } from '../services/dns/zone-primaries.ts'
 import { requeueForgottenChecks } from '../services/domains/checks.ts'
 import { forgetOldHolds } from '../services/domains/domains.ts'
 import { keepEventMonths } from '../services/events/months.ts'
@@ -103,6 +104,14 @@ export function tasksOf(deps: HousekeepingDeps): Task[] {
       async run() {
         const queued = await requeueOverdueAliases(db)
         if (queued > 0) log.warn({ queued }, 'zones had no job for the next lookup of their ALIAS records')
+      },
+    },
+    {
+      name: 'queue forgotten primaries',
+      everyMs: 10 * minuteMs,
+      async run() {
+        const queued = await requeueOverdueZones(db)
+        if (queued > 0) log.warn({ queued }, 'zones had no job for the next look at their primaries')
       },
     },
   ]

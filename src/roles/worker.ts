@@ -3,6 +3,7 @@ import { Counter, type Registry } from 'prom-client'
 import { announceWaits, buildHandlers, openDisk } from '../engines/builder/index.ts'
 import { createIssuer } from '../engines/certificates/index.ts'
 import { startDeliveries } from '../engines/delivery/index.ts'
+import { createFollowHandler } from '../engines/following/index.ts'
 import { createMailHandlers } from '../engines/mail/index.ts'
 import { createAliasHandler } from '../engines/nameserver/index.ts'
 import { createProofs } from '../engines/servers/index.ts'
@@ -12,6 +13,7 @@ import { createVerification } from '../engines/verification/index.ts'
 import type { Taking } from '../jobs/taking.ts'
 import { type Handlers, startWorker } from '../jobs/worker.ts'
 import { pauseWhile } from '../platform/draining.ts'
+import { createZoneWork } from '../services/dns/zone-work.ts'
 import { continueLog } from '../services/events/events.ts'
 import { switchMail } from '../services/mail/outbox.ts'
 import type { Closing } from './closing.ts'
@@ -28,11 +30,14 @@ export async function openWorker(deps: Shared & Sandboxed, closing: Closing): Pr
   const disk = openDisk({ directory: config.dataDir, reserveMb: config.diskReserveMb, log, registry })
   closing.add(health.add('disk', disk.readiness, []))
   const issuer = await createIssuer(deps)
+  const zoneWork = createZoneWork(deps)
+  closing.add(() => zoneWork.close())
   // Required, so that a kind of job without its handler does not compile.
   const handlers: Required<Handlers> = {
     ...buildHandlers({ ...deps, servers: createProofs(deps), disk }),
     ...createVerification(deps),
     ...createAliasHandler(deps),
+    follow: createFollowHandler({ ...deps, zoneWork }),
     issue: issuer.issue,
     status: createStatusHandler(deps),
     ...createMailHandlers(deps),

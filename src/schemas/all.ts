@@ -22,6 +22,7 @@ import * as tickets from './tickets.ts'
 import * as tokens from './tokens.ts'
 import * as traffic from './traffic.ts'
 import * as webhooks from './webhooks.ts'
+import * as zonePrimaries from './zone-primaries.ts'
 import * as zones from './zones.ts'
 
 const files = [
@@ -40,7 +41,20 @@ const files = [
     operatorDomains,
     projects,
   ],
-  ...[people, pushHooks, rrsets, search, secondaries, takedowns, tickets, tokens, traffic, webhooks, zones],
+  ...[
+    people,
+    pushHooks,
+    rrsets,
+    search,
+    secondaries,
+    takedowns,
+    tickets,
+    tokens,
+    traffic,
+    webhooks,
+    zonePrimaries,
+    zones,
+  ],
 ]
 
 type Named = { $id: string }

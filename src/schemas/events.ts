@@ -42,6 +42,7 @@ export const eventGroups = [
   { name: 'ZoneEvent', data: 'ImportedZone', types: ['dns.zone.imported'] },
   { name: 'SecondaryEvent', data: 'SecondaryLag', types: ['dns.secondary.lagging', 'dns.secondary.current'] },
   { name: 'DnsKeyEvent', data: 'DnsKey', types: ['dns.key.created', 'dns.key.deleted'] },
+  { name: 'ZonePrimaryEvent', data: 'ZonePrimary', types: ['dns.primary.set', 'dns.primary.removed'] },
   { name: 'TicketEvent', data: 'Ticket', types: ['ticket.created', 'ticket.replied', 'ticket.status_changed'] },
   { name: 'TokenEvent', data: 'Token', types: ['token.created', 'token.updated', 'token.revoked', 'token.rotated'] },
   { name: 'MemberEvent', data: 'Member', types: ['member.joined', 'member.updated', 'member.removed'] },

@@ -1,6 +1,6 @@
 // Errors as RFC 9457 problems: the one place that knows which HTTP status a code has.
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { isDatabaseLost, isPoolFull, isTimedOut, refusedQuota } from '../../platform/database.ts'
+import { isDatabaseLost, isPoolFull, isTimedOut, raised, refusedQuota } from '../../platform/database.ts'
 import { Fault, type FaultCode, faults } from '../../platform/errors.ts'
 import { quotaFault } from '../../services/accounts/quotas.ts'
 
@@ -45,6 +45,7 @@ export const statuses: Record<FaultCode, number> = {
   domain_has_redirects: 409,
   record_conflict: 409,
   key_exists: 409,
+  zone_follows_primary: 409,
   discovery_in_progress: 409,
   import_in_progress: 409,
   ticket_closed: 409,
@@ -95,6 +96,7 @@ export function toFault(error: unknown): Fault {
   if (statusCode >= 400 && statusCode < 500) return new Fault('invalid_request', message, { cause: error })
   const quota = refusedQuota(error)
   if (quota) return quotaFault(quota)
+  if (raised(error, 'BQ003') !== null) return new Fault('zone_follows_primary')
   if (isPoolFull(error)) {
     const detail = 'Every connection to the database is in use. Nothing of the request was stored.'
     return new Fault('overloaded', detail, { cause: error, retryAfterSeconds: 2 })

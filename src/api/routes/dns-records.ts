@@ -34,7 +34,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
       config: {
         scope: 'dns:write',
         inZoneParts: true,
-        faults: ['record_conflict', 'quota_exceeded'],
+        faults: ['record_conflict', 'zone_follows_primary', 'quota_exceeded'],
         meaning: ({ actor, params }, body: SoundBody<typeof CreateDnsRecord>) =>
           checkRecord(db, actor, (params as ZonePath).domain, body),
       },
@@ -85,7 +85,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
       config: {
         scope: 'dns:write',
         inZoneParts: true,
-        faults: ['record_conflict', 'quota_exceeded'],
+        faults: ['record_conflict', 'zone_follows_primary', 'quota_exceeded'],
         meaning: ({ actor, params }, body: SoundBody<typeof DnsBatch>) =>
           checkBatch(db, actor, (params as ZonePath).domain, body),
       },
@@ -143,7 +143,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
       config: {
         scope: 'dns:write',
         inZoneParts: true,
-        faults: ['record_conflict', 'quota_exceeded'],
+        faults: ['record_conflict', 'zone_follows_primary', 'quota_exceeded'],
         meaning: ({ actor, params }, body: SoundBody<typeof ChangeDnsRecord>) =>
           checkChange(db, actor, params as RecordPath, body),
       },
@@ -166,7 +166,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.delete(
     '/dns/:domain/records/:id',
     {
-      config: { scope: 'dns:write', inZoneParts: true, faults: ['record_conflict'] },
+      config: { scope: 'dns:write', inZoneParts: true, faults: ['record_conflict', 'zone_follows_primary'] },
       schema: {
         operationId: 'deleteDnsRecord',
         tags: ['DNS'],

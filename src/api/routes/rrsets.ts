@@ -57,7 +57,7 @@ export const rrsetRoutes: RoutePlugin = async (app, { deps }) => {
         scope: 'dns:write',
         inZoneParts: true,
         showsVersion: true,
-        faults: ['record_conflict', 'quota_exceeded'],
+        faults: ['record_conflict', 'zone_follows_primary', 'quota_exceeded'],
         meaning: ({ actor, params }, body: SoundBody<typeof PutDnsRrset>) =>
           checkRrset(db, actor, params as RrsetPath, body),
       },
@@ -83,7 +83,7 @@ export const rrsetRoutes: RoutePlugin = async (app, { deps }) => {
   app.delete(
     '/dns/:domain/rrsets/:name/:type',
     {
-      config: { scope: 'dns:write', inZoneParts: true, faults: ['record_conflict'] },
+      config: { scope: 'dns:write', inZoneParts: true, faults: ['record_conflict', 'zone_follows_primary'] },
       schema: {
         operationId: 'deleteDnsRrset',
         tags: ['DNS'],

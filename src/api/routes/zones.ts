@@ -87,7 +87,7 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
       config: {
         scope: 'dns:write',
         inZoneParts: true,
-        faults: ['quota_exceeded', 'import_in_progress', 'precondition_required'],
+        faults: ['quota_exceeded', 'import_in_progress', 'precondition_required', 'zone_follows_primary'],
       },
       // The body is text only in the reference: here it is octets that nobody has read yet.
       validatorCompiler: (route) => (route.httpPart === 'body' ? () => true : compileValidator(route)),

@@ -5,12 +5,20 @@ import type { Server } from './exchange.ts'
 import { encodeQuestion, flagsOf, frame, hasQuestion, rcodeOf, unframe } from './message.ts'
 import { flags, headerOctets, rcodes, typeNumbers } from './numbers.ts'
 import { readRecords, type WholeRecord } from './records.ts'
+import { signRequest, type TsigKey } from './tsig.ts'
 import { skipName } from './wire-names.ts'
 
-export type AxfrOptions = { timeoutMs: number; highestOctets: number; highestRecords: number; signal?: AbortSignal }
+export type AxfrOptions = {
+  timeoutMs: number
+  highestOctets: number
+  highestRecords: number
+  signal?: AbortSignal
+  /** Signs the request; the answer must be signed with it too. */
+  key?: TsigKey | null
+}
 
 /** Why there is no zone. */
-export type NoZone = 'refused' | 'unreachable' | 'timeout' | 'malformed' | 'too_large'
+export type NoZone = 'refused' | 'unreachable' | 'timeout' | 'malformed' | 'too_large' | 'badly_signed'
 
 /** The records of one message of the answer; null if it refuses. Throws a RangeError if it is broken. */
 function readMessage(packet: Buffer, id: number): WholeRecord[] | null {
@@ -26,10 +34,11 @@ function readMessage(packet: Buffer, id: number): WholeRecord[] | null {
 
 /** All records, the SOA first and not again at the end. Never rejects because of a server's behaviour. */
 export function fetchZone(server: Server, zone: string, options: AxfrOptions): Promise<WholeRecord[] | NoZone> {
-  const { timeoutMs, highestOctets, highestRecords, signal } = options
+  const { timeoutMs, highestOctets, highestRecords, signal, key = null } = options
   const id = randomInt(0x10000)
-  const query = encodeQuestion(zone, { id, type: typeNumbers.AXFR, recursive: false })
-  if (!query) return Promise.resolve('malformed')
+  const question = encodeQuestion(zone, { id, type: typeNumbers.AXFR, recursive: false })
+  if (!question) return Promise.resolve('malformed')
+  const { query, verifier } = signRequest(question, key)
   return new Promise((resolve) => {
     const records: WholeRecord[] = []
     let received: Buffer = Buffer.alloc(0)
@@ -51,6 +60,11 @@ export function fetchZone(server: Server, zone: string, options: AxfrOptions): P
     const isSoa = ({ name, type }: WholeRecord) => type === typeNumbers.SOA && name === zone
     /** Whether it was the last message. */
     function take(packet: Buffer): boolean {
+      // An error may come without a signature; it is no answer then either.
+      if (verifier && !verifier.take(packet)) {
+        finish(rcodeOf(packet) === rcodes.NOERROR ? 'badly_signed' : 'refused')
+        return true
+      }
       const found = readMessage(packet, id)
       if (!found) {
         finish('refused')
@@ -59,7 +73,7 @@ export function fetchZone(server: Server, zone: string, options: AxfrOptions): P
       for (const record of found) {
         if (records.length === 0 && !isSoa(record)) throw new RangeError('no zone')
         if (records.length > 0 && isSoa(record)) {
-          finish(records)
+          finish(verifier?.done() === false ? 'badly_signed' : records)
           return true
         }
         if (records.push(record) > highestRecords) {

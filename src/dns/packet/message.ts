@@ -39,8 +39,10 @@ export function isAnswerTo(packet: Buffer, query: Buffer): boolean {
   if (packet.length < headerOctets || packet.readUInt16BE(0) !== query.readUInt16BE(0)) return false
   if ((flagsOf(packet) & (flags.response | flags.opcode)) !== flags.response) return false
   if (!hasQuestion(packet)) return rcodeOf(packet) !== 0
-  if (packet.readUInt16BE(4) !== 1 || packet.length < query.length) return false
-  return folded(packet.subarray(headerOctets, query.length)) === folded(query.subarray(headerOctets))
+  // What follows the question of a query is its signature.
+  const end = skipName(query, headerOctets) + 4
+  if (packet.readUInt16BE(4) !== 1 || packet.length < end) return false
+  return folded(packet.subarray(headerOctets, end)) === folded(query.subarray(headerOctets, end))
 }
 
 export type WireRecord = { start: number; type: number; class: number; dataStart: number; end: number }

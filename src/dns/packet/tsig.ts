@@ -198,6 +198,47 @@ export function createSigner(key: TsigKey, requestMac: Buffer | null, now: () =>
   }
 }
 
+/** Takes the messages of an answer one by one; `done` once the last one has come, which has to be signed as the first. */
+export type Verifier = { take(message: Buffer): boolean; done(): boolean }
+
+// RFC 8945, section 5.3.1.
+const highestUnsigned = 99
+
+/** Checks the messages of an answer to the request with this MAC. */
+export function createVerifier(key: TsigKey, requestMac: Buffer, now: () => number): Verifier {
+  let prior = requestMac
+  let first = true
+  let unsignedMessages: Buffer[] = []
+  return {
+    take(message) {
+      const tsig = readTsig(message)
+      if (tsig === 'malformed') return false
+      if (tsig === null) {
+        unsignedMessages.push(message)
+        return !first && unsignedMessages.length <= highestUnsigned
+      }
+      if (tsig.keyName !== wireName(key.name) || tsig.algorithm !== algorithm || tsig.error !== 0) return false
+      const octets = Buffer.concat([...unsignedMessages, unsigned(message, tsig)])
+      const expected = macOf(key, octets, tsig, { prior, follower: !first })
+      if (tsig.mac.length !== macOctets || !timingSafeEqual(expected, tsig.mac)) return false
+      if (Math.abs(now() - tsig.timeSigned) > Math.min(tsig.fudge, fudgeSeconds)) return false
+      prior = tsig.mac
+      first = false
+      unsignedMessages = []
+      return true
+    },
+    done: () => !first && unsignedMessages.length === 0,
+  }
+}
+
+/** A request that is signed, and what checks its answer; without a key, neither. */
+export function signRequest(query: Buffer, key: TsigKey | null, now = () => Math.floor(Date.now() / 1000)) {
+  if (!key) return { query, verifier: null }
+  const signed = createSigner(key, null, now)(query)
+  const tsig = readTsig(signed) as Tsig
+  return { query: signed, verifier: createVerifier(key, tsig.mac, now) }
+}
+
 /** The answer to a request with an invalid signature; its rcode is NOTAUTH already. */
 export function signError(answer: Buffer, tsig: Tsig, error: number, { key, nowSeconds }: Check): Buffer {
   // Only BADTIME is signed, because the client has the key; it repeats the time of the request (section 5.2.3).

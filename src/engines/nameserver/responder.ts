@@ -29,6 +29,8 @@ export type ResponderOptions = {
   transfers: Transfers | null
   /** Default: none, and an update is NOTIMP. */
   updates?: Updates | null
+  /** Takes every NOTIFY message. Default: `transfers` does. */
+  notices?: Transfers | null
   /** Host name of this nameserver, sent to clients that request it (NSID, RFC 5001). */
   nsid: string
   log: Logger
@@ -51,7 +53,7 @@ function questionOf(message: Buffer, query: Query, name: string): Buffer {
 }
 
 export function createResponder(options: ResponderOptions): Responder {
-  const { table, cache, aliases, outside, metrics, transfers, updates = null, log } = options
+  const { table, cache, aliases, outside, metrics, transfers, updates = null, notices = null, log } = options
   const withoutZones = createAnswersWithoutZones({ ...options, filter: table.filter, tallies: metrics })
   const { contextOf, limitOf, limited, fault } = withoutZones
   const encoder = createEncoder()
@@ -164,7 +166,8 @@ export function createResponder(options: ResponderOptions): Responder {
 
   /** Transfers and updates may send several messages, and later. */
   function handOver(message: Buffer, query: Query, peer: Peer, channel: Channel): Promise<void> | null {
-    const taker = query.opcode === opcodes.UPDATE ? updates : transfers
+    const { opcode } = query
+    const taker = opcode === opcodes.UPDATE ? updates : ((opcode === opcodes.NOTIFY ? notices : null) ?? transfers)
     if (!taker || !isSpecial(query, channel.tcp) || query.rcode === rcodes.FORMERR) return null
     const kept = { ...query }
     return taker.handle({

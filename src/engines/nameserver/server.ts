@@ -19,6 +19,7 @@ import { openZoneKeys, type ZoneKeys } from './keys.ts'
 import { listenOn } from './listeners.ts'
 import type { OutsideAddresses } from './lookup.ts'
 import { createNameserverMetrics, type NameserverMetrics } from './metrics.ts'
+import { createNotices } from './notices.ts'
 import { type Aliases, createAliases, edgeAddresses } from './outside.ts'
 import { createRateLimit, type RateLimitOptions, rateLimitMemory } from './rate-limit.ts'
 import { createResponder } from './responder.ts'
@@ -72,6 +73,7 @@ type Opening = {
   table: ZoneTable
   transfers: Transfers | null
   updates: Updates | null
+  notices: Transfers
   packets: PacketSockets | null
 }
 
@@ -98,9 +100,10 @@ export function createNameserver(options: NameserverOptions): Nameserver {
     index: number,
     context: Opening,
   ): Promise<ListenAddress & SharedListener> {
-    const { aliases, table, transfers, updates, packets } = context
+    const { aliases, table, transfers, updates, notices, packets } = context
     const nsid = config.nameservers[index] ?? config.nameservers[0]!
-    const shared = { table, aliases, outside, cookies, rateLimit: limit, metrics, transfers, updates, nsid, log }
+    const takers = { transfers, updates, notices }
+    const shared = { table, aliases, outside, cookies, rateLimit: limit, metrics, ...takers, nsid, log }
     const responderFor = (cache: AnswerCache<ZoneSource>) => createResponder({ ...shared, cache })
     const sockets: number[] = []
     const closeSockets = async () => {
@@ -201,7 +204,8 @@ export function createNameserver(options: NameserverOptions): Nameserver {
         const updates = keys && openUpdates(loaded, keys)
         const packets = await loadPackets()
         const { table } = loaded
-        const context = { aliases: createAliases(loaded.onChange), table, transfers, updates, packets }
+        const notices = createNotices({ table, db, transfers, log })
+        const context = { aliases: createAliases(loaded.onChange), table, transfers, updates, notices, packets }
         const listeners: (ListenAddress & SharedListener)[] = []
         for (const [index, text] of config.nameserverListen.entries()) {
           listeners.push(await open(listenAddress(text), index, context))

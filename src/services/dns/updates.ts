@@ -1,6 +1,6 @@
 // Updates of a zone by standard clients (RFC 2136): what they ask for becomes changes that pass the rules of a batch.
 import type { Account, DnsKey, Domain } from '../../generated/client.ts'
-import { type Database, type Db, refusedQuota } from '../../platform/database.ts'
+import { type Database, type Db, raised, refusedQuota } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { checkChanges } from './batches.ts'
@@ -41,7 +41,7 @@ export async function applyUpdate(db: Database, update: SignedUpdate): Promise<U
     return await db.$transaction((db) => apply(db, update))
   } catch (error) {
     // What the rules or the limits of the account refuse has left nothing behind, not even that it was answered.
-    if (!(error instanceof Fault) && !refusedQuota(error)) throw error
+    if (!(error instanceof Fault) && !refusedQuota(error) && raised(error, 'BQ003') === null) throw error
     await remember(db, update, 'REFUSED')
     return 'REFUSED'
   }

@@ -13,6 +13,7 @@ import { recordsAllowed, setRefusal } from './record-limits.ts'
 import { insertRecordRows } from './statements.ts'
 import { requireWholeZone } from './within-parts.ts'
 import { type Difference, diffZone, type PlannedFile, planFile, viewImport } from './zone-plans.ts'
+import { allowFollowing } from './zone-primary-statements.ts'
 import { deleteRecordRows, growSerial, selectRecordPage, updateRecordRows } from './zone-statements.ts'
 import { type ExportOptions, openZone, type Pace, readWholeZone, readZoneAtOnce, zoneEtag } from './zones.ts'
 
@@ -23,6 +24,8 @@ export type Replacement = {
   skipUnsupported: boolean
   ifMatch: string | undefined
   options: ExportOptions
+  /** The file is what the zone's primary has. */
+  follows?: boolean
 }
 export type ZoneImportRequest = Replacement & { actor: Actor; path: string; file: ZoneText }
 
@@ -69,6 +72,7 @@ export async function importRecords(
     const planned = seen && planChanges(seen, file)
     const done = await transactionOn(connection, async () => {
       const zone = await openZone(connection, actor, path, true)
+      if (replacement.follows) await allowFollowing(connection, {})
       if (seen && (seen.zone.id !== zone.id || seen.zone.serial !== zone.serial)) return null
       const changes = planned ?? (await planLocked(zone))
       return { changes, serial: await writeDifference(connection, { actor, zone, changes, file }, pace) }

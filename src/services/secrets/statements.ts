@@ -89,6 +89,7 @@ export const sealedColumns: readonly SealedColumn[] = [
   sealedColumn({ table: 'push_hook', column: 'status_token', keys: ['project_id'], place: placeOf.statusToken }),
   sealedColumn({ table: 'dns_key', column: 'secret', keys: ['id'], place: placeOf.dnsKey }),
   sealedColumn({ table: 'zone_key', column: 'private_key', keys: ['id'], place: placeOf.zoneKey }),
+  sealedColumn({ table: 'zone_primary', column: 'key_secret', keys: ['domain_id'], place: placeOf.zonePrimary }),
   sealedColumn({ table: 'users', column: 'totp_secret', keys: ['id'], place: placeOf.totp }),
   sealedColumn({ table: 'idempotency_key', column: 'sealed', keys: ['token_id', 'key'], place: placeOf.answer }),
 ]

@@ -17,6 +17,8 @@ const groups = {
     'key.deleted',
     'secondary.lagging',
     'secondary.current',
+    'primary.set',
+    'primary.removed',
   ],
   ticket: ['created', 'replied', 'status_changed'],
   token: ['created', 'updated', 'revoked', 'rotated'],

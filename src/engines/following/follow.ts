@@ -1,0 +1,103 @@
+// The follow job: looks at the serial of a zone's primary, and takes its records over where it has grown.
+import type { Logger } from 'pino'
+import type { Config } from '../../config.ts'
+import type { Handler } from '../../jobs/worker.ts'
+import type { Database } from '../../platform/database.ts'
+import { Fault } from '../../platform/errors.ts'
+import { isPublicAddress } from '../../platform/public-address.ts'
+import type { Vault } from '../../platform/secrets.ts'
+import { recordsAllowed } from '../../services/dns/record-limits.ts'
+import { type Followed, type Look, noteLook, readFollowed } from '../../services/dns/zone-primaries.ts'
+import type { ZoneWork } from '../../services/dns/zone-work.ts'
+import { askSoa, type Failure, type Soa, transferZone, type Version } from './primary.ts'
+
+export type FollowOptions = {
+  config: Pick<Config, 'nameservers' | 'edge' | 'production'>
+  db: Database
+  vault: Vault
+  zoneWork: Pick<ZoneWork, 'upload' | 'importZone'>
+  log: Logger
+}
+
+// A primary is waited for most of the time.
+const concurrency = 4
+// What a SOA record says is kept to, within these bounds.
+const seconds = { refresh: [60, 3_600], retry: [60, 600] } as const
+const highestRecords = 1_000_000
+// The job fails only for an unavailable database; those that were given up are queued again by the housekeeping.
+const retryDelaysMs = [1_000, 5_000, 30_000, 120_000, 600_000] as const
+
+const reasons: Record<Failure, string> = {
+  timeout: 'The primary does not answer.',
+  refused: 'The primary refuses: it must allow transfers to this platform, with the key if there is one.',
+  unreachable: 'The primary cannot be reached.',
+  malformed: 'The primary sends what cannot be read.',
+  not_served: 'The primary is not authoritative for the zone.',
+  badly_signed: 'The answers of the primary are not signed with the key.',
+  too_large: 'The zone of the primary is larger than one here can be.',
+}
+
+const within = (value: number, [lowest, highest]: readonly [number, number]) =>
+  Math.min(highest, Math.max(lowest, value))
+
+const after = (delaySeconds: number) => new Date(Date.now() + delaySeconds * 1_000)
+
+export function createFollowHandler({ config, db, vault, zoneWork, log }: FollowOptions): Handler<'follow'> {
+  const system = (accountId: string) => ({ accountId, tokenId: 'system', scopes: [], projectIds: null })
+
+  /** Why a version cannot be taken over; null if it was. */
+  async function takeOver(followed: Followed, { text }: Version, signal: AbortSignal): Promise<string | null> {
+    const upload = zoneWork.upload(followed.accountId)
+    try {
+      upload.push(Buffer.from(text, 'latin1'))
+      await zoneWork.importZone(system(followed.accountId), followed.name, {
+        upload,
+        signal,
+        options: config,
+        ...{ dryRun: false, skipUnsupported: true, ifMatch: '*', follows: true },
+      })
+      return null
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error
+      return error.message
+    } finally {
+      upload.discard()
+    }
+  }
+
+  async function look(followed: Followed, signal: AbortSignal): Promise<Look> {
+    const failed = (error: string, soa?: Soa): Look => {
+      return { error, nextAt: after(within(soa?.retrySeconds ?? 0, seconds.retry)) }
+    }
+    // The configuration may have become that of a production since it was asked for.
+    if (config.production && !isPublicAddress(followed.server.host)) return failed(reasons.unreachable)
+    const soa = await askSoa(followed, signal)
+    if (typeof soa === 'string') return failed(reasons[soa])
+    const current = ({ serial, refreshSeconds }: Soa): Look => {
+      return { serial, error: null, nextAt: after(within(refreshSeconds, seconds.refresh)) }
+    }
+    if (soa.serial === followed.serial) return current(soa)
+    const { recordsPerZone } = await recordsAllowed(db, followed.accountId)
+    // SOA, NS and signatures are not taken over.
+    const highest = Math.min(highestRecords, 4 * recordsPerZone + 100)
+    const version = await transferZone(followed, highest, signal)
+    if (typeof version === 'string') return failed(reasons[version], soa)
+    const refused = await takeOver(followed, version, signal)
+    return refused === null ? current(version.soa) : failed(refused, soa)
+  }
+
+  return {
+    concurrency,
+    retryDelaysMs,
+    async run({ domainId }, { signal }) {
+      const followed = await readFollowed(db, vault, domainId)
+      if (!followed) return
+      const seen = await look(followed, signal)
+      if (seen.error !== null) log.info({ zone: followed.name, reason: seen.error }, 'a primary could not be followed')
+      await noteLook(db, followed, seen)
+    },
+    async giveUp({ domainId }, error) {
+      log.error({ err: error, domainId }, 'the primary of a zone could not be looked at')
+    },
+  }
+}

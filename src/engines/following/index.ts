@@ -1,0 +1,2 @@
+// The entry of the job that follows the primaries of zones.
+export { createFollowHandler } from './follow.ts'

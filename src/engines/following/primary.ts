@@ -1,0 +1,81 @@
+// Questions to the primary of a zone: the serial that it has, and all of its records as the lines of a zone file.
+import { randomInt } from 'node:crypto'
+import { type AxfrOptions, fetchZone, type NoZone } from '../../dns/packet/axfr.ts'
+import { exchangeOverTcp, exchangeOverUdp, type NoAnswer } from '../../dns/packet/exchange.ts'
+import { encodeQuestion, flagsOf, hasQuestion, isTruncated, rcodeOf } from '../../dns/packet/message.ts'
+import { classIn, flags, rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
+import { readRecords, type WholeRecord } from '../../dns/packet/records.ts'
+import { signRequest } from '../../dns/packet/tsig.ts'
+import type { Followed } from '../../services/dns/zone-primaries.ts'
+
+export type Soa = { serial: number; refreshSeconds: number; retrySeconds: number }
+export type Failure = NoAnswer | NoZone | 'not_served'
+
+const answerMs = 3_000
+const resendMs = 1_000
+const transferMs = 60_000
+// As much as a zone file may have.
+const highestOctets = 16 * 1024 * 1024
+
+/** Serial, refresh and retry are the first of the five numbers at the end. */
+export function readSoa({ rdata }: WholeRecord): Soa | null {
+  if (rdata.length < 22) return null
+  const at = rdata.length - 20
+  const [serial, refreshSeconds, retrySeconds] = [0, 4, 8].map((offset) => rdata.readUInt32BE(at + offset))
+  return { serial: serial!, refreshSeconds: refreshSeconds!, retrySeconds: retrySeconds! }
+}
+
+export async function askSoa({ name, server, key }: Followed, signal: AbortSignal): Promise<Soa | Failure> {
+  const question = encodeQuestion(name, { id: randomInt(0x10000), type: typeNumbers.SOA, recursive: false })
+  if (!question) return 'malformed'
+  const ask = async (exchange: typeof exchangeOverTcp, more: object): Promise<Buffer | Failure> => {
+    const { query, verifier } = signRequest(question, key)
+    const packet = await exchange(server, query, { timeoutMs: answerMs, signal, ...more })
+    if (typeof packet === 'string' || !verifier || verifier.take(packet)) return packet
+    return rcodeOf(packet) === rcodes.NOERROR ? 'badly_signed' : 'refused'
+  }
+  let packet = await ask(exchangeOverUdp, { resendMs })
+  if (typeof packet !== 'string' && isTruncated(packet)) packet = await ask(exchangeOverTcp, {})
+  if (typeof packet === 'string') return packet
+  if (rcodeOf(packet) !== rcodes.NOERROR || !hasQuestion(packet)) return 'refused'
+  if ((flagsOf(packet) & flags.authoritative) === 0) return 'not_served'
+  try {
+    const { records } = readRecords(packet, question.length, packet.readUInt16BE(6))
+    const soa = records.find((record) => record.type === typeNumbers.SOA && record.name === name)
+    return (soa && readSoa(soa)) ?? 'not_served'
+  } catch {
+    return 'malformed'
+  }
+}
+
+export type Version = { soa: Soa; text: string }
+
+// DNSSEC: what was signed at the primary is signed here anew.
+const signatureTypes = new Set<number>([46, 47, 48, 50, 51, 59, 60, 63])
+
+/** Any octet that is not plain is written by its number. */
+const escaped = (name: string) =>
+  name.replace(/[^A-Za-z0-9._*-]/g, (octet) => `\\${String(octet.charCodeAt(0)).padStart(3, '0')}`)
+
+/** All records but those that a zone here has of its own, in the generic form (RFC 3597). */
+function linesOf(zone: string, records: readonly WholeRecord[]): string {
+  const lines: string[] = []
+  for (const { name, type, class: kind, ttl, rdata } of records) {
+    if (kind !== classIn || type === typeNumbers.SOA || signatureTypes.has(type)) continue
+    if (type === typeNumbers.NS && name === zone) continue
+    lines.push(`${escaped(name)}. ${ttl} IN TYPE${type} \\# ${rdata.length} ${rdata.toString('hex')}`)
+  }
+  return `${lines.join('\n')}\n`
+}
+
+export async function transferZone(
+  { name, server, key }: Followed,
+  highestRecords: number,
+  signal: AbortSignal,
+): Promise<Version | Failure> {
+  const bounds: AxfrOptions = { timeoutMs: transferMs, highestOctets, highestRecords, key, signal }
+  const records = await fetchZone(server, name, bounds)
+  if (typeof records === 'string') return records
+  const soa = readSoa(records[0]!)
+  return soa ? { soa, text: linesOf(name, records) } : 'malformed'
+}
