@@ -57,7 +57,13 @@ const makers: Record<string, (context: Context) => Promise<string>> = {
     return id
   },
   domains: makeDomain,
-  dns: makeDomain,
+  dns: async (context) => {
+    const name = await makeDomain(context)
+    if (context.operation.template.endsWith('/secondary')) {
+      await context.put(`/dns/${name}/secondary`, { primary: '192.0.2.1' })
+    }
+    return name
+  },
   records: async ({ values, post }) =>
     (await post(`/dns/${values[0]}/records`, { type: 'TXT', name: unique('r'), value: 'hello' })).id,
   rrsets: async ({ values, post }) =>

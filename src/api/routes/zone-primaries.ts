@@ -61,7 +61,8 @@ export const zonePrimaryRoutes: RoutePlugin = async (app, { deps }) => {
     },
     async (request, reply) => {
       const { actor, params, body: input } = request
-      const view = await putPrimary(db, actor, params.domain, { input, vault, allowPrivate })
+      const change = { input, vault, allowPrivate, precondition: precondition(request) }
+      const view = await putPrimary(db, actor, params.domain, change)
       return sendSingle(request, reply, view, primaryVersion(view))
     },
   )

@@ -71,6 +71,7 @@ function readInput({ primary = '192.0.2.1', keyName, secret }: Sound<Input>, all
 }
 
 export type PrimaryOptions = { vault: Vault; allowPrivate: boolean }
+export type PrimaryChange = { input: Input; precondition: (version: unknown) => void }
 
 /** Refuses what would be refused of a primary, and changes nothing. */
 export async function checkPrimary(
@@ -89,13 +90,15 @@ export async function putPrimary(
   db: Db,
   actor: Actor,
   path: string,
-  { input, vault, allowPrivate }: PrimaryOptions & { input: Input },
+  { input, vault, allowPrivate, precondition }: PrimaryOptions & PrimaryChange,
 ): Promise<ZonePrimaryView> {
   return inTransaction(db, async (db) => {
     const zone = await findZoneToChange(db, actor, path)
     requireWholeZone(actor, zone.id)
     const { address, errors } = readInput(input, allowPrivate)
     refuseFields(errors)
+    const before = await db.zonePrimary.findUnique({ where: { domainId: zone.id } })
+    precondition(before && primaryVersion(viewPrimary(zone.name, before)))
     const { keyName, secret } = input
     const sealed = secret && vault.seal(Buffer.from(secret, 'base64'), placeOf.zonePrimary(zone.id))
     const now = new Date()

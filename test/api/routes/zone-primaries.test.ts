@@ -5,10 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createFollowHandler } from '../../../src/engines/following/index.ts'
 import { createNameserver, type Nameserver } from '../../../src/engines/nameserver/server.ts'
 import { createZoneWork, type ZoneWork } from '../../../src/services/dns/zone-work.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
-import { freePort } from '../../helpers/ports.ts'
-import { until } from '../../helpers/until.ts'
-import { askUdp } from '../nameserver/packets.ts'
+import { askUdp } from '../../engines/nameserver/packets.ts'
 import {
   isMissing,
   keyName,
@@ -17,7 +14,10 @@ import {
   startPeer,
   startWorld,
   type World,
-} from '../nameserver/transfer/world.ts'
+} from '../../engines/nameserver/transfer/world.ts'
+import { startApi, type TestApi } from '../../helpers/api.ts'
+import { freePort } from '../../helpers/ports.ts'
+import { until } from '../../helpers/until.ts'
 
 const silent = pino({ level: 'silent' })
 let primary: World
