@@ -46,6 +46,7 @@ import { operatorTakedownRoutes } from './routes/operator-takedowns.ts'
 import { platformRoutes } from './routes/platform.ts'
 import { projectRoutes } from './routes/projects.ts'
 import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
+import { repositoryAccessRoutes } from './routes/repository-access.ts'
 import { rrsetRoutes } from './routes/rrsets.ts'
 import { searchRoutes } from './routes/search.ts'
 import { ticketRoutes } from './routes/tickets.ts'
@@ -69,6 +70,7 @@ const idleConnectionMs = 90_000
 const apiRoutes = [
   projectRoutes,
   pushHookRoutes,
+  repositoryAccessRoutes,
   deploymentRoutes,
   deploymentLogRoutes,
   domainRoutes,

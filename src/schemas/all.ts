@@ -14,6 +14,7 @@ import * as operatorDomains from './operator-domains.ts'
 import * as people from './people.ts'
 import * as projects from './projects.ts'
 import * as pushHooks from './push-hooks.ts'
+import * as repositoryAccess from './repository-access.ts'
 import * as rrsets from './rrsets.ts'
 import * as search from './search.ts'
 import * as secondaries from './secondaries.ts'
@@ -40,7 +41,20 @@ const files = [
     operatorDomains,
     projects,
   ],
-  ...[people, pushHooks, rrsets, search, secondaries, takedowns, tickets, tokens, traffic, webhooks, zones],
+  ...[
+    people,
+    pushHooks,
+    repositoryAccess,
+    rrsets,
+    search,
+    secondaries,
+    takedowns,
+    tickets,
+    tokens,
+    traffic,
+    webhooks,
+    zones,
+  ],
 ]
 
 type Named = { $id: string }
@@ -65,6 +79,7 @@ export const enums: Record<string, readonly string[]> = {
   EventType: events.eventTypes,
   Framework: projects.frameworks,
   Network: projects.networks,
+  RepositoryAccessKind: repositoryAccess.accessKinds,
   Scope: tokens.tokenScopes,
   SslState: domains.sslStates,
   StatusProvider: pushHooks.statusProviders,
