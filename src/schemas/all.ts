@@ -9,6 +9,7 @@ import * as domains from './domains.ts'
 import * as events from './events.ts'
 import * as jobs from './jobs.ts'
 import * as nodes from './nodes.ts'
+import * as oidc from './oidc.ts'
 import * as operator from './operator.ts'
 import * as operatorDomains from './operator-domains.ts'
 import * as people from './people.ts'
@@ -37,6 +38,7 @@ const files = [
     events,
     jobs,
     nodes,
+    oidc,
     operator,
     operatorDomains,
     projects,
