@@ -10,7 +10,7 @@ peers=(
   khost knsupdate 'kzone*' keymgr kjournalprint
   'pdns*' 'unbound*' drill 'ldns-*' dnsperf resperf zonemaster-cli
   'pebble*' lego certbot openssl certutil 'chrom*' curl wget git-lfs
-  caddy nginx wrk h2load haproxy promtool radosgw go gofmt 'python*'
+  caddy nginx wrk h2load haproxy promtool radosgw go gofmt 'python*' sshd ssh 'ssh-*'
 )
 
 [ $# -gt 0 ] || { echo "usage: $0 command [argument ...]" >&2; exit 2; }

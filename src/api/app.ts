@@ -37,6 +37,7 @@ import { domainRoutes } from './routes/domains.ts'
 import { eventRoutes } from './routes/events.ts'
 import { mailRoutes } from './routes/mail.ts'
 import { memberRoutes } from './routes/members.ts'
+import { oidcExchangeRoutes, oidcTrustRoutes } from './routes/oidc.ts'
 import { operatorRoutes } from './routes/operator.ts'
 import { operatorDomainRoutes } from './routes/operator-domains.ts'
 import { operatorJobRoutes } from './routes/operator-jobs.ts'
@@ -46,6 +47,7 @@ import { operatorTakedownRoutes } from './routes/operator-takedowns.ts'
 import { platformRoutes } from './routes/platform.ts'
 import { projectRoutes } from './routes/projects.ts'
 import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
+import { repositoryAccessRoutes } from './routes/repository-access.ts'
 import { rrsetRoutes } from './routes/rrsets.ts'
 import { searchRoutes } from './routes/search.ts'
 import { ticketRoutes } from './routes/tickets.ts'
@@ -70,6 +72,8 @@ const idleConnectionMs = 90_000
 const apiRoutes = [
   projectRoutes,
   pushHookRoutes,
+  repositoryAccessRoutes,
+  oidcTrustRoutes,
   deploymentRoutes,
   deploymentLogRoutes,
   domainRoutes,
@@ -248,6 +252,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
     { prefix: '/api' },
   )
   await app.register(gitHookRoutes, { deps })
+  await app.register(oidcExchangeRoutes, { deps })
   await app.register(mailRoutes, { deps })
   await app.register(authRoutes, { deps })
   return app as App

@@ -53,6 +53,12 @@ export const faults = {
     cause: 'The signature does not belong to the body and the secret, or there is no such push hook.',
     cure: 'Enter the address and the secret of `POST /projects/{project}/hook` at the repository host, as they are.',
   },
+  oidc_token_refused: {
+    title: 'The token of the issuer is not taken',
+    cause:
+      'The token is malformed, expired, not signed by its issuer, was exchanged before, or no project trusts its claims.',
+    cure: 'Ask the issuer for a new token with the right audience, and compare it with `GET /projects/{project}/oidc`.',
+  },
   insufficient_scope: {
     title: 'The token lacks a scope',
     cause: 'The operation needs a scope that the token does not have; `requiredScope` names it.',

@@ -8,6 +8,7 @@ export type GitProcess = {
   /** As in GIT_ALLOW_PROTOCOL. */
   protocols: string
   settings?: Record<string, string>
+  environment?: Record<string, string>
   /** Ends it at once, with its helpers. */
   signal: AbortSignal
 }
@@ -39,6 +40,7 @@ export function spawnGit({
   searchPath,
   protocols,
   settings,
+  environment,
   signal,
 }: GitProcess): ChildProcessWithoutNullStreams {
   const entries = Object.entries({ ...always, ...settings })
@@ -53,6 +55,7 @@ export function spawnGit({
       GIT_CONFIG_COUNT: String(entries.length),
       ...Object.fromEntries(entries.map(([key], index) => [`GIT_CONFIG_KEY_${index}`, key])),
       ...Object.fromEntries(entries.map(([, value], index) => [`GIT_CONFIG_VALUE_${index}`, value])),
+      ...environment,
     },
     // Its own process group: git starts transfer helpers, which would outlive it.
     detached: true,

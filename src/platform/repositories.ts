@@ -1,16 +1,28 @@
-// Source repositories: the URL of `<owner>/<repository>`, and the commit that a ref names.
+// Source repositories: how one is reached, and the commit that a ref names.
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createReach, type Reach } from './checked-lookup.ts'
 import { spawnGit } from './git-process.ts'
+import {
+  type GitRemote,
+  openRemote,
+  type Refusal,
+  RemoteRefused,
+  type RepositoryAccess,
+  refusalIn,
+} from './git-remote.ts'
+import { type RepositoryAddress, readAddress } from './repository-address.ts'
 
-export type Resolution = { found: string } | 'not_found' | 'unreachable'
+export type Resolution = { found: string } | 'not_found' | Refusal
 
 export type Repositories = {
-  /** What to clone from: a directory in the data directory, or a URL made from the template. */
-  urlOf(repo: string): string
+  /** Where a repository is, by its own address or the template; null if the operator wrote that in a form of their own. */
+  addressOf(repo: string): RepositoryAddress | null
+  /** What to clone from. Throws `RemoteRefused`. */
+  open(repo: string, access: RepositoryAccess | null): Promise<GitRemote>
   /** The full hash that a branch, tag or commit names. Never takes longer than `timeoutMs`. */
-  resolve(repo: string, ref: string, timeoutMs: number): Promise<Resolution>
+  resolve(repo: string, ref: string, timeoutMs: number, access?: RepositoryAccess | null): Promise<Resolution>
 }
 
 const fullHash = /^[0-9a-f]{40}$/
@@ -26,17 +38,24 @@ export function isRefName(ref: string): boolean {
   )
 }
 
-type Git = (args: string[], timeoutMs: number) => Promise<{ ok: boolean; stdout: string }>
+type Git = (
+  args: string[],
+  timeoutMs: number,
+  remote?: GitRemote,
+) => Promise<{ ok: boolean; stdout: string; said: string }>
 
 const mostOutputBytes = 16 << 20
+const mostErrorBytes = 4_000
 
 function createGit(searchPath: string): Git {
-  return async (args, timeoutMs) => {
+  return async (args, timeoutMs, remote) => {
     const ending = new AbortController()
     const timer = setTimeout(() => ending.abort(), timeoutMs)
-    const child = spawnGit({ args, searchPath, protocols: 'file:http:https', signal: ending.signal })
+    const { protocols = 'file', settings = {}, environment = {} } = remote ?? {}
+    const child = spawnGit({ args, searchPath, protocols, settings, environment, signal: ending.signal })
     child.stdin.end()
-    child.stderr.resume()
+    let said = ''
+    child.stderr.on('data', (chunk) => (said = (said + chunk).slice(-mostErrorBytes)))
     const chunks: Buffer[] = []
     let bytes = 0
     child.stdout.on('data', (chunk: Buffer) => {
@@ -49,29 +68,63 @@ function createGit(searchPath: string): Git {
       child.on('close', resolve)
     })
     clearTimeout(timer)
-    return { ok: code === 0 && !ending.signal.aborted, stdout: Buffer.concat(chunks).toString() }
+    return { ok: code === 0 && !ending.signal.aborted, stdout: Buffer.concat(chunks).toString(), said }
   }
 }
 
-/** `localRoot` is null in production, where only the template is used. */
-export function createRepositories(urlTemplate: string, localRoot: string | null, searchPath: string): Repositories {
+const publicOnly = createReach({ webhookAllowPrivate: false, dnsResolvers: [] })
+
+/** `localRoot` is null in production, where only the template is used. `reach` is for hosts that customers name. */
+export function createRepositories(
+  urlTemplate: string,
+  localRoot: string | null,
+  searchPath: string,
+  reach: Reach = publicOnly,
+): Repositories {
   const git = createGit(searchPath)
 
   function localPath(repo: string): string | null {
-    if (localRoot === null) return null
+    if (localRoot === null || readAddress(repo)) return null
     const path = join(localRoot, `${repo}.git`)
     return existsSync(path) ? path : null
   }
 
+  async function open(repo: string, access: RepositoryAccess | null): Promise<GitRemote> {
+    const local = localPath(repo)
+    const named = readAddress(repo)
+    const url = local ?? urlTemplate.replace('{repo}', repo)
+    const address = named ?? templateAddress(url)
+    if (address) return openRemote({ address, own: !named, access, reach })
+    const protocols = local ? 'file' : 'http:https'
+    return { url, protocols, settings: {}, environment: {}, own: true, hasAccess: false, async close() {} }
+  }
+
+  async function resolveOver(repo: string, ref: string, timeoutMs: number, access: RepositoryAccess | null) {
+    const remote = await open(repo, access)
+    try {
+      return await resolveRemote(git, remote, ref, timeoutMs)
+    } finally {
+      await remote.close()
+    }
+  }
+
   return {
-    urlOf: (repo) => localPath(repo) ?? urlTemplate.replace('{repo}', repo),
-    async resolve(repo, ref, timeoutMs) {
+    addressOf: (repo) => readAddress(repo) ?? templateAddress(urlTemplate.replace('{repo}', repo)),
+    open,
+    async resolve(repo, ref, timeoutMs, access = null) {
       const local = localPath(repo)
-      return local
-        ? resolveLocal(git, local, ref, timeoutMs)
-        : resolveRemote(git, urlTemplate.replace('{repo}', repo), ref, timeoutMs)
+      if (local) return resolveLocal(git, local, ref, timeoutMs)
+      return resolveOver(repo, ref, timeoutMs, access).catch((error) => {
+        if (error instanceof RemoteRefused) return error.refusal
+        throw error
+      })
     },
   }
+}
+
+/** The operator may write what no customer may; an address of such a form is cloned without any access. */
+function templateAddress(url: string): RepositoryAddress | null {
+  return url.startsWith('/') ? null : readAddress(url)
 }
 
 async function resolveLocal(git: Git, path: string, ref: string, timeoutMs: number): Promise<Resolution> {
@@ -89,10 +142,10 @@ async function resolveLocal(git: Git, path: string, ref: string, timeoutMs: numb
   return 'not_found'
 }
 
-async function resolveRemote(git: Git, url: string, ref: string, timeoutMs: number): Promise<Resolution> {
+async function resolveRemote(git: Git, remote: GitRemote, ref: string, timeoutMs: number): Promise<Resolution> {
   const patterns = partialHash.test(ref) ? [] : [`refs/heads/${ref}`, `refs/tags/${ref}`, `refs/tags/${ref}^{}`]
-  const result = await git(['ls-remote', '--', url, ...patterns], timeoutMs)
-  if (!result.ok) return 'unreachable'
+  const result = await git(['ls-remote', '--', remote.url, ...patterns], timeoutMs, remote)
+  if (!result.ok) return refusalIn(result.said, remote.hasAccess) ?? 'unreachable'
   const hashes = new Map(
     result.stdout
       .split('\n')

@@ -52,6 +52,8 @@ export const placeOf = {
   webhook: (id: string) => `webhook:${id}`,
   pushHook: (projectId: string) => `push_hook:${projectId}`,
   statusToken: (projectId: string) => `push_hook.status_token:${projectId}`,
+  /** Of either kind. */
+  repositoryAccess: (projectId: string) => `repository_access:${projectId}`,
   answer: (tokenId: string, key: string) => `idempotency_key:${tokenId}:${key}`,
   certificate: (id: string) => `certificate:${id}`,
   acmeAccount: (directory: string) => `acme_account:${directory}`,

@@ -13,6 +13,7 @@ import { keepEventMonths } from '../services/events/months.ts'
 import { forgetOldKeys } from '../services/idempotency/keys.ts'
 import { forgetOldMails } from '../services/mail/outbox.ts'
 import { forgetLostNodes } from '../services/nodes/nodes.ts'
+import { forgetOldExchanges } from '../services/oidc/oidc.ts'
 import { forgetEndedSignIns } from '../services/people/sweep.ts'
 import { forgetOldPushes } from '../services/pushes/pushes.ts'
 import { forgetEndedTokens } from '../services/tokens/tokens.ts'
@@ -42,6 +43,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
   const { eventsMonths, logDays, previews, previewDays, deliveryDays, failedJobDays } = config.retention
   return {
     idempotency_keys: (signal) => forgetOldKeys(db, signal),
+    oidc_exchanges: (signal) => forgetOldExchanges(db, signal),
     pushes: (signal) => forgetOldPushes(db, signal),
     domain_holds: (signal) => forgetOldHolds(db, signal),
     tasks: () => forgetOldTasks(db),

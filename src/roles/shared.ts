@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Config } from '../config.ts'
+import { createReach } from '../platform/checked-lookup.ts'
 import { isDatabaseLost } from '../platform/database.ts'
 import type { Draining } from '../platform/draining.ts'
 import { createHealth } from '../platform/health.ts'
@@ -76,7 +77,8 @@ export async function openShared(
   health.add('database', readiness.check, needDatabase)
   health.add('notifications', notificationsReadiness(notifications), needDatabase)
   const localRepositories = config.production ? null : join(config.dataDir, 'repos')
-  const repositories = createRepositories(config.gitUrlTemplate, localRepositories, config.searchPath)
+  const reach = createReach(config)
+  const repositories = createRepositories(config.gitUrlTemplate, localRepositories, config.searchPath, reach)
   const artifacts = openArtifacts(config, log)
   closing.add(() => artifacts.close())
   // A worker puts builds back, and an edge serves what it has.

@@ -9,11 +9,13 @@ import * as domains from './domains.ts'
 import * as events from './events.ts'
 import * as jobs from './jobs.ts'
 import * as nodes from './nodes.ts'
+import * as oidc from './oidc.ts'
 import * as operator from './operator.ts'
 import * as operatorDomains from './operator-domains.ts'
 import * as people from './people.ts'
 import * as projects from './projects.ts'
 import * as pushHooks from './push-hooks.ts'
+import * as repositoryAccess from './repository-access.ts'
 import * as rrsets from './rrsets.ts'
 import * as search from './search.ts'
 import * as secondaries from './secondaries.ts'
@@ -37,6 +39,7 @@ const files = [
     events,
     jobs,
     nodes,
+    oidc,
     operator,
     operatorDomains,
     projects,
@@ -44,6 +47,7 @@ const files = [
   ...[
     people,
     pushHooks,
+    repositoryAccess,
     rrsets,
     search,
     secondaries,
@@ -79,6 +83,7 @@ export const enums: Record<string, readonly string[]> = {
   EventType: events.eventTypes,
   Framework: projects.frameworks,
   Network: projects.networks,
+  RepositoryAccessKind: repositoryAccess.accessKinds,
   Scope: tokens.tokenScopes,
   SslState: domains.sslStates,
   StatusProvider: pushHooks.statusProviders,

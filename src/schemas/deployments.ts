@@ -23,6 +23,8 @@ export const failureCodes = [
   'lfs_unavailable',
   'ref_not_found',
   'repository_unreachable',
+  'repository_access_denied',
+  'host_key_changed',
   'install_failed',
   'build_failed',
   'build_timeout',

@@ -1,5 +1,6 @@
 // Projects and their build-time variables.
 import { Type } from '@sinclair/typebox'
+import { repositoryPattern } from '../platform/repository-address.ts'
 import {
   AnyOf,
   Body,
@@ -90,7 +91,7 @@ export const Project = Type.Object(
     id: Type.String({ description: 'prj_…' }),
     name: Type.String(),
     framework: Choice(frameworks),
-    repo: Type.String({ description: '<owner>/<repository>' }),
+    repo: Type.String({ description: '<owner>/<repository>, or a full address over HTTPS or SSH' }),
     region: Type.String(),
     productionUrl: Type.String({ format: 'uri', description: 'Address of the production deployment' }),
     settings: Named(ProjectSettings),
@@ -138,9 +139,9 @@ export const ChangeProjectSettings = Body(settingsFields, {
 })
 
 const Repo = Type.String({
-  maxLength: 140,
-  pattern: '^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?/(?!\\.)[A-Za-z0-9._-]*[A-Za-z0-9_-]$',
-  description: 'must be <owner>/<repository>',
+  maxLength: 300,
+  pattern: repositoryPattern,
+  description: 'must be <owner>/<repository>, https://<host>/<path>, ssh://git@<host>/<path> or git@<host>:<path>',
 })
 
 export const CreateProject = Body(
@@ -174,7 +175,7 @@ export const ProjectList = ListOf('projects', Project)
 
 export const ProjectQuery = ListQuery({
   framework: Type.Optional(AnyOf(Choice(frameworks), 'Only those of these frameworks')),
-  repo: Type.Optional(Type.String({ maxLength: 140 })),
+  repo: Type.Optional(Type.String({ maxLength: 300 })),
   search: Type.Optional(
     Type.String({ minLength: 1, maxLength: 100, description: 'Part of the name or of the repository' }),
   ),

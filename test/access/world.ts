@@ -46,6 +46,12 @@ const makers: Record<string, (context: Context) => Promise<string>> = {
       await post(`/projects/${name}/hook`, undefined)
       await put(`/projects/${name}/hook/status`, { provider: 'github', token: 'x' })
     }
+    if (operation.template.endsWith('/repository-access')) {
+      await put(`/projects/${name}/repository-access`, { kind: 'deploy_key' })
+    }
+    if (operation.template.endsWith('/oidc')) {
+      await put(`/projects/${name}/oidc`, { issuer: 'https://issuer.example', claims: { repository: 'me/site' } })
+    }
     return name
   },
   env: async ({ values, put }) => (await put(`/projects/${values[0]}/env/API_KEY`, { value: 'x' })).key,

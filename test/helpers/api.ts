@@ -8,6 +8,7 @@ import { type App, buildApp } from '../../src/api/app.ts'
 import type { Deps } from '../../src/api/deps.ts'
 import { type Config, loadConfig } from '../../src/config.ts'
 import { createDiscovery } from '../../src/engines/discovery/index.ts'
+import { createReach } from '../../src/platform/checked-lookup.ts'
 import { closeDatabase, type Database, openDatabase } from '../../src/platform/database.ts'
 import { createHealth } from '../../src/platform/health.ts'
 import { listen, notificationsReadiness } from '../../src/platform/notifications.ts'
@@ -91,7 +92,8 @@ export async function startApi(
   await db.$executeRaw`ALTER TABLE domain ALTER COLUMN serial SET DEFAULT 1`
   const notifications = await listen(config.databaseUrl!, log)
   const vault = createVault(config.secretsKey ?? Buffer.alloc(32, 7))
-  const repositories = createRepositories(config.gitUrlTemplate, join(dataDir, 'repos'), config.searchPath)
+  const reach = createReach(config)
+  const repositories = createRepositories(config.gitUrlTemplate, join(dataDir, 'repos'), config.searchPath, reach)
   const tokenDirectory = createTokenDirectory(db, notifications)
   const urls = createUrls(config)
   const zoneWork = createZoneWork({ db, databaseUrl: config.databaseUrl!, log })

@@ -19,6 +19,15 @@ export const cures: Record<Code, Cure> = {
     cause: 'The host of the repository did not answer.',
     cure: 'Look whether the host is up, then deploy again.',
   },
+  repository_access_denied: {
+    cause: 'The repository does not exist, or the project may not read it.',
+    cure: 'Check its name. For a private one, set a deploy key or a token as the access of the project.',
+    tab: 'settings',
+  },
+  host_key_changed: {
+    cause: 'The host of the repository shows another key than the one that is kept.',
+    cure: 'Ask its operator whether the key was changed. If so, set the new host keys in the access of the project.',
+  },
   clone_failed: {
     cause: 'The repository could not be cloned.',
     cure: 'The log says why. Check the repository and the root directory in the settings.',

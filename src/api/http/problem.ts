@@ -15,6 +15,7 @@ export const statuses: Record<FaultCode, number> = {
   token_expired: 401,
   token_revoked: 401,
   invalid_signature: 401,
+  oidc_token_refused: 403,
   sign_in_failed: 401,
   not_signed_in: 401,
   insufficient_scope: 403,

@@ -30,7 +30,7 @@ import { readPage, sendPage } from '../http/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
-  const { db, urls, repositories } = deps
+  const { db, urls, repositories, vault } = deps
   const { region } = deps.config
 
   app.post(
@@ -40,7 +40,7 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
         scope: 'deployments:write',
         faults: ['not_found', 'ref_not_found'],
         meaning: ({ actor }, body: SoundBody<typeof CreateDeployment>) =>
-          checkDeployment(db, { repositories, region }, actor, body),
+          checkDeployment(db, { repositories, vault, region }, actor, body),
       },
       schema: {
         operationId: 'createDeployment',
@@ -55,7 +55,7 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     (request, reply) =>
       once(request, reply, {
-        prepare: () => planDeployment(db, { repositories, region }, request.actor, request.body),
+        prepare: () => planDeployment(db, { repositories, vault, region }, request.actor, request.body),
         status: 201,
         work: (db, plan) => createDeployment(db, urls, request.actor, plan),
         location: (deployment) => `/deployments/${deployment.id}`,

@@ -32,7 +32,7 @@ import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, urls, vault } = deps
   const { region } = deps.config
-  const meaning = (_request: unknown, body: SoundBody<typeof ChangeProject>) => checkSettings(body)
+  const meaning = (_request: unknown, body: SoundBody<typeof ChangeProject>) => checkSettings(body, deps.config)
 
   app.get(
     '/projects',
@@ -70,7 +70,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
     (request, reply) =>
       once(request, reply, {
         status: 201,
-        work: (db) => createProject(db, urls, request.actor, { region, input: request.body }),
+        work: (db) => createProject(db, urls, request.actor, { region, input: request.body, rules: deps.config }),
         location: (project) => `/projects/${project.name}`,
         shown: (project) => ({ ...project, takedown: null }),
       }),
@@ -110,7 +110,8 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
       },
     },
     async (request, reply) => {
-      const change = { key: request.params.project, input: request.body, precondition: precondition(request) }
+      const { project: key } = request.params
+      const change = { key, input: request.body, rules: deps.config, precondition: precondition(request) }
       return sendSingle(request, reply, await changeProject(db, urls, request.actor, change))
     },
   )

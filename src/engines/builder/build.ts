@@ -4,6 +4,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../../config.ts'
 import { type Artifacts, bytesOf, type Manifest } from '../../platform/artifacts.ts'
+import { type GitRemote, RemoteRefused, type RepositoryAccess } from '../../platform/git-remote.ts'
 import { removeTree } from '../../platform/remove-tree.ts'
 import type { Repositories } from '../../platform/repositories.ts'
 import type { Urls } from '../../platform/urls.ts'
@@ -19,7 +20,7 @@ import { openPacker, type Packer } from './pack.ts'
 import { type Recipe, readRecipe } from './recipe.ts'
 import { layOut, serverLimits } from './server-tree.ts'
 import { entriesOfSource, neverPublished, outputInSource, siteLimits, storeSite } from './site.ts'
-import { openSource } from './source.ts'
+import { openSource, refusedBy, unreachable } from './source.ts'
 import type { Source } from './source-tree.ts'
 import { openWorkspace } from './workspace.ts'
 
@@ -47,6 +48,8 @@ type Task = {
   tools: BuildTools
   build: Build
   variables: Record<string, string>
+  /** To the repository; no process but those that fetch it ever gets it. */
+  access: RepositoryAccess | null
   /** Root directory of the project; empty, or without a slash at its end. */
   root: string
   /** The root directory as a path prefix: empty, or with a slash at its end. */
@@ -67,10 +70,11 @@ export const buildDirectory = ({ dataDir }: Pick<Config, 'dataDir'>, deploymentI
  */
 export async function runBuild(
   tools: BuildTools,
-  { build, variables, log, signal, cloned }: Pick<Task, 'build' | 'variables' | 'log' | 'signal'> & Hears,
+  given: Pick<Task, 'build' | 'variables' | 'access' | 'log' | 'signal'> & Hears,
   ready: (published: Published) => Promise<void>,
 ): Promise<void> {
   const { config } = tools
+  const { build, variables, access, log, signal, cloned } = given
   const directory = buildDirectory(config, build.id)
   const deadline = Date.now() + config.build.timeoutMs
   const root = plainDirectory(build.rootDirectory ?? '.').replace(/^\.$/, '')
@@ -84,7 +88,7 @@ export async function runBuild(
     disk.stop()
   }
   const either = AbortSignal.any([signal, disk.low])
-  const task: Task = { tools, build, variables, root, prefix, directory, deadline, log, signal: either }
+  const task: Task = { tools, build, variables, access, root, prefix, directory, deadline, log, signal: either }
   try {
     await removeTree(directory)
     await mkdir(join(directory, 'git'), { recursive: true, mode: 0o755 })
@@ -110,16 +114,27 @@ export async function runBuild(
   }
 }
 
-async function fetchSource({ tools, build, directory, deadline, log, signal }: Task): Promise<Source> {
-  const { config, repositories } = tools
+async function fetchSource(task: Task): Promise<Source> {
+  const { tools, build, access, log } = task
   log.step('clone')
   log.system(`Cloning ${build.repo} at ${build.commit.slice(0, 7)} (${build.ref})`)
+  const remote = await tools.repositories.open(build.repo, access).catch((error) => {
+    if (!(error instanceof RemoteRefused)) throw error
+    throw error.refusal === 'unreachable' ? unreachable(build.repo) : refusedBy(build.repo, error.refusal)
+  })
+  // Whatever the build does, it begins after the access is gone.
+  return fetchFrom(task, remote).finally(remote.close)
+}
+
+async function fetchFrom({ tools, build, directory, deadline, log, signal }: Task, remote: GitRemote): Promise<Source> {
+  const { config } = tools
   const full = new AbortController()
   const timeout = AbortSignal.timeout(Math.max(1, deadline - Date.now()))
   const fetching = AbortSignal.any([signal, timeout, full.signal])
   const options = {
-    url: repositories.urlOf(build.repo),
-    urlTemplate: config.gitUrlTemplate,
+    url: remote.url,
+    urlTemplate: remote.own ? config.gitUrlTemplate : remote.url,
+    remote,
     commit: build.commit,
     directory: join(directory, 'git'),
     searchPath: config.searchPath,

@@ -3,6 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ByteReader } from '../../platform/byte-reader.ts'
 import { killGroup, spawnGit } from '../../platform/git-process.ts'
+import type { GitRemote } from '../../platform/git-remote.ts'
 import { DiskFull } from './disk.ts'
 import type { FileContent } from './entries.ts'
 import type { BuildLog } from './log.ts'
@@ -12,9 +13,12 @@ export type GitOptions = {
   directory: string
   searchPath: string
   signal: AbortSignal
-  /** A repository on this machine instead of one over HTTP. */
+  /** A repository on this machine instead of one over HTTP or SSH. */
   local: boolean
 }
+
+/** What the processes that talk to the host get, and no other one: the access to it is in there. */
+export type Talking = Partial<Pick<GitRemote, 'protocols' | 'settings' | 'environment'>>
 
 /** The result of `git init --bare` without starting a process, and without sample hooks. */
 export async function makeBareRepository(directory: string): Promise<void> {
@@ -23,13 +27,14 @@ export async function makeBareRepository(directory: string): Promise<void> {
   await writeFile(join(directory, 'HEAD'), 'ref: refs/heads/main\n')
 }
 
-export function startGit(args: string[], { directory, searchPath, signal, local }: GitOptions, more = {}) {
+export function startGit(args: string[], { directory, searchPath, signal, local }: GitOptions, more: Talking = {}) {
   const child = spawnGit({
     args: ['-C', directory, ...args],
     searchPath,
-    protocols: local ? 'file' : 'http:https',
+    protocols: local ? 'file' : (more.protocols ?? 'http:https'),
     // The repository exists for one build only.
-    settings: { 'gc.auto': '0', 'maintenance.auto': 'false', ...more },
+    settings: { 'gc.auto': '0', 'maintenance.auto': 'false', ...more.settings },
+    environment: more.environment ?? {},
     signal,
   })
   const succeeded = new Promise<boolean>((resolve) => {
@@ -40,15 +45,15 @@ export function startGit(args: string[], { directory, searchPath, signal, local 
 }
 
 /**
- * Whether git succeeded; its output goes into the log. Rejects if the disk is full: what git could not write is gone by
+ * Whether git succeeded, and what it said last; its output goes into the log. Rejects if the disk is full: what git could not write is gone by
  * the time it ends, and the space is free again. Lines of the remote end, which anybody may write, begin with its name.
  */
 export async function runGit(
   args: string[],
   options: GitOptions,
   log: BuildLog,
-  more: Record<string, string> = {},
-): Promise<boolean> {
+  more: Talking = {},
+): Promise<{ ok: boolean; said: string }> {
   const { child, succeeded } = startGit(args, options, more)
   child.stdin.end()
   child.stdout.on('data', (chunk) => log.output('stdout', chunk))
@@ -57,11 +62,10 @@ export async function runGit(
     said = (said + chunk).slice(-4_000)
     log.output('stderr', chunk)
   })
-  const result = await succeeded
+  const ok = await succeeded
   log.endCommand()
-  if (!result && /^(?!remote:).*No space left on device/m.test(said))
-    throw new DiskFull('git found no room on the disk')
-  return result
+  if (!ok && /^(?!remote:).*No space left on device/m.test(said)) throw new DiskFull('git found no room on the disk')
+  return { ok, said }
 }
 
 /** The output of a command, split at NUL; throws if it failed or a record is longer than `mostBytes`. */

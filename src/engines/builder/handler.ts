@@ -5,6 +5,7 @@ import type { JobKinds } from '../../jobs/kinds.ts'
 import { type Handler, LostError, Postponed } from '../../jobs/worker.ts'
 import { StoreUnavailable } from '../../platform/artifacts.ts'
 import { type Database, refusedQuota } from '../../platform/database.ts'
+import { secretsOf } from '../../platform/git-remote.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import { removeTree } from '../../platform/remove-tree.ts'
 import type { Vault } from '../../platform/secrets.ts'
@@ -13,6 +14,7 @@ import { quotaFault } from '../../services/accounts/quotas.ts'
 import { type Build, findBuild, openVariables, setCommit, setCommitMessage } from '../../services/deployments/builds.ts'
 import { describeStart, exceededMinutes, startBuild } from '../../services/deployments/queue.ts'
 import { finishDeployment, type Outcome, suspended } from '../../services/deployments/states.ts'
+import { openAccess } from '../../services/projects/repository-access.ts'
 import { type BuildTools, buildDirectory, runBuild } from './build.ts'
 import { DiskFull } from './disk.ts'
 import { BuildFailure } from './failure.ts'
@@ -131,7 +133,8 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
 
   async function build(build: Build, waited: string | null, signal: AbortSignal): Promise<BuildResult> {
     const variables = await openVariables(db, vault, build)
-    const log = logOf(build.id, Object.values(variables))
+    const access = await openAccess(db, vault, build.projectId)
+    const log = logOf(build.id, [...Object.values(variables), ...secretsOf(access)])
     let result: BuildResult = 'ready'
     try {
       if (waited !== null) {
@@ -141,11 +144,11 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       }
       await checkMinutes(build)
       if (build.commit === '') {
-        build.commit = await resolveCommit(repositories, build.repo, build.ref, signal)
+        build.commit = await resolveCommit(repositories, build, access, signal)
         await setCommit(db, build, build.commit)
       }
       const cloned = (message: string) => setCommitMessage(db, build.id, message)
-      await runBuild(deps, { build, variables, log, signal, cloned }, async ({ server, bytes, files }) => {
+      await runBuild(deps, { build, variables, access, log, signal, cloned }, async ({ server, bytes, files }) => {
         // The server writes to the same log, and a log has one writer at a time.
         await log.close()
         const ready = async () =>

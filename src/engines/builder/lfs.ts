@@ -1,7 +1,7 @@
 // Git LFS files: fetched if git-lfs is installed, refused otherwise.
 import { find } from '../../sandbox/tools.ts'
 import { BuildFailure } from './failure.ts'
-import { type GitOptions, runGit } from './git.ts'
+import { type GitOptions, runGit, type Talking } from './git.ts'
 import type { BuildLog } from './log.ts'
 import { asText, type Source } from './source-tree.ts'
 
@@ -9,26 +9,36 @@ const longestAttributes = 256 << 10
 const mostAttributeFiles = 100
 
 /** Whether the commit uses Git LFS; if so, its objects are in the bare repository afterwards. */
-export async function fetchLfs(source: Source, git: GitOptions, url: string, log: BuildLog): Promise<boolean> {
+export async function fetchLfs(
+  source: Source,
+  git: GitOptions,
+  { url, own = true, ...talking }: Talking & { url: string; own?: boolean },
+  log: BuildLog,
+): Promise<boolean> {
   const path = await attributesWithLfs(source)
   if (path === null) return false
   const fail = (why: string) => new BuildFailure('lfs_unavailable', `${asText(path)} keeps files in Git LFS, ${why}.`)
   if (source.submodules.some((module) => path.startsWith(`${module.path}/`))) {
     throw fail('which is not fetched for submodules')
   }
+  // Such a store answers with addresses, which git-lfs would ask unchecked.
+  if (!own || talking.protocols === 'ssh') {
+    throw fail('which is fetched over HTTPS and from the repository host of this installation alone')
+  }
   if ((await find('git-lfs', git.searchPath)) === undefined) {
     throw fail('and this installation has no git-lfs (Debian: apt install git-lfs). Ask its operator to install it')
   }
   log.system('Fetching files from Git LFS')
   const settings: Record<string, string> = {
+    ...talking.settings,
     'remote.origin.url': git.local ? `file://${url}` : url,
     // Overrides the repository's .lfsconfig, which could name any host that this machine can reach.
     ...(git.local ? {} : { 'lfs.url': `${url.replace(/\/+$/, '')}/info/lfs` }),
     'lfs.concurrenttransfers': '4',
   }
-  const fetched = await runGit(['lfs', 'fetch', 'origin', source.commit], git, log, settings)
+  const fetched = await runGit(['lfs', 'fetch', 'origin', source.commit], git, log, { ...talking, settings })
   git.signal.throwIfAborted()
-  if (!fetched) throw fail('which could not be fetched; the log tells why')
+  if (!fetched.ok) throw fail('which could not be fetched; the log tells why')
   return true
 }
 

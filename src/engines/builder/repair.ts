@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import type { Handler } from '../../jobs/worker.ts'
 import { findBuild, openVariables } from '../../services/deployments/builds.ts'
+import { openAccess } from '../../services/projects/repository-access.ts'
 import { buildDirectory, runBuild } from './build.ts'
 import { BuildFailure } from './failure.ts'
 import type { BuilderDeps } from './handler.ts'
@@ -31,10 +32,11 @@ export function createRepairHandler(deps: BuilderDeps): Handler<'repair'> {
     const serverDirectory = () => join(buildDirectory(config, deploymentId), 'server')
     const blobsOnly = { ...artifacts, async publish() {}, serverDirectory }
     const variables = await openVariables(db, vault, build)
+    const access = await openAccess(db, vault, build.projectId)
     // The archive of a tree never comes out the same again: the manifest names the new one.
     const isTree = known?.tree !== undefined && known.tree.hash === hash
     const tools = { ...deps, artifacts: known && !isTree ? blobsOnly : artifacts }
-    await runBuild(tools, { build, variables, log: silent, signal, async cloned() {} }, async () => {})
+    await runBuild(tools, { build, variables, access, log: silent, signal, async cloned() {} }, async () => {})
   }
 
   async function isWhole(hash: string | undefined, deploymentId: string): Promise<boolean> {

@@ -1,5 +1,6 @@
 // The source of a build: exactly one commit and its submodules, fetched into a bare repository and read as objects.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type GitRemote, type Refusal, type RepositoryAccess, refusalIn } from '../../platform/git-remote.ts'
 import { isRefName, type Repositories } from '../../platform/repositories.ts'
 import { BuildFailure } from './failure.ts'
 import { type GitOptions, makeBareRepository, openObjects, readRecords, runGit } from './git.ts'
@@ -12,6 +13,8 @@ export type SourceOptions = {
   url: string
   /** Submodules are cloned from the same host. */
   urlTemplate: string
+  /** How the host is reached; default: without any access. */
+  remote?: Pick<GitRemote, 'protocols' | 'settings' | 'environment' | 'own' | 'hasAccess'>
   commit: string
   /** Will be created. */
   directory: string
@@ -29,27 +32,51 @@ const longestMessage = 200
 const mostNameBytes = 64 << 20
 const mostSubmodules = 50
 
+/** What to do about a host that refuses us. */
+export function refusedBy(repo: string, refusal: Exclude<Refusal, 'unreachable'>): BuildFailure {
+  switch (refusal) {
+    case 'denied':
+      return new BuildFailure(
+        'repository_access_denied',
+        `${repo} does not exist, or may not be read. For a private repository, make a deploy key or store a token by ` +
+          'PUT /projects/{project}/repository-access, and enter the key at the repository host.',
+      )
+    case 'host_key_changed':
+      return new BuildFailure(
+        'host_key_changed',
+        `The host of ${repo} shows another key than the one that is kept. Find out whether its operator changed it; if so, ` +
+          'set `hostKeys` by PUT /projects/{project}/repository-access.',
+      )
+    case 'address_refused':
+      return new BuildFailure('repository_access_denied', `The host of ${repo} has no public address.`)
+  }
+}
+
+export const unreachable = (repo: string) =>
+  new BuildFailure('repository_unreachable', `The host of ${repo} does not answer.`)
+
 export async function resolveCommit(
   repositories: Repositories,
-  repo: string,
-  ref: string,
+  { repo, ref }: { repo: string; ref: string },
+  access: RepositoryAccess | null,
   signal: AbortSignal,
 ): Promise<string> {
   for (const delayMs of [...resolveDelaysMs, null]) {
-    const resolution = isRefName(ref) ? await repositories.resolve(repo, ref, resolveTimeoutMs) : 'not_found'
+    const resolution = isRefName(ref) ? await repositories.resolve(repo, ref, resolveTimeoutMs, access) : 'not_found'
     if (resolution === 'not_found')
       throw new BuildFailure('ref_not_found', `${repo} has no branch, tag or commit ${ref}.`)
-    if (resolution !== 'unreachable') return resolution.found
+    if (typeof resolution === 'object') return resolution.found
+    if (resolution !== 'unreachable') throw refusedBy(repo, resolution)
     if (delayMs !== null) await sleep(delayMs, undefined, { signal })
   }
-  throw new BuildFailure('repository_unreachable', `The host of ${repo} does not answer.`)
+  throw unreachable(repo)
 }
 
 export async function openSource(options: SourceOptions, log: BuildLog): Promise<Source> {
-  const { url, commit, directory, searchPath, signal } = options
+  const { url, commit, directory, searchPath, signal, remote } = options
   const git: GitOptions = { directory, searchPath, signal, local: url.startsWith('/') }
   await makeBareRepository(directory)
-  await fetchCommit(git, { url, commit }, log)
+  await fetchCommit(git, { url, commit, remote }, log)
   // Started while the tree is listed.
   const objects = openObjects(git)
   const entries = new Map<string, TreeEntry>()
@@ -73,7 +100,7 @@ export async function openSource(options: SourceOptions, log: BuildLog): Promise
   try {
     const [submodules, message] = await Promise.all([listAll(options, git, entries, log), messageOf(git, commit)])
     Object.assign(source, { submodules, message })
-    source.usesLfs = await fetchLfs(source, git, url, log)
+    source.usesLfs = await fetchLfs(source, git, { ...remote, url }, log)
     return source
   } catch (error) {
     source.close()
@@ -99,7 +126,7 @@ async function messageOf(git: GitOptions, commit: string): Promise<string> {
 
 /** Adds the files of the commit and, recursively, of its submodules, which it fetches. */
 async function listAll(
-  { url, commit, urlTemplate }: SourceOptions,
+  { url, commit, urlTemplate, remote }: SourceOptions,
   git: GitOptions,
   entries: Map<string, TreeEntry>,
   log: BuildLog,
@@ -120,7 +147,7 @@ async function listAll(
       const found = submoduleUrl(urls.get(linkPath), shown, module.url, urlTemplate)
       if (submodules.length >= mostSubmodules) throw tooMany(`${mostSubmodules} submodules`)
       log.system(`Cloning submodule ${shown} at ${commit.slice(0, 7)}`)
-      await fetchCommit({ ...git, local: false }, { url: found, commit, what: `submodule ${shown}` }, log)
+      await fetchCommit({ ...git, local: false }, { url: found, commit, remote, what: `submodule ${shown}` }, log)
       submodules.push({ path, commit })
       waiting.push({ url: found, commit, path })
     }
@@ -128,18 +155,20 @@ async function listAll(
   return submodules
 }
 
-async function fetchCommit(
-  git: GitOptions,
-  { url, commit, what = 'repository' }: { url: string; commit: string; what?: string },
-  log: BuildLog,
-): Promise<void> {
+type Wanted = { url: string; commit: string; remote: SourceOptions['remote']; what?: string }
+
+async function fetchCommit(git: GitOptions, { url, commit, remote, what }: Wanted, log: BuildLog): Promise<void> {
   const source = git.local ? `file://${url}` : url
-  // A host may refuse to serve a commit by its hash; then the whole history is fetched.
-  const fetched =
-    (await runGit(['fetch', '-q', '--depth', '1', '--no-tags', source, commit], git, log)) ||
-    (await runGit(['fetch', '-q', '--tags', source, '+refs/heads/*:refs/remotes/origin/*'], git, log))
+  const fetch = (...args: string[]) => runGit(['fetch', '-q', ...args], git, log, remote)
+  const first = await fetch('--depth', '1', '--no-tags', source, commit)
   git.signal.throwIfAborted()
-  if (!fetched) throw new BuildFailure('clone_failed', `The ${what} could not be cloned; the log tells why.`)
+  if (first.ok) return
+  const refusal = git.local ? null : refusalIn(first.said, remote?.hasAccess ?? false)
+  if (refusal && refusal !== 'unreachable') throw refusedBy(what ?? url, refusal)
+  // A host may refuse to serve a commit by its hash; then the whole history is fetched.
+  const { ok } = await fetch('--tags', source, '+refs/heads/*:refs/remotes/origin/*')
+  git.signal.throwIfAborted()
+  if (!ok) throw new BuildFailure('clone_failed', `The ${what ?? 'repository'} could not be cloned; the log tells why.`)
 }
 
 const tooMany = (what: string) => new BuildFailure('clone_failed', `The repository has more than ${what}.`)

@@ -1,4 +1,5 @@
 // Where the submodules of a commit are cloned from: the repository host of this installation, and nowhere else.
+import { readAddress, urlOfAddress } from '../../platform/repository-address.ts'
 import { BuildFailure } from './failure.ts'
 import { type GitOptions, readRecords } from './git.ts'
 
@@ -33,6 +34,7 @@ export async function submoduleUrls(git: GitOptions, commit: string): Promise<Ma
 export function submoduleUrl(url: string | undefined, path: string, parent: string, urlTemplate: string): string {
   const refuse = (why: string) => new BuildFailure('clone_failed', `The submodule ${path} cannot be cloned: ${why}.`)
   if (url === undefined) throw refuse('.gitmodules does not tell its address')
+  if (parent.startsWith('ssh:')) return overSameSsh(url, parent, refuse)
   const host = new URL(urlTemplate.replace('{repo}', 'owner/repository'))
   const asked = addressOf(url, parent, host)
   if (asked === null) throw refuse(`${url} is no address of a repository`)
@@ -42,6 +44,18 @@ export function submoduleUrl(url: string | undefined, path: string, parent: stri
   }
   if (asked.username || asked.password) throw refuse('its address has a user name or password in it')
   return asked.href
+}
+
+/** With a deploy key, everything comes by SSH from the one host that knows the key. */
+function overSameSsh(url: string, parent: string, refuse: (why: string) => BuildFailure): string {
+  const host = readAddress(parent)!
+  const relative = /^\.\.?\//.test(url) ? new URL(url, `${parent.replace(/\/+$/, '')}/`).href : null
+  const asked = readAddress(relative ?? url)
+  if (asked === null) throw refuse(`${url} is no address of a repository`)
+  if (asked.hostname !== host.hostname) {
+    throw refuse(`it is at ${asked.hostname}, and submodules are cloned from ${host.hostname} only`)
+  }
+  return urlOfAddress({ ...host, path: asked.path })
 }
 
 function addressOf(url: string, parent: string, host: URL): URL | null {

@@ -20,6 +20,8 @@ const notTheCommits = new Set([
   'worker_lost',
   'internal_error',
   'repository_unreachable',
+  'repository_access_denied',
+  'host_key_changed',
 ])
 
 export function statusOf(urls: Urls, due: DueStatus): CommitStatus {

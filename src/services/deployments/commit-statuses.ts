@@ -2,6 +2,7 @@
 import type { Deployment, Project } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import type { Db } from '../../platform/database.ts'
+import { repositoryName } from '../../platform/repository-address.ts'
 import type { PushHookView } from '../pushes/push-hooks.ts'
 import type { DeploymentView } from './deployments.ts'
 
@@ -41,7 +42,7 @@ export async function findDueStatus(db: Db, deploymentId: string): Promise<DueSt
   return {
     projectId,
     project: project.name,
-    repo: project.repo,
+    repo: repositoryName(project.repo),
     state: found.state as DueStatus['state'],
     commit,
     production,

@@ -7,12 +7,14 @@ import { Fault } from '../../platform/errors.ts'
 import type { Sound } from '../../platform/fields.ts'
 import { newId, timeOf } from '../../platform/ids.ts'
 import { isRefName, type Repositories } from '../../platform/repositories.ts'
+import type { Vault } from '../../platform/secrets.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { CreateDeployment, Deployment as DeploymentSchema } from '../../schemas/deployments.ts'
 import { append, eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
 import { deploymentLabel } from '../projects/labels.ts'
 import { checkProjectField } from '../projects/projects.ts'
+import { openAccess } from '../projects/repository-access.ts'
 import { endMootTakedowns } from '../takedowns/ending.ts'
 import { type Actor, actorName } from '../tokens/actor.ts'
 import { queuePositions } from './queue.ts'
@@ -111,12 +113,12 @@ export type DeploymentPlan = {
   source: DeploymentView['source']
 }
 
-export type PlanOptions = { repositories: Repositories; region: string }
+export type PlanOptions = { repositories: Repositories; vault: Vault; region: string }
 
 /** Everything that must be known before the row is written; the repository is asked here, outside any transaction. */
 export async function planDeployment(
   db: Db,
-  { repositories, region }: PlanOptions,
+  { repositories, vault, region }: PlanOptions,
   { accountId, projectIds }: Actor,
   input: Static<typeof CreateDeployment>,
 ): Promise<DeploymentPlan> {
@@ -125,15 +127,18 @@ export async function planDeployment(
   const [project] = await read(db, { accountId, projectIds, key })
   if (!project) throw new Fault('not_found', `There is no project ${key}.`)
   const ref = input.ref ?? project.productionBranch
-  const resolution = isRefName(ref) ? await repositories.resolve(project.repo, ref, resolveTimeoutMs) : 'not_found'
+  const access = project.hasAccess ? await openAccess(db, vault, project.id) : null
+  const resolution = isRefName(ref)
+    ? await repositories.resolve(project.repo, ref, resolveTimeoutMs, access)
+    : 'not_found'
   if (resolution === 'not_found') {
     const detail = `${project.repo} has no branch, tag or commit ${ref}.`
     throw new Fault('ref_not_found', detail, {
       errors: [{ in: 'body', pointer: '#/ref', code: 'ref_not_found', detail }],
     })
   }
-  // A host that does not answer never refuses the call: the worker goes on trying.
-  const commit = resolution === 'unreachable' ? '' : resolution.found
+  // A host that does not answer, or not to us, never refuses the call: the worker goes on trying, or tells why.
+  const commit = typeof resolution === 'string' ? '' : resolution.found
   return { project, ref, commit, production, region, source: 'api' }
 }
 

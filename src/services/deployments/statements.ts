@@ -18,9 +18,11 @@ const projectToDeploy = (by: 'id' | 'name') =>
   statement(`deployments.projectToDeploy.${by}`, {
     reason: 'hot read',
     in: { ...ownerIn, key: text() },
-    out: { id: text(), name: text(), repo: text(), productionBranch: text() },
+    out: { id: text(), name: text(), repo: text(), productionBranch: text(), hasAccess: boolean() },
     sql: (p) => `
-      SELECT id, name, repo, production_branch AS "productionBranch" FROM project
+      SELECT id, name, repo, production_branch AS "productionBranch",
+        EXISTS (SELECT FROM repository_access a WHERE a.project_id = project.id) AS "hasAccess"
+      FROM project
       WHERE ${by} = ${p.key} AND ${isOwned(p, 'account_id', 'id')}`,
   })
 

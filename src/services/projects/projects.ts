@@ -8,6 +8,7 @@ import type { Sound } from '../../platform/fields.ts'
 import { newId } from '../../platform/ids.ts'
 import { containing, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import { isRefName } from '../../platform/repositories.ts'
+import { type AddressRules, addressRefusal } from '../../platform/repository-address.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { ChangeProject, CreateProject, ProjectQuery, Project as ProjectSchema } from '../../schemas/projects.ts'
 import { append, eventOf } from '../events/events.ts'
@@ -138,8 +139,13 @@ function matching(search: string | undefined) {
   return search ? { OR: [{ name: containing(search) }, { repo: containing(search) }] } : {}
 }
 
-/** What a schema cannot say of the settings of a project. */
-export function checkSettings({ settings }: Sound<Static<typeof ChangeProject>>): void {
+/** What a schema cannot say of a project. Without rules, those of an installation that is open to everybody. */
+export function checkSettings(
+  { settings, repo }: Sound<Static<typeof ChangeProject>>,
+  rules: AddressRules = { production: true, webhookAllowPrivate: false },
+): void {
+  const refusal = repo === undefined ? null : addressRefusal(repo, rules)
+  if (refusal) throw invalidField('#/repo', 'bad_url', refusal)
   const branch = settings?.productionBranch
   if (branch !== undefined && !isRefName(branch)) {
     throw invalidField('#/settings/productionBranch', 'bad_format', 'must be a branch name that git allows')
@@ -150,10 +156,10 @@ export async function createProject(
   db: Db,
   urls: Urls,
   actor: Actor,
-  { region, input }: { region: string; input: Static<typeof CreateProject> },
+  { region, input, rules }: { region: string; input: Static<typeof CreateProject>; rules?: AddressRules },
 ): Promise<ProjectView> {
   if (actor.projectIds) throw new Fault('token_limited_to_projects')
-  checkSettings(input)
+  checkSettings(input, rules)
   const now = new Date()
   const row: Project = {
     productionBranch: 'main',
@@ -208,6 +214,7 @@ async function insertProject(db: Db, urls: Urls, row: Project): Promise<void> {
 export type ProjectChange = {
   key: string
   input: Static<typeof ChangeProject>
+  rules?: AddressRules
   precondition(view: ProjectView): void
 }
 
@@ -215,9 +222,9 @@ export async function changeProject(
   db: Db,
   urls: Urls,
   actor: Actor,
-  { key, input, precondition }: ProjectChange,
+  { key, input, rules, precondition }: ProjectChange,
 ): Promise<ProjectView> {
-  checkSettings(input)
+  checkSettings(input, rules)
   return inTransaction(db, async (db) => {
     const before = await findProjectToChange(db, actor, key)
     const shown = await showProject(db, urls, before)

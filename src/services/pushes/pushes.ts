@@ -6,6 +6,7 @@ import { deleteInBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction, refusedQuota } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { isRefName } from '../../platform/repositories.ts'
+import { repositoryName } from '../../platform/repository-address.ts'
 import { placeOf, type Vault } from '../../platform/secrets.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { PushResult as PushResultSchema, Push as PushSchema } from '../../schemas/push-hooks.ts'
@@ -52,7 +53,7 @@ const zeros = /^0+$/
 function branchOf(project: Project, push: Push): PushResult | { branch: string } {
   const none = (reason: PushResult['reason'], detail: string): PushResult => ({ deployment: null, reason, detail })
   const repo = push.repository?.full_name ?? push.project?.path_with_namespace ?? ''
-  if (repo.toLowerCase() !== project.repo.toLowerCase()) {
+  if (repo.toLowerCase() !== repositoryName(project.repo).toLowerCase()) {
     return none('other_repository', `The project ${project.name} is linked to ${project.repo}, not to this repository.`)
   }
   const branch = /^refs\/heads\/(.+)$/s.exec(push.ref)?.[1]

@@ -87,6 +87,7 @@ export const sealedColumns: readonly SealedColumn[] = [
   sealedColumn({ table: 'push_hook', column: 'secret', keys: ['project_id'], place: placeOf.pushHook }),
   sealedColumn({ table: 'push_hook', column: 'old_secret', keys: ['project_id'], place: placeOf.pushHook }),
   sealedColumn({ table: 'push_hook', column: 'status_token', keys: ['project_id'], place: placeOf.statusToken }),
+  sealedColumn({ table: 'repository_access', column: 'secret', keys: ['project_id'], place: placeOf.repositoryAccess }),
   sealedColumn({ table: 'dns_key', column: 'secret', keys: ['id'], place: placeOf.dnsKey }),
   sealedColumn({ table: 'zone_key', column: 'private_key', keys: ['id'], place: placeOf.zoneKey }),
   sealedColumn({ table: 'zone_primary', column: 'key_secret', keys: ['domain_id'], place: placeOf.zonePrimary }),

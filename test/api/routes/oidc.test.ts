@@ -1,0 +1,176 @@
+import { createHmac, generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startApi, type TestApi } from '../../helpers/api.ts'
+
+const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 })
+
+let api: TestApi
+let issuerServer: Server
+let issuer: string
+let asked: string[] = []
+beforeAll(async () => {
+  issuerServer = createServer((request, response) => {
+    asked.push(request.url!)
+    const jwk = (key: KeyObject, kid: string) => ({ ...key.export({ format: 'jwk' }), kid, use: 'sig' })
+    response.end(
+      request.url === '/keys'
+        ? JSON.stringify({ keys: [jwk(rsa.publicKey, 'rsa'), jwk(ec.publicKey, 'ec')] })
+        : JSON.stringify({ issuer, jwks_uri: `${issuer}/keys` }),
+    )
+  })
+  await new Promise<void>((resolve) => issuerServer.listen(0, '127.0.0.1', resolve))
+  issuer = `http://127.0.0.1:${(issuerServer.address() as AddressInfo).port}`
+  api = await startApi({ WEBHOOK_ALLOW_PRIVATE: 'true' })
+})
+afterAll(async () => {
+  await api.stop()
+  issuerServer.close()
+})
+
+const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+type Options = { alg?: string; kid?: string; key?: KeyObject }
+
+function jwt(claims: object = {}, { alg = 'RS256', kid = 'rsa', key = rsa.privateKey }: Options = {}): string {
+  const now = Math.floor(Date.now() / 1000)
+  const usual = {
+    iss: issuer,
+    aud: api.deps.urls.api,
+    sub: 'repo:me/site',
+    repository: 'me/site',
+    iat: now,
+    exp: now + 300,
+  }
+  const signed = `${part({ alg, kid })}.${part({ ...usual, jti: randomUUID(), ...claims })}`
+  if (alg === 'none') return `${signed}.e30`
+  if (alg === 'HS256') {
+    const secret = rsa.publicKey.export({ type: 'spki', format: 'pem' })
+    return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`
+  }
+  return `${signed}.${sign('sha256', Buffer.from(signed), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`
+}
+
+async function exchange(token: string, project: string) {
+  const answer = await api.app.inject({ method: 'POST', url: '/auth/oidc/token', payload: { token, project } })
+  return { status: answer.statusCode, body: answer.json() }
+}
+
+let made = 0
+async function trusting(more: object = {}) {
+  const name = `ci-${++made}`
+  const { id } = await api.newProject(name)
+  const body = { issuer, claims: { repository: 'me/site' }, ...more }
+  const put = await api.call('PUT', `/projects/${name}/oidc`, { body })
+  expect(put.status).toBe(200)
+  return { name, id }
+}
+
+describe('a token of CI', () => {
+  test.each([
+    ['RS256', {}],
+    ['ES256', { alg: 'ES256', kid: 'ec', key: ec.privateKey }],
+  ])('signed with %s is exchanged for one that deploys this project and does nothing else', async (_alg, options) => {
+    const { name, id } = await trusting()
+    const { status, body } = await exchange(jwt({}, options), name)
+    expect(status).toBe(200)
+    expect(body).toMatchObject({ project: name, projectId: id, scopes: ['projects:read', 'deployments:write'] })
+    expect(Date.parse(body.expiresAt) - Date.now()).toBeLessThanOrEqual(15 * 60_000)
+    const { token } = body
+    const call = (method: string, path: string, body?: object) =>
+      api.call(method, path, body === undefined ? { token } : { token, body })
+    expect((await call('POST', '/deployments', { project: name })).status).toBe(201)
+    const other = await trusting()
+    expect((await call('POST', '/deployments', { project: other.name })).status).toBe(404)
+    expect((await call('PATCH', `/projects/${name}`, { settings: { hsts: true } })).status).toBe(403)
+    expect((await call('POST', '/tokens', { name: 'more' })).status).toBe(403)
+    expect((await call('GET', '/domains')).status).toBe(403)
+    expect((await api.call('DELETE', `/projects/${name}/oidc`)).status).toBe(204)
+    expect((await call('GET', `/projects/${name}`)).body.code).toBe('token_revoked')
+  })
+
+  test('is taken once, also by the id of the project', async () => {
+    const { name, id } = await trusting()
+    const token = jwt()
+    expect((await exchange(token, id)).status).toBe(200)
+    const again = await exchange(token, name)
+    expect(again).toMatchObject({ status: 403, body: { code: 'oidc_token_refused' } })
+    expect(again.body.detail).toContain('exchanged before')
+    const unnamed = jwt({ jti: undefined })
+    expect((await exchange(unnamed, name)).status).toBe(200)
+    expect((await exchange(unnamed, name)).status).toBe(403)
+  })
+
+  test('is refused where it is not what the project trusts', async () => {
+    const { name } = await trusting({ claims: { repository: 'me/site', ref: 'refs/heads/main' }, audience: 'berth' })
+    const good = { aud: ['other', 'berth'], ref: 'refs/heads/main' }
+    const now = Math.floor(Date.now() / 1000)
+    const bad: [string, Options?][] = [
+      [jwt({ ...good, ref: 'refs/heads/evil' })],
+      [jwt({ ...good, ref: ['refs/heads/main'] })],
+      [jwt({ ...good, ref: undefined })],
+      [jwt({ ...good, repository: 'you/site' })],
+      [jwt({ ...good, aud: 'else' })],
+      [jwt({ ...good, exp: now - 120 })],
+      [jwt({ ...good, nbf: now + 600 })],
+      [jwt({ ...good, iat: now + 600 })],
+      [jwt({ ...good, exp: now + 40 * 24 * 3600 })],
+      [jwt({ ...good, exp: undefined })],
+      [jwt({ ...good, iss: 'https://elsewhere.example' })],
+      [jwt(good, { key: stranger.privateKey })],
+      [jwt(good, { kid: 'unknown' })],
+      [jwt(good, { alg: 'none' })],
+      [jwt(good, { alg: 'HS256' })],
+      [jwt(good, { alg: 'ES256', kid: 'rsa' })],
+      [
+        jwt(good).replace(
+          /\.[^.]+\./,
+          `.${part({ ...good, iss: issuer, repository: 'me/site', iat: now, exp: now + 9 })}.`,
+        ),
+      ],
+      ['a.b.c'],
+      ['not a token'],
+    ]
+    for (const [token] of bad) {
+      expect(await exchange(token, name)).toMatchObject({ status: 403, body: { code: 'oidc_token_refused' } })
+    }
+    expect((await exchange(jwt(good), 'nobody')).status).toBe(403)
+    expect((await exchange(jwt(good), name)).status).toBe(200)
+  })
+
+  test('that two projects of one name trust goes to neither, but to the one whose id is sent', async () => {
+    const { name, id } = await trusting()
+    const { token } = await api.newAccount()
+    await api.call('POST', '/projects', { token, body: { name, repo: 'a/b' } })
+    await api.call('PUT', `/projects/${name}/oidc`, { token, body: { issuer, claims: { repository: 'me/site' } } })
+    expect((await exchange(jwt(), name)).body.detail).toContain('send the id')
+    expect((await exchange(jwt(), id)).body).toMatchObject({ projectId: id })
+  })
+
+  test('of an issuer that no such project trusts has nobody asked', async () => {
+    asked = []
+    await exchange(jwt(), 'no-such-project')
+    expect(asked).toEqual([])
+  })
+})
+
+describe('the trust of a project', () => {
+  test('is refused where it would trust everybody, or an address that is not public', async () => {
+    const { name } = await api.newProject('careful')
+    const put = (body: object) => api.call('PUT', `/projects/${name}/oidc`, { body })
+    const open = await put({ issuer, claims: { ref: 'refs/heads/main' } })
+    expect({ status: open.status, at: open.body.errors[0].pointer }).toEqual({ status: 422, at: '#/claims' })
+    const bad = await put({ issuer: 'ftp://issuer.example', claims: { sub: 'x' } })
+    expect({ status: bad.status, at: bad.body.errors[0].pointer }).toEqual({ status: 422, at: '#/issuer' })
+    expect((await api.call('GET', `/projects/${name}/oidc`)).status).toBe(404)
+  })
+
+  test('grants no scope that the caller lacks', async () => {
+    const { name } = await api.newProject('narrow')
+    const { body } = await api.call('POST', '/tokens', { body: { name: 'n', scopes: ['projects:write'] } })
+    const put = { token: body.token, body: { issuer, claims: { sub: 'x' } } }
+    expect((await api.call('PUT', `/projects/${name}/oidc`, put)).body.requiredScope).toBe('deployments:write')
+  })
+})
