@@ -8,6 +8,7 @@ import {
   ListQuery,
   Named,
   Nullable,
+  NullableNamed,
   ProjectKey,
   pageEnd,
   Timestamp,
@@ -23,6 +24,7 @@ export const failureCodes = [
   'lfs_unavailable',
   'ref_not_found',
   'repository_unreachable',
+  'build_tool_missing',
   'install_failed',
   'build_failed',
   'build_timeout',
@@ -59,6 +61,37 @@ export const DeploymentStep = Type.Object(
     durationMs: Type.Integer(),
   },
   { $id: 'DeploymentStep', description: 'A step of a build, and how long it took' },
+)
+
+export const DetectedFramework = Type.Object(
+  {
+    framework: Type.String({ description: 'other or static: no framework is known' }),
+    packageManager: Nullable(
+      Type.String({ description: 'With its version where package.json names one; null: nothing to install' }),
+    ),
+    node: Type.String({ description: 'Version of Node.js' }),
+    buildCommand: Nullable(Type.String({ description: 'null: nothing is built' })),
+    output: Type.String({ description: 'Folder that is published; . for a server' }),
+    kind: Choice(['files', 'server'] as const),
+    startCommand: Nullable(Type.String({ description: 'How the server is started; null for files' })),
+    because: Type.Array(Type.String(), { description: 'Why, in sentences' }),
+  },
+  {
+    $id: 'DetectedFramework',
+    description: 'How a deployment is built and served: what the repository shows, with the settings of the project',
+    examples: [
+      {
+        framework: 'next',
+        packageManager: 'pnpm@10.1.0',
+        node: '24',
+        buildCommand: 'npm run build',
+        output: '.',
+        kind: 'server',
+        startCommand: 'npm start',
+        because: ['package.json depends on next.'],
+      },
+    ],
+  },
 )
 
 export const Deployment = Type.Object(
@@ -99,6 +132,7 @@ export const Deployment = Type.Object(
     steps: Type.Array(Named(DeploymentStep), {
       description: 'How long each step of the build took, in order; empty until it has ended, and if it was canceled',
     }),
+    detected: NullableNamed(DetectedFramework),
   },
   {
     $id: 'Deployment',
@@ -125,6 +159,7 @@ export const Deployment = Type.Object(
         files: null,
         bytes: null,
         steps: [],
+        detected: null,
       },
     ],
   },

@@ -11,6 +11,8 @@ import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { Build } from '../../services/deployments/builds.ts'
 import type { Caches } from './cache.ts'
 import { type Command, maxDiskMb, openCommands, outOfTime } from './commands.ts'
+import { checkTool, tellDetected } from './detection/telling.ts'
+import type { Detected } from './detection/types.ts'
 import { type Disk, DiskFull } from './disk.ts'
 import { BuildFailure } from './failure.ts'
 import type { BuildLog } from './log.ts'
@@ -38,8 +40,8 @@ export type BuildTools = {
 /** What the edge serves now; `bytes` is its size, `files` is null for a server. */
 export type Published = { server: boolean; bytes: number; files: number | null }
 
-/** Hears the first line of the commit's message. */
-type Hears = { cloned(message: string): Promise<void> }
+/** Hears the first line of the commit's message, and what the repository shows. */
+type Hears = { cloned(message: string): Promise<void>; detected(detected: Detected): Promise<void> }
 
 const sizeEveryMs = 500
 
@@ -67,7 +69,7 @@ export const buildDirectory = ({ dataDir }: Pick<Config, 'dataDir'>, deploymentI
  */
 export async function runBuild(
   tools: BuildTools,
-  { build, variables, log, signal, cloned }: Pick<Task, 'build' | 'variables' | 'log' | 'signal'> & Hears,
+  { build, variables, log, signal, cloned, detected }: Pick<Task, 'build' | 'variables' | 'log' | 'signal'> & Hears,
   ready: (published: Published) => Promise<void>,
 ): Promise<void> {
   const { config } = tools
@@ -94,6 +96,9 @@ export async function runBuild(
       if (![...source.entries.keys()].some((path) => path.startsWith(prefix)) && root !== '')
         throw new BuildFailure('clone_failed', `The repository has no folder ${build.rootDirectory}.`)
       const recipe = await readRecipe(source, prefix, build)
+      tellDetected(log, recipe)
+      await detected(recipe.detected)
+      await checkTool(recipe, config)
       // Without commands, files are read from git's objects; no tree is checked out.
       if (!recipe.install && !recipe.build && !recipe.server && !source.usesLfs) {
         await whenReady(await publishSource(task, source, recipe))

@@ -10,10 +10,19 @@ import { removeTree } from '../../platform/remove-tree.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import { inSpan } from '../../platform/tracing.ts'
 import { quotaFault } from '../../services/accounts/quotas.ts'
-import { type Build, findBuild, openVariables, setCommit, setCommitMessage } from '../../services/deployments/builds.ts'
+import {
+  type Build,
+  findBuild,
+  openVariables,
+  setCommit,
+  setCommitMessage,
+  setDetected,
+} from '../../services/deployments/builds.ts'
 import { describeStart, exceededMinutes, startBuild } from '../../services/deployments/queue.ts'
 import { finishDeployment, type Outcome, suspended } from '../../services/deployments/states.ts'
 import { type BuildTools, buildDirectory, runBuild } from './build.ts'
+import { viewDetected } from './detection/telling.ts'
+import type { Detected } from './detection/types.ts'
 import { DiskFull } from './disk.ts'
 import { BuildFailure } from './failure.ts'
 import { createBuildLog } from './log.ts'
@@ -145,7 +154,8 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         await setCommit(db, build, build.commit)
       }
       const cloned = (message: string) => setCommitMessage(db, build.id, message)
-      await runBuild(deps, { build, variables, log, signal, cloned }, async ({ server, bytes, files }) => {
+      const detected = (found: Detected) => setDetected(db, build.id, viewDetected(found))
+      await runBuild(deps, { build, variables, log, signal, cloned, detected }, async ({ server, bytes, files }) => {
         // The server writes to the same log, and a log has one writer at a time.
         await log.close()
         const ready = async () =>

@@ -34,7 +34,11 @@ export function createRepairHandler(deps: BuilderDeps): Handler<'repair'> {
     // The archive of a tree never comes out the same again: the manifest names the new one.
     const isTree = known?.tree !== undefined && known.tree.hash === hash
     const tools = { ...deps, artifacts: known && !isTree ? blobsOnly : artifacts }
-    await runBuild(tools, { build, variables, log: silent, signal, async cloned() {} }, async () => {})
+    await runBuild(
+      tools,
+      { build, variables, log: silent, signal, async cloned() {}, async detected() {} },
+      async () => {},
+    )
   }
 
   async function isWhole(hash: string | undefined, deploymentId: string): Promise<boolean> {

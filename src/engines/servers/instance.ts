@@ -63,6 +63,7 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
     cwd: root,
     environment: {
       NODE_ENV: 'production',
+      HOST: '127.0.0.1',
       // Otherwise npm checks for updates and writes log files at each start.
       npm_config_update_notifier: 'false',
       npm_config_logs_max: '0',

@@ -89,7 +89,8 @@ function openServers({ config, urls, db, vault, packageRegistry, ...options }: S
       const build = await findBuild(db, deploymentId)
       if (!build) throw new Error('The deployment is deleted.')
       const environment = { ...(await openVariables(db, vault, build)), ...factsOf(urls, build) }
-      return { environment, network: build.serverNetwork, owner: build.accountId }
+      const started = build.startCommand === null ? {} : { command: build.startCommand }
+      return { environment, network: build.serverNetwork, owner: build.accountId, ...started }
     },
     // A server runs without a registry too; the log says if npm does not name one.
     privateHosts: () =>

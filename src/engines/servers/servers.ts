@@ -62,7 +62,7 @@ export type Proof =
 export type ServersOptions = {
   sandbox: Sandbox
   artifacts: Pick<Artifacts, 'openTree'>
-  /** Default `npm start`; run by a shell in the deployment's tree. */
+  /** Instead of the command of each deployment. */
   start?: { command: string }
   settingsOf(deploymentId: string): Promise<ServerSettings>
   writeLog(deploymentId: string, lines: NewLogLine[]): Promise<void>
@@ -88,7 +88,6 @@ const deploymentOf = (key: string) => key.split('/', 1)[0]!
 
 export function createServers(options: ServersOptions): Servers {
   const { sandbox, artifacts, onState } = options
-  const command = options.start?.command ?? 'npm start'
   const limits = { ...defaultLimits, ...options.limits }
   const environments = createEnvironments(options.settingsOf, options.snapshots)
   const supervisors = new Map<string, Supervisor>()
@@ -117,7 +116,8 @@ export function createServers(options: ServersOptions): Servers {
       admit: () => makeRoom(key),
       onState: (state, error) => onState?.(key, state, error),
       async launch(signal) {
-        const { environment, network, secrets } = await environments.read(deploymentId)
+        const { environment, network, secrets, ...settings } = await environments.read(deploymentId)
+        const command = options.start?.command ?? settings.command ?? 'npm start'
         const privateHosts = (await options.privateHosts?.()) ?? []
         output.beginRun(secrets)
         output.system(`$ ${command}`)

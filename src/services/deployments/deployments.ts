@@ -21,7 +21,7 @@ import { createDeploymentRow, lockDeployment, readDeployment, readProjectToDeplo
 export type DeploymentView = Static<typeof DeploymentSchema>
 
 /** A deployment with the name of its project, and whether it serves production. */
-export type DeploymentRow = Omit<Deployment, 'storedBytes' | 'productionUntil'> & {
+export type DeploymentRow = Omit<Deployment, 'storedBytes' | 'productionUntil' | 'startCommand'> & {
   project: string
   current: boolean
   storedBytes: bigint | string
@@ -54,6 +54,7 @@ export function viewDeployment(urls: Urls, row: DeploymentRow, queuePosition: nu
     // Those from before bytes were counted have none.
     bytes: row.state === 'READY' ? Number(row.storedBytes) || null : null,
     steps: (row.steps as DeploymentView['steps'] | null) ?? [],
+    detected: row.detected as DeploymentView['detected'],
   }
 }
 
@@ -175,6 +176,7 @@ export async function createDeployment(
     files: null,
     storedBytes: '0',
     steps: null,
+    detected: null,
   }
   const view = viewDeployment(urls, row)
   const made = await createDeploymentRow(db, {
