@@ -66,8 +66,12 @@ export const nodeLibrary: Adapter = {
   plan: planOf,
 }
 
-/** A start script that runs a program shows it, where nothing else did. */
+/** A start script that runs a program shows it, where nothing else did, or the file that `npm start` runs without one. */
 export const nodeScript: Adapter = {
   ...nodeLibrary,
-  suits: ({ manifest }) => runsProgram(manifest.scripts.get('start') ?? ''),
+  suits({ manifest, hasManifest, has }) {
+    const start = manifest.scripts.get('start')
+    if (start !== undefined) return runsProgram(start)
+    return hasManifest && has('server.js') && !has('index.html') && !manifest.scripts.has('build')
+  },
 }
