@@ -54,6 +54,7 @@ export function viewDeployment(urls: Urls, row: DeploymentRow, queuePosition: nu
     // Those from before bytes were counted have none.
     bytes: row.state === 'READY' ? Number(row.storedBytes) || null : null,
     steps: (row.steps as DeploymentView['steps'] | null) ?? [],
+    warnings: (row.warnings as DeploymentView['warnings'] | null) ?? [],
   }
 }
 
@@ -175,6 +176,7 @@ export async function createDeployment(
     files: null,
     storedBytes: '0',
     steps: null,
+    warnings: null,
   }
   const view = viewDeployment(urls, row)
   const made = await createDeploymentRow(db, {
