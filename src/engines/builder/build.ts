@@ -17,6 +17,7 @@ import type { BuildLog } from './log.ts'
 import { outputMissing, plainDirectory } from './output.ts'
 import { openPacker, type Packer } from './pack.ts'
 import { type Recipe, readRecipe } from './recipe.ts'
+import { checkRules, warnOfServerRules } from './rules.ts'
 import { layOut, serverLimits } from './server-tree.ts'
 import { entriesOfSource, neverPublished, outputInSource, siteLimits, storeSite } from './site.ts'
 import { openSource } from './source.ts'
@@ -94,6 +95,7 @@ export async function runBuild(
       if (![...source.entries.keys()].some((path) => path.startsWith(prefix)) && root !== '')
         throw new BuildFailure('clone_failed', `The repository has no folder ${build.rootDirectory}.`)
       const recipe = await readRecipe(source, prefix, build)
+      if (recipe.server) warnOfServerRules(source, prefix, log)
       // Without commands, files are read from git's objects; no tree is checked out.
       if (!recipe.install && !recipe.build && !recipe.server && !source.usesLfs) {
         await whenReady(await publishSource(task, source, recipe))
@@ -220,6 +222,7 @@ async function publishSite(task: Task, packer: Packer, recipe: Recipe): Promise<
 
 async function publishFiles({ tools, build, log }: Task, files: Manifest['files']): Promise<Published> {
   const { spaFallback, cleanUrls } = build
+  await checkRules(tools.artifacts, files, log)
   await tools.artifacts.publish(build.id, { version: 1, kind: 'static', files, spaFallback, cleanUrls })
   log.system(`Published ${Object.keys(files).length} files`)
   return { server: false, bytes: bytesOf(files), files: Object.keys(files).length }
