@@ -94,6 +94,26 @@ export const DetectedFramework = Type.Object(
   },
 )
 
+/** What a build warns of. */
+export const warningCodes = [
+  'rule_ignored',
+  'file_ignored',
+  'several_lockfiles',
+  'lockfile_outdated',
+  'node_version_unsupported',
+  'warnings_dropped',
+] as const
+
+export const DeploymentWarning = Type.Object(
+  {
+    code: Type.String({ description: `Stable, for programs: ${warningCodes.join(', ')}; more may follow` }),
+    message: Type.String(),
+    file: Type.Optional(Type.String({ description: 'File that it is about, as a path of what is published or built' })),
+    line: Type.Optional(Type.Integer({ minimum: 1, description: 'Line of the file' })),
+  },
+  { $id: 'DeploymentWarning', description: 'Something that the project asked for and that its deployment does not do' },
+)
+
 export const Deployment = Type.Object(
   {
     id: Type.String({ description: 'dpl_…' }),
@@ -133,6 +153,10 @@ export const Deployment = Type.Object(
       description: 'How long each step of the build took, in order; empty until it has ended, and if it was canceled',
     }),
     detected: NullableNamed(DetectedFramework),
+    warnings: Type.Array(Named(DeploymentWarning), {
+      description:
+        'What the project asked for and the deployment does not do; also in its log. Empty until it has ended',
+    }),
   },
   {
     $id: 'Deployment',
@@ -160,6 +184,7 @@ export const Deployment = Type.Object(
         bytes: null,
         steps: [],
         detected: null,
+        warnings: [],
       },
     ],
   },

@@ -19,6 +19,7 @@ import type { BuildLog } from './log.ts'
 import { outputMissing, plainDirectory } from './output.ts'
 import { openPacker, type Packer } from './pack.ts'
 import { type Recipe, readRecipe } from './recipe.ts'
+import { checkRules, warnOfServerRules } from './rules.ts'
 import { layOut, serverLimits } from './server-tree.ts'
 import { entriesOfSource, neverPublished, outputInSource, siteLimits, storeSite } from './site.ts'
 import { openSource } from './source.ts'
@@ -99,6 +100,7 @@ export async function runBuild(
       tellDetected(log, recipe)
       await detected(recipe.detected)
       await checkTool(recipe, config)
+      if (recipe.server) warnOfServerRules(source, prefix, log)
       // Without commands, files are read from git's objects; no tree is checked out.
       if (!recipe.install && !recipe.build && !recipe.server && !source.usesLfs) {
         await whenReady(await publishSource(task, source, recipe))
@@ -225,6 +227,7 @@ async function publishSite(task: Task, packer: Packer, recipe: Recipe): Promise<
 
 async function publishFiles({ tools, build, log }: Task, files: Manifest['files']): Promise<Published> {
   const { spaFallback, cleanUrls } = build
+  await checkRules(tools.artifacts, files, log)
   await tools.artifacts.publish(build.id, { version: 1, kind: 'static', files, spaFallback, cleanUrls })
   log.system(`Published ${Object.keys(files).length} files`)
   return { server: false, bytes: bytesOf(files), files: Object.keys(files).length }

@@ -19,13 +19,13 @@ import {
   setDetected,
 } from '../../services/deployments/builds.ts'
 import { describeStart, exceededMinutes, startBuild } from '../../services/deployments/queue.ts'
-import { finishDeployment, type Outcome, suspended } from '../../services/deployments/states.ts'
+import { finishDeployment, type Outcome, suspended, type Told } from '../../services/deployments/states.ts'
 import { type BuildTools, buildDirectory, runBuild } from './build.ts'
 import { viewDetected } from './detection/telling.ts'
 import type { Detected } from './detection/types.ts'
 import { DiskFull } from './disk.ts'
 import { BuildFailure } from './failure.ts'
-import { createBuildLog } from './log.ts'
+import { type BuildLog, createBuildLog } from './log.ts'
 import { type BuildResult, createBuildMetrics } from './metrics.ts'
 import { NoRunner, proveServer, type ServerProofs } from './proof.ts'
 import { resolveCommit } from './source.ts'
@@ -158,8 +158,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       await runBuild(deps, { build, variables, log, signal, cloned, detected }, async ({ server, bytes, files }) => {
         // The server writes to the same log, and a log has one writer at a time.
         await log.close()
-        const ready = async () =>
-          (await finishReady(build.id, { storedBytes: bytes, files, steps: log.steps() })) !== null
+        const ready = async () => (await finishReady(build.id, { storedBytes: bytes, files, ...toldBy(log) })) !== null
         if (server ? await proveServer(deps.servers, build.id, signal, ready) : await ready()) return
         result = 'canceled'
         await clear(build.id)
@@ -170,7 +169,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       // The first line only: the server's output, which follows it, is in the log already.
       log.system(error.message.split('\n', 1)[0]!)
       await log.close()
-      await finish(build.id, { to: 'ERROR', code: error.code, message: error.message, steps: log.steps() })
+      await finish(build.id, { to: 'ERROR', code: error.code, message: error.message, ...toldBy(log) })
       await clear(build.id)
       return 'failed'
     } finally {
@@ -238,6 +237,8 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
     },
   }
 }
+
+const toldBy = (log: BuildLog): Told => ({ steps: log.steps(), warnings: log.warnings() })
 
 function spanOf({ id, projectId, accountId, production }: Build) {
   const attributes = {

@@ -14,6 +14,8 @@ const silent: BuildLog = {
   step() {},
   steps: () => [],
   system() {},
+  warn() {},
+  warnings: () => [],
   output() {},
   endCommand() {},
   async close() {},

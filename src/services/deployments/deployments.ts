@@ -55,6 +55,7 @@ export function viewDeployment(urls: Urls, row: DeploymentRow, queuePosition: nu
     bytes: row.state === 'READY' ? Number(row.storedBytes) || null : null,
     steps: (row.steps as DeploymentView['steps'] | null) ?? [],
     detected: row.detected as DeploymentView['detected'],
+    warnings: (row.warnings as DeploymentView['warnings'] | null) ?? [],
   }
 }
 
@@ -177,6 +178,7 @@ export async function createDeployment(
     storedBytes: '0',
     steps: null,
     detected: null,
+    warnings: null,
   }
   const view = viewDeployment(urls, row)
   const made = await createDeploymentRow(db, {

@@ -94,13 +94,14 @@ export const readDeployment = statement('deployments.find', {
     storedBytes: int8(),
     steps: optional(jsonb<{ name: string; durationMs: number }[]>()),
     detected: optional(jsonb<Static<typeof DetectedFramework>>()),
+    warnings: optional(jsonb<{ code: string; message: string; file?: string; line?: number }[]>()),
     current: boolean(),
   },
   sql: (p) => `
     SELECT d.id, d.account_id AS "accountId", d.project_id AS "projectId", p.name AS project, d.state, d.ref, d.commit,
       d.production, d.label, d.region, d.source, d.error_code AS "errorCode", d.error_message AS "errorMessage",
       d.created_at AS "createdAt", d.ready_at AS "readyAt", d.finished_at AS "finishedAt", d.started_at AS "startedAt",
-      d.commit_message AS "commitMessage", d.files, d.stored_bytes AS "storedBytes", d.steps, d.detected,
+      d.commit_message AS "commitMessage", d.files, d.stored_bytes AS "storedBytes", d.steps, d.detected, d.warnings,
       p.current_deployment_id IS NOT DISTINCT FROM d.id AS current
     FROM deployment d JOIN project p ON p.id = d.project_id
     WHERE d.id = ${p.id} AND ${isOwned(p, 'd.account_id', 'd.project_id')}`,

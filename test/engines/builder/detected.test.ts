@@ -91,8 +91,9 @@ describe('a project without settings', () => {
   })
 
   test('that names a version of Node.js which is not to be had is told so', async () => {
-    const { id } = await deployed('old', { 'index.html': '', '.nvmrc': '14' })
-    expect(await platform.log(id)).toContain('Warning: .nvmrc asks for Node.js 14')
+    const { id, deployment } = await deployed('old', { 'index.html': '', '.nvmrc': '14' })
+    expect(deployment.warnings).toEqual([expect.objectContaining({ code: 'node_version_unsupported', file: '.nvmrc' })])
+    expect(await platform.log(id)).toContain('asks for Node.js 14')
   })
 })
 

@@ -10,9 +10,9 @@ import type { Detection } from './detect.ts'
 import { describeManager } from './manager.ts'
 import type { Detected } from './types.ts'
 
-export function tellDetected(log: Pick<BuildLog, 'system'>, { detected, title, warnings }: Detection): void {
+export function tellDetected(log: Pick<BuildLog, 'system' | 'warn'>, { detected, title, warnings }: Detection): void {
   log.system(`Detected ${title} (${detected.kind}): ${detected.because.join(' ')}`.replace(/: $/, ''))
-  for (const { message } of warnings) log.system(`Warning: ${message}`)
+  for (const warning of warnings) log.warn(warning)
 }
 
 /** As the API shows it, and the command that starts the server. */
