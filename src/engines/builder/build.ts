@@ -7,14 +7,16 @@ import { type Artifacts, bytesOf, type Manifest } from '../../platform/artifacts
 import { removeTree } from '../../platform/remove-tree.ts'
 import type { Repositories } from '../../platform/repositories.ts'
 import type { Urls } from '../../platform/urls.ts'
+import type { Programs } from '../../sandbox/programs.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { Build } from '../../services/deployments/builds.ts'
-import type { Caches } from './cache.ts'
+import { type Caches, foldersOf } from './cache.ts'
 import { type Command, maxDiskMb, openCommands, outOfTime } from './commands.ts'
 import { checkTool, tellDetected } from './detection/telling.ts'
 import type { Detected } from './detection/types.ts'
 import { type Disk, DiskFull } from './disk.ts'
 import { BuildFailure } from './failure.ts'
+import { memberDirectories } from './libraries.ts'
 import type { BuildLog } from './log.ts'
 import { outputMissing, plainDirectory } from './output.ts'
 import { openPacker, type Packer } from './pack.ts'
@@ -23,7 +25,8 @@ import { checkRules, warnOfServerRules } from './rules.ts'
 import { layOut, serverLimits } from './server-tree.ts'
 import { entriesOfSource, neverPublished, outputInSource, siteLimits, storeSite } from './site.ts'
 import { openSource } from './source.ts'
-import type { Source } from './source-tree.ts'
+import { asText, type Source } from './source-tree.ts'
+import { beforeInstall, type FetchedTools, fetchTools, scriptCommandOf } from './toolchain.ts'
 import { openWorkspace } from './workspace.ts'
 
 export type BuildTools = {
@@ -36,6 +39,7 @@ export type BuildTools = {
   sandbox: Sandbox
   /** Address of the package registry, as npm of this machine names it. */
   packageRegistry: Promise<string>
+  programs: Programs
 }
 
 /** What the edge serves now; `bytes` is its size, `files` is null for a server. */
@@ -160,7 +164,7 @@ async function buildInSandbox(
   recipe: Recipe,
   ready: (published: Published) => Promise<void>,
 ): Promise<void> {
-  const { tools, build, root, directory, log, signal } = task
+  const { tools, build, prefix, directory, log, signal } = task
   const { config, sandbox, caches } = tools
   const limits = {
     memoryMb: config.build.memoryMb,
@@ -168,7 +172,12 @@ async function buildInSandbox(
     diskMb: maxDiskMb,
     timeoutMs: timeLeft(task),
   }
-  const workspace = await openWorkspace({ sandbox, caches, build, directory, root, limits, log, signal })
+  const { manager } = recipe
+  const fetched = await fetchTools(tools.programs, manager, recipe.node)
+  if (fetched.warning !== null) log.system(fetched.warning)
+  const members = manager && manager.directory !== prefix ? memberDirectories(source, manager) : []
+  const folders = foldersOf(prefix, members).map((one) => ({ ...one, path: asText(one.path) }))
+  const workspace = await openWorkspace({ sandbox, caches, build, directory, folders, limits, log, signal })
   let key: string | null = null
   // Each sandbox is opened in parallel with the step before it.
   const closers: (() => Promise<void>)[] = []
@@ -177,17 +186,18 @@ async function buildInSandbox(
     return one
   }
   try {
+    const registry = await tools.packageRegistry
     const running =
       recipe.install || recipe.build
-        ? opened(openCommands({ ...tools, ...task, registry: await tools.packageRegistry, workspace }))
+        ? opened(openCommands({ ...tools, ...task, ...fetched, registry, manager, workspace }))
         : null
     const cached = await workspace.fill(source, recipe.dependenciesKey)
     const packer = opened(openPacker({ sandbox, tree: workspace.tree, timeoutMs: timeLeft(task), signal }))
-    const commands = commandsOf(recipe, cached, log)
+    const commands = commandsOf(recipe, cached, registry, log)
     if (commands.length > 0) await running?.run(commands)
     signal.throwIfAborted()
     log.step('publish')
-    const published = await (recipe.server ? publishServer(task, packer) : publishSite(task, packer, recipe))
+    const published = await (recipe.server ? publishServer(task, packer, fetched) : publishSite(task, packer, recipe))
     key = recipe.dependenciesKey
     await ready(published)
   } finally {
@@ -197,12 +207,20 @@ async function buildInSandbox(
   }
 }
 
-function commandsOf(recipe: Recipe, cached: boolean, log: BuildLog): Command[] {
+function commandsOf(recipe: Recipe, cached: boolean, registry: string, log: BuildLog): Command[] {
+  const { manager } = recipe
   const commands: Command[] = []
   if (recipe.install && cached) {
     log.step('install')
     log.system('The lockfile is unchanged: dependencies are taken from the cache')
-  } else if (recipe.install) commands.push({ step: 'install', text: recipe.install, failure: 'install_failed' })
+  } else if (recipe.install) {
+    const where = manager && { directory: asText(manager.directory), before: beforeInstall(manager, registry) }
+    commands.push({ step: 'install', text: recipe.install, failure: 'install_failed', ...where })
+  }
+  for (const directory of recipe.libraries) {
+    const text = scriptCommandOf(manager, 'build')
+    commands.push({ step: 'build', text, failure: 'build_failed', directory: asText(directory) })
+  }
   if (recipe.build) commands.push({ step: 'build', text: recipe.build, failure: 'build_failed' })
   return commands
 }
@@ -234,14 +252,14 @@ async function publishFiles({ tools, build, log }: Task, files: Manifest['files'
 }
 
 /** The whole tree with its dependencies: in an npm workspace they are above the root directory. */
-async function publishServer(task: Task, packer: Packer): Promise<Published> {
+async function publishServer(task: Task, packer: Packer, { node }: FetchedTools): Promise<Published> {
   const { tools, build, root } = task
   const plan = { root: '', candidates: [{ path: '.', needsIndex: false }], without: ['.git'] }
   const { bytes } = await packer.pack(plan, serverLimits, (packed) =>
     layOut(packed.entries(), tools.artifacts.serverDirectory(build.id)),
   )
   const { spaFallback, cleanUrls } = build
-  const manifest = { version: 1, kind: 'node', root, files: {}, spaFallback, cleanUrls } as const
+  const manifest = { version: 1, kind: 'node', root, files: {}, spaFallback, cleanUrls, ...(node && { node }) } as const
   await tools.artifacts.publish(build.id, manifest)
   return { server: true, bytes, files: null }
 }

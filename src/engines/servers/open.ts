@@ -10,6 +10,7 @@ import type { Vault } from '../../platform/secrets.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
 import type { Urls } from '../../platform/urls.ts'
 import { privateHosts } from '../../sandbox/hosts.ts'
+import type { Programs } from '../../sandbox/programs.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import { factsOf, findBuild, openVariables } from '../../services/deployments/builds.ts'
 import { appendLines, trimRunLines } from '../../services/deployments/deployment-logs.ts'
@@ -39,6 +40,7 @@ export type RunnerOptions = Common & {
   artifacts: Artifacts
   sandbox: Sandbox
   packageRegistry: Promise<string>
+  programs?: Programs
   registry?: Registry
   draining: DrainSignal
   leaseMs?: number

@@ -5,6 +5,7 @@ import type { Registry } from 'prom-client'
 import { onAbort } from '../../platform/abort.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
+import type { Programs } from '../../sandbox/programs.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { NewLogLine } from '../../services/deployments/deployment-logs.ts'
 import { createEnvironments, type ServerSettings } from './environments.ts'
@@ -13,6 +14,7 @@ import { isGone } from './health.ts'
 import { launch, withOutput } from './instance.ts'
 import { defaultLimits, type ServerLimits } from './limits.ts'
 import { createServerMetrics } from './metrics.ts'
+import { nodeOf } from './node.ts'
 import { createOutput } from './output.ts'
 import { toLeave } from './shares.ts'
 import { createSupervisor, type RunState, type Supervisor } from './supervisor.ts'
@@ -62,6 +64,8 @@ export type Proof =
 export type ServersOptions = {
   sandbox: Sandbox
   artifacts: Pick<Artifacts, 'openTree'>
+  /** Has other versions of Node; without it, every server runs on that of the machine. */
+  programs?: Programs
   /** Instead of the command of each deployment. */
   start?: { command: string }
   settingsOf(deploymentId: string): Promise<ServerSettings>
@@ -121,10 +125,12 @@ export function createServers(options: ServersOptions): Servers {
         const privateHosts = (await options.privateHosts?.()) ?? []
         output.beginRun(secrets)
         output.system(`$ ${command}`)
-        const { directory: workTree, root, release } = await artifacts.openTree(deploymentId)
+        const tree = await artifacts.openTree(deploymentId)
+        const { directory: workTree, root, release } = tree
         const rights = { environment, network, privateHosts, limits }
         try {
-          const instance = await launch({ sandbox, workTree, root, command, ...rights, output, signal })
+          const programs = await nodeOf(options.programs, tree)
+          const instance = await launch({ sandbox, workTree, root, command, programs, ...rights, output, signal })
           void instance.ended.then(release)
           return instance
         } catch (error) {

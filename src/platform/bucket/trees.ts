@@ -75,7 +75,7 @@ export function createTrees({ objects, cache, manifests, folders }: TreesOptions
       release()
       throw error
     }
-    return { directory, root: manifest.root ?? '', release }
+    return { directory, root: manifest.root ?? '', node: manifest.node, release }
   }
 
   return {

@@ -26,6 +26,7 @@ const SafeManifest = Type.Object({
   version: Type.Integer(),
   kind: Type.Union([Type.Literal('static'), Type.Literal('node')]),
   root: Type.Optional(Type.String({ pattern: '^(?!/)(?!(.*/)?\\.\\.(/|$))' })),
+  node: Type.Optional(Type.Union([Type.Literal('20'), Type.Literal('22'), Type.Literal('24')])),
   files: Type.Record(Type.String(), StoredFile),
   spaFallback: Type.Boolean(),
   cleanUrls: Type.Boolean(),

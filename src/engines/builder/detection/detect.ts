@@ -2,6 +2,7 @@
 import type { Build } from '../../../services/deployments/builds.ts'
 import { type Candidate, outputsOf } from '../output.ts'
 import type { Source } from '../source-tree.ts'
+import { scriptCommandOf } from '../toolchain.ts'
 import type { Adapter, Facts, Plan } from './adapter.ts'
 import { adapters } from './adapters/index.ts'
 import { withoutComments } from './config-text.ts'
@@ -48,7 +49,7 @@ export async function detect(source: Source, root: string, settings: Settings): 
   }
   const adapter = adapterOf(facts, settings)
   const plan = adapter ? adapter.plan(facts, await configOf(source, root, adapter)) : null
-  const script = manifest.scripts.has('build') ? 'npm run build' : null
+  const script = manifest.scripts.has('build') ? scriptCommandOf(packages.manager, 'build') : null
   const buildCommand = settings.buildCommand ?? plan?.build ?? script ?? adapter?.build ?? null
   const isServer = plan?.kind === 'server' && (settings.outputDirectory === null || settings.framework === 'node')
   const outputs = isServer ? whole : candidatesOf(facts, settings, plan, buildCommand !== null)

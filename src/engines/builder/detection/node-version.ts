@@ -1,19 +1,19 @@
 // The version of Node.js that a project asks for: .nvmrc, .node-version, or engines of package.json.
+import { hostNode, nodeMajors } from '../../../sandbox/node-versions.ts'
 import type { NodeMajor } from './types.ts'
 import type { Warning } from './warning.ts'
 
-const supported: readonly NodeMajor[] = ['20', '22', '24']
+const supported: readonly NodeMajor[] = nodeMajors
 const codeNames: Record<string, number> = { hydrogen: 18, iron: 20, jod: 22, krypton: 24 }
 const longestRange = 200
 
 export type FoundNode = { node: NodeMajor; because: string[]; warnings: Warning[] }
 
-/** The Node.js that runs this program, where it is one of those that builds may have. */
-export const hostNode = (version = process.versions.node): NodeMajor =>
-  supported.find((major) => version.startsWith(`${major}.`)) ?? '24'
-
 /** `asked`: what each file says, the first one that says anything decides. */
-export function chooseNode(asked: { file: string; text: string | null }[], host = hostNode()): FoundNode {
+export function chooseNode(
+  asked: { file: string; text: string | null }[],
+  host: NodeMajor = hostNode ?? '24',
+): FoundNode {
   for (const { file, text } of asked) {
     const range = firstLine(text)
     if (range === null) continue

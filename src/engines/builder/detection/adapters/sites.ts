@@ -1,4 +1,5 @@
 // Generators of sites, which always make files.
+import { scriptCommandOf } from '../../toolchain.ts'
 import { type Adapter, configFiles, files } from '../adapter.ts'
 import { folderOf, plainFolder } from '../config-text.ts'
 
@@ -41,14 +42,16 @@ export const vitepress: Adapter = {
   title: 'VitePress',
   packages: ['vitepress'],
   build: 'npx --no-install vitepress build',
-  plan({ manifest, hasFolder }) {
+  plan({ manifest, manager, hasFolder }) {
     const scripts = [...manifest.scripts].filter(([, text]) => /\bvitepress build\b/.test(text))
     const [name, text] = scripts.find(([name]) => name === 'build') ?? scripts[0] ?? []
     const argument = text && /\bvitepress build\s+([^\s&|;-][^\s&|;]{0,200})/.exec(text)?.[1]
     const folder = (argument && plainFolder(argument)) || (text === undefined && hasFolder('docs') ? 'docs' : '')
     const output = folder === '' ? '.vitepress/dist' : `${folder}/.vitepress/dist`
     const build =
-      name !== undefined ? `npm run ${/^[\w:.-]+$/.test(name) ? name : 'build'}` : `${this.build} ${folder}`.trim()
+      name !== undefined
+        ? scriptCommandOf(manager, /^[\w:.-]+$/.test(name) ? name : 'build')
+        : `${this.build} ${folder}`.trim()
     return { ...files([output], `VitePress writes to ${output}.`), build }
   },
 }

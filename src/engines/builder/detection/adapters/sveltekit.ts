@@ -1,3 +1,4 @@
+import { scriptCommandOf } from '../../toolchain.ts'
 import { type Adapter, configFiles, files, server } from '../adapter.ts'
 import { folderOf } from '../config-text.ts'
 
@@ -17,7 +18,7 @@ export const sveltekit: Adapter = {
     if (uses('node')) return server(start, 'It uses @sveltejs/adapter-node.')
     if (!uses('auto')) return files(['build'], 'It uses an adapter that is neither static nor for Node.js.')
     // adapter-auto takes the adapter for Node.js where this variable is set.
-    const script = manifest.scripts.has('build') ? 'npm run build' : this.build
+    const script = manifest.scripts.has('build') ? scriptCommandOf(manager, 'build') : this.build
     const add = { npm: 'npm install --no-save', pnpm: 'pnpm add -D', yarn: 'yarn add -D', bun: 'bun add -d' }
     const install = `${add[manager?.name ?? 'npm']} @sveltejs/adapter-node@5`
     const build = `${manifest.dependencies.has('@sveltejs/adapter-node') ? '' : `${install} && `}GCP_BUILDPACKS=1 ${script}`
