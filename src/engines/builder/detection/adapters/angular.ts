@@ -1,3 +1,4 @@
+// Angular: angular.json says where the application is written, and whether a server renders it.
 import { type Adapter, files, server } from '../adapter.ts'
 import { plainFolder } from '../config-text.ts'
 import { ownOf, parseObject } from '../manifest.ts'

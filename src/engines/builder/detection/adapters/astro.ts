@@ -1,3 +1,4 @@
+// Astro: files, or a server with its adapter for Node.js.
 import { type Adapter, configFiles, files, server, startOf } from '../adapter.ts'
 import { folderOf, mayBe } from '../config-text.ts'
 

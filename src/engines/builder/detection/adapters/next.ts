@@ -1,3 +1,4 @@
+// Next.js: exported to files, or rendered by `next start`.
 import { type Adapter, configFiles, files, server, startOf } from '../adapter.ts'
 import { folderOf, mayBe } from '../config-text.ts'
 

@@ -1,3 +1,4 @@
+// Nuxt: generated as files, or the server that its build makes.
 import { type Adapter, configFiles, files, server } from '../adapter.ts'
 import { mayBe } from '../config-text.ts'
 

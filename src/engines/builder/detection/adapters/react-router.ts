@@ -1,3 +1,4 @@
+// React Router as a framework, and Remix before it: a server, or files without one.
 import { type Adapter, configFiles, files, server } from '../adapter.ts'
 import { isSet } from '../config-text.ts'
 

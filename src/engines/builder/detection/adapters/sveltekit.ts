@@ -1,3 +1,4 @@
+// SvelteKit: by its adapter, files or a server for Node.js.
 import { scriptCommandOf } from '../../toolchain.ts'
 import { type Adapter, configFiles, files, server } from '../adapter.ts'
 import { folderOf } from '../config-text.ts'
