@@ -1,4 +1,5 @@
-// The starters: each is made by its own generator from the package registry, or is a few files.
+// The starters: each is made by its own generator from the package registry. Where that asks another host for its template,
+// or there is none, it is a few files.
 
 export type Starter = {
   name: string
@@ -37,7 +38,19 @@ export const starters: Starter[] = [
   { name: 'vite-react', make: 'npm create --yes vite@latest app -- --template react --no-interactive' },
   { name: 'vite-vue', make: 'npm create --yes vite@latest app -- --template vue --no-interactive' },
   { name: 'vite-svelte', make: 'npm create --yes vite@latest app -- --template svelte --no-interactive' },
-  { name: 'astro', make: 'npm create --yes astro@latest app -- --template minimal --no-install --no-git --yes' },
+  {
+    name: 'astro',
+    files: {
+      'package.json': json({
+        name: 'app',
+        type: 'module',
+        scripts: { build: 'astro build' },
+        dependencies: { astro: 'latest' },
+      }),
+      'astro.config.mjs': "import { defineConfig } from 'astro/config'\nexport default defineConfig({})\n",
+      'src/pages/index.astro': '<html lang="en"><head><title>astro</title></head><body><h1>astro</h1></body></html>\n',
+    },
+  },
   { name: 'sveltekit', make: 'npx --yes sv create app --template minimal --types ts --no-add-ons --no-install' },
   { name: 'next-server', make: nextApp },
   {
@@ -47,7 +60,17 @@ export const starters: Starter[] = [
   },
   {
     name: 'nuxt',
-    make: 'npx --yes nuxi@latest init app --template minimal --no-install --packageManager npm --no-gitInit --no-modules --force',
+    files: {
+      'package.json': json({
+        name: 'app',
+        private: true,
+        type: 'module',
+        scripts: { build: 'nuxt build', generate: 'nuxt generate' },
+        dependencies: { nuxt: 'latest', vue: 'latest', 'vue-router': 'latest' },
+      }),
+      'nuxt.config.ts': 'export default defineNuxtConfig({ telemetry: false })\n',
+      'app.vue': '<template><h1>nuxt</h1></template>\n',
+    },
   },
   { name: 'react-router', make: 'npx --yes create-react-router@latest app --yes --no-install --no-git-init' },
   {
@@ -69,7 +92,21 @@ export const starters: Starter[] = [
     },
   },
   { name: 'express', files: express },
-  { name: 'hono', make: 'npm create --yes hono@latest app -- --template nodejs --pm npm' },
+  {
+    name: 'hono',
+    files: {
+      'package.json': json({
+        name: 'app',
+        type: 'module',
+        scripts: { start: 'node index.js' },
+        dependencies: { hono: 'latest', '@hono/node-server': 'latest' },
+      }),
+      // The port of the template is fixed: it is the default of PORT.
+      'index.js':
+        "import { serve } from '@hono/node-server'\nimport { Hono } from 'hono'\n" +
+        "serve({ fetch: new Hono().get('/', (c) => c.text('hono')).fetch, port: 3000 })\n",
+    },
+  },
   {
     name: 'workspaces',
     files: {
