@@ -13,6 +13,8 @@ export type Manifest = {
   root?: string
   /** Major version of the Node that a server was built with; absent: that of the machine. */
   node?: '20' | '22' | '24'
+  /** The package manager that a server was built with, which its start script may use; absent: npm of the machine. */
+  manager?: { name: 'npm' | 'pnpm' | 'yarn' | 'bun'; version: string }
   /** By path, without a leading slash. */
   files: Record<string, StoredFile>
   /** The settings at build time: the responses of a deployment never change. */
@@ -45,6 +47,7 @@ export type Tree = {
   /** Working directory of the server within it. */
   root: string
   node?: Manifest['node']
+  manager?: Manifest['manager']
   /** From now on it may be removed. */
   release(): void
 }

@@ -88,10 +88,11 @@ export function openPrograms({ directory, mostMb, keepMs, registry }: ProgramsOp
 
   async function install(program: Program, place: string): Promise<void> {
     const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-package-lock', '--no-update-notifier']
+    const patience = ['--fetch-retries=2', '--fetch-retry-mintimeout=500', '--fetch-retry-maxtimeout=2000']
     const where = ['--prefix', place, '--cache', join(place, '.cache'), ...(registry ? ['--registry', registry] : [])]
     const what = ['--save-exact', '--loglevel=error', '--', `${program.package}@${program.version}`]
     // Commands in a sandbox have another user, who must be able to read it whatever the mask of this process is.
-    const shell = ['-c', 'umask 022 && exec npm "$@"', 'npm', 'install', ...options, ...where, ...what]
+    const shell = ['-c', 'umask 022 && exec npm "$@"', 'npm', 'install', ...options, ...patience, ...where, ...what]
     await run('/bin/sh', shell, { cwd: place, timeout: fetchMs, maxBuffer: 1 << 20 }).catch((error) => {
       const isUnknown = /\b(E404|ETARGET|EBADPLATFORM)\b/.test(String(error.stderr))
       const why = isUnknown ? 'has no such version' : 'could not be reached'

@@ -197,7 +197,9 @@ async function buildInSandbox(
     if (commands.length > 0) await running?.run(commands)
     signal.throwIfAborted()
     log.step('publish')
-    const published = await (recipe.server ? publishServer(task, packer, fetched) : publishSite(task, packer, recipe))
+    const published = await (recipe.server
+      ? publishServer(task, packer, { ...fetched, manager })
+      : publishSite(task, packer, recipe))
     key = recipe.dependenciesKey
     await ready(published)
   } finally {
@@ -251,15 +253,24 @@ async function publishFiles({ tools, build, log }: Task, files: Manifest['files'
   return { server: false, bytes: bytesOf(files), files: Object.keys(files).length }
 }
 
+type Built = Pick<FetchedTools, 'node'> & Pick<Recipe, 'manager'>
+
+/** What its server runs with; npm is that of the machine. */
+function programsOf({ node, manager }: Built): Pick<Manifest, 'node' | 'manager'> {
+  const { name = 'npm', version = null } = manager ?? {}
+  return { ...(node && { node }), ...(name !== 'npm' && version !== null && { manager: { name, version } }) }
+}
+
 /** The whole tree with its dependencies: in an npm workspace they are above the root directory. */
-async function publishServer(task: Task, packer: Packer, { node }: FetchedTools): Promise<Published> {
+async function publishServer(task: Task, packer: Packer, built: Built): Promise<Published> {
   const { tools, build, root } = task
   const plan = { root: '', candidates: [{ path: '.', needsIndex: false }], without: ['.git'] }
   const { bytes } = await packer.pack(plan, serverLimits, (packed) =>
     layOut(packed.entries(), tools.artifacts.serverDirectory(build.id)),
   )
   const { spaFallback, cleanUrls } = build
-  const manifest = { version: 1, kind: 'node', root, files: {}, spaFallback, cleanUrls, ...(node && { node }) } as const
+  const settings = { files: {}, spaFallback, cleanUrls }
+  const manifest = { version: 1, kind: 'node', root, ...settings, ...programsOf(built) } as const
   await tools.artifacts.publish(build.id, manifest)
   return { server: true, bytes, files: null }
 }

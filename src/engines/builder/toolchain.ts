@@ -1,6 +1,6 @@
 // Package managers: which version runs, how it installs what the lockfile says, and what it has to be told.
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { isBerry, managerProgram } from '../../sandbox/managers.ts'
 import { hasGlibc, hostNode, type NodeMajor, nodeProgram } from '../../sandbox/node-versions.ts'
 import { isExactVersion, type Program, type Programs, ProgramUnavailable } from '../../sandbox/programs.ts'
 import type { MountedProgram } from '../../sandbox/sandbox.ts'
@@ -38,27 +38,17 @@ export type ChosenManager = PackageManager & { program: Program | null }
 export async function chooseManager(source: Source, manager: PackageManager): Promise<ChosenManager> {
   const { name, lockfile } = manager
   const named = manager.version !== null && isExactVersion(manager.version) ? manager.version : null
-  if (name === 'npm') return { ...manager, version: named, program: named ? programOf(name, named) : null }
+  if (name === 'npm')
+    return { ...manager, version: named, program: named ? managerProgram({ name, version: named }) : null }
   const text = named || !lockfile ? '' : ((await source.text(lockfile, longestLockfile)) ?? '')
   const version = named ?? versions[name].find(([form]) => form.test(text))![1]
   const isDefault = versions[name].some(([, one]) => one === version)
-  return { ...manager, version, program: { ...programOf(name, version), ...(isDefault ? { pinned: true } : {}) } }
+  return {
+    ...manager,
+    version,
+    program: { ...managerProgram({ name, version }), ...(isDefault ? { pinned: true } : {}) },
+  }
 }
-
-function programOf(name: ManagerName, version: string): Program {
-  if (name === 'bun') return { package: bunPackage(), version, bin: { bun: 'bin/bun', bunx: 'bin/bun' } }
-  return { package: name === 'yarn' && isBerry(version) ? '@yarnpkg/cli-dist' : name, version }
-}
-
-function bunPackage(): string {
-  const arch = process.arch === 'arm64' ? 'aarch64' : process.arch
-  const cpu = existsSync('/proc/cpuinfo') ? readFileSync('/proc/cpuinfo', 'utf8') : ''
-  const old = process.arch === 'x64' && !/\bavx2\b/.test(cpu)
-  return `@oven/bun-linux-${arch}${hasGlibc() ? '' : '-musl'}${old ? '-baseline' : ''}`
-}
-
-const majorOf = (version: string | null) => Number.parseInt(version ?? '', 10)
-const isBerry = (version: string | null) => majorOf(version) >= 2
 
 /** The lockfile is binding, where there is one; run in `manager.directory`. */
 export function installCommandOf({ name, version, lockfile }: PackageManager): string {

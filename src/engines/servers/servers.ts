@@ -14,8 +14,8 @@ import { isGone } from './health.ts'
 import { launch, withOutput } from './instance.ts'
 import { defaultLimits, type ServerLimits } from './limits.ts'
 import { createServerMetrics } from './metrics.ts'
-import { nodeOf } from './node.ts'
 import { createOutput } from './output.ts'
+import { programsOf } from './programs.ts'
 import { toLeave } from './shares.ts'
 import { createSupervisor, type RunState, type Supervisor } from './supervisor.ts'
 import type { Lane } from './visits.ts'
@@ -64,7 +64,7 @@ export type Proof =
 export type ServersOptions = {
   sandbox: Sandbox
   artifacts: Pick<Artifacts, 'openTree'>
-  /** Has other versions of Node; without it, every server runs on that of the machine. */
+  /** Without it, every server runs on the Node and the npm of the machine. */
   programs?: Programs
   /** Instead of the command of each deployment. */
   start?: { command: string }
@@ -129,7 +129,7 @@ export function createServers(options: ServersOptions): Servers {
         const { directory: workTree, root, release } = tree
         const rights = { environment, network, privateHosts, limits }
         try {
-          const programs = await nodeOf(options.programs, tree)
+          const programs = await programsOf(options.programs, tree)
           const instance = await launch({ sandbox, workTree, root, command, programs, ...rights, output, signal })
           void instance.ended.then(release)
           return instance
