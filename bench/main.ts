@@ -3,6 +3,7 @@
 const benches: Record<string, () => Promise<{ run(args: string[]): Promise<void> }>> = {
   api: () => import('./api/run.ts'),
   build: () => import('./build/run.ts'),
+  deploy: () => import('./deploy/run.ts'),
   dns: () => import('./dns/run.ts'),
   edge: () => import('./edge/run.ts'),
   events: () => import('./events/run.ts'),

@@ -11,6 +11,10 @@ export type Manifest = {
   kind: 'static' | 'node'
   /** Working directory of a server within its tree. */
   root?: string
+  /** Major version of the Node that a server was built with; absent: that of the machine. */
+  node?: '20' | '22' | '24'
+  /** The package manager that a server was built with, which its start script may use; absent: npm of the machine. */
+  manager?: { name: 'npm' | 'pnpm' | 'yarn' | 'bun'; version: string }
   /** By path, without a leading slash. */
   files: Record<string, StoredFile>
   /** The settings at build time: the responses of a deployment never change. */
@@ -42,6 +46,8 @@ export type Tree = {
   directory: string
   /** Working directory of the server within it. */
   root: string
+  node?: Manifest['node']
+  manager?: Manifest['manager']
   /** From now on it may be removed. */
   release(): void
 }

@@ -100,8 +100,8 @@ export function createArtifacts(root: string, log?: Logger): LocalArtifacts {
     },
     open: (hash, encoding) => open(pathOf(hash, encoding)),
     async openTree(deploymentId) {
-      const root = (await read(deploymentId))?.root ?? ''
-      return { directory: join(folders.servers, deploymentId), root, release() {} }
+      const { root = '', node, manager } = (await read(deploymentId)) ?? {}
+      return { directory: join(folders.servers, deploymentId), root, node, manager, release() {} }
     },
     async publish(deploymentId, manifest) {
       const found = blobsOf(manifest)

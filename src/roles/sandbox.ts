@@ -1,11 +1,16 @@
 // What worker and runner need to run untrusted code: one sandbox for both, if they share a process.
+import { join } from 'node:path'
 import { ConfigError } from '../config.ts'
 import { askPackageRegistry } from '../sandbox/hosts.ts'
+import { openPrograms, type Programs } from '../sandbox/programs.ts'
 import { createSandbox, type Sandbox, SandboxError } from '../sandbox/sandbox.ts'
 import type { Closing } from './closing.ts'
 import type { Shared } from './shared.ts'
 
-export type Sandboxed = { sandbox: Sandbox; packageRegistry: Promise<string> }
+export type Sandboxed = { sandbox: Sandbox; packageRegistry: Promise<string>; programs: Programs }
+
+// About twenty versions of package managers besides the usual ones.
+const mostProgramsMb = 1024
 
 /** Production does not start without one. */
 export async function openSandbox({ config, log }: Shared, closing: Closing): Promise<Sandboxed> {
@@ -19,5 +24,10 @@ export async function openSandbox({ config, log }: Shared, closing: Closing): Pr
   })
   if (sandbox.warning) log.warn({ driver: sandbox.driver }, sandbox.warning)
   closing.add(() => sandbox.close())
-  return { sandbox, packageRegistry: askPackageRegistry(log) }
+  const programs = openPrograms({
+    directory: join(config.dataDir, 'programs'),
+    mostMb: mostProgramsMb,
+    keepMs: 2 * config.build.timeoutMs,
+  })
+  return { sandbox, packageRegistry: askPackageRegistry(log), programs }
 }

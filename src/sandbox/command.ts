@@ -29,6 +29,8 @@ export type SandboxedCommand = {
   environment: Record<string, string>
   /** Further host paths, never writable. */
   readOnly?: { host: string; inside: string }[]
+  /** Their programs go before those of this machine; never writable. */
+  programs?: MountedProgram[]
   /** Further writable mounts, made by `makeDirectory`, outside of trees that sandboxed commands can write to. */
   caches?: Cache[]
   /** The whole standard input; empty without it. The sandbox opens before it is known. */
@@ -42,6 +44,9 @@ export type SandboxedCommand = {
   /** Receives standard output instead of `onOutput`, with backpressure. */
   readStdout?(stdout: Readable): void
 }
+
+/** A directory with programs in its folder `bin`, which need not be called that. */
+export type MountedProgram = { host: string; inside: string; bin: string }
 
 export type Cache = {
   host: string

@@ -76,7 +76,7 @@ export async function planMounts(command: SandboxedCommand, tools: Tools, stage:
   ]
   for (const { host, inside } of tools.mounts) found.push('--ro-bind', source(host), inside)
   for (const { target, inside } of tools.links) found.push('--symlink', target, inside)
-  for (const { host, inside } of command.readOnly ?? []) {
+  for (const { host, inside } of [...(command.programs ?? []), ...(command.readOnly ?? [])]) {
     refuseRelative(inside)
     found.push('--ro-bind', source(resolve(host)), inside)
   }

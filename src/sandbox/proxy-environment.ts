@@ -10,6 +10,11 @@ import { PROXY_PORT } from './forwarder.ts'
 
 const PROXY = `http://127.0.0.1:${PROXY_PORT}`
 const CERTIFICATES = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs/ca-bundle.crt']
+// npm and pnpm up to version 10, yarn, and later versions of pnpm.
+const managerNames = [
+  ...['npm_config_proxy', 'npm_config_https_proxy', 'YARN_HTTP_PROXY', 'YARN_HTTPS_PROXY'],
+  ...['pnpm_config_proxy', 'pnpm_config_https_proxy'],
+]
 // A name server that is down must not delay every run; the command will see the error itself.
 const LOOKUP_MS = 2000
 
@@ -21,7 +26,7 @@ export function certificateEnvironment(): Record<string, string> {
 
 /** If the proxy is the only network access. */
 export function proxyForAll(network: Network): Record<string, string> {
-  const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy', 'npm_config_proxy', 'npm_config_https_proxy']
+  const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy', ...managerNames]
   // A server that a build starts for its own tests must be reached without the proxy.
   const direct = readList(network.private).some(({ host }) => isLocal(host)) ? '' : 'localhost,127.0.0.1,::1'
   return {
@@ -42,8 +47,7 @@ const isLocal = (host: string) => host === 'localhost' || (isIP(host) !== 0 && l
 export function proxyForHosts(hosts: Target[], given: Record<string, string>): Record<string, string> {
   if (hosts.length === 0) return {}
   const environment: Record<string, string> = {
-    npm_config_proxy: PROXY,
-    npm_config_https_proxy: PROXY,
+    ...Object.fromEntries(managerNames.map((name) => [name, PROXY])),
     npm_config_noproxy: '',
   }
   let count = Number.parseInt(given.GIT_CONFIG_COUNT ?? '0', 10) || 0

@@ -115,6 +115,8 @@ async function execute(
       HOME,
       ...command.environment,
     }
+    const programs = (command.programs ?? []).map(({ inside, bin }) => join(inside, bin))
+    environment.PATH = [...programs, environment.PATH].join(':')
     Object.assign(environment, network?.environment(environment))
     if (listenPort !== null) environment.PORT = String(listenPort)
     const plan: ForwarderPlan | null = forwarded

@@ -82,13 +82,16 @@ async function execute(
   stop: AbortController,
 ): Promise<Exit> {
   const workTree = resolve(command.workTree)
-  const mounts = [{ host: workTree, inside: BUILD }, ...(command.caches ?? []), ...(command.readOnly ?? [])]
+  const { caches: writable = [], readOnly = [], programs: mounted = [] } = command
+  const mounts = [{ host: workTree, inside: BUILD }, ...writable, ...readOnly, ...mounted]
   const environment: Record<string, string> = {
     ...(command.network ? certificateEnvironment() : {}),
     PATH: `${dirname(process.execPath)}:${searchPath}`,
     HOME: tmpdir(),
     ...mapPaths(command.environment, mounts),
   }
+  const programs = mounted.map(({ host, bin }) => resolve(host, bin))
+  environment.PATH = [...programs, environment.PATH].join(delimiter)
   if (address) environment.PORT = String(address.port)
   const cwd = join(workTree, relative(command.cwd ?? '.'))
   const [name, ...rest] = command.argv

@@ -8,6 +8,7 @@ import {
   ListQuery,
   Named,
   Nullable,
+  NullableNamed,
   ProjectKey,
   pageEnd,
   Timestamp,
@@ -25,6 +26,7 @@ export const failureCodes = [
   'repository_unreachable',
   'repository_access_denied',
   'host_key_changed',
+  'build_tool_missing',
   'install_failed',
   'build_failed',
   'build_timeout',
@@ -61,6 +63,57 @@ export const DeploymentStep = Type.Object(
     durationMs: Type.Integer(),
   },
   { $id: 'DeploymentStep', description: 'A step of a build, and how long it took' },
+)
+
+export const DetectedFramework = Type.Object(
+  {
+    framework: Type.String({ description: 'other or static: no framework is known' }),
+    packageManager: Nullable(
+      Type.String({ description: 'With its version where package.json names one; null: nothing to install' }),
+    ),
+    node: Type.String({ description: 'Version of Node.js' }),
+    buildCommand: Nullable(Type.String({ description: 'null: nothing is built' })),
+    output: Type.String({ description: 'Folder that is published; . for a server' }),
+    kind: Choice(['files', 'server'] as const),
+    startCommand: Nullable(Type.String({ description: 'How the server is started; null for files' })),
+    because: Type.Array(Type.String(), { description: 'Why, in sentences' }),
+  },
+  {
+    $id: 'DetectedFramework',
+    description: 'How a deployment is built and served: what the repository shows, with the settings of the project',
+    examples: [
+      {
+        framework: 'next',
+        packageManager: 'pnpm@10.1.0',
+        node: '24',
+        buildCommand: 'npm run build',
+        output: '.',
+        kind: 'server',
+        startCommand: 'npm start',
+        because: ['package.json depends on next.'],
+      },
+    ],
+  },
+)
+
+/** What a build warns of. */
+export const warningCodes = [
+  'rule_ignored',
+  'file_ignored',
+  'several_lockfiles',
+  'lockfile_outdated',
+  'node_version_unsupported',
+  'warnings_dropped',
+] as const
+
+export const DeploymentWarning = Type.Object(
+  {
+    code: Type.String({ description: `Stable, for programs: ${warningCodes.join(', ')}; more may follow` }),
+    message: Type.String(),
+    file: Type.Optional(Type.String({ description: 'File that it is about, as a path of what is published or built' })),
+    line: Type.Optional(Type.Integer({ minimum: 1, description: 'Line of the file' })),
+  },
+  { $id: 'DeploymentWarning', description: 'Something that the project asked for and that its deployment does not do' },
 )
 
 export const Deployment = Type.Object(
@@ -101,6 +154,11 @@ export const Deployment = Type.Object(
     steps: Type.Array(Named(DeploymentStep), {
       description: 'How long each step of the build took, in order; empty until it has ended, and if it was canceled',
     }),
+    detected: NullableNamed(DetectedFramework),
+    warnings: Type.Array(Named(DeploymentWarning), {
+      description:
+        'What the project asked for and the deployment does not do; also in its log. Empty until it has ended',
+    }),
   },
   {
     $id: 'Deployment',
@@ -127,6 +185,8 @@ export const Deployment = Type.Object(
         files: null,
         bytes: null,
         steps: [],
+        detected: null,
+        warnings: [],
       },
     ],
   },

@@ -16,6 +16,7 @@ import {
 import { TakedownNotice } from './takedowns.ts'
 
 export const frameworks = [
+  'auto',
   'static',
   'vite',
   'react',
@@ -30,6 +31,11 @@ export const frameworks = [
   'eleventy',
   'hugo',
   'docusaurus',
+  'react-router',
+  'angular',
+  'vitepress',
+  'parcel',
+  'jekyll',
   'node',
   'other',
 ] as const
@@ -69,7 +75,7 @@ export const ProjectSettings = Type.Object(
     productionBranch: Type.String(),
     rootDirectory: Nullable(Type.String({ description: 'Folder of the repository that is built; null: its root' })),
     installCommand: Nullable(Type.String({ description: 'null: by the lockfile' })),
-    buildCommand: Nullable(Type.String({ description: 'null: by the framework' })),
+    buildCommand: Nullable(Type.String({ description: 'null: by the build script, else by the framework' })),
     outputDirectory: Nullable(Type.String({ description: 'null: by the framework' })),
     spaFallback: Type.Boolean({ description: 'Unknown paths are answered with index.html' }),
     cleanUrls: Type.Boolean({ description: '/about is answered with about.html' }),
@@ -90,7 +96,7 @@ export const Project = Type.Object(
   {
     id: Type.String({ description: 'prj_…' }),
     name: Type.String(),
-    framework: Choice(frameworks),
+    framework: Choice(frameworks, { description: 'auto: found out from the repository, see detected of a deployment' }),
     repo: Type.String({ description: '<owner>/<repository>, or a full address over HTTPS or SSH' }),
     region: Type.String(),
     productionUrl: Type.String({ format: 'uri', description: 'Address of the production deployment' }),
@@ -150,13 +156,16 @@ export const CreateProject = Body(
       pattern: '^[a-z0-9](-?[a-z0-9]){0,39}$',
       description: 'must be 1 to 40 lower-case letters, digits and single dashes between them',
     }),
-    framework: Type.Optional(Choice(frameworks, { default: 'other' })),
+    framework: Type.Optional(Choice(frameworks, { default: 'auto' })),
     repo: Repo,
     settings: Type.Optional(ChangeProjectSettings),
   },
   {
     $id: 'CreateProject',
-    examples: [{ name: 'docs', framework: 'vite', repo: 'acme/docs', settings: { buildCommand: 'npm run build' } }],
+    examples: [
+      { name: 'docs', repo: 'acme/docs' },
+      { name: 'docs', framework: 'vite', repo: 'acme/docs', settings: { buildCommand: 'npm run build' } },
+    ],
   },
 )
 

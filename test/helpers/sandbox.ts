@@ -1,6 +1,10 @@
 // One sandbox of each kind for all files that a process of the tests runs: to open one takes two runs in it.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { pino } from 'pino'
 import { askPackageRegistry } from '../../src/sandbox/hosts.ts'
+import { openPrograms, type Programs } from '../../src/sandbox/programs.ts'
 import { createSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts'
 
 type Mode = Parameters<typeof createSandbox>[0]
@@ -20,4 +24,15 @@ let registry: Promise<string> | undefined
 export function sharedPackageRegistry(): Promise<string> {
   registry ??= askPackageRegistry(pino({ level: 'silent' }))
   return registry
+}
+
+let programs: Programs | undefined
+
+/** Fetches nothing until a project asks for another Node or package manager. */
+export function sharedPrograms(): Programs {
+  if (programs) return programs
+  const directory = mkdtempSync(join(tmpdir(), 'berth-programs-'))
+  process.once('exit', () => rmSync(directory, { recursive: true, force: true }))
+  programs = openPrograms({ directory, mostMb: 1024, keepMs: 60_000 })
+  return programs
 }

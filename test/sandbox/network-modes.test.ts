@@ -50,7 +50,7 @@ describe('other reaches', () => {
     const listed = { reach: 'public' as const, private: [`127.0.0.1:${world.machinePort}`] }
     const base = `http://127.0.0.1:${world.machinePort}`
     world.reached.length = 0
-    const script = `env | grep -c HTTP_PROXY
+    const script = `env | grep -c ^HTTP_PROXY
       npm ping --registry=${base}/npm >/dev/null 2>&1; git ls-remote ${base}/repo.git >/dev/null 2>&1
       ${curl(`${base}/direct`)}
       ${curl(`-x $npm_config_proxy ${web('/proxied')}`)}

@@ -193,7 +193,7 @@ describe('the label of a deployment', () => {
     expect((await api.call('DELETE', `/deployments/${id}`)).status).toBe(204)
     expect(await make(label)).not.toBe(label)
     expect(await make(label, await newToken())).not.toBe(label)
-    const again = api.db.deployment.create({ data: { ...row, id: 'dpl_again', steps: [] } })
+    const again = api.db.deployment.create({ data: { ...row, id: 'dpl_again', steps: [], detected: {}, warnings: [] } })
     await expect(again).rejects.toThrow(/label_pkey|Unique constraint/)
   })
 

@@ -37,6 +37,11 @@ export const cures: Record<Code, Cure> = {
     cause: 'Files are kept in Git LFS and could not be fetched.',
     cure: 'Check that the LFS store of the repository answers, then deploy again.',
   },
+  build_tool_missing: {
+    cause: 'The program that builds the site is not installed on the platform.',
+    cure: 'Ask the operator to install it, or commit the built site and choose plain files.',
+    tab: 'settings',
+  },
   install_failed: {
     cause: 'The install command ended with an error.',
     cure: 'The last lines of the log have its output. Commit a lockfile that installs, or change the install command.',

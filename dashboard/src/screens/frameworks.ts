@@ -2,7 +2,7 @@
 import type { Schemas } from '../kit/index.ts'
 
 export const frameworks: { value: Schemas['Framework']; text: string }[] = [
-  { value: 'other', text: 'Found out from the repository' },
+  { value: 'auto', text: 'Found out from the repository' },
   { value: 'static', text: 'Plain files' },
   { value: 'vite', text: 'Vite' },
   { value: 'react', text: 'React' },
@@ -17,5 +17,11 @@ export const frameworks: { value: Schemas['Framework']; text: string }[] = [
   { value: 'eleventy', text: 'Eleventy' },
   { value: 'hugo', text: 'Hugo' },
   { value: 'docusaurus', text: 'Docusaurus' },
+  { value: 'react-router', text: 'React Router' },
+  { value: 'angular', text: 'Angular' },
+  { value: 'vitepress', text: 'VitePress' },
+  { value: 'parcel', text: 'Parcel' },
+  { value: 'jekyll', text: 'Jekyll' },
   { value: 'node', text: 'Node.js server' },
+  { value: 'other', text: 'Another one that makes files' },
 ]

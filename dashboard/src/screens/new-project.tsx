@@ -32,7 +32,7 @@ export function NewProject({ of }: { of: DialogState }) {
           mono
           required
         />
-        <Select name="framework" label="Built with" value="other" options={frameworks} />
+        <Select name="framework" label="Built with" value="auto" options={frameworks} />
       </Form>
     </Dialog>
   )

@@ -8,20 +8,26 @@ import { type GitRemote, RemoteRefused, type RepositoryAccess } from '../../plat
 import { removeTree } from '../../platform/remove-tree.ts'
 import type { Repositories } from '../../platform/repositories.ts'
 import type { Urls } from '../../platform/urls.ts'
+import type { Programs } from '../../sandbox/programs.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { Build } from '../../services/deployments/builds.ts'
-import type { Caches } from './cache.ts'
+import { type Caches, foldersOf } from './cache.ts'
 import { type Command, maxDiskMb, openCommands, outOfTime } from './commands.ts'
+import { checkTool, tellDetected } from './detection/telling.ts'
+import type { Detected } from './detection/types.ts'
 import { type Disk, DiskFull } from './disk.ts'
 import { BuildFailure } from './failure.ts'
+import { memberDirectories } from './libraries.ts'
 import type { BuildLog } from './log.ts'
 import { outputMissing, plainDirectory } from './output.ts'
 import { openPacker, type Packer } from './pack.ts'
 import { type Recipe, readRecipe } from './recipe.ts'
+import { checkRules, warnOfServerRules } from './rules.ts'
 import { layOut, serverLimits } from './server-tree.ts'
 import { entriesOfSource, neverPublished, outputInSource, siteLimits, storeSite } from './site.ts'
 import { openSource, refusedBy, unreachable } from './source.ts'
-import type { Source } from './source-tree.ts'
+import { asText, type Source } from './source-tree.ts'
+import { beforeInstall, type FetchedTools, fetchTools, scriptCommandOf } from './toolchain.ts'
 import { openWorkspace } from './workspace.ts'
 
 export type BuildTools = {
@@ -34,13 +40,14 @@ export type BuildTools = {
   sandbox: Sandbox
   /** Address of the package registry, as npm of this machine names it. */
   packageRegistry: Promise<string>
+  programs: Programs
 }
 
 /** What the edge serves now; `bytes` is its size, `files` is null for a server. */
 export type Published = { server: boolean; bytes: number; files: number | null }
 
-/** Hears the first line of the commit's message. */
-type Hears = { cloned(message: string): Promise<void> }
+/** Hears the first line of the commit's message, and what the repository shows. */
+type Hears = { cloned(message: string): Promise<void>; detected(detected: Detected): Promise<void> }
 
 const sizeEveryMs = 500
 
@@ -74,7 +81,7 @@ export async function runBuild(
   ready: (published: Published) => Promise<void>,
 ): Promise<void> {
   const { config } = tools
-  const { build, variables, access, log, signal, cloned } = given
+  const { build, variables, access, log, signal, cloned, detected } = given
   const directory = buildDirectory(config, build.id)
   const deadline = Date.now() + config.build.timeoutMs
   const root = plainDirectory(build.rootDirectory ?? '.').replace(/^\.$/, '')
@@ -98,6 +105,10 @@ export async function runBuild(
       if (![...source.entries.keys()].some((path) => path.startsWith(prefix)) && root !== '')
         throw new BuildFailure('clone_failed', `The repository has no folder ${build.rootDirectory}.`)
       const recipe = await readRecipe(source, prefix, build)
+      tellDetected(log, recipe)
+      await detected(recipe.detected)
+      await checkTool(recipe, config)
+      if (recipe.server) warnOfServerRules(source, prefix, log)
       // Without commands, files are read from git's objects; no tree is checked out.
       if (!recipe.install && !recipe.build && !recipe.server && !source.usesLfs) {
         await whenReady(await publishSource(task, source, recipe))
@@ -168,7 +179,7 @@ async function buildInSandbox(
   recipe: Recipe,
   ready: (published: Published) => Promise<void>,
 ): Promise<void> {
-  const { tools, build, root, directory, log, signal } = task
+  const { tools, build, prefix, directory, log, signal } = task
   const { config, sandbox, caches } = tools
   const limits = {
     memoryMb: config.build.memoryMb,
@@ -176,7 +187,12 @@ async function buildInSandbox(
     diskMb: maxDiskMb,
     timeoutMs: timeLeft(task),
   }
-  const workspace = await openWorkspace({ sandbox, caches, build, directory, root, limits, log, signal })
+  const { manager } = recipe
+  const fetched = await fetchTools(tools.programs, manager, recipe.node)
+  if (fetched.warning !== null) log.system(fetched.warning)
+  const members = manager && manager.directory !== prefix ? memberDirectories(source, manager) : []
+  const folders = foldersOf(prefix, members).map((one) => ({ ...one, path: asText(one.path) }))
+  const workspace = await openWorkspace({ sandbox, caches, build, directory, folders, limits, log, signal })
   let key: string | null = null
   // Each sandbox is opened in parallel with the step before it.
   const closers: (() => Promise<void>)[] = []
@@ -185,17 +201,20 @@ async function buildInSandbox(
     return one
   }
   try {
+    const registry = await tools.packageRegistry
     const running =
       recipe.install || recipe.build
-        ? opened(openCommands({ ...tools, ...task, registry: await tools.packageRegistry, workspace }))
+        ? opened(openCommands({ ...tools, ...task, ...fetched, registry, manager, workspace }))
         : null
     const cached = await workspace.fill(source, recipe.dependenciesKey)
     const packer = opened(openPacker({ sandbox, tree: workspace.tree, timeoutMs: timeLeft(task), signal }))
-    const commands = commandsOf(recipe, cached, log)
+    const commands = commandsOf(recipe, cached, registry, log)
     if (commands.length > 0) await running?.run(commands)
     signal.throwIfAborted()
     log.step('publish')
-    const published = await (recipe.server ? publishServer(task, packer) : publishSite(task, packer, recipe))
+    const published = await (recipe.server
+      ? publishServer(task, packer, { ...fetched, manager })
+      : publishSite(task, packer, recipe))
     key = recipe.dependenciesKey
     await ready(published)
   } finally {
@@ -205,12 +224,20 @@ async function buildInSandbox(
   }
 }
 
-function commandsOf(recipe: Recipe, cached: boolean, log: BuildLog): Command[] {
+function commandsOf(recipe: Recipe, cached: boolean, registry: string, log: BuildLog): Command[] {
+  const { manager } = recipe
   const commands: Command[] = []
   if (recipe.install && cached) {
     log.step('install')
     log.system('The lockfile is unchanged: dependencies are taken from the cache')
-  } else if (recipe.install) commands.push({ step: 'install', text: recipe.install, failure: 'install_failed' })
+  } else if (recipe.install) {
+    const where = manager && { directory: asText(manager.directory), before: beforeInstall(manager, registry) }
+    commands.push({ step: 'install', text: recipe.install, failure: 'install_failed', ...where })
+  }
+  for (const directory of recipe.libraries) {
+    const text = scriptCommandOf(manager, 'build')
+    commands.push({ step: 'build', text, failure: 'build_failed', directory: asText(directory) })
+  }
   if (recipe.build) commands.push({ step: 'build', text: recipe.build, failure: 'build_failed' })
   return commands
 }
@@ -235,20 +262,30 @@ async function publishSite(task: Task, packer: Packer, recipe: Recipe): Promise<
 
 async function publishFiles({ tools, build, log }: Task, files: Manifest['files']): Promise<Published> {
   const { spaFallback, cleanUrls } = build
+  await checkRules(tools.artifacts, files, log)
   await tools.artifacts.publish(build.id, { version: 1, kind: 'static', files, spaFallback, cleanUrls })
   log.system(`Published ${Object.keys(files).length} files`)
   return { server: false, bytes: bytesOf(files), files: Object.keys(files).length }
 }
 
+type Built = Pick<FetchedTools, 'node'> & Pick<Recipe, 'manager'>
+
+/** What its server runs with; npm is that of the machine. */
+function programsOf({ node, manager }: Built): Pick<Manifest, 'node' | 'manager'> {
+  const { name = 'npm', version = null } = manager ?? {}
+  return { ...(node && { node }), ...(name !== 'npm' && version !== null && { manager: { name, version } }) }
+}
+
 /** The whole tree with its dependencies: in an npm workspace they are above the root directory. */
-async function publishServer(task: Task, packer: Packer): Promise<Published> {
+async function publishServer(task: Task, packer: Packer, built: Built): Promise<Published> {
   const { tools, build, root } = task
   const plan = { root: '', candidates: [{ path: '.', needsIndex: false }], without: ['.git'] }
   const { bytes } = await packer.pack(plan, serverLimits, (packed) =>
     layOut(packed.entries(), tools.artifacts.serverDirectory(build.id)),
   )
   const { spaFallback, cleanUrls } = build
-  const manifest = { version: 1, kind: 'node', root, files: {}, spaFallback, cleanUrls } as const
+  const settings = { files: {}, spaFallback, cleanUrls }
+  const manifest = { version: 1, kind: 'node', root, ...settings, ...programsOf(built) } as const
   await tools.artifacts.publish(build.id, manifest)
   return { server: true, bytes, files: null }
 }

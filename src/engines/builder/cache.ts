@@ -5,11 +5,8 @@ import { dirname, join } from 'node:path'
 import { removeTree } from '../../platform/remove-tree.ts'
 import type { Build } from '../../services/deployments/builds.ts'
 
-/**
- * Cache folders of package managers and frameworks, relative to the root directory. In a cache each is named by its
- * index.
- */
-export const cachedFolders = [
+/** Cache folders of frameworks and dependencies, relative to the root directory. In a cache each is named by its index. */
+const cachedFolders = [
   'node_modules',
   '.next/cache',
   '.astro',
@@ -19,9 +16,43 @@ export const cachedFolders = [
   '.nuxt',
 ] as const
 
+export type CachedFolder = {
+  /** Its name in a cache. */
+  id: string
+  /** Relative to the tree. */
+  path: string
+  isDependencies: boolean
+}
+
+// Dependencies of a larger workspace are installed each time.
+const mostMembers = 300
+
+/**
+ * `root` is the root directory, and `members` are the directories of all packages of its workspace; each is empty or
+ * has a slash at its end.
+ */
+export function foldersOf(root: string, members: string[]): CachedFolder[] {
+  const own = cachedFolders.map((name, index) => ({
+    id: String(index),
+    path: root + name,
+    isDependencies: index === 0,
+  }))
+  const others = members.filter((directory) => directory !== root)
+  if (others.length > mostMembers) return own.slice(1)
+  const id = (path: string) => createHash('sha256').update(path).digest('hex').slice(0, 16)
+  return [
+    ...own,
+    ...others
+      .map((directory) => `${directory}node_modules`)
+      .map((path) => ({ id: id(path), path, isDependencies: true })),
+  ]
+}
+
 export type CacheNote = {
   /** Key of the dependencies in it; null if they cannot be reused. */
   key: string | null
+  /** Ids of the folders that have them; default: that of the root directory. */
+  dependencies?: string[]
   kb: number
   usedAt: string
 }

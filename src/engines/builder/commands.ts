@@ -3,14 +3,24 @@ import type { Config } from '../../config.ts'
 import { onAbort } from '../../platform/abort.ts'
 import type { Urls } from '../../platform/urls.ts'
 import { privateHosts } from '../../sandbox/hosts.ts'
-import type { Exit, Sandbox } from '../../sandbox/sandbox.ts'
+import type { Exit, MountedProgram, Sandbox } from '../../sandbox/sandbox.ts'
 import { type Build, factsOf } from '../../services/deployments/builds.ts'
+import type { PackageManager } from './detection/types.ts'
 import { BuildFailure, type FailureCode } from './failure.ts'
 import type { BuildLog } from './log.ts'
-import { type Steps, stepsArgv, stepsOf } from './steps.ts'
+import { quote, type Steps, stepsArgv, stepsOf } from './steps.ts'
+import { downloadsInside, managerEnvironment } from './toolchain.ts'
 import type { Workspace } from './workspace.ts'
 
-export type Command = { step: 'install' | 'build'; text: string; failure: FailureCode }
+export type Command = {
+  step: 'install' | 'build'
+  text: string
+  failure: FailureCode
+  /** Where it runs, relative to the tree; empty or with a slash at its end. Default: the root directory. */
+  directory?: string
+  /** Runs before it, and is not in the log. */
+  before?: string | null
+}
 
 export type CommandsOptions = {
   config: Config
@@ -20,6 +30,9 @@ export type CommandsOptions = {
   variables: Record<string, string>
   /** Address of the package registry, as npm of this machine names it. */
   registry: string
+  /** Null: npm of this machine. */
+  manager: PackageManager | null
+  programs: MountedProgram[]
   workspace: Workspace
   /** Root directory of the project, relative to the tree. */
   root: string
@@ -52,14 +65,16 @@ export function openCommands(options: CommandsOptions): Commands {
       ...factsOf(urls, build),
       HOME: '/tmp',
       npm_config_registry: registry,
-      npm_config_cache: '/cache',
+      npm_config_cache: downloadsInside,
       // npm would write Node's compile cache, which takes 300 ms at exit and is lost with the sandbox.
       NODE_DISABLE_COMPILE_CACHE: '1',
       npm_config_update_notifier: 'false',
       npm_config_fund: 'false',
       npm_config_audit: 'false',
+      ...managerEnvironment(options.manager, registry),
     },
-    caches: [{ ...workspace.downloads, inside: '/cache' }],
+    caches: [{ ...workspace.downloads, inside: downloadsInside }],
+    programs: options.programs,
     readOnly: [workspace.repository],
     limits: {
       memoryMb: config.build.memoryMb,
@@ -84,12 +99,12 @@ export function openCommands(options: CommandsOptions): Commands {
       const begin = (next: Command) => {
         command = next
         log.step(next.step)
-        log.system(`$ ${next.text}`)
+        log.system(`${placeOf(next, options.root)}$ ${next.text}`)
       }
       begin(command)
       steps = stepsOf(
         options.root,
-        commands.map(({ text }) => text),
+        commands.map((command) => scriptOf(command, options.root)),
         (index) => {
           log.endCommand()
           begin(commands[index]!)
@@ -105,6 +120,19 @@ export function openCommands(options: CommandsOptions): Commands {
     },
     close: () => process.kill(),
   }
+}
+
+/** Commands that run in the root directory are shown without it. */
+function placeOf({ directory }: Command, root: string): string {
+  if (directory === undefined || directory === (root === '' ? '' : `${root}/`)) return ''
+  return `${directory === '' ? '/' : directory.slice(0, -1)} `
+}
+
+/** The script begins in the root directory. */
+function scriptOf({ text, directory, before }: Command, root: string): string {
+  const up = root === '' ? './' : '../'.repeat(root.split('/').length)
+  const enter = directory === undefined ? [] : [`cd ${quote(up + directory)} || exit`]
+  return [...enter, ...(before ? [before] : []), text].join('\n')
 }
 
 function judge(exit: Exit, command: Command, config: Config): void {

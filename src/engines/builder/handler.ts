@@ -11,14 +11,23 @@ import { removeTree } from '../../platform/remove-tree.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import { inSpan } from '../../platform/tracing.ts'
 import { quotaFault } from '../../services/accounts/quotas.ts'
-import { type Build, findBuild, openVariables, setCommit, setCommitMessage } from '../../services/deployments/builds.ts'
+import {
+  type Build,
+  findBuild,
+  openVariables,
+  setCommit,
+  setCommitMessage,
+  setDetected,
+} from '../../services/deployments/builds.ts'
 import { describeStart, exceededMinutes, startBuild } from '../../services/deployments/queue.ts'
-import { finishDeployment, type Outcome, suspended } from '../../services/deployments/states.ts'
+import { finishDeployment, type Outcome, suspended, type Told } from '../../services/deployments/states.ts'
 import { openAccess } from '../../services/projects/repository-access.ts'
 import { type BuildTools, buildDirectory, runBuild } from './build.ts'
+import { viewDetected } from './detection/telling.ts'
+import type { Detected } from './detection/types.ts'
 import { DiskFull } from './disk.ts'
 import { BuildFailure } from './failure.ts'
-import { createBuildLog } from './log.ts'
+import { type BuildLog, createBuildLog } from './log.ts'
 import { type BuildResult, createBuildMetrics } from './metrics.ts'
 import { NoRunner, proveServer, type ServerProofs } from './proof.ts'
 import { resolveCommit } from './source.ts'
@@ -148,11 +157,12 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         await setCommit(db, build, build.commit)
       }
       const cloned = (message: string) => setCommitMessage(db, build.id, message)
-      await runBuild(deps, { build, variables, access, log, signal, cloned }, async ({ server, bytes, files }) => {
+      const detected = (found: Detected) => setDetected(db, build.id, viewDetected(found))
+      const given = { build, variables, access, log, signal, cloned, detected }
+      await runBuild(deps, given, async ({ server, bytes, files }) => {
         // The server writes to the same log, and a log has one writer at a time.
         await log.close()
-        const ready = async () =>
-          (await finishReady(build.id, { storedBytes: bytes, files, steps: log.steps() })) !== null
+        const ready = async () => (await finishReady(build.id, { storedBytes: bytes, files, ...toldBy(log) })) !== null
         if (server ? await proveServer(deps.servers, build.id, signal, ready) : await ready()) return
         result = 'canceled'
         await clear(build.id)
@@ -163,7 +173,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       // The first line only: the server's output, which follows it, is in the log already.
       log.system(error.message.split('\n', 1)[0]!)
       await log.close()
-      await finish(build.id, { to: 'ERROR', code: error.code, message: error.message, steps: log.steps() })
+      await finish(build.id, { to: 'ERROR', code: error.code, message: error.message, ...toldBy(log) })
       await clear(build.id)
       return 'failed'
     } finally {
@@ -231,6 +241,8 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
     },
   }
 }
+
+const toldBy = (log: BuildLog): Told => ({ steps: log.steps(), warnings: log.warnings() })
 
 function spanOf({ id, projectId, accountId, production }: Build) {
   const attributes = {

@@ -4,12 +4,19 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
 import type { Database } from '../../platform/database.ts'
 import { appendLines, type NewLogLine } from '../../services/deployments/deployment-logs.ts'
+import type { DeploymentView } from '../../services/deployments/deployments.ts'
+
+export type Warning = DeploymentView['warnings'][number]
 
 export type BuildLog = {
   step(name: string): void
   /** How long each step took until now, without waiting in the queue. */
   steps(): { name: string; durationMs: number }[]
   system(text: string): void
+  /** Something that the project asked for and that is not done; the deployment has it among its `warnings`. */
+  warn(warning: Warning): void
+  /** Those until now. */
+  warnings(): Warning[]
   output(stream: 'stdout' | 'stderr', chunk: Buffer): void
   /** Writes the unterminated lines of a command. */
   endCommand(): void
@@ -22,6 +29,9 @@ const maxBytes = 10 << 20
 // Each line is a row of the database, even an empty one.
 const maxLines = 100_000
 const maxLineLength = 8_000
+// They are in every answer and event about the deployment.
+const mostWarnings = 50
+const longestWarning = 500
 // Shorter values would mask large parts of a log, and are not real secrets.
 const leastSecretLength = 4
 
@@ -36,6 +46,8 @@ export function createBuildLog(
     .map((secret) => secret.trim())
     .filter((secret) => secret.length >= leastSecretLength)
     .sort((a, b) => b.length - a.length)
+  const warnings: Warning[] = []
+  let unlisted = 0
   let step = 'clone'
   let sinceMs = Date.now()
   const tookMs = new Map([[step, 0]])
@@ -113,6 +125,17 @@ export function createBuildLog(
       return [...tookMs].filter(([name]) => name !== 'queue').map(([name, durationMs]) => ({ name, durationMs }))
     },
     system: (text) => push('system', text),
+    warn({ code, message, file, line }) {
+      const text = clean(message).slice(0, longestWarning)
+      const place = file === undefined ? '' : `${file}${line === undefined ? '' : `, line ${line}`}: `
+      if (warnings.length === mostWarnings) return void unlisted++
+      push('system', `Warning: ${place}${text}`)
+      warnings.push({ code, message: text, ...(file !== undefined && { file }), ...(line !== undefined && { line }) })
+    },
+    warnings() {
+      const message = `${unlisted} more warnings are not listed.`
+      return unlisted === 0 ? [...warnings] : [...warnings, { code: 'warnings_dropped', message }]
+    },
     output(stream, chunk) {
       const lines = (open[stream] + decoders[stream].write(chunk)).split('\n')
       open[stream] = lines.pop()!.slice(-maxLineLength * 2)

@@ -22,6 +22,11 @@ const frameworkOutputs: Partial<Record<Build['framework'], string[]>> = {
   eleventy: ['_site'],
   hugo: ['public'],
   docusaurus: ['build'],
+  'react-router': ['build/client'],
+  angular: ['dist'],
+  vitepress: ['.vitepress/dist', 'docs/.vitepress/dist'],
+  parcel: ['dist'],
+  jekyll: ['_site'],
 }
 
 // The usual names without a known framework. Some may hold sources instead: those need an index page.
@@ -37,7 +42,7 @@ const usualOutputs = [
 export const plainDirectory = (path: string) => posix.normalize(path).replace(/(?<=.)\/$/, '')
 
 /** Never the whole tree after a build, because it includes the sources. */
-export function outputsOf(build: Build, isBuilt: boolean): Candidate[] {
+export function outputsOf(build: Pick<Build, 'framework' | 'outputDirectory'>, isBuilt: boolean): Candidate[] {
   if (build.outputDirectory !== null) return [{ path: plainDirectory(build.outputDirectory), needsIndex: false }]
   const own = frameworkOutputs[build.framework]
   if (own) return own.map((path, index) => ({ path, needsIndex: index > 0 }))
@@ -93,7 +98,7 @@ function cureOf(
     return `The framework is ${framework}, but there is no build: add a build script to package.json or set buildCommand.`
   }
   if (!recipe.build && isNode) {
-    return 'Set buildCommand and outputDirectory, or framework to node if it is a server that npm start starts.'
+    return 'Set buildCommand and outputDirectory, or framework to node if it is a server, and add a start script.'
   }
   if (foreign) return 'Set buildCommand and outputDirectory if it makes a site; servers run where framework is node.'
   return recipe.build

@@ -15,6 +15,8 @@ const silent: BuildLog = {
   step() {},
   steps: () => [],
   system() {},
+  warn() {},
+  warnings: () => [],
   output() {},
   endCommand() {},
   async close() {},
@@ -36,7 +38,8 @@ export function createRepairHandler(deps: BuilderDeps): Handler<'repair'> {
     // The archive of a tree never comes out the same again: the manifest names the new one.
     const isTree = known?.tree !== undefined && known.tree.hash === hash
     const tools = { ...deps, artifacts: known && !isTree ? blobsOnly : artifacts }
-    await runBuild(tools, { build, variables, access, log: silent, signal, async cloned() {} }, async () => {})
+    const deaf = { async cloned() {}, async detected() {} }
+    await runBuild(tools, { build, variables, access, log: silent, signal, ...deaf }, async () => {})
   }
 
   async function isWhole(hash: string | undefined, deploymentId: string): Promise<boolean> {

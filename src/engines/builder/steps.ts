@@ -16,7 +16,7 @@ export const stepsArgv = ['/bin/sh', '-c', 'script=$(cat) && [ -n "$script" ] &&
 // The marker begins with an octet that text does not contain, so that output is rarely held back.
 const recordSeparator = 0x1e
 
-const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
+export const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 
 /** Runs each command if the one before succeeded; `onNext` is called with the index of the one that begins. */
 export function stepsOf(

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { onAbort } from '../../platform/abort.ts'
 import type { Exit, Sandbox, SandboxedCommand } from '../../sandbox/sandbox.ts'
 import type { Build } from '../../services/deployments/builds.ts'
-import { type CacheNote, type Caches, cachedFolders } from './cache.ts'
+import type { CachedFolder, CacheNote, Caches } from './cache.ts'
 import { BuildFailure } from './failure.ts'
 import type { BuildLog } from './log.ts'
 import { asText, type Source } from './source-tree.ts'
@@ -36,8 +36,7 @@ export type WorkspaceOptions = {
   build: Build
   /** `<build>`; exists. */
   directory: string
-  /** Root directory of the project, without a slash at its end; empty for the repository's own. */
-  root: string
+  folders: CachedFolder[]
   limits: SandboxedCommand['limits']
   log: BuildLog
   signal: AbortSignal
@@ -66,20 +65,20 @@ while [ $# -gt 0 ]; do
   shift 2
 done
 if [ -z "$FROM" ]; then exit 0; fi
-cd "$WORK/tree/$ROOT"
-for number in $FOLDERS; do
-  eval "name=\\$FOLDER_$number"
-  if [ -e "$name" ] || [ -L "$name" ] || [ ! -d "$FROM/$number" ]; then continue; fi
-  if mkdir -p -- "./$name" && rmdir -- "./$name" && $BRING "$FROM/$number" "./$name"; then echo "brought $number"; fi
+cd "$WORK/tree"
+for id in $FOLDERS; do
+  eval "name=./\\$FOLDER_$id"
+  if [ -e "$name" ] || [ -L "$name" ] || [ ! -d "$FROM/$id" ]; then continue; fi
+  if mkdir -p -- "$name" && rmdir -- "$name" && $BRING "$FROM/$id" "$name"; then echo "brought $id"; fi
 done
 `
 
 const SAVE = `
-cd "$WORK/tree/$ROOT" || exit 0
-for number in $FOLDERS; do
-  eval "name=\\$FOLDER_$number"
-  rm -rf "$WORK/cache/folders/$number"
-  if [ -d "$name" ] && [ ! -L "$name" ]; then mv "./$name" "$WORK/cache/folders/$number"; fi
+rm -rf "$WORK/cache/folders/"*
+cd "$WORK/tree"
+for id in $FOLDERS; do
+  eval "name=./\\$FOLDER_$id"
+  if [ -d "$name" ] && [ ! -L "$name" ] && mv "$name" "$WORK/cache/folders/$id"; then echo "saved $id"; fi
 done
 cd "$WORK/cache"
 du -s -k . | sed 's/[^0-9].*//; s/^/kb /'
@@ -106,8 +105,18 @@ function lfsEnvironment(): Record<string, string> {
   }
 }
 
+const longestPrinted = 20_000
+
+/** Of the folders that a script told of. */
+const idsOf = (verb: 'brought' | 'saved', printed: string) =>
+  new Set(
+    [...printed.matchAll(/^(brought|saved) ([0-9a-f]{1,16})$/gm)].flatMap(([, said, id]) =>
+      said === verb ? [id!] : [],
+    ),
+  )
+
 export async function openWorkspace(options: WorkspaceOptions): Promise<Workspace> {
-  const { sandbox, caches, build, directory, root, limits, log, signal } = options
+  const { sandbox, caches, build, directory, folders, limits, log, signal } = options
   const work = join(directory, 'work')
   const [tree, cache, borrowed] = [join(work, 'tree'), join(work, 'cache'), join(directory, 'borrowed')]
   const repository = { host: join(directory, 'git'), inside: repositoryInside }
@@ -123,13 +132,12 @@ export async function openWorkspace(options: WorkspaceOptions): Promise<Workspac
     await sandbox.makeDirectory(join(cache, 'folders'))
   }
 
-  const names = Object.fromEntries(cachedFolders.map((name, number) => [`FOLDER_${number}`, name]))
+  const names = Object.fromEntries(folders.map(({ id, path }) => [`FOLDER_${id}`, path]))
   const environment = {
     ...names,
     HOME: '/tmp',
     WORK: workInside,
-    ROOT: root,
-    FOLDERS: cachedFolders.map((_, number) => number).join(' '),
+    FOLDERS: folders.map(({ id }) => id).join(' '),
     GIT_CONFIG_NOSYSTEM: '1',
     GIT_CONFIG_GLOBAL: '/dev/null',
   }
@@ -145,7 +153,7 @@ export async function openWorkspace(options: WorkspaceOptions): Promise<Workspac
       limits: { ...limits, timeoutMs: Math.min(limits.timeoutMs, 600_000) },
       onOutput(stream, chunk) {
         if (stream === 'stderr') log.output(stream, chunk)
-        else printed = (printed + chunk).slice(-2000)
+        else printed = (printed + chunk).slice(-longestPrinted)
       },
     })
     const exit = await process.exited.finally(onAbort(signal, process.kill))
@@ -177,13 +185,17 @@ export async function openWorkspace(options: WorkspaceOptions): Promise<Workspac
       if (exit.reason === 'disk') throw new BuildFailure('build_out_of_disk', 'The repository is too large to build.')
       if (exit.code !== 0)
         throw new BuildFailure('clone_failed', 'The commit could not be checked out; the log tells why.')
-      return key !== null && known?.key === key && /^brought 0$/m.test(printed)
+      const brought = idsOf('brought', printed)
+      const needed = known?.dependencies ?? ['0']
+      return key !== null && known?.key === key && needed.length > 0 && needed.every((id) => brought.has(id))
     },
     async saveCache(key) {
       const [exit, printed] = await run(SAVE, {})
       const kb = Number(/^kb (\d+)$/m.exec(printed)?.[1] ?? Number.NaN)
       if (exit.code !== 0 || Number.isNaN(kb)) return
-      await caches.give(build, cache, { key, kb, usedAt: new Date().toISOString() })
+      const saved = idsOf('saved', printed)
+      const dependencies = folders.flatMap(({ id, isDependencies }) => (isDependencies && saved.has(id) ? [id] : []))
+      await caches.give(build, cache, { key, dependencies, kb, usedAt: new Date().toISOString() })
     },
   }
 }

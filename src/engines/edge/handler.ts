@@ -25,6 +25,7 @@ import type { Responder } from './respond.ts'
 import type { EdgeResponse } from './responses.ts'
 import type { SecondLook } from './second-look.ts'
 import type { ServerProjects } from './server-projects.ts'
+import { admits, asksForPassword } from './site-guards.ts'
 import type { Site, Sites } from './sites.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { Host, Place, Redirect, Target } from './targets.ts'
@@ -155,7 +156,7 @@ export function createHandler(options: HandlerOptions): Handler {
   const isMisdirected = (request: IncomingMessage, host: string) =>
     isEncrypted(request) && (state.encryption?.isMisdirected(request.socket as TLSSocket, host) ?? true)
 
-  function handleRequest(request: IncomingMessage, response: ServerResponse, visit: Visit): void {
+  function handleRequest(request: IncomingMessage, response: EdgeResponse, visit: Visit): void {
     const { host, target } = visit
     const site = sites.get(target.deploymentId)
     if (site) return void serve(request, response, visit, site)
@@ -187,7 +188,7 @@ export function createHandler(options: HandlerOptions): Handler {
     response.once('close', done)
   }
 
-  function serve(request: IncomingMessage, response: ServerResponse, visit: Visit, site: Site): void {
+  function serve(request: IncomingMessage, response: EdgeResponse, visit: Visit, site: Site): void {
     const { host, url, target } = visit
     if (site.kind === 'node') {
       proxied.add(response)
@@ -209,7 +210,10 @@ export function createHandler(options: HandlerOptions): Handler {
         return void respond.page(response, 'badPath')
       }
     }
-    const found = resolve(site, path, mark < 0 ? '' : url.slice(mark))
+    const found = resolve(site, path, mark < 0 ? '' : url.slice(mark), request.headers['accept-language'])
+    if (!site.plain && !admits(request, response, { site, path, found })) {
+      return void respond.page(response, 'unauthorized', asksForPassword)
+    }
     if (!found) respond.page(response, 'notFound')
     else if (found.kind === 'redirect') respond.redirect(response, found)
     else {

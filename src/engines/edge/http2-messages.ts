@@ -8,7 +8,7 @@ import {
 } from 'node:http2'
 import type { ReadableOptions } from 'node:stream'
 import type { Tally } from '../../services/traffic/tallies.ts'
-import type { Noting } from './responses.ts'
+import type { Adjust, Noting } from './responses.ts'
 
 // A client that reads nothing of a response for this long is gone, or attempts to exhaust memory.
 const stallMs = 60_000
@@ -52,9 +52,11 @@ export class Http2Response extends Http2ServerResponse<Http2Request> implements 
   tally: Tally | null = null
   headMs = 0
   writtenBytes = 0
+  adjust: Adjust | null = null
 
   // biome-ignore lint/suspicious/noExplicitAny: the ways to call it are Node's.
   override writeHead(...args: any): this {
+    if (this.adjust && Array.isArray(args.at(-1))) args[args.length - 1] = this.adjust(args.at(-1))
     const headers = args.at(-1)
     // HTTP/2 has no `connection` header, and Node warns if one is set.
     if (Array.isArray(headers) && headers.includes('connection')) {

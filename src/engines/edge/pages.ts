@@ -19,6 +19,7 @@ h1{font-size:1.3rem}small{color:#777}@media(prefers-color-scheme:dark){body{colo
 const pages = {
   badHost: page(400, 'Which host?', 'The request names no host, or not one that can exist.'),
   badPath: page(400, 'Bad address', 'The path of the request is not valid: its percent-encoding does not decode.'),
+  unauthorized: page(401, 'Name and password', 'This page asks for a name and a password.'),
   // The same for every cause and every owner: a visitor learns nothing about them.
   barred: page(403, 'Not available', 'What was at this address is not available.'),
   notFound: page(404, 'Page not found', 'This site has no page at this address.'),
@@ -36,6 +37,7 @@ export type PageName = keyof typeof pages
 const statuses: Record<PageName, number> = {
   badHost: 400,
   badPath: 400,
+  unauthorized: 401,
   barred: 403,
   notFound: 404,
   nothingDeployed: 404,

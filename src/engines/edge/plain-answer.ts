@@ -65,7 +65,7 @@ export function createPlainAnswers(options: PlainAnswerOptions): PlainAnswers {
     if (!place) return false
     const { host: shown } = place
     const site = shown.target && sites.get(shown.target.deploymentId)
-    if (!site || site.kind === 'node') return false
+    if (!site?.plain) return false
     const mark = url.indexOf('?')
     const path = mark < 0 ? url : url.slice(0, mark)
     if (path.includes('%')) return false

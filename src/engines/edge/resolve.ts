@@ -1,5 +1,5 @@
 // Finds what a site serves at a path: its files first, then its rules, then its fallbacks.
-import { applyRedirects, type Redirected, type RedirectRule } from './redirects.ts'
+import { applyRedirects, type Redirected, type RedirectRule } from '../../platform/site-rules/redirects.ts'
 import type { FileRoute, RedirectRoute, Route } from './routes.ts'
 
 export type Addresses = {
@@ -15,11 +15,14 @@ export type Addresses = {
 
 export type Resolution = FileRoute | RedirectRoute | null
 
-/** `path` is decoded and starts with a slash; `query` is '' or starts with `?`. Null: nothing is served here. */
-export function resolve(site: Addresses, path: string, query: string): Resolution {
+/**
+ * `path` is decoded and starts with a slash; `query` is '' or starts with `?`; `accepted` is the visitor's
+ * Accept-Language. Null: nothing is served here.
+ */
+export function resolve(site: Addresses, path: string, query: string, accepted?: string): Resolution {
   const route = site.routes.get(path)
   if (route && !site.forced) return passOn(route, query)
-  const rule = site.redirects.length > 0 ? applyRedirects(site.redirects, path, query) : null
+  const rule = site.redirects.length > 0 ? applyRedirects(site.redirects, path, query, accepted) : null
   if (route && !rule?.forced) return passOn(route, query)
   if (rule) return follow(site, rule)
   if (site.fallback && looksLikePage(path)) return site.fallback

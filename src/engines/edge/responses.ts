@@ -9,7 +9,12 @@ export type Noting = {
   headMs: number
   /** Of the body, given to the connection: what it still holds when a visitor leaves is counted too. */
   writtenBytes: number
+  /** Changes the headers that are about to be sent; null for most answers. */
+  adjust: Adjust | null
 }
+
+/** Of names and values in turn. */
+export type Adjust = (headers: string[]) => string[]
 
 export type EdgeResponse = ServerResponse & Noting
 
@@ -18,10 +23,12 @@ export class Http1Response extends ServerResponse implements Noting {
   tally: Tally | null = null
   headMs = 0
   writtenBytes = 0
+  adjust: Adjust | null = null
 
   // biome-ignore lint/suspicious/noExplicitAny: the ways to call it are Node's.
   override writeHead(...args: any): this {
     this.headMs = performance.now()
+    if (this.adjust && Array.isArray(args.at(-1))) args[args.length - 1] = this.adjust(args.at(-1))
     return super.writeHead(...(args as [number]))
   }
 

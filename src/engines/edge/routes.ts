@@ -1,6 +1,6 @@
 // Every path of a site that leads to a file, computed once from its manifest.
 import type { Manifest, StoredFile } from '../../platform/artifacts.ts'
-import { encodePath } from './patterns.ts'
+import { encodePath } from '../../platform/site-rules/patterns.ts'
 import type { Variants } from './variants.ts'
 
 export type FileRoute = {

@@ -3,8 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { Artifacts, Manifest } from '../../platform/artifacts.ts'
-import { type ExtraHeaders, type HeaderBlock, headersOf, matchingBlocks, parseHeaders } from './header-rules.ts'
-import { parseRedirects, type RedirectRule } from './redirects.ts'
+import {
+  type ExtraHeaders,
+  type HeaderBlock,
+  headersOf,
+  matchingBlocks,
+  parseHeaders,
+} from '../../platform/site-rules/header-rules.ts'
+import { longestRules, parseRedirects, type RedirectRule } from '../../platform/site-rules/redirects.ts'
 import type { Addresses } from './resolve.ts'
 import { buildRoutes, buildRoutesInSteps, type FileRoute, type Route } from './routes.ts'
 import { createVariants, type Variants } from './variants.ts'
@@ -12,6 +18,12 @@ import { createVariants, type Variants } from './variants.ts'
 export type Site = Addresses & {
   deploymentId: string
   kind: Manifest['kind']
+  /** Blocks of its _headers that ask for a name and a password. */
+  guards: readonly HeaderBlock[]
+  /** Some rule depends on the visitor's language. */
+  byLanguage: boolean
+  /** Whether what it answers depends on the address alone. */
+  plain: boolean
   /** The responses for a file at a path: header rules match the requested path. */
   variantsOf(route: FileRoute, path: string): Variants
 }
@@ -33,8 +45,6 @@ const bytesPerAnswer = 900
 const bytesPerRule = 300
 const mostBytes = 24 << 20
 const mostSites = 20_000
-// A bound on the rules of a site: the process that reads them serves other sites too.
-const longestRules = 256 << 10
 const mostShared = 1_000
 // Sites of more files are made ready one after the other, in steps, and for half of the time: whoever asks for several of
 // them in turn, each of which takes the place of another in the cache, must not hold up the visitors of others.
@@ -51,9 +61,14 @@ export function buildSite(
   onGrowth: () => void = () => {},
 ): Site {
   const { kind, files, spaFallback } = manifest
+  const guards = headers.filter(({ credentials }) => credentials)
+  const byLanguage = redirects.some(({ languages }) => languages)
   return {
     deploymentId,
     kind,
+    guards,
+    byLanguage,
+    plain: kind === 'static' && guards.length === 0 && !byLanguage,
     routes,
     redirects,
     forced: redirects.some((rule) => rule.forced),

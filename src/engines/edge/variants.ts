@@ -1,9 +1,9 @@
 // The responses for a file, one per encoding: headers made once, as the array that Node takes.
 import type { StoredFile } from '../../platform/artifacts.ts'
+import type { ExtraHeaders } from '../../platform/site-rules/header-rules.ts'
 import { cachingOf } from './caching.ts'
 import { contentTypeOf } from './content-types.ts'
 import type { AnyEncoding, Preference } from './encodings.ts'
-import type { ExtraHeaders } from './header-rules.ts'
 
 export type Variant = {
   hash: string

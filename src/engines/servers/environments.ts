@@ -6,6 +6,8 @@ import type { Network } from '../../services/deployments/builds.ts'
 export type ServerSettings = {
   environment: Record<string, string>
   network: Network
+  /** Run by a shell in the deployment's tree; `npm start` if left out. */
+  command?: string
   /** The account, by which places are shared. */
   owner?: string
 }

@@ -1,7 +1,7 @@
 // One run of a deployment's server, from its start to the end of its last process, and its open exchanges.
 import { access } from 'node:fs/promises'
 import { onAbort } from '../../platform/abort.ts'
-import type { Connect, Exit, Sandbox } from '../../sandbox/sandbox.ts'
+import type { Connect, Exit, MountedProgram, Sandbox } from '../../sandbox/sandbox.ts'
 import type { Network } from '../../services/deployments/builds.ts'
 import { ServerUnavailable, ServerUnhealthy } from './failures.ts'
 import { becomesHealthy } from './health.ts'
@@ -39,6 +39,7 @@ export type LaunchOptions = {
   /** Working directory within the tree. */
   root: string
   command: string
+  programs: MountedProgram[]
   environment: Record<string, string>
   network: Network
   privateHosts: string[]
@@ -49,7 +50,8 @@ export type LaunchOptions = {
 
 /** Resolves when the server is healthy; in every other case it rejects, and nothing is left running. */
 export async function launch(options: LaunchOptions): Promise<Instance> {
-  const { sandbox, workTree, root, command, environment, network, privateHosts, limits, output, signal } = options
+  const { sandbox, workTree, root, command, programs, environment, network, privateHosts, limits, output, signal } =
+    options
   await access(workTree).catch(() => {
     throw new ServerUnavailable('The files of this server are not on this machine.')
   })
@@ -61,8 +63,10 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
     // The server runs exactly what was built, also after a restart and on another machine.
     writable: false,
     cwd: root,
+    programs,
     environment: {
       NODE_ENV: 'production',
+      HOST: '127.0.0.1',
       // Otherwise npm checks for updates and writes log files at each start.
       npm_config_update_notifier: 'false',
       npm_config_logs_max: '0',

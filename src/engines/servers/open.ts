@@ -10,6 +10,7 @@ import type { Vault } from '../../platform/secrets.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
 import type { Urls } from '../../platform/urls.ts'
 import { privateHosts } from '../../sandbox/hosts.ts'
+import type { Programs } from '../../sandbox/programs.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import { factsOf, findBuild, openVariables } from '../../services/deployments/builds.ts'
 import { appendLines, trimRunLines } from '../../services/deployments/deployment-logs.ts'
@@ -39,6 +40,7 @@ export type RunnerOptions = Common & {
   artifacts: Artifacts
   sandbox: Sandbox
   packageRegistry: Promise<string>
+  programs?: Programs
   registry?: Registry
   draining: DrainSignal
   leaseMs?: number
@@ -89,7 +91,8 @@ function openServers({ config, urls, db, vault, packageRegistry, ...options }: S
       const build = await findBuild(db, deploymentId)
       if (!build) throw new Error('The deployment is deleted.')
       const environment = { ...(await openVariables(db, vault, build)), ...factsOf(urls, build) }
-      return { environment, network: build.serverNetwork, owner: build.accountId }
+      const started = build.startCommand === null ? {} : { command: build.startCommand }
+      return { environment, network: build.serverNetwork, owner: build.accountId, ...started }
     },
     // A server runs without a registry too; the log says if npm does not name one.
     privateHosts: () =>

@@ -5,6 +5,7 @@ import type { Registry } from 'prom-client'
 import { onAbort } from '../../platform/abort.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
+import type { Programs } from '../../sandbox/programs.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { NewLogLine } from '../../services/deployments/deployment-logs.ts'
 import { createEnvironments, type ServerSettings } from './environments.ts'
@@ -14,6 +15,7 @@ import { launch, withOutput } from './instance.ts'
 import { defaultLimits, type ServerLimits } from './limits.ts'
 import { createServerMetrics } from './metrics.ts'
 import { createOutput } from './output.ts'
+import { programsOf } from './programs.ts'
 import { toLeave } from './shares.ts'
 import { createSupervisor, type RunState, type Supervisor } from './supervisor.ts'
 import type { Lane } from './visits.ts'
@@ -62,7 +64,9 @@ export type Proof =
 export type ServersOptions = {
   sandbox: Sandbox
   artifacts: Pick<Artifacts, 'openTree'>
-  /** Default `npm start`; run by a shell in the deployment's tree. */
+  /** Without it, every server runs on the Node and the npm of the machine. */
+  programs?: Programs
+  /** Instead of the command of each deployment. */
   start?: { command: string }
   settingsOf(deploymentId: string): Promise<ServerSettings>
   writeLog(deploymentId: string, lines: NewLogLine[]): Promise<void>
@@ -88,7 +92,6 @@ const deploymentOf = (key: string) => key.split('/', 1)[0]!
 
 export function createServers(options: ServersOptions): Servers {
   const { sandbox, artifacts, onState } = options
-  const command = options.start?.command ?? 'npm start'
   const limits = { ...defaultLimits, ...options.limits }
   const environments = createEnvironments(options.settingsOf, options.snapshots)
   const supervisors = new Map<string, Supervisor>()
@@ -117,14 +120,17 @@ export function createServers(options: ServersOptions): Servers {
       admit: () => makeRoom(key),
       onState: (state, error) => onState?.(key, state, error),
       async launch(signal) {
-        const { environment, network, secrets } = await environments.read(deploymentId)
+        const { environment, network, secrets, ...settings } = await environments.read(deploymentId)
+        const command = options.start?.command ?? settings.command ?? 'npm start'
         const privateHosts = (await options.privateHosts?.()) ?? []
         output.beginRun(secrets)
         output.system(`$ ${command}`)
-        const { directory: workTree, root, release } = await artifacts.openTree(deploymentId)
+        const tree = await artifacts.openTree(deploymentId)
+        const { directory: workTree, root, release } = tree
         const rights = { environment, network, privateHosts, limits }
         try {
-          const instance = await launch({ sandbox, workTree, root, command, ...rights, output, signal })
+          const programs = await programsOf(options.programs, tree)
+          const instance = await launch({ sandbox, workTree, root, command, programs, ...rights, output, signal })
           void instance.ended.then(release)
           return instance
         } catch (error) {

@@ -64,8 +64,10 @@ function parse(text: string): Manifest | null {
 
 /** Hashes and the root become paths of this machine, and others may write to a bucket. */
 function isManifest(found: Manifest): boolean {
-  const { kind, files, root = '', tree } = found
+  const { kind, files, root = '', node = '24', manager, tree } = found
   if (kind !== 'static' && kind !== 'node') return false
+  if (!['20', '22', '24'].includes(node)) return false
+  if (manager && !['npm', 'pnpm', 'yarn', 'bun'].includes(manager.name)) return false
   if (root.startsWith('/') || root.split('/').includes('..')) return false
   return [...Object.values(files), ...(tree ? [tree] : [])].every(isStored)
 }

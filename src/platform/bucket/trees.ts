@@ -75,7 +75,8 @@ export function createTrees({ objects, cache, manifests, folders }: TreesOptions
       release()
       throw error
     }
-    return { directory, root: manifest.root ?? '', release }
+    const { root = '', node, manager } = manifest
+    return { directory, root, node, manager, release }
   }
 
   return {

@@ -7,7 +7,10 @@ import type { Actor } from '../tokens/actor.ts'
 export async function readShare(db: Db, actor: Actor) {
   const [projects, servers, used, domains, dnsKeys] = await Promise.all([
     db.project.count({ where: projectsOf(actor) }),
-    db.project.aggregate({ where: { AND: [projectsOf(actor), { framework: 'node' }] }, _sum: { instances: true } }),
+    db.project.aggregate({
+      where: { AND: [projectsOf(actor), { OR: [{ framework: 'node' }, { server: true }] }] },
+      _sum: { instances: true },
+    }),
     db.projectUsage.aggregate({
       where: { projectId: { in: [...(actor.projectIds ?? [])] } },
       _sum: { deployments: true, storedBytes: true },

@@ -26,6 +26,13 @@ const SafeManifest = Type.Object({
   version: Type.Integer(),
   kind: Type.Union([Type.Literal('static'), Type.Literal('node')]),
   root: Type.Optional(Type.String({ pattern: '^(?!/)(?!(.*/)?\\.\\.(/|$))' })),
+  manager: Type.Optional(
+    Type.Object({
+      name: Type.Union([Type.Literal('npm'), Type.Literal('pnpm'), Type.Literal('yarn'), Type.Literal('bun')]),
+      version: Type.String({ pattern: '^[0-9A-Za-z.-]{1,80}$' }),
+    }),
+  ),
+  node: Type.Optional(Type.Union([Type.Literal('20'), Type.Literal('22'), Type.Literal('24')])),
   files: Type.Record(Type.String(), StoredFile),
   spaFallback: Type.Boolean(),
   cleanUrls: Type.Boolean(),

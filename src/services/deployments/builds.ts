@@ -5,6 +5,7 @@ import { placeOf, type Vault } from '../../platform/secrets.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { ProjectView } from '../projects/projects.ts'
 import { queueStatus } from './commit-statuses.ts'
+import type { DeploymentView } from './deployments.ts'
 
 const ofDeployment = {
   id: true,
@@ -16,6 +17,7 @@ const ofDeployment = {
   production: true,
   label: true,
   createdAt: true,
+  startCommand: true,
 } as const
 
 const ofProject = {
@@ -78,6 +80,15 @@ export async function setCommit(db: Db, build: Pick<Build, 'id' | 'projectId'>, 
 /** What the commit says of itself, found when it is fetched. */
 export async function setCommitMessage(db: Db, id: string, commitMessage: string): Promise<void> {
   await db.deployment.updateMany({ where: { id, state: 'BUILDING' }, data: { commitMessage } })
+}
+
+/** What was found out about its repository; a server has a command that starts it. */
+export async function setDetected(
+  db: Db,
+  id: string,
+  { startCommand, detected }: { startCommand: string | null; detected: NonNullable<DeploymentView['detected']> },
+): Promise<void> {
+  await db.deployment.updateMany({ where: { id, state: 'BUILDING' }, data: { startCommand, detected } })
 }
 
 /** The project's variables for a build, opened. A value of its own target goes before that of all. */

@@ -23,7 +23,7 @@ import { createDeploymentRow, lockDeployment, readDeployment, readProjectToDeplo
 export type DeploymentView = Static<typeof DeploymentSchema>
 
 /** A deployment with the name of its project, and whether it serves production. */
-export type DeploymentRow = Omit<Deployment, 'storedBytes' | 'productionUntil'> & {
+export type DeploymentRow = Omit<Deployment, 'storedBytes' | 'productionUntil' | 'startCommand'> & {
   project: string
   current: boolean
   storedBytes: bigint | string
@@ -56,6 +56,8 @@ export function viewDeployment(urls: Urls, row: DeploymentRow, queuePosition: nu
     // Those from before bytes were counted have none.
     bytes: row.state === 'READY' ? Number(row.storedBytes) || null : null,
     steps: (row.steps as DeploymentView['steps'] | null) ?? [],
+    detected: row.detected as DeploymentView['detected'],
+    warnings: (row.warnings as DeploymentView['warnings'] | null) ?? [],
   }
 }
 
@@ -180,6 +182,8 @@ export async function createDeployment(
     files: null,
     storedBytes: '0',
     steps: null,
+    detected: null,
+    warnings: null,
   }
   const view = viewDeployment(urls, row)
   const made = await createDeploymentRow(db, {

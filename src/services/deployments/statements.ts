@@ -1,4 +1,5 @@
 // Deployments in SQL.
+import type { Static } from '@sinclair/typebox'
 import { queueBuilds, queueJobs } from '../../jobs/statements.ts'
 import {
   boolean,
@@ -11,6 +12,7 @@ import {
   textArray,
   timestamptz,
 } from '../../platform/statement.ts'
+import type { DetectedFramework } from '../../schemas/deployments.ts'
 import { eventIn, insertEvent } from '../events/statements.ts'
 import { isOwned, ownerIn } from '../projects/statements.ts'
 
@@ -93,13 +95,15 @@ export const readDeployment = statement('deployments.find', {
     files: optional(int4()),
     storedBytes: int8(),
     steps: optional(jsonb<{ name: string; durationMs: number }[]>()),
+    detected: optional(jsonb<Static<typeof DetectedFramework>>()),
+    warnings: optional(jsonb<{ code: string; message: string; file?: string; line?: number }[]>()),
     current: boolean(),
   },
   sql: (p) => `
     SELECT d.id, d.account_id AS "accountId", d.project_id AS "projectId", p.name AS project, d.state, d.ref, d.commit,
       d.production, d.label, d.region, d.source, d.error_code AS "errorCode", d.error_message AS "errorMessage",
       d.created_at AS "createdAt", d.ready_at AS "readyAt", d.finished_at AS "finishedAt", d.started_at AS "startedAt",
-      d.commit_message AS "commitMessage", d.files, d.stored_bytes AS "storedBytes", d.steps,
+      d.commit_message AS "commitMessage", d.files, d.stored_bytes AS "storedBytes", d.steps, d.detected, d.warnings,
       p.current_deployment_id IS NOT DISTINCT FROM d.id AS current
     FROM deployment d JOIN project p ON p.id = d.project_id
     WHERE d.id = ${p.id} AND ${isOwned(p, 'd.account_id', 'd.project_id')}`,
@@ -193,7 +197,7 @@ export const edgeHost = {
   name: text(),
   projectId: text(),
   deploymentId: optional(text()),
-  /** A project whose deployments are processes. */
+  /** What serves production is a process. */
   server: boolean(),
   /** Browsers are to stay with HTTPS at the project's domains. */
   hsts: boolean(),
@@ -205,7 +209,7 @@ export const edgeHost = {
 }
 
 const edgeProject = `'project'::text AS kind, p.label AS name, p.id AS "projectId",
-  p.current_deployment_id AS "deploymentId", p.framework = 'node' AS server, p.hsts,
+  p.current_deployment_id AS "deploymentId", p.server, p.hsts,
   a.suspended_at IS NOT NULL OR t.id IS NOT NULL AS barred,
   NULL::text AS "redirectTo", NULL::int AS "redirectStatus"`
 const edgeProjects = `project p JOIN account a ON a.id = p.account_id

@@ -40,13 +40,14 @@ export const isFinished = (state: string): boolean => terminalStates.some((termi
 /** Why a deployment was not built, as its `error` says. */
 export type Failure = { code: string; message: string }
 
-export type Steps = DeploymentView['steps']
+/** What a build tells of itself when it has ended. */
+export type Told = { steps?: DeploymentView['steps']; warnings?: DeploymentView['warnings'] }
 
 /** `storedBytes`: what it serves. READY is refused if that exceeds the account's quota. */
 export type Outcome =
-  | { to: 'READY'; storedBytes?: number; files?: number | null; steps?: Steps }
+  | ({ to: 'READY'; storedBytes?: number; files?: number | null } & Told)
   | { to: 'CANCELED'; failure?: Failure }
-  | ({ to: 'ERROR'; steps?: Steps } & Failure)
+  | ({ to: 'ERROR' } & Told & Failure)
 
 /** How builds end whose account is suspended. */
 export const suspended: Failure = {
@@ -79,7 +80,7 @@ export async function finishDeployment(
         errorCode: failure?.code ?? null,
         errorMessage: failure?.message ?? null,
         ...(outcome.to === 'READY' && { storedBytes: outcome.storedBytes, files: outcome.files }),
-        ...(outcome.to !== 'CANCELED' && { steps: outcome.steps }),
+        ...(outcome.to !== 'CANCELED' && { steps: outcome.steps, warnings: outcome.warnings }),
       },
     })
     if (moved.count === 0) return null

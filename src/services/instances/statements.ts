@@ -41,7 +41,7 @@ export const wantProduction = statement('instances.wantProduction', {
     JOIN account a ON a.id = p.account_id
     JOIN deployment d ON d.id = p.current_deployment_id
     CROSS JOIN LATERAL generate_series(0, p.instances - 1) AS slot(n)
-    WHERE p.framework = 'node' AND d.state = 'READY' AND NOT ${barred} AND (${p.subjects} IS NULL OR p.id IN (
+    WHERE p.server AND d.state = 'READY' AND NOT ${barred} AND (${p.subjects} IS NULL OR p.id IN (
       SELECT unnest(${p.subjects})
       UNION SELECT x.project_id FROM deployment x WHERE x.id = ANY(${p.subjects})
       UNION SELECT x.id FROM project x WHERE x.account_id = ANY(${p.subjects})
@@ -127,12 +127,12 @@ export const readHeldInstances = statement('instances.held', {
         THEN 'keep' ELSE 'surplus' END
       WHEN production.here THEN CASE WHEN i.slot < p.instances THEN 'keep' ELSE 'surplus' END
       WHEN i.slot > 0 THEN 'surplus'
-      WHEN p.framework <> 'node' OR EXISTS (
+      WHEN (p.current_deployment_id IS NOT NULL AND NOT p.server) OR EXISTS (
         SELECT 1 FROM instance o WHERE o.deployment_id = p.current_deployment_id AND o.state = 'healthy') THEN 'replaced'
       ELSE 'serve' END AS duty
     FROM instance i
     JOIN deployment d ON d.id = i.deployment_id JOIN project p ON p.id = d.project_id JOIN account a ON a.id = p.account_id
-    CROSS JOIN LATERAL (SELECT p.framework = 'node' AND p.current_deployment_id IS NOT DISTINCT FROM d.id) AS production(here)
+    CROSS JOIN LATERAL (SELECT p.server AND p.current_deployment_id IS NOT DISTINCT FROM d.id) AS production(here)
     WHERE i.node = ${p.node}`,
 })
 

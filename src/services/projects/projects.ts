@@ -37,7 +37,7 @@ export function withKey(key: string) {
 
 export function viewProject(
   urls: Urls,
-  row: Omit<Project, 'accountId' | 'currentDeploymentId' | 'newestProductionId'>,
+  row: Omit<Project, 'accountId' | 'currentDeploymentId' | 'newestProductionId' | 'server'>,
 ): ProjectView {
   return {
     id: row.id,
@@ -178,12 +178,13 @@ export async function createProject(
     id: newId('prj'),
     accountId: actor.accountId,
     name: input.name,
-    framework: input.framework ?? 'other',
+    framework: input.framework ?? 'auto',
     repo: input.repo,
     region,
     label: input.name,
     currentDeploymentId: null,
     newestProductionId: null,
+    server: false,
     createdAt: now,
     updatedAt: now,
   }

@@ -19,7 +19,7 @@ describe('creating a project', () => {
       ...['settings', 'createdAt', 'updatedAt'],
     ])
     expect(body.id).toMatch(/^prj_[0-9a-z]{24}$/)
-    expect(body).toMatchObject({ name: 'site', framework: 'other', repo: 'acme/site', region: 'local-1' })
+    expect(body).toMatchObject({ name: 'site', framework: 'auto', repo: 'acme/site', region: 'local-1' })
     expect(body.productionUrl).toBe('http://site.localhost:8080')
     expect(body.settings).toEqual({
       productionBranch: 'main',

@@ -30,6 +30,35 @@ describe('a repository', () => {
     expect(platform.host.hits.some((path) => path.includes('git-upload-pack'))).toBe(true)
   })
 
+  test('with rules that cannot be followed is published with warnings that name them', async () => {
+    const { id, deployment } = await deployed('rules', {
+      'index.html': 'x',
+      _redirects: '/ok /fine\n/a /b 301 Country=de\n/c /d 302 Role=admin',
+      _headers: '/*\n  X-Fine: 1\n  Set-Cookie: a=b\n  Basic-Auth: me:hidden-word',
+    })
+    expect(deployment.state).toBe('READY')
+    expect(deployment.warnings).toMatchObject([
+      { code: 'rule_ignored', file: '_redirects', line: 2, message: expect.stringContaining('Country=de') },
+      { code: 'rule_ignored', file: '_redirects', line: 3, message: expect.stringContaining('Role=admin') },
+      { code: 'rule_ignored', file: '_headers', line: 3, message: 'Set-Cookie cannot be set by a site.' },
+    ])
+    const log = await platform.log(id)
+    expect(log).toContain('Warning: _redirects, line 2: ')
+    expect(log).not.toContain('hidden-word')
+  })
+
+  test('whose rules were to protect something, and cannot, is not published', async () => {
+    const { deployment } = await deployed('unprotected', {
+      'index.html': 'x',
+      _headers: '/a*b\n  Basic-Auth: me:hidden-word',
+    })
+    expect(deployment).toMatchObject({ state: 'ERROR', error: { code: 'output_unsafe' } })
+    expect(deployment.error.message).toContain('_headers, line 2')
+    expect(JSON.stringify(deployment)).not.toContain('hidden-word')
+    const large = await deployed('large-rules', { 'index.html': 'x', _headers: `/a\n  X-A: 1\n${'#'.repeat(300_000)}` })
+    expect(large.deployment).toMatchObject({ state: 'ERROR', error: { code: 'output_unsafe' } })
+  })
+
   test('with a build script is built with the variables of its target and the facts of the build, and nothing of the server', async () => {
     const build = 'mkdir -p dist && env | sort > dist/env.txt && echo "key is $API_KEY"'
     await platform.project('env', { 'package.json': scripts({ build }) }, { framework: 'vite' })

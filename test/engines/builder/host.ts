@@ -10,7 +10,7 @@ import { openArtifacts } from '../../../src/platform/open-artifacts.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { type GitHost, startGitHost } from '../../helpers/git-host.ts'
 import { createRepository, type Link } from '../../helpers/repository.ts'
-import { sharedPackageRegistry, sharedSandbox } from '../../helpers/sandbox.ts'
+import { sharedPackageRegistry, sharedPrograms, sharedSandbox } from '../../helpers/sandbox.ts'
 
 export type Platform = {
   api: TestApi
@@ -39,12 +39,13 @@ export async function startPlatform(environment: Record<string, string> = {}, wi
   const sandbox = await sharedSandbox()
   const { db, notifications, log } = api.deps
   const packageRegistry = sharedPackageRegistry()
+  const programs = sharedPrograms()
   const servers = createProofs(api.deps)
   const draining = new AbortController().signal
-  const runnerDeps = { ...api.deps, artifacts, sandbox, packageRegistry, draining }
+  const runnerDeps = { ...api.deps, artifacts, sandbox, packageRegistry, programs, draining }
   const runner = withWorker ? await startRunner(runnerDeps, { id: 'builder', address: null }) : null
   const disk = openDisk({ directory: api.config.dataDir, reserveMb: api.config.diskReserveMb, log })
-  const handlers = buildHandlers({ ...api.deps, artifacts, sandbox, packageRegistry, servers, disk })
+  const handlers = buildHandlers({ ...api.deps, artifacts, sandbox, packageRegistry, programs, servers, disk })
   const worker: Worker | null = withWorker ? startWorker(db, notifications, log, handlers) : null
   return {
     api,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { buildHandlers, openDisk } from '../../../src/engines/builder/index.ts'
 import { createProofs, startRunner } from '../../../src/engines/servers/index.ts'
 import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
-import { sharedPackageRegistry, sharedSandbox } from '../../helpers/sandbox.ts'
+import { sharedPackageRegistry, sharedPrograms, sharedSandbox } from '../../helpers/sandbox.ts'
 import { until } from '../../helpers/until.ts'
 import { type Platform, scripts, startPlatform } from './host.ts'
 
@@ -15,7 +15,8 @@ const started: { close(): Promise<void> }[] = []
 
 async function tools() {
   const { api, artifacts } = platform
-  return { ...api.deps, artifacts, sandbox: await sharedSandbox(), packageRegistry: sharedPackageRegistry() }
+  const [packageRegistry, programs] = [sharedPackageRegistry(), sharedPrograms()]
+  return { ...api.deps, artifacts, sandbox: await sharedSandbox(), packageRegistry, programs }
 }
 
 beforeAll(async () => {

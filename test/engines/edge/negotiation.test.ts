@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { isNamedByContent } from '../../../src/engines/edge/caching.ts'
 import { contentTypeOf } from '../../../src/engines/edge/content-types.ts'
 import { preferenceOf } from '../../../src/engines/edge/encodings.ts'
-import { headersOf, matchingBlocks, parseHeaders } from '../../../src/engines/edge/header-rules.ts'
 import { hostName } from '../../../src/engines/edge/host-header.ts'
 import { matchesTag, rangeOf } from '../../../src/engines/edge/ranges.ts'
+import { headersOf, matchingBlocks, parseHeaders } from '../../../src/platform/site-rules/header-rules.ts'
 
 test.each([
   [undefined, 'identity'],
@@ -126,7 +126,7 @@ nonsense
   Content-Length: 3
   Transfer-Encoding: chunked
   Connection: close
-  Basic-Auth: me:secret
+  Basic-Auth me:secret
   No colon here
   Bad Name: x
   X-Control: a\u0000b
@@ -146,5 +146,26 @@ nonsense
   test('framing, cookies, passwords and what is malformed are refused and noted', () => {
     expect(at('/bad')).toEqual(at('/'))
     expect(notes).toHaveLength(10)
+    expect(notes.filter(({ protects }) => protects)).toEqual([
+      { line: 16, text: 'a header line is a name, a colon and a printable value', protects: true },
+    ])
+  })
+
+  test('Basic-Auth is kept as hashes, and noted as what protects where it cannot be followed', () => {
+    const { blocks, notes } = parseHeaders('/a\n  Basic-Auth: me:secret you:other:one\n  X-A: 1')
+    expect(notes).toEqual([])
+    expect(blocks).toMatchObject([{ headers: [['x-a', '1']], credentials: [expect.any(Buffer), expect.any(Buffer)] }])
+    expect(JSON.stringify(blocks)).not.toContain('secret')
+    const bad = [
+      'Basic-Auth: a:secret',
+      '/a*b\n  Basic-Auth: a:secret',
+      '/a\n  basic-auth: secret',
+      '  Basic-Auth: a:secret',
+    ]
+    for (const text of [...bad, '/a\n  Basic-Auth:', '/a\n  Basic-Auth: a:secret\u00e9']) {
+      const { notes } = parseHeaders(text)
+      expect(notes.some(({ protects }) => protects)).toBe(true)
+      expect(JSON.stringify(notes)).not.toContain('secret')
+    }
   })
 })

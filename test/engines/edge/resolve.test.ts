@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest'
-import { parseRedirects } from '../../../src/engines/edge/redirects.ts'
 import { resolve } from '../../../src/engines/edge/resolve.ts'
 import { buildSite } from '../../../src/engines/edge/sites.ts'
 import type { Manifest } from '../../../src/platform/artifacts.ts'
+import { parseRedirects } from '../../../src/platform/site-rules/redirects.ts'
 
 function siteOf(paths: string[], settings: Partial<Manifest> = {}, redirects = '') {
   const files = Object.fromEntries(paths.map((path) => [path, { hash: path.padEnd(64, '0'), size: 1 }]))
   const manifest: Manifest = { version: 1, kind: 'static', files, spaFallback: false, cleanUrls: true, ...settings }
   const site = buildSite('dpl_1', manifest, { redirects: parseRedirects(redirects).rules, headers: [] })
   /** `about.html`, `404 404.html`, `308 /about`, or nothing. */
-  return (path: string, query = '') => {
-    const found = resolve(site, path, query)
+  return (path: string, query = '', language?: string) => {
+    const found = resolve(site, path, query, language)
     if (!found) return 'nothing'
     if (found.kind === 'redirect') return `${found.status} ${found.location}`
     return found.status === 200 ? found.path : `${found.status} ${found.path}`
@@ -171,7 +171,7 @@ describe('rules of _redirects', () => {
         '/a /b 418',
         '/a https://example.com 200',
         '/a /b 301 Country=de',
-        '/a id=:id /b',
+        '/a id=:%zz /b',
         '/a*b /x',
         '/x ftp://example.com',
         '//evil /x',
@@ -180,6 +180,35 @@ describe('rules of _redirects', () => {
     )
     expect(rules).toHaveLength(1)
     expect(notes.map((note) => note.line)).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+  })
+
+  test('parameters of the query decide, and are taken out of it', () => {
+    const at = siteOf(
+      ['index.html'],
+      {},
+      '/store id=:id kind=book /books/:id 302\n/store id=:id /goods/:id\n/same old=1 /same 302\n/raw q=:q /:q\n/show id=7 /index.html 200',
+    )
+    expect(at('/store', '?kind=book&x=1&id=7')).toBe('302 /books/7?x=1')
+    expect(at('/store', '?id=a%2Fb%20c')).toBe('301 /goods/a/b%20c')
+    expect(at('/store')).toBe('nothing')
+    expect(at('/store', '?id=')).toBe('nothing')
+    expect(at('/same', '?old=1')).toBe('302 /same')
+    expect(at('/same', '?old=2')).toBe('nothing')
+    expect(at('/raw', '?q=//evil.example')).toBe('301 /evil.example')
+    expect(at('/raw', '?q=a%0d%0aset-cookie:b')).toBe('301 /a%0D%0Aset-cookie:b')
+    expect([at('/show', '?id=7'), at('/show', '?id=8')]).toEqual(['index.html', 'nothing'])
+  })
+
+  test('the language that the visitor prefers decides', () => {
+    const at = siteOf(['index.html'], {}, '/home /de/ 302 Language=de,at\n/home /fr/ Language=FR\n/home /en/ 302')
+    expect(at('/home', '', 'de-CH, fr;q=0.9')).toBe('302 /de/')
+    expect(at('/home', '', 'es, fr;q=0.9')).toBe('302 /en/')
+    expect(at('/home', '', 'de;q=0.1, fr;q=0.9')).toBe('301 /fr/')
+    expect([at('/home'), at('/home', '', ';;q=;,,'), at('/home', '', 'den')]).toEqual([
+      '302 /en/',
+      '302 /en/',
+      '302 /en/',
+    ])
   })
 
   test('a thousand rules are followed and no more', () => {

@@ -7,7 +7,7 @@ import type { ServerLimits } from '../../../src/engines/servers/limits.ts'
 import { startWorker } from '../../../src/jobs/worker.ts'
 import { listen } from '../../../src/platform/notifications.ts'
 import { createSandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts'
-import { sharedPackageRegistry, sharedSandbox } from '../../helpers/sandbox.ts'
+import { sharedPackageRegistry, sharedPrograms, sharedSandbox } from '../../helpers/sandbox.ts'
 import { type Platform, startPlatform } from '../builder/host.ts'
 
 const answering = (version: string, afterMs = 0) => `
@@ -79,7 +79,16 @@ export async function startServedPlatform(
   const packageRegistry = sharedPackageRegistry()
   const config = { ...api.config, databaseUrl: api.databaseUrl }
   const draining = new AbortController().signal
-  const shared = { ...api.deps, config, artifacts, sandbox, packageRegistry, limits, draining }
+  const shared = {
+    ...api.deps,
+    config,
+    artifacts,
+    sandbox,
+    packageRegistry,
+    programs: sharedPrograms(),
+    limits,
+    draining,
+  }
   const agent = new Agent({ keepAlive: true })
   const heard = apart ? await listen(api.databaseUrl, log) : api.deps.notifications
   let started = 0
@@ -100,7 +109,15 @@ export async function startServedPlatform(
   let current = await openEdge()
   const servers = createProofs(api.deps)
   const disk = openDisk({ directory: api.config.dataDir, reserveMb: api.config.diskReserveMb, log: api.deps.log })
-  const handlers = buildHandlers({ ...api.deps, artifacts, sandbox, packageRegistry, servers, disk })
+  const handlers = buildHandlers({
+    ...api.deps,
+    artifacts,
+    sandbox,
+    packageRegistry,
+    programs: sharedPrograms(),
+    servers,
+    disk,
+  })
   const worker = startWorker(api.db, api.deps.notifications, log, handlers)
 
   const served: ServedPlatform = {

@@ -1,4 +1,5 @@
 // The _redirects file of a site, in Netlify's notation: read once per deployment, applied to paths without a file.
+import { isPreferred, languagesOf, type Parameter, parseParameter, takeParameters } from './conditions.ts'
 import { type Captures, encodePath, matchSegments, type Pattern, parsePattern, splitPath } from './patterns.ts'
 
 export type RedirectStatus = 301 | 302 | 303 | 307 | 308
@@ -9,9 +10,17 @@ export type RedirectRule = {
   status: RedirectStatus | 200 | 404
   /** Takes precedence over a file at the same path. */
   forced: boolean
+  /** Parameters that the query must have. */
+  query?: Parameter[]
+  /** In lower case; the visitor must prefer one of them. */
+  languages?: string[]
 }
 
-export type ParseNote = { line: number; text: string }
+/** A line that is not followed. `protects`: without it, something would be shown that was not to be. */
+export type ParseNote = { line: number; text: string; protects?: true }
+
+/** Longer files of rules are not followed: the process that reads them serves other sites too. */
+export const longestRules = 256 << 10
 
 export type Redirected =
   | { kind: 'redirect'; location: string; status: RedirectStatus; forced: boolean }
@@ -40,19 +49,40 @@ export function parseRedirects(text: string): { rules: RedirectRule[]; notes: Pa
   return { rules, notes }
 }
 
-function parseLine([from, to, status = '301', ...rest]: string[]): RedirectRule | string {
-  if (to === undefined) return 'a rule needs an address and a target'
+function parseLine([from, ...rest]: string[]): RedirectRule | string {
+  const at = rest.findIndex(isTarget)
+  const query: Parameter[] = []
+  for (const text of at < 0 ? [] : rest.slice(0, at)) {
+    const parameter = parseParameter(text)
+    if (!parameter) return `${text} is neither a path nor a URL nor a query parameter`
+    query.push(parameter)
+  }
+  if (at < 0)
+    return rest.length === 0 ? 'a rule needs an address and a target' : `${rest[0]} is neither a path nor a URL`
   const pattern = parsePattern(from!)
   if (!pattern) return `${from} is not a path with placeholders as whole segments and a * only at its end`
-  if (!to.startsWith('/') && !isExternal(to)) {
-    return to.includes('=') ? 'matching of query parameters is not supported' : `${to} is neither a path nor a URL`
-  }
+  const to = rest[at]!
+  const hasStatus = rest[at + 1] !== undefined && !rest[at + 1]!.includes('=')
+  const status = hasStatus ? rest[at + 1]! : '301'
   const [, number, mark] = /^(\d{3})(!?)$/.exec(status) ?? []
   if (number === undefined || !statuses.has(Number(number))) return `${status} is not a status that is supported`
-  if (rest.length > 0) return `conditions (${rest.join(' ')}) are not supported`
   if ((number === '200' || number === '404') && isExternal(to)) return `a rule with ${number} needs a path of the site`
-  return { from: pattern, to, status: Number(number) as RedirectRule['status'], forced: mark === '!' }
+  const rule: RedirectRule = {
+    from: pattern,
+    to,
+    status: Number(number) as RedirectRule['status'],
+    forced: mark === '!',
+  }
+  if (query.length > 0) rule.query = query
+  for (const condition of rest.slice(at + (hasStatus ? 2 : 1))) {
+    const languages = languagesOf(condition)
+    if (!languages) return `the condition ${condition} is not supported, so the rule is left out`
+    rule.languages = [...(rule.languages ?? []), ...languages]
+  }
+  return rule
 }
+
+const isTarget = (text: string) => text.startsWith('/') || isExternal(text)
 
 /** Puts captures into a target; `encode` differs between a path, a query and a file's name. */
 function fill(template: string, captures: Captures, encode: (text: string) => string): string {
@@ -79,20 +109,32 @@ function locationOf(to: string, captures: Captures, query: string): string {
   return location.replace(/[^\x21-\x7e]/g, (character) => encodeURIComponent(character.toWellFormed()))
 }
 
-/** The first rule that matches a decoded path; `query` is '' or starts with `?`, and is passed on. */
-export function applyRedirects(rules: readonly RedirectRule[], path: string, query: string): Redirected | null {
+/**
+ * The first rule that matches a decoded path; `query` is '' or starts with `?`, and is passed on but for the parameters
+ * that a rule asks for. `accepted` is the visitor's Accept-Language.
+ */
+export function applyRedirects(
+  rules: readonly RedirectRule[],
+  path: string,
+  query: string,
+  accepted?: string,
+): Redirected | null {
   const parts = splitPath(path)
   for (const rule of rules) {
     const captures = matchSegments(rule.from, parts)
     if (!captures) continue
+    if (rule.languages && !isPreferred(rule.languages, accepted)) continue
+    const rest = rule.query ? takeParameters(rule.query, query, captures) : query
+    if (rest === null) continue
     const { status, forced } = rule
     if (status === 200 || status === 404) {
       const target = rule.to.replace(/[?#].*$/, '')
       return { kind: 'rewrite', path: fill(decoded(target), captures, (text) => text), status, forced }
     }
-    const location = locationOf(rule.to, captures, query)
-    // A redirect to the requested path itself would be an endless loop.
-    if (withoutSlash(location.replace(/[?#].*$/, '')) === withoutSlash(encodePath(path))) continue
+    const location = locationOf(rule.to, captures, rest)
+    // A redirect to the requested path itself would be an endless loop; one that takes parameters away ends.
+    const itself = withoutSlash(location.replace(/[?#].*$/, '')) === withoutSlash(encodePath(path))
+    if (itself && (!rule.query || location.includes('?'))) continue
     return { kind: 'redirect', location, status, forced }
   }
   return null

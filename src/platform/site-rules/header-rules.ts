@@ -1,18 +1,22 @@
 // The _headers file of a site: blocks of a path pattern and the headers that responses at such paths carry.
+import { hashOf } from './credentials.ts'
 import { matchSegments, type Pattern, parsePattern, splitPath } from './patterns.ts'
 import type { ParseNote } from './redirects.ts'
 
-export type HeaderBlock = { pattern: Pattern; headers: [name: string, value: string][] }
+export type HeaderBlock = {
+  pattern: Pattern
+  headers: [name: string, value: string][]
+  /** Hashes of `name:password`, of Basic-Auth: one of them opens the paths. */
+  credentials?: Buffer[]
+}
 
 /** By lower-case name; the values of all matching blocks, joined as HTTP joins them. */
 export type ExtraHeaders = Map<string, string>
 
 // Framing belongs to the server: a site that set it could split responses or break a shared connection. Validators
-// and ranges must match the bytes. Cookies would be shared through public caches. At Netlify, Basic-Auth is an
-// instruction that holds a password, not a header to send to visitors.
+// and ranges must match the bytes. Cookies would be shared through public caches.
 const refused = new Set([
   'accept-ranges',
-  'basic-auth',
   'connection',
   'content-encoding',
   'content-length',
@@ -41,13 +45,18 @@ export function parseHeaders(text: string): { blocks: HeaderBlock[]; notes: Pars
   let count = 0
   for (const [index, raw] of text.split(/\r?\n/).entries()) {
     const line = raw.trim()
-    const note = (text: string) => notes.push({ line: index + 1, text })
+    // Not a header but an instruction, with passwords: it is followed or noted, and its text is in neither.
+    const protects = /^basic-auth\b/i.test(line)
+    const note = (text: string) => notes.push({ line: index + 1, text, ...(protects && { protects }) })
     if (line === '' || line.startsWith('#')) continue
     if (!/^\s/.test(raw)) {
       const pattern = parsePattern(line)
       block = pattern && { pattern, headers: [] }
       if (block) blocks.push(block)
-      else note(`${line} is not a path with placeholders as whole segments and a * only at its end`)
+      else
+        note(
+          `${protects ? 'Basic-Auth' : line} is not a path with placeholders as whole segments and a * only at its end`,
+        )
       continue
     }
     const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+)\s*:\s*([\x20-\x7e\t]+)$/.exec(line) ?? []
@@ -56,11 +65,15 @@ export function parseHeaders(text: string): { blocks: HeaderBlock[]; notes: Pars
     else if (refused.has(name.toLowerCase())) note(`${name} cannot be set by a site`)
     else if (!block) note(`${name} stands below no path`)
     else if (++count > mostHeaders) {
-      note(`only the first ${mostHeaders} headers are sent`)
-      break
+      if (count === mostHeaders + 1 || protects) note(`only the first ${mostHeaders} headers are sent`)
+    } else if (protects) {
+      const pairs = value.split(/\s+/).filter(Boolean)
+      if (!pairs.every((pair) => /^[^:]+:.+$/.test(pair)))
+        note('Basic-Auth is followed by name:password, once or several times')
+      else block.credentials = [...(block.credentials ?? []), ...pairs.map(hashOf)]
     } else block.headers.push([name.toLowerCase(), value])
   }
-  return { blocks: blocks.filter(({ headers }) => headers.length > 0), notes }
+  return { blocks: blocks.filter(({ headers, credentials }) => headers.length > 0 || credentials), notes }
 }
 
 /** Indexes of the blocks that match a decoded path; paths with the same indexes share their headers. */

@@ -1,0 +1,48 @@
+// Angular: angular.json says where the application is written, and whether a server renders it.
+import { type Adapter, files, server } from '../adapter.ts'
+import { plainFolder } from '../config-text.ts'
+import { ownOf, parseObject } from '../manifest.ts'
+
+/** What angular.json says of the application that is built. */
+function applicationOf(config: string): { name: string; options: unknown; builder: string } | null {
+  const found = parseObject(config)
+  const projects = ownOf(found, 'projects')
+  if (projects === null || typeof projects !== 'object') return null
+  const wanted = ownOf(found, 'defaultProject')
+  const applications = Object.keys(projects)
+    .slice(0, 200)
+    .filter((name) => ownOf(ownOf(projects, name), 'projectType') !== 'library')
+  const name = applications.find((name) => name === wanted) ?? applications[0]
+  if (name === undefined) return null
+  const project = ownOf(projects, name)
+  const build = ownOf(ownOf(project, 'architect') ?? ownOf(project, 'targets'), 'build')
+  const builder = ownOf(build, 'builder')
+  return { name, options: ownOf(build, 'options'), builder: typeof builder === 'string' ? builder : '' }
+}
+
+export const angular: Adapter = {
+  name: 'angular',
+  title: 'Angular',
+  packages: ['@angular/core'],
+  files: ['angular.json'],
+  configs: ['angular.json'],
+  build: 'npx --no-install ng build',
+  plan(_facts, config) {
+    const application = applicationOf(config)
+    if (!application) return files(['dist'], 'angular.json names no application, so dist is taken.')
+    const { name, options, builder } = application
+    const path = ownOf(options, 'outputPath')
+    const base = ownOf(path, 'base')
+    const written = typeof path === 'string' ? path : typeof base === 'string' ? base : `dist/${name}`
+    const folder = plainFolder(written) ?? 'dist'
+    if (builder.endsWith(':browser')) return files([folder], `angular.json has ${name} written to ${folder}.`)
+    const rendered = ownOf(options, 'ssr')
+    if (rendered && ownOf(options, 'outputMode') !== 'static') {
+      return server(`node '${folder}/server/server.mjs'`, `angular.json has ${name} rendered by a server.`)
+    }
+    const part = ownOf(path, 'browser')
+    const browser = typeof part === 'string' ? part : 'browser'
+    const output = browser === '' ? folder : (plainFolder(`${folder}/${browser}`) ?? folder)
+    return files([output, folder], `angular.json has ${name} written to ${output}.`)
+  },
+}

@@ -1,0 +1,35 @@
+// Every framework that is detected; the first adapter that suits is taken.
+import type { Adapter } from '../adapter.ts'
+import { angular } from './angular.ts'
+import { astro } from './astro.ts'
+import { next } from './next.ts'
+import { nodeLibrary, nodeScript } from './node.ts'
+import { nuxt } from './nuxt.ts'
+import { hugo, jekyll } from './programs.ts'
+import { reactRouter, remix } from './react-router.ts'
+import { docusaurus, eleventy, gatsby, vitepress } from './sites.ts'
+import { sveltekit } from './sveltekit.ts'
+import { createReactApp, parcel, vite, vueCli } from './vite.ts'
+
+export const adapters: readonly Adapter[] = [
+  next,
+  nuxt,
+  sveltekit,
+  astro,
+  reactRouter,
+  remix,
+  gatsby,
+  docusaurus,
+  eleventy,
+  vitepress,
+  angular,
+  // A server may use a bundler for its pages, so it comes before them.
+  nodeLibrary,
+  createReactApp,
+  vueCli,
+  vite,
+  parcel,
+  hugo,
+  jekyll,
+  nodeScript,
+]

@@ -1,0 +1,77 @@
+// Servers without a framework of pages: `npm start`, or the file that package.json names.
+import { type Adapter, type Facts, server } from '../adapter.ts'
+import { plainFolder } from '../config-text.ts'
+
+const libraries = [
+  ['@nestjs/core', 'NestJS'],
+  ['fastify', 'Fastify'],
+  ['express', 'Express'],
+  ['@hono/node-server', 'Hono'],
+  ['koa', 'Koa'],
+  ['@hapi/hapi', 'hapi'],
+  ['polka', 'Polka'],
+  ['restify', 'Restify'],
+  ['h3', 'h3'],
+] as const
+
+const usualFiles = [
+  'server.js',
+  'index.js',
+  'app.js',
+  'server.mjs',
+  'index.mjs',
+  'app.mjs',
+  'src/index.js',
+  'src/server.js',
+]
+
+const libraryOf = ({ manifest }: Facts) => libraries.find(([name]) => manifest.dependencies.has(name))
+
+/** A script that runs a program for good: not one that starts the development server of a bundler. */
+const runsProgram = (script: string) =>
+  /(^|[\s;&])(node|tsx|ts-node|bun|nest start|fastify start|nodemon|pm2-runtime)(\s|$)/.test(script)
+
+const mainOf = (facts: Facts): string | null => {
+  const names = [facts.manifest.main, ...usualFiles]
+  return names.map((name) => name && plainFolder(name)).find((name) => name && facts.has(name)) || null
+}
+
+function planOf(facts: Facts) {
+  const start = facts.manifest.scripts.get('start')
+  const library = libraryOf(facts)
+  const because = library ? [`package.json depends on ${library[0]}.`] : []
+  if (start !== undefined) {
+    const production = facts.manifest.scripts.get('start:prod')
+    // The start script of NestJS compiles again, and watches.
+    if (library?.[0] === '@nestjs/core' && production !== undefined) {
+      return server('npm run start:prod', ...because, 'package.json has a script start:prod.')
+    }
+    return server('npm start', ...because, 'package.json has a start script.')
+  }
+  const main = mainOf(facts)
+  if (main === null) return server('npm start', ...because)
+  const named = facts.manifest.main !== null && plainFolder(facts.manifest.main) === main
+  return server(`node '${main}'`, ...because, named ? `main of package.json is ${main}.` : `There is ${main}.`)
+}
+
+/** A library for servers shows it, with something that starts it. */
+export const nodeLibrary: Adapter = {
+  name: 'node',
+  title: 'Node.js server',
+  suits: (facts) => {
+    const start = facts.manifest.scripts.get('start')
+    return libraryOf(facts) !== undefined && (start === undefined ? mainOf(facts) !== null : runsProgram(start))
+  },
+  build: null,
+  plan: planOf,
+}
+
+/** A start script that runs a program shows it, where nothing else did, or the file that `npm start` runs without one. */
+export const nodeScript: Adapter = {
+  ...nodeLibrary,
+  suits({ manifest, hasManifest, has }) {
+    const start = manifest.scripts.get('start')
+    if (start !== undefined) return runsProgram(start)
+    return hasManifest && has('server.js') && !has('index.html') && !manifest.scripts.has('build')
+  },
+}

@@ -1,0 +1,17 @@
+// Nuxt: generated as files, or the server that its build makes.
+import { type Adapter, configFiles, files, server } from '../adapter.ts'
+import { mayBe } from '../config-text.ts'
+
+export const nuxt: Adapter = {
+  name: 'nuxt',
+  title: 'Nuxt',
+  packages: ['nuxt', 'nuxt-nightly'],
+  configs: configFiles('nuxt.config'),
+  build: 'npx --no-install nuxt build',
+  plan({ buildText }, config) {
+    const outputs = ['.output/public', 'dist']
+    if (/\bgenerate\b|--prerender\b/.test(buildText)) return files(outputs, 'The build generates a static site.')
+    if (mayBe(config, 'preset', 'static')) return files(outputs, "The configuration of Nuxt has preset: 'static'.")
+    return server('node .output/server/index.mjs', 'The build makes a server; nuxt generate would make files.')
+  },
+}

@@ -1,0 +1,23 @@
+// Generators of sites that are programs of the machine, not packages of npm.
+import { type Adapter, files } from '../adapter.ts'
+
+export const hugo: Adapter = {
+  name: 'hugo',
+  title: 'Hugo',
+  files: ['hugo.toml', 'hugo.yaml', 'hugo.yml', 'hugo.json', 'config.toml', 'config/_default/hugo.toml'],
+  suits: ({ has, hasFolder }) =>
+    !has('config.toml') || hasFolder('content') || hasFolder('archetypes') || hasFolder('themes'),
+  build: 'hugo',
+  tool: 'hugo',
+  plan: () => files(['public'], 'Hugo writes to public.'),
+}
+
+export const jekyll: Adapter = {
+  name: 'jekyll',
+  title: 'Jekyll',
+  files: ['_config.yml', '_config.yaml'],
+  suits: ({ hasFolder }) => ['_posts', '_layouts', '_includes', '_sass'].some(hasFolder),
+  build: 'jekyll build',
+  tool: 'jekyll',
+  plan: () => files(['_site'], 'Jekyll writes to _site.'),
+}

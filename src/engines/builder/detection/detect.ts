@@ -1,0 +1,158 @@
+// Works out how a repository is built and served, from its files alone. What the owner has set goes before all of it.
+import type { Build } from '../../../services/deployments/builds.ts'
+import { type Candidate, outputsOf } from '../output.ts'
+import type { Source } from '../source-tree.ts'
+import { scriptCommandOf } from '../toolchain.ts'
+import type { Adapter, Facts, Plan } from './adapter.ts'
+import { adapters } from './adapters/index.ts'
+import { withoutComments } from './config-text.ts'
+import { lockfileWarnings } from './lockfile.ts'
+import { findManager } from './manager.ts'
+import { longestManifest, readManifest } from './manifest.ts'
+import { chooseNode } from './node-version.ts'
+import type { Detected } from './types.ts'
+import type { Warning } from './warning.ts'
+
+export type Settings = Pick<Build, 'framework' | 'buildCommand' | 'outputDirectory'>
+
+export type Detection = {
+  detected: Detected
+  /** The framework as people call it. */
+  title: string
+  /** Folders to look for the output in, the first match wins. */
+  outputs: Candidate[]
+  /** A program of the machine that the build needs. */
+  tool: string | null
+  warnings: Warning[]
+}
+
+const longestConfig = 1 << 16
+// Where a site without a build may be, if it is not in the root directory.
+const usualSites = ['public', 'dist', 'site', 'www', 'docs', 'src']
+
+/** `root` is the root directory, empty or with a slash at its end. */
+export async function detect(source: Source, root: string, settings: Settings): Promise<Detection> {
+  const hasManifest = source.entries.has(`${root}package.json`)
+  const text = await source.text(`${root}package.json`, longestManifest)
+  // One that is too large cannot be read either.
+  const manifest = readManifest(hasManifest ? (text ?? '') : null)
+  const packages = hasManifest
+    ? await findManager(source, root, manifest)
+    : { manager: null, because: [], warnings: [] }
+  const facts: Facts = {
+    manifest,
+    hasManifest,
+    manager: packages.manager,
+    buildText: settings.buildCommand ?? manifest.scripts.get('build') ?? '',
+    has: (path) => source.entries.has(root + path),
+    hasFolder: foldersOf(source, root),
+  }
+  const adapter = adapterOf(facts, settings)
+  const plan = adapter ? adapter.plan(facts, await configOf(source, root, adapter)) : null
+  const script = manifest.scripts.has('build') ? scriptCommandOf(packages.manager, 'build') : null
+  const buildCommand = settings.buildCommand ?? plan?.build ?? script ?? adapter?.build ?? null
+  const isServer = plan?.kind === 'server' && (settings.outputDirectory === null || settings.framework === 'node')
+  const outputs = isServer ? whole : candidatesOf(facts, settings, plan, buildCommand !== null)
+  const node = chooseNode([
+    { file: '.nvmrc', text: await source.text(`${root}.nvmrc`, 1000) },
+    { file: '.node-version', text: await source.text(`${root}.node-version`, 1000) },
+    { file: 'engines of package.json', text: manifest.node },
+  ])
+  const because = [
+    ...reasonsOf(facts, settings, adapter),
+    ...(isServer || settings.outputDirectory === null ? (plan?.because ?? []) : []),
+  ]
+  const { framework } = settings
+  return {
+    detected: {
+      framework: adapter?.name ?? (framework !== 'auto' ? framework : buildCommand !== null ? 'other' : 'static'),
+      packageManager: packages.manager,
+      node: node.node,
+      buildCommand,
+      output: outputs[0]!.path,
+      kind: isServer ? 'server' : 'files',
+      startCommand: isServer ? (plan.start ?? 'npm start') : null,
+      because: [...because, ...packages.because, ...node.because],
+    },
+    title: adapter?.title ?? 'no framework',
+    outputs,
+    tool: settings.buildCommand === null && script === null ? (adapter?.tool ?? null) : null,
+    warnings: [
+      ...packages.warnings,
+      ...node.warnings,
+      ...(await lockfileWarnings(source, packages.manager, root, manifest)),
+    ],
+  }
+}
+
+const whole: Candidate[] = [{ path: '.', needsIndex: false }]
+
+/** Null: nothing but scripts and files decide. */
+function adapterOf(facts: Facts, { framework }: Settings): Adapter | null {
+  if (framework === 'auto') return adapters.find((adapter) => isSeen(adapter, facts)) ?? null
+  const named = adapters.filter(({ name }) => name === framework)
+  // Nothing of a server, or of a program of the machine, has to be seen where the owner says what it is.
+  const certain = named.find(({ packages }) => packages === undefined)
+  return certain ?? adaptersFor(framework).find((adapter) => isSeen(adapter, facts)) ?? null
+}
+
+/** Names that stand for several frameworks: a project of React is built by Vite or by react-scripts. */
+function adaptersFor(framework: string): Adapter[] {
+  const also: Record<string, string> = { react: 'vite', vue: 'vite', svelte: 'vite', remix: 'react-router' }
+  return adapters.filter(({ name }) => name === framework || name === also[framework])
+}
+
+function isSeen({ packages, files, suits }: Adapter, facts: Facts): boolean {
+  const byPackage = packages?.some((name) => facts.manifest.dependencies.has(name))
+  const byFile = files?.some(facts.has)
+  if ((packages || files) && !byPackage && !byFile) return false
+  return suits?.(facts) ?? true
+}
+
+function reasonsOf({ manifest, has }: Facts, settings: Settings, adapter: Adapter | null): string[] {
+  const { framework, buildCommand, outputDirectory } = settings
+  const name = adapter?.packages?.find((name) => manifest.dependencies.has(name))
+  const file = adapter?.files?.find(has)
+  const seen = name ? [`package.json depends on ${name}.`] : file ? [`There is ${file}.`] : []
+  return [
+    ...(framework === 'auto' ? seen : [`The framework of the project is set to ${framework}.`]),
+    ...(buildCommand === null ? [] : ['buildCommand of the project is set.']),
+    ...(outputDirectory === null ? [] : ['outputDirectory of the project is set.']),
+  ]
+}
+
+function candidatesOf(facts: Facts, settings: Settings, plan: Plan | null, isBuilt: boolean): Candidate[] {
+  if (plan && settings.outputDirectory === null) {
+    const own = [...new Set(plan.outputs)].map((path, index) => ({ path, needsIndex: index > 0 }))
+    const others = outputsOf(settings, isBuilt).filter(({ path }) => !plan.outputs.includes(path))
+    return settings.framework === 'auto' ? own : [...own, ...others.map(({ path }) => ({ path, needsIndex: true }))]
+  }
+  const usual = outputsOf(settings, isBuilt)
+  if (settings.framework !== 'auto' || isBuilt || settings.outputDirectory !== null || facts.has('index.html'))
+    return usual
+  const folder = usualSites.find((name) => facts.has(`${name}/index.html`))
+  return folder === undefined ? usual : [{ path: folder, needsIndex: true }]
+}
+
+async function configOf(source: Source, root: string, { configs = [] }: Adapter): Promise<string> {
+  for (const name of configs) {
+    const text = await source.text(root + name, longestConfig)
+    if (text !== null) return name.endsWith('.json') ? text : withoutComments(text)
+  }
+  return ''
+}
+
+/** Reads the names of all paths once, when the first folder is asked for. */
+function foldersOf({ entries }: Source, root: string): (name: string) => boolean {
+  let names: Set<string> | null = null
+  return (name) => {
+    if (!names) {
+      names = new Set()
+      for (const path of entries.keys()) {
+        const end = path.startsWith(root) ? path.indexOf('/', root.length) : -1
+        if (end > 0) names.add(path.slice(root.length, end))
+      }
+    }
+    return names.has(name)
+  }
+}

@@ -1,0 +1,61 @@
+// package.json as untrusted input: only what has its proper type, and is not too long, is taken over.
+
+export type PackageManifest = {
+  /** It is there, but no JSON object. */
+  unreadable: boolean
+  scripts: ReadonlyMap<string, string>
+  /** Those of every kind that is installed, with the ranges. */
+  dependencies: ReadonlyMap<string, string>
+  main: string | null
+  packageManager: string | null
+  /** `engines.node`. */
+  node: string | null
+  workspaces: boolean
+}
+
+export const longestManifest = 1 << 20
+const mostEntries = 5_000
+const longestText = 4_000
+
+const objectOf = (value: unknown): Record<string, unknown> =>
+  value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Record<string, unknown>) : {}
+
+const textOf = (value: unknown, most = longestText): string | null =>
+  typeof value === 'string' && value.length > 0 && value.length <= most ? value : null
+
+/** An own property: `constructor` of a package.json that has none is null, not a function. */
+export const ownOf = (object: unknown, name: string): unknown =>
+  Object.getOwnPropertyDescriptor(objectOf(object), name)?.value
+
+function texts(value: unknown): [string, string][] {
+  return Object.entries(objectOf(value))
+    .slice(0, mostEntries)
+    .filter((entry): entry is [string, string] => textOf(entry[1]) !== null)
+}
+
+/** Null for anything but a JSON object. */
+export function parseObject(text: string): Record<string, unknown> | null {
+  try {
+    const parsed: unknown = JSON.parse(text)
+    return parsed !== null && typeof parsed === 'object' && !Array.isArray(parsed)
+      ? (parsed as Record<string, unknown>)
+      : null
+  } catch {
+    return null
+  }
+}
+
+/** Without a package.json, and for one that cannot be read, everything is empty. */
+export function readManifest(text: string | null): PackageManifest {
+  const found = text === null ? null : parseObject(text)
+  const kinds = ['optionalDependencies', 'devDependencies', 'dependencies']
+  return {
+    unreadable: text !== null && found === null,
+    scripts: new Map(texts(ownOf(found, 'scripts'))),
+    dependencies: new Map(kinds.flatMap((kind) => texts(ownOf(found, kind)))),
+    main: textOf(ownOf(found, 'main'), 200),
+    packageManager: textOf(ownOf(found, 'packageManager'), 300),
+    node: textOf(ownOf(ownOf(found, 'engines'), 'node'), 200),
+    workspaces: ownOf(found, 'workspaces') != null,
+  }
+}

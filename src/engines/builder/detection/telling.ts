@@ -1,0 +1,48 @@
+// Tells what was detected: in the log, to the API, and by a failure at once where a program is missing.
+import { access } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import type { Config } from '../../../config.ts'
+import type { DeploymentView } from '../../../services/deployments/deployments.ts'
+import { BuildFailure } from '../failure.ts'
+import type { BuildLog } from '../log.ts'
+import type { Recipe } from '../recipe.ts'
+import type { Detection } from './detect.ts'
+import { describeManager } from './manager.ts'
+import type { Detected } from './types.ts'
+
+export function tellDetected(log: Pick<BuildLog, 'system' | 'warn'>, { detected, title, warnings }: Detection): void {
+  log.system(`Detected ${title} (${detected.kind}): ${detected.because.join(' ')}`.replace(/: $/, ''))
+  for (const warning of warnings) log.warn(warning)
+}
+
+/** As the API shows it, and the command that starts the server. */
+export function viewDetected({ packageManager, startCommand, ...rest }: Detected): {
+  startCommand: string | null
+  detected: NonNullable<DeploymentView['detected']>
+} {
+  const manager = packageManager && describeManager(packageManager)
+  return { startCommand, detected: { ...rest, packageManager: manager, startCommand } }
+}
+
+/** Builds see the programs of the machine that are below /usr. */
+export async function checkTool(
+  { tool, title, build }: Recipe,
+  { searchPath }: Pick<Config, 'searchPath'>,
+): Promise<void> {
+  if (tool === null) return
+  const places = searchPath.split(delimiter).filter((place) => place.startsWith('/usr/') || place === '/bin')
+  const found = await Promise.all(
+    places.map((place) =>
+      access(join(place, tool)).then(
+        () => true,
+        () => false,
+      ),
+    ),
+  )
+  if (found.includes(true)) return
+  const cure = 'Ask the operator to install it, or build the site elsewhere and publish its files.'
+  throw new BuildFailure(
+    'build_tool_missing',
+    `${title} is built by ${build}, but ${tool} is not installed on this platform. ${cure}`,
+  )
+}

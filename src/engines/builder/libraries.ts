@@ -1,0 +1,77 @@
+// The packages of a workspace that a project needs and that have to be built before it.
+import type { PackageManager } from './detection/types.ts'
+import type { Source } from './source-tree.ts'
+
+const longestManifest = 1 << 20
+const mostPackages = 1_000
+const kinds = ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies']
+
+type Member = { directory: string; name: string | null; needs: string[]; isBuilt: boolean }
+
+/** Directories of all packages of the workspace, as `PackageManager.directory`; only the first thousand count. */
+export function memberDirectories(source: Source, { directory }: Pick<PackageManager, 'directory'>): string[] {
+  const found: string[] = []
+  for (const path of source.entries.keys()) {
+    if (!path.startsWith(directory) || !/(^|\/)package\.json$/.test(path)) continue
+    if (/(^|\/)node_modules\//.test(path)) continue
+    if (found.push(path.slice(0, -'package.json'.length)) === mostPackages) break
+  }
+  return found
+}
+
+/**
+ * Directories of the libraries with a build script that the package in `root` depends on, itself excluded, each after
+ * those that it needs. Whatever the files say, it ends: each package is looked at once.
+ */
+export async function librariesOf(
+  source: Source,
+  manager: Pick<PackageManager, 'directory'>,
+  root: string,
+): Promise<string[]> {
+  if (root === manager.directory) return []
+  const directories = memberDirectories(source, manager)
+  const members: Member[] = []
+  for (const directory of directories) members.push(await readMember(source, directory))
+  const byName = new Map(members.flatMap((member) => (member.name === null ? [] : [[member.name, member] as const])))
+  const ordered: string[] = []
+  const seen = new Set<Member>()
+  // Without recursion: a chain of packages may be as long as the workspace is large.
+  const stack: { member: Member; next: number }[] = []
+  const enter = (member: Member | undefined) => {
+    if (!member || seen.has(member)) return
+    seen.add(member)
+    stack.push({ member, next: 0 })
+  }
+  enter(members.find(({ directory }) => directory === root))
+  while (stack.length > 0) {
+    const top = stack.at(-1)!
+    const need = top.member.needs[top.next++]
+    if (need !== undefined) enter(byName.get(need))
+    else {
+      stack.pop()
+      const { directory, isBuilt } = top.member
+      if (isBuilt && directory !== root && directory !== manager.directory) ordered.push(directory)
+    }
+  }
+  return ordered
+}
+
+async function readMember(source: Source, directory: string): Promise<Member> {
+  const text = await source.text(`${directory}package.json`, longestManifest)
+  const manifest = objectOf(parse(text ?? ''))
+  const { name } = manifest
+  const needs = kinds.flatMap((kind) => Object.keys(objectOf(manifest[kind])))
+  const isBuilt = typeof objectOf(manifest.scripts).build === 'string'
+  return { directory, name: typeof name === 'string' ? name : null, needs: [...new Set(needs)], isBuilt }
+}
+
+const objectOf = (value: unknown): Record<string, unknown> =>
+  value !== null && typeof value === 'object' ? (value as Record<string, unknown>) : {}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,35 @@
+// Basic-Auth of _headers: which paths need a name and a password, and whether a visitor has sent one.
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { matchSegments, type Pattern, splitPath } from './patterns.ts'
+
+export const hashOf = (credentials: string): Buffer => createHash('sha256').update(credentials).digest()
+
+type Guard = { pattern: Pattern; credentials?: Buffer[] }
+
+/** The hashes of what opens the addresses, one of which is enough; null if they are open to all. */
+export function credentialsOf(guards: readonly Guard[], addresses: readonly string[]): Buffer[] | null {
+  const found: Buffer[] = []
+  const parts = addresses.map(splitPath)
+  for (const { pattern, credentials } of guards) {
+    if (credentials && parts.some((part) => matchSegments(pattern, part))) found.push(...credentials)
+  }
+  return found.length > 0 ? found : null
+}
+
+/** All addresses that stand for a file, so that a rule about one of them protects it at each. */
+export function addressesOf(file: string): string[] {
+  const address = `/${file}`
+  if (!address.endsWith('.html')) return [address]
+  const bare = address.slice(0, -'.html'.length)
+  return bare.endsWith('/index') ? [address, bare, bare.slice(0, -'index'.length)] : [address, bare]
+}
+
+/** Compares with every one, in a time that does not depend on what was sent. */
+export function holdsOne(credentials: readonly Buffer[], authorization: string | undefined): boolean {
+  const [, encoded] = /^basic +([A-Za-z0-9+/_-]+=*) *$/i.exec(authorization ?? '') ?? []
+  if (encoded === undefined) return false
+  const given = hashOf(Buffer.from(encoded, 'base64').toString())
+  let held = false
+  for (const hash of credentials) held = timingSafeEqual(hash, given) || held
+  return held
+}

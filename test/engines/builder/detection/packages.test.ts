@@ -1,0 +1,136 @@
+import { describe, expect, test } from 'vitest'
+import { lockfileWarnings } from '../../../../src/engines/builder/detection/lockfile.ts'
+import { findManager } from '../../../../src/engines/builder/detection/manager.ts'
+import { readManifest } from '../../../../src/engines/builder/detection/manifest.ts'
+import { chooseNode } from '../../../../src/engines/builder/detection/node-version.ts'
+import { treeOf } from './tree.ts'
+
+const managed = (files: Record<string, string | object>, root = '') => {
+  const own = files[`${root}package.json`] ?? {}
+  return findManager(treeOf(files), root, readManifest(JSON.stringify(own)))
+}
+
+describe('the package manager', () => {
+  test.each([
+    ['package-lock.json', 'npm'],
+    ['npm-shrinkwrap.json', 'npm'],
+    ['pnpm-lock.yaml', 'pnpm'],
+    ['yarn.lock', 'yarn'],
+    ['bun.lock', 'bun'],
+    ['bun.lockb', 'bun'],
+  ])('of %s is %s', async (lockfile, name) => {
+    const { manager, warnings } = await managed({ 'package.json': {}, [lockfile]: '' })
+    expect(manager).toEqual({ name, version: null, lockfile, directory: '' })
+    expect(warnings).toEqual([])
+  })
+
+  test.each([
+    ['pnpm@10.1.0', 'pnpm', '10.1.0'],
+    ['yarn@4.9.1+sha512.abc', 'yarn', '4.9.1'],
+    ['bun@1.3.0-beta.1', 'bun', '1.3.0-beta.1'],
+  ])('%s is named by package.json', async (packageManager, name, version) => {
+    const files = { 'package.json': { packageManager, dependencies: { a: '1' } } }
+    expect((await managed(files)).manager).toMatchObject({ name, version, lockfile: null })
+  })
+
+  test.each(['pnpm', 'pnpm@latest', 'pnpm@^10', 'rm -rf@1.0.0', 'pnpm@1.0.0; id', `pnpm@${'9'.repeat(999)}`, 7, null])(
+    '%s is no name of one',
+    async (packageManager) => {
+      const files = { 'package.json': { packageManager, dependencies: { a: '1' } } }
+      expect((await managed(files)).manager).toEqual({ name: 'npm', version: null, lockfile: null, directory: '' })
+    },
+  )
+
+  test('that package.json names goes before lockfiles of others, and there is a warning', async () => {
+    const files = { 'package.json': { packageManager: 'yarn@1.22.22' }, 'pnpm-lock.yaml': '', 'yarn.lock': '' }
+    const { manager, warnings } = await managed(files)
+    expect(manager).toMatchObject({ name: 'yarn', lockfile: 'yarn.lock' })
+    expect(warnings).toEqual([expect.objectContaining({ code: 'several_lockfiles' })])
+  })
+
+  test('is not needed without dependencies', async () => {
+    expect((await managed({ 'package.json': { scripts: { build: 'make' } } })).manager).toBeNull()
+  })
+
+  test('of a member of a workspace is that of the workspace', async () => {
+    const above = { 'package.json': { workspaces: ['apps/*'], packageManager: 'npm@11.0.0' }, 'package-lock.json': '' }
+    const { manager } = await managed({ ...above, 'apps/web/package.json': {} }, 'apps/web/')
+    expect(manager).toEqual({ name: 'npm', version: '11.0.0', lockfile: 'package-lock.json', directory: '' })
+    const pnpm = { 'package.json': {}, 'pnpm-workspace.yaml': '', 'pnpm-lock.yaml': '', 'a/b/package.json': {} }
+    expect((await managed(pnpm, 'a/b/')).manager).toMatchObject({ name: 'pnpm', directory: '' })
+    const apart = { 'package.json': {}, 'yarn.lock': '', 'web/package.json': { dependencies: { a: '1' } } }
+    expect((await managed(apart, 'web/')).manager).toMatchObject({ name: 'npm', lockfile: null, directory: 'web/' })
+    const own = { ...above, 'web/package.json': {}, 'web/yarn.lock': '' }
+    expect((await managed(own, 'web/')).manager).toMatchObject({
+      name: 'yarn',
+      lockfile: 'web/yarn.lock',
+      directory: 'web/',
+    })
+  })
+})
+
+describe('the version of Node.js', () => {
+  const chosen = (text: string | null, host: '20' | '22' | '24' = '24') => chooseNode([{ file: '.nvmrc', text }], host)
+  test.each([
+    ['22', '22'],
+    ['v20.11.1\n', '20'],
+    ['# ours\n\n22 # why', '22'],
+    ['lts/*', '24'],
+    ['lts/jod', '22'],
+    ['node', '24'],
+    ['>=18', '24'],
+    ['^20 || ^22', '22'],
+    ['>=20 <22', '20'],
+    ['>= 20.9.0', '24'],
+    ['20.x', '20'],
+    ['20 - 22', '22'],
+    ['>20', '24'],
+    ['<24', '22'],
+    ['*', '24'],
+    [null, '24'],
+    ['', '24'],
+    ['$(id)', '24'],
+    ['constructor', '24'],
+    ['lts/__proto__', '24'],
+    ['9'.repeat(5000), '24'],
+  ])('of %j is %s', (text, node) => {
+    expect(chosen(text)).toMatchObject({ node, warnings: [] })
+  })
+
+  test('is that of the machine wherever it may be', () => {
+    expect(chosen('>=18', '20').node).toBe('20')
+    expect(chosen('>=22', '20').node).toBe('24')
+  })
+
+  test.each([
+    ['18', '20'],
+    ['lts/hydrogen', '20'],
+    ['21', '20'],
+    ['23', '22'],
+    ['26', '24'],
+  ])('%s is not to be had: %s is used, with a warning', (text, node) => {
+    const found = chosen(text)
+    expect(found.node).toBe(node)
+    expect(found.warnings).toEqual([expect.objectContaining({ code: 'node_version_unsupported', file: '.nvmrc' })])
+  })
+})
+
+describe('a lockfile', () => {
+  const warned = (dependencies: object, packages: unknown) => {
+    const files = { 'package.json': { dependencies }, 'package-lock.json': { lockfileVersion: 3, packages } }
+    const manager = { name: 'npm', version: null, lockfile: 'package-lock.json', directory: '' } as const
+    return lockfileWarnings(treeOf(files), manager, '', readManifest(JSON.stringify({ dependencies })))
+  }
+  test('that fits gives no warning, one that does not names what changed', async () => {
+    expect(await warned({ a: '^1' }, { '': { dependencies: { a: '^1' } } })).toEqual([])
+    const [warning] = await warned({ a: '^1', b: '^2' }, { '': { dependencies: { a: '^1' } } })
+    expect(warning).toMatchObject({ code: 'lockfile_outdated', message: expect.stringContaining('(b)') })
+  })
+
+  test.each([null, [], 'x', { '': [] }, { '': { dependencies: 'x' } }])(
+    'of the form %j breaks nothing',
+    async (packages) => {
+      await warned({ a: '^1' }, packages)
+    },
+  )
+})

@@ -1,0 +1,176 @@
+// `npm run test:starters -- vite-react …`: deploys what generators make on a server of its own, and prints a table.
+import { spawn } from 'node:child_process'
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { get } from 'node:http'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort } from '../helpers/ports.ts'
+import { type Starter, starters } from './starters.ts'
+
+const limitMs = 15 * 60_000
+const names = process.argv.slice(2)
+const unknown = names.filter((name) => !starters.some((starter) => starter.name === name))
+if (unknown.length > 0) throw new Error(`There is no starter ${unknown.join(', ')}.`)
+
+type Ran = { code: number | null; output: string; seconds: number }
+
+/** Runs a line of shell to its end; at the limit its whole group is ended. */
+function run(line: string, cwd: string): Promise<Ran> {
+  const began = performance.now()
+  const child = spawn('/bin/sh', ['-c', line], {
+    cwd,
+    detached: true,
+    env: { ...process.env, CI: '1' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk) => (output = (output + chunk).slice(-4000)))
+  const timer = setTimeout(() => process.kill(-child.pid!, 'SIGKILL'), limitMs)
+  return new Promise((resolve) => {
+    child.on('close', (code) => {
+      clearTimeout(timer)
+      resolve({ code, output, seconds: (performance.now() - began) / 1000 })
+    })
+  })
+}
+
+async function must(line: string, cwd: string): Promise<Ran> {
+  const ran = await run(line, cwd)
+  if (ran.code !== 0) throw new Error(`${line}: exited with ${ran.code}\n${ran.output}`)
+  return ran
+}
+
+const scratch = await mkdtemp(join(tmpdir(), 'berth-starters-'))
+const data = join(scratch, 'data')
+const [api, edge, https, dns1, dns2, metrics] = await Promise.all(Array.from({ length: 6 }, () => freePort()))
+const server = spawn('npx', ['tsx', 'src/cli.ts', 'serve'], {
+  detached: true,
+  stdio: ['ignore', 'ignore', 'inherit'],
+  env: {
+    ...process.env,
+    DATA_DIR: data,
+    PORT: String(api),
+    EDGE_HTTP_PORT: String(edge),
+    EDGE_HTTPS_PORT: String(https),
+    NAMESERVER_LISTEN: `127.0.0.1:${dns1},127.0.0.1:${dns2}`,
+    METRICS_PORT: String(metrics),
+    DRAIN_SECONDS: '0',
+  },
+})
+
+// biome-ignore lint/suspicious/noExplicitAny: what the API answers is looked at, whatever its shape.
+async function call(method: string, path: string, body?: object): Promise<any> {
+  const token = (await readFile(join(data, 'test-key'), 'utf8')).trim()
+  const answer = await fetch(`http://127.0.0.1:${api}/api${path}`, {
+    method,
+    headers: { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }) },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+  const said = await answer.json()
+  if (!answer.ok) throw new Error(JSON.stringify(said))
+  return said
+}
+
+/** The first line of what visitors get that is not empty. */
+function firstLine(url: string): Promise<string> {
+  const { hostname } = new URL(url)
+  return new Promise((resolve, reject) => {
+    get({ host: '127.0.0.1', port: edge, path: '/', headers: { host: `${hostname}:${edge}` } }, async (answer) => {
+      let text = ''
+      for await (const chunk of answer) text += chunk
+      const line = text.split('\n').find((line) => line.trim() !== '') ?? ''
+      resolve(`${answer.statusCode} ${line.trim().slice(0, 50)}`)
+    }).on('error', reject)
+  })
+}
+
+async function tryStarter({ name, make, files = {}, after, rootDirectory }: Starter): Promise<string[]> {
+  const place = join(scratch, name)
+  const app = join(place, 'app')
+  await mkdir(make ? place : app, { recursive: true })
+  if (make) await must(make, place)
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(dirname(join(app, path)), { recursive: true })
+    await writeFile(join(app, path), text)
+  }
+  if (after) await must(after, app)
+  const identity = '-c user.name=starter -c user.email=starter@example.com'
+  await must(`rm -rf .git node_modules && git init -q -b main && git add -A && git ${identity} commit -q -m first`, app)
+  await must(`mkdir -p '${data}/repos/starters' && git clone -q --bare app '${data}/repos/starters/${name}.git'`, place)
+  await call('POST', '/projects', {
+    name,
+    repo: `starters/${name}`,
+    ...(rootDirectory && { settings: { rootDirectory } }),
+  })
+  const made = await call('POST', '/deployments', { project: name, production: true })
+  let deployment = made
+  while (deployment.state === 'BUILDING') deployment = await call('GET', `/deployments/${made.id}?wait=30`)
+  if (deployment.state !== 'READY')
+    console.error(deployment.error, await call('GET', `/deployments/${made.id}/logs?limit=1000`))
+  const { detected } = deployment
+  const seconds = (Date.parse(deployment.finishedAt) - Date.parse(deployment.startedAt)) / 1000
+  const body = deployment.state === 'READY' ? await firstLine(deployment.url) : deployment.error.message.split('\n')[0]
+  const hand = await byHand(app, place, detected)
+  const started = detected?.startCommand ?? detected?.output
+  const facts = [
+    detected?.framework,
+    detected?.kind,
+    detected?.packageManager ?? '–',
+    detected?.buildCommand ?? '–',
+    started,
+  ]
+  return [name, ...facts, deployment.state, `${seconds.toFixed(1)} s`, hand, `\`${body}\``]
+}
+
+/** The same commands in a copy, by npm alone: others would have to be installed on this machine. */
+async function byHand(
+  app: string,
+  place: string,
+  detected: { packageManager: string; buildCommand: string | null } | null,
+) {
+  if (!detected?.packageManager?.startsWith('npm')) return '–'
+  const copy = join(place, 'copy')
+  await cp(app, copy, { recursive: true })
+  const line = ['npm install --no-audit --no-fund', ...(detected.buildCommand ? [detected.buildCommand] : [])].join(
+    ' && ',
+  )
+  const { code, seconds } = await run(
+    `npm_config_cache='${place}/cache' ${line.replace(/&& /g, `&& npm_config_cache='${place}/cache' `)}`,
+    copy,
+  )
+  return code === 0 ? `${seconds.toFixed(1)} s` : `failed (${code})`
+}
+
+let failed = false
+try {
+  const untilMs = Date.now() + 120_000
+  while (
+    !(await call('GET', '/projects').then(
+      () => true,
+      () => false,
+    ))
+  ) {
+    if (Date.now() > untilMs) throw new Error('The server did not start.')
+    await sleep(500)
+  }
+  console.log(
+    '| starter | framework | kind | manager | build | output or start | state | time | by hand | first line |',
+  )
+  console.log('|---|---|---|---|---|---|---|---|---|---|')
+  for (const starter of starters.filter(({ name }) => names.length === 0 || names.includes(name))) {
+    const row = await tryStarter(starter).catch((error: Error) => {
+      console.error(`${starter.name}: ${error.message}`)
+      return [starter.name, 'could not be made']
+    })
+    if (!row.includes('READY')) failed = true
+    console.log(`| ${row.join(' | ')} |`)
+  }
+} finally {
+  const ended = new Promise((resolve) => server.on('close', resolve))
+  process.kill(-server.pid!, 'SIGTERM')
+  await ended
+  await rm(scratch, { recursive: true, force: true, maxRetries: 3 })
+}
+process.exitCode = failed ? 1 : 0
