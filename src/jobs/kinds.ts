@@ -24,6 +24,8 @@ export type JobKinds = {
   status: { deploymentId: string }
   /** Look up the addresses of the ALIAS records of a zone that lead out of it. Queued by the triggers of dns_record. */
   alias: { domainId: string }
+  /** Ask the parent of a signed zone for its DS records, and take the next step. */
+  dnssec: { domainId: string }
   /** Find out who is told of an event by mail, and queue a mail to each. Queued by the trigger `event_mail`. */
   notify: { eventId: string }
   /** Send a mail to its recipient. */
@@ -41,6 +43,7 @@ export const jobKinds = Object.keys({
   status: true,
   repair: true,
   alias: true,
+  dnssec: true,
   notify: true,
   mail: true,
 } satisfies Record<JobKind, true>) as JobKind[]

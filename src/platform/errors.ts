@@ -199,6 +199,11 @@ export const faults = {
     cause: 'The zone already has a key of this name.',
     cure: 'Choose another name, or delete the existing key.',
   },
+  dnssec_not_ready: {
+    title: 'The key cannot be rolled over now',
+    cause: 'The parent does not show a DS record of the present key, or a rollover is under way already.',
+    cure: 'Read `reason` of `GET /dns/{domain}/dnssec`, and ask again when `state` is `active` and there is one key.',
+  },
   discovery_in_progress: {
     title: 'Another discovery is under way',
     cause: 'The account has the nameservers of a domain asked at the moment, or too many others do.',
