@@ -16,15 +16,25 @@ export type CachedAnswer<Source extends AnswerSource> = Template & {
   rcode: number
   /** What counts as the same answer for the rate limit. */
   tuple: number
+  /** For whom it is: of a signed zone, who asks for signatures has another answer than who does not. */
+  dnssec: Dnssec
   /** How often it was given and not counted for its zone yet. */
   hits: number
 }
+
+export type Dnssec = 'any' | 'without' | 'with'
+
+/** Where the answer to a query is kept. */
+export const answerHash = (hash: number, dnssec: Dnssec) => (dnssec === 'with' ? ~hash : hash)
+
+const isFor = ({ dnssec }: { dnssec: Dnssec }, { dnssecOk }: Query) =>
+  dnssec === 'any' || dnssecOk === (dnssec === 'with')
 
 export type AnswerCache<Source extends AnswerSource> = {
   get(message: Buffer, query: Query): CachedAnswer<Source> | null
   /** The answer to a name that does not exist, by the closest one above it that does. */
   getBelow(message: Buffer, query: Query, encloser: Encloser): CachedAnswer<Source> | null
-  /** `hash` is that of the query, or `belowHash` for an answer to all names below another. */
+  /** `hash` is the `answerHash` of the query, or `belowHash` for an answer to all names below another. */
   set(hash: number, answer: Omit<CachedAnswer<Source>, 'hits'>): void
   clear(): void
   /** Notes that an answer was given. Nothing is touched but the answer, which the processor's cache has by then. */
@@ -92,17 +102,19 @@ export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, sl
       if (answer.hits++ === 0 && given.push(answer) === mostGiven) count()
     },
     get(message, query) {
-      const entry = liveAt(slotOf(query.hash))
-      if (entry === null || entry.below) return null
+      const signed = query.dnssecOk ? liveAt(slotOf(answerHash(query.hash, 'with'))) : null
+      const entry = signed?.dnssec === 'with' ? signed : liveAt(slotOf(query.hash))
+      if (entry === null || entry.below || !isFor(entry, query)) return null
       // The name in a template's question is lower case; type and class after it are compared as they are.
       return isEqual(entry, message, headerOctets, query) ? entry : null
     },
     getBelow(message, query, { encloserAt, encloserHash }) {
       const entry = liveAt(slotOf(belowHash(encloserHash, query.type)))
-      if (!entry?.below || query.questionEnd - encloserAt !== entry.below.questionEnd - belowAt) return null
+      if (!entry?.below || !isFor(entry, query)) return null
+      if (query.questionEnd - encloserAt !== entry.below.questionEnd - belowAt) return null
       return isEqual(entry, message, encloserAt, query) ? entry : null
     },
-    set(hash, { source, rcode, tuple, below, ...answer }) {
+    set(hash, { source, rcode, tuple, dnssec, below, ...answer }) {
       const length = answer.end - answer.start
       if (length > highestOctets) return
       if (used + length > slabOctets) {
@@ -114,7 +126,7 @@ export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, sl
       const octets = memory[slab]!
       const start = used
       used += answer.octets.copy(octets, start, answer.start, answer.end)
-      slots[slotOf(hash)] = { octets, start, end: used, below, source, rcode, tuple, hits: 0 }
+      slots[slotOf(hash)] = { octets, start, end: used, below, source, rcode, tuple, dnssec, hits: 0 }
     },
   }
 }

@@ -1,9 +1,11 @@
-// Reads large zones beside all others, one at a time and page by page, so that neither the event loop nor the changes of
-// other zones wait for them.
+// Reads large zones beside all others, one at a time and page by page, and signs what takes long, so that neither the event
+// loop nor the changes of other zones wait for them.
 import type { Logger } from 'pino'
 import { wireName } from '../../dns/packet/wire-names.ts'
 import type { Database } from '../../platform/database.ts'
-import { readLargeZone } from '../../services/dns/served-zones.ts'
+import type { PlatformZones } from '../../services/dns/platform-zones.ts'
+import { readLargeZone, readServedZones } from '../../services/dns/served-zones.ts'
+import type { ReadRow } from './dnssec/versions.ts'
 import { emptyRecords } from './zone-records.ts'
 import type { ZoneRow } from './zone-table.ts'
 
@@ -19,7 +21,10 @@ export type LargeZones = {
 
 export type LargeZonesOptions = {
   db: Database
+  platform: PlatformZones
   log: Logger
+  /** Signs what was read, if its zone is signed. */
+  complete(row: ReadRow): Promise<ZoneRow>
   /** Called with a zone as it was read; null if it is not served. */
   onRead(name: string, row: ZoneRow | null): void
   /** Called after that if the zone changed while it was read: what changed is not in it. */
@@ -29,7 +34,8 @@ export type LargeZonesOptions = {
 
 const retryMs = 1_000
 
-export function createLargeZones({ db, log, onRead, onChanged, onIdle }: LargeZonesOptions): LargeZones {
+export function createLargeZones(options: LargeZonesOptions): LargeZones {
+  const { db, platform, log, complete, onRead, onChanged, onIdle } = options
   /** Those to be read, and whether one has changed since its reading began. */
   const pending = new Map<string, { changed: boolean }>()
   let running: Promise<void> | null = null
@@ -37,9 +43,13 @@ export function createLargeZones({ db, log, onRead, onChanged, onIdle }: LargeZo
   let closed = false
 
   async function read(name: string): Promise<ZoneRow | null> {
+    if (platform.has(name)) {
+      const [own] = (await readServedZones(db, platform, [name])).rows
+      return own ? complete(own) : null
+    }
     const draft = emptyRecords(wireName(name)).edit()
     const row = await readLargeZone(db, name, (text) => draft.add(text))
-    return row && { ...row, records: row.records ?? draft.done() }
+    return row && complete({ ...row, records: row.records ?? draft.done() })
   }
 
   /** Each once. One that cannot be read keeps no other from being read. */

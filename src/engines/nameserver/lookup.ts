@@ -4,7 +4,13 @@ import { highestNameOctets, rcodes, typeNumbers } from '../../dns/packet/numbers
 import { nameRdata, type Rdata, textRdata } from './rdata.ts'
 import { type Rrset, setOf, type Zone, type ZoneNode } from './zone.ts'
 
-export type OwnedSet = { owner: string; set: Rrset }
+/** `from` is the name that a set was made from, if that is another one: a wildcard. */
+export type OwnedSet = { owner: string; set: Rrset; from?: string }
+
+/** What a signed answer has to prove; the closest encloser is the name above that exists. */
+export type Proof =
+  | { kind: 'no name' | 'no data of wildcard' | 'expanded'; name: string; encloser: string }
+  | { kind: 'no data' | 'no signer'; name: string }
 
 export type Found = {
   rcode: number
@@ -21,6 +27,8 @@ export type Found = {
    * the name in it. To be set to false by whatever depends on more of the name.
    */
   general: boolean
+  /** Only of a zone that is signed, for who asks for signatures; otherwise null. */
+  proofs: Proof[] | null
   /** A name outside whose addresses are not known yet; the answer is SERVFAIL until then. */
   awaits: { target: string; type: number; owner: string } | null
 }
@@ -34,6 +42,8 @@ export type OutsideAddresses = {
 }
 
 const highestChain = 8
+/** In a signed zone these are beside a CNAME (RFC 4035, section 2.5), which so does not lead to those of others. */
+const ofNode: ReadonlySet<number> = new Set([typeNumbers.RRSIG, typeNumbers.NSEC])
 // Both strings of RFC 8482, section 4.2: CPU and an empty OS.
 const anyTtl = 3600
 const anySet: Rrset = {
@@ -60,15 +70,15 @@ export function encloserOf(zone: Zone, name: string): string | null {
 }
 
 type Place =
-  | { kind: 'node'; node: ZoneNode; wildcard: boolean }
+  | { kind: 'node'; node: ZoneNode; wildcard: string | null }
   | { kind: 'cut'; owner: string; node: ZoneNode }
   | { kind: 'dname'; owner: string; set: Rrset }
-  | { kind: 'none' }
+  | { kind: 'none'; encloser: string }
 
-/** Walks down from the apex, because a delegation hides everything below it. */
+/** `wildcard` is the name that the wildcard is below. Walks down from the apex, because a delegation hides everything below it. */
 function place(zone: Zone, name: string, type: number): Place {
   const exact = zone.nodes.get(name)
-  if (exact && !zone.hasCuts) return { kind: 'node', node: exact, wildcard: false }
+  if (exact && !zone.hasCuts) return { kind: 'node', node: exact, wildcard: null }
   const starts: number[] = []
   const end = name.length - zone.origin.length
   for (let at = 0; at < end; at += 1 + name.charCodeAt(at)) starts.push(at)
@@ -81,13 +91,13 @@ function place(zone: Zone, name: string, type: number): Place {
       const dname = setOf(zone.nodes.get(encloser)!, typeNumbers.DNAME)
       if (dname) return { kind: 'dname', owner: encloser, set: dname }
       const source = zone.nodes.get(`\x01*${encloser}`)
-      return source ? { kind: 'node', node: source, wildcard: true } : { kind: 'none' }
+      return source ? { kind: 'node', node: source, wildcard: encloser } : { kind: 'none', encloser }
     }
     // The DS set belongs to the parent, so it is answered from this side of the cut.
     if (node.cut && !(index === 0 && type === typeNumbers.DS)) return { kind: 'cut', owner, node }
     encloser = owner
   }
-  return { kind: 'node', node: exact!, wildcard: false }
+  return { kind: 'node', node: exact!, wildcard: null }
 }
 
 /** The state of one lookup. */
@@ -120,6 +130,11 @@ function flatten(node: AliasNode, type: number, { zone, outside, found }: Work):
 function refer(zone: Zone, owner: string, node: ZoneNode, found: Found): void {
   const set = setOf(node, typeNumbers.NS)!
   found.authority.push({ owner, set })
+  if (found.proofs) {
+    const signer = setOf(node, typeNumbers.DS)
+    if (signer) found.authority.push({ owner, set: signer })
+    else found.proofs.push({ kind: 'no signer', name: owner })
+  }
   for (const { names } of set.rdatas) {
     const host = zone.nodes.get(names[0]!)
     if (!host) continue
@@ -167,8 +182,20 @@ function redirect(found: Found, owner: string, dname: { owner: string; set: Rrse
   return target
 }
 
+/** A set of the name itself in place of all of them (RFC 8482, section 4.1): unlike a made-up one, it is signed. */
+function anySetOf(node: ZoneNode, work: Work): Rrset | null {
+  return node.sets[0] ?? setAt(node, typeNumbers.A, work) ?? setAt(node, typeNumbers.AAAA, work)
+}
+
 /** `name` is in the zone. Never fails, and takes no longer than the labels of the name and the chain allow. */
 export function lookup(zone: Zone, name: string, type: number, outside: OutsideAddresses): Found {
+  return search(zone, { name, type, prove: false }, outside)
+}
+
+export type Asked = { name: string; type: number; prove: boolean }
+
+/** As `lookup` does; with `prove`, a signed zone tells what has to be proved. */
+export function search(zone: Zone, { name, type, prove }: Asked, outside: OutsideAddresses): Found {
   const found: Found = {
     rcode: rcodes.NOERROR,
     authoritative: true,
@@ -178,6 +205,7 @@ export function lookup(zone: Zone, name: string, type: number, outside: OutsideA
     cacheable: true,
     wildcard: false,
     general: true,
+    proofs: prove && zone.signed ? [] : null,
     awaits: null,
   }
   const work = { zone, outside, found }
@@ -193,6 +221,7 @@ export function lookup(zone: Zone, name: string, type: number, outside: OutsideA
     if (where.kind === 'none') {
       found.rcode = rcodes.NXDOMAIN
       found.authority.push({ owner: zone.origin, set: zone.negative })
+      found.proofs?.push({ kind: 'no name', name: owner, encloser: where.encloser })
       return found
     }
     if (where.kind === 'dname') {
@@ -202,23 +231,30 @@ export function lookup(zone: Zone, name: string, type: number, outside: OutsideA
       continue
     }
     const { node, wildcard } = where
-    if (wildcard) found.wildcard = true
+    if (wildcard !== null) found.wildcard = true
     // The target of a CNAME may be the name of the question, if a wildcard made both.
-    if (wildcard && step > 0) found.general = false
+    if (wildcard !== null && step > 0) found.general = false
     const any = type === typeNumbers.ANY && (node.sets.length > 0 || node.alias !== null)
-    const set = any ? anySet : setAt(node, type, work)
+    const one = any && found.proofs ? anySetOf(node, work) : anySet
+    const set = any ? one : setAt(node, type, work)
+    const from = wildcard === null ? undefined : { from: `\x01*${wildcard}` }
     if (set) {
-      found.answer.push({ owner, set })
+      found.answer.push({ owner, set, ...from })
+      if (wildcard !== null) found.proofs?.push({ kind: 'expanded', name: owner, encloser: wildcard })
       return found
     }
     if (found.rcode !== rcodes.NOERROR) return found
     const chain = setOf(node, typeNumbers.CNAME)
     const target = chain?.rdatas[0]?.names[0]
-    if (!chain || target === undefined) {
+    const leads = target !== undefined && !(zone.signed && ofNode.has(type))
+    if (!chain || !leads) {
       found.authority.push({ owner: zone.origin, set: zone.negative })
+      if (wildcard === null) found.proofs?.push({ kind: 'no data', name: owner })
+      else found.proofs?.push({ kind: 'no data of wildcard', name: owner, encloser: wildcard })
       return found
     }
-    found.answer.push({ owner, set: chain })
+    found.answer.push({ owner, set: chain, ...from })
+    if (wildcard !== null) found.proofs?.push({ kind: 'expanded', name: owner, encloser: wildcard })
     if (!goesOn(target, step, work)) return found
     owner = target
   }

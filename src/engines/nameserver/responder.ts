@@ -2,8 +2,9 @@
 import type { Logger } from 'pino'
 import { headerOctets, opcodes, rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
 import { decodeQuery, emptyQuery, nameInQuery, type Query } from '../../dns/packet/query.ts'
-import { type AnswerCache, belowHash, standIn } from './cache.ts'
+import { type AnswerCache, answerHash, belowHash, type Dnssec, standIn } from './cache.ts'
 import type { Cookies } from './cookies.ts'
+import { isSigned, lookupSigned } from './dnssec/sets.ts'
 import { answerOctets, createEncoder, type Encoded, finishAnswer, optOctets } from './encode.ts'
 import { encloserOf, type Found, lookup, type OutsideAddresses } from './lookup.ts'
 import type { NameserverMetrics } from './metrics.ts'
@@ -43,6 +44,9 @@ const highestTcp = 65_535
 // Waiting queries cost memory; beyond this number none waits for an address, and none of an account that has its part.
 const highestWaiting = { account: 200, all: 1_000 }
 
+const dnssecOf = ({ dnssecOk }: Query, { signing }: ZoneSource): Dnssec =>
+  signing === null ? 'any' : dnssecOk ? 'with' : 'without'
+
 /** The question of a packet with another name. */
 function questionOf(message: Buffer, query: Query, name: string): Buffer {
   const question = Buffer.from(`${name}\0\0\0\0`, 'latin1')
@@ -78,6 +82,11 @@ export function createResponder(options: ResponderOptions): Responder {
     return !whole.truncated && answerOctets(whole, query) + (opt ? optOctets(opt) : 0) <= limitOf(context)
   }
 
+  function find(source: ZoneSource, name: string, { type, dnssecOk }: Query): Found {
+    const zone = table.zoneOf(source)
+    return isSigned(zone) ? lookupSigned(zone, { name, type, dnssecOk }, outside) : lookup(zone, name, type, outside)
+  }
+
   function answerFound(context: Context, name: string, found: Found, source: ZoneSource): Buffer | null {
     const { message, query, opt } = context
     const tuple = tupleOf(query, found, source)
@@ -85,7 +94,10 @@ export function createResponder(options: ResponderOptions): Responder {
     const cacheable = found.cacheable && source.live && !(query.type === typeNumbers.DS && name === source.origin)
     const made = limited(context, found.rcode, tuple, () => {
       const whole = encodeWhole(context, name, found)
-      if (cacheable && !whole.truncated) cache.set(query.hash, { ...whole, source, rcode: found.rcode, tuple })
+      const dnssec = dnssecOf(query, source)
+      if (cacheable && !whole.truncated) {
+        cache.set(answerHash(query.hash, dnssec), { ...whole, source, rcode: found.rcode, tuple, dnssec })
+      }
       if (fits(context, whole)) return finishAnswer(whole, message, query, opt)
       const limit = limitOf(context) - (opt ? optOctets(opt) : 0)
       return finishAnswer(encoder.encode(questionOf(message, query, name), name, found, limit), message, query, opt)
@@ -100,6 +112,9 @@ export function createResponder(options: ResponderOptions): Responder {
    */
   function answerBelow(context: Context, name: string, source: ZoneSource): Buffer | null | undefined {
     const { message, query, opt } = context
+    const dnssec = dnssecOf(query, source)
+    // What proves that a name does not exist depends on its neighbours.
+    if (dnssec === 'with') return undefined
     const zone = table.zoneOf(source)
     const encloser = encloserOf(zone, name)
     if (encloser === null || !source.live || !table.announce(source)) return undefined
@@ -110,7 +125,7 @@ export function createResponder(options: ResponderOptions): Responder {
     const whole = { ...encoded, below: { questionEnd, pointers: encoded.pointers } }
     const tuple = tupleOf(query, found, source)
     const hash = belowHash(table.filter.hashOf(encloser), query.type)
-    if (!whole.truncated) cache.set(hash, { ...whole, source, rcode: found.rcode, tuple })
+    if (!whole.truncated) cache.set(hash, { ...whole, source, rcode: found.rcode, tuple, dnssec })
     if (!fits(context, whole)) {
       const exact = { ...lookup(zone, name, query.type, outside), cacheable: false }
       return answerFound(context, name, exact, source)
@@ -136,7 +151,7 @@ export function createResponder(options: ResponderOptions): Responder {
     if (!source) return fault(context, rcodes.REFUSED)
     const below = answerBelow(context, name, source)
     if (below !== undefined) return below
-    const found = lookup(table.zoneOf(source), name, query.type, outside)
+    const found = find(source, name, query)
     if (!found.awaits) return answerFound(context, name, found, source)
     const { accountId } = source
     const ofAccount = waitingOf.get(accountId) ?? 0
@@ -155,10 +170,9 @@ export function createResponder(options: ResponderOptions): Responder {
   async function answerLater(context: Context, name: string, zone: string) {
     await aliases.settled(zone)
     // The zone may have changed meanwhile.
-    const { type } = context.query
-    const source = table.find(name, type)
+    const source = table.find(name, context.query.type)
     if (!source) return fault(context, rcodes.REFUSED)
-    const found = lookup(table.zoneOf(source), name, type, outside)
+    const found = find(source, name, context.query)
     return found.awaits ? failLate(context, source) : answerFound(context, name, found, source)
   }
 

@@ -189,7 +189,9 @@ export function createNameserver(options: NameserverOptions): Nameserver {
         generated: (records: readonly { name: string; type: string }[]) => generatedRecords(config, records),
       }
       const platform = platformZones(config)
-      const loaded = await createSnapshot({ db, notifications, platform, constants, log, snapshots: options.snapshots })
+      const { vault, snapshots } = options
+      const following = { db, notifications, platform, constants, outside, log, vault, snapshots }
+      const loaded = await createSnapshot(following)
       snapshot = loaded
       closers.push(loaded.close)
       rollups = startDnsRollups({ db, tallies: { take: () => takeQuestions(loaded.table) }, log })

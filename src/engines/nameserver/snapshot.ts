@@ -3,16 +3,15 @@ import type { Logger } from 'pino'
 import type { Database } from '../../platform/database.ts'
 import { follow } from '../../platform/mirror.ts'
 import type { Notifications } from '../../platform/notifications.ts'
+import type { Vault } from '../../platform/secrets.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
 import { announcePlatformZones, type PlatformZones } from '../../services/dns/platform-zones.ts'
-import {
-  platformIds,
-  readServedChanges,
-  readServedStates,
-  readServedZones,
-  type ServedZoneRow,
-} from '../../services/dns/served-zones.ts'
+import { platformIds, readServedChanges, readServedStates, readServedZones } from '../../services/dns/served-zones.ts'
+import type { KeptRow } from './dnssec/kept.ts'
+import { createSigner } from './dnssec/signer.ts'
+import { createVersions } from './dnssec/versions.ts'
 import { createLargeZones } from './large-zones.ts'
+import type { OutsideAddresses } from './lookup.ts'
 import type { ZoneConstants } from './zone.ts'
 import { RecordsByName } from './zone-records.ts'
 import { joinedRows, ZoneTable } from './zone-table.ts'
@@ -51,7 +50,11 @@ export type SnapshotOptions = {
   /** The platform's own zones. */
   platform: PlatformZones
   constants: ZoneConstants
+  /** Addresses from outside the zones: those of an ALIAS are signed. */
+  outside: OutsideAddresses
   log: Logger
+  /** Opens the keys of signed zones; without it, only what others have signed is served. */
+  vault?: Vault | undefined
   /** Where the zones are kept for a start without the database. */
   snapshots?: Snapshots | undefined
 }
@@ -61,6 +64,9 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
   const changes = listeners<[names: readonly string[]]>()
   const moves = listeners<[]>()
   const table = new ZoneTable(constants, () => moves.tell())
+  const { vault = null, outside } = options
+  const signer = createSigner({ db, vault })
+  const versions = createVersions({ signer, outside, draft: (row) => table.draft(row) })
   let staleSinceMs: number | null = Date.now()
   let behind = true
   let changedAgain = (_name: string) => {}
@@ -95,13 +101,15 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
     }
     const changed = await readServedChanges(db, known)
     const zones = await readServedZones(db, platform, others)
+    const grown = await versions.completeChanges(table.changed(changed.rows))
+    const whole = await versions.completeSome(zones.rows)
     // A large zone is read beside the others, which do not wait for it.
-    const apart = new Set([...changed.large, ...zones.large])
+    const apart = new Set([...changed.large, ...zones.large, ...grown.others, ...whole.others])
     for (const name of apart) large.add(name)
     for (const { name } of changed.rows) apart.add(name)
     const asked = [...others, ...known.map(({ name }) => name)].filter((name) => !apart.has(name))
-    const applied = [...table.change(changed.rows), ...table.apply(asked, zones.rows)]
-    tell(applied, [...changed.rows, ...zones.rows])
+    const applied = [...table.change(grown.rows), ...table.apply(asked, whole.rows)]
+    tell(applied, [...grown.rows, ...whole.rows])
   }
 
   function tell(changed: string[], rows: readonly { refused: boolean }[]): void {
@@ -113,7 +121,9 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
 
   const large = createLargeZones({
     db,
+    platform,
     log,
+    complete: versions.completeAlone,
     onRead: (name, row) => tell(table.apply([name], row ? [row] : []), row ? [row] : []),
     onChanged: (name) => changedAgain(name),
     onIdle: settle,
@@ -126,9 +136,10 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
     kept?.current()
   }
 
-  function restore(rows: ServedZoneRow[], at: Date): void {
+  function restore(rows: KeptRow[], at: Date): void {
     const known = rows.flatMap((row) => {
-      if (!row.id.startsWith(platformIds)) return [row]
+      // What is signed stays as it is: nothing can be signed now.
+      if (!row.id.startsWith(platformIds) || row.signing) return [row]
       // Those of the platform are made from today's configuration.
       const own = platform.get(row.name)
       return own ? [{ ...row, verified: own.verified, records: own.records.join('\n') }] : []

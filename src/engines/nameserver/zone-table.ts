@@ -10,6 +10,8 @@ import {
 } from '../../services/dns/served-zones.ts'
 import type { Tally } from '../../services/traffic/tallies.ts'
 import { type Announced, announceChange, announceZone } from './announce.ts'
+import { joinedSigning, type KeptRow, signedRows } from './dnssec/kept.ts'
+import type { ZoneSigning } from './dnssec/signing.ts'
 import { NameFilter } from './name-filter.ts'
 import { createZoneTallies } from './traffic.ts'
 import { buildZone, openZone, type Zone, type ZoneConstants } from './zone.ts'
@@ -28,6 +30,8 @@ export type ZoneSource = {
   /** Those of the claim; without any, the zone has those of the platform's own zones. */
   readonly nameservers?: readonly string[]
   readonly records: ZoneRecords
+  /** Null for a zone that is not signed. */
+  readonly signing: ZoneSigning | null
   /** False as soon as the zone was replaced or removed. */
   live: boolean
   /** What it is counted by; null until it is asked for the first time. */
@@ -37,7 +41,13 @@ export type ZoneSource = {
 }
 
 /** A row of the database; a large zone may have its records by name already. */
-export type ZoneRow = Omit<ServedZoneRow, 'records'> & { records: ZoneRecords }
+export type ZoneRow = Omit<ServedZoneRow, 'records' | 'signing'> & {
+  records: ZoneRecords
+  signing?: ZoneSigning | null
+}
+
+/** A large zone with its changes, and without its signatures. */
+export type ChangedRow = Omit<ServedZoneChange, 'records'> & { records: RecordsByName; before: ZoneSource }
 
 // A few thousand zones of usual size; frequent questions are answered from the answer cache.
 const highestBuiltCharacters = 2_000_000
@@ -53,11 +63,14 @@ export function recordsFrom(origin: string, text: string): ZoneRecords {
 }
 
 /** The rows of `ZoneTable.rows` with one for each zone. */
-export function* joinedRows(rows: readonly ServedZoneRow[]): Generator<ServedZoneRow> {
+export function* joinedRows(rows: readonly KeptRow[]): Generator<ZoneRow & { records: string }> {
   for (let first = 0, end = 1; first < rows.length; first = end++) {
     while (rows[end]?.id === rows[first]!.id) end++
-    const texts = rows.slice(first, end).map(({ records }) => records)
-    yield { ...rows[first]!, records: texts.join('\n') }
+    const parts = rows.slice(first, end)
+    const { signing, ...row } = rows[first]!
+    const texts = parts.map(({ records }) => records)
+    const records = texts.filter((text) => text !== '').join('\n')
+    yield { ...row, records, signing: signing ? joinedSigning(signing, parts) : null }
   }
 }
 
@@ -114,15 +127,19 @@ export class ZoneTable {
   zoneOf(source: ZoneSource): Zone {
     let zone = this.#built.get(source)
     if (!zone) {
-      const { name, serial, records } = source
-      const constants = this.#constantsOf(source)
-      zone =
-        typeof records === 'string'
-          ? buildZone(name, serial, recordsOf(records), constants)
-          : openZone(name, serial, records, constants)
+      zone = this.draft(source)
       if (source.live) this.#built.set(source, zone)
     }
     return zone
+  }
+
+  /** A zone as its row has it, in the table or not. */
+  draft(row: Pick<ZoneSource, 'name' | 'serial' | 'accountId' | 'nameservers' | 'records' | 'signing'>): Zone {
+    const { name, serial, records, signing } = row
+    const constants = { ...this.#constantsOf(row), signing }
+    return typeof records === 'string'
+      ? buildZone(name, serial, recordsOf(records), constants)
+      : openZone(name, serial, records, constants)
   }
 
   /** Whether the filter has every name of the zone, so that other threads can deny names of it; if not, it will. */
@@ -191,10 +208,13 @@ export class ZoneTable {
   }
 
   /** Everything in the table, as rows of the database; a large zone as several rows, one after the other. */
-  *rows(): Generator<ServedZoneRow> {
-    for (const { name, id, accountId, verified, refused, serial, nameservers, records } of this.#sources.values()) {
+  *rows(): Generator<KeptRow> {
+    for (const source of this.#sources.values()) {
+      const { name, id, accountId, verified, refused, serial, nameservers, records, signing } = source
       const state = { name, id, accountId, verified, refused, serial, nameservers }
-      for (const text of typeof records === 'string' ? [records] : records.texts()) yield { ...state, records: text }
+      const texts = typeof records === 'string' ? [records] : records.texts()
+      if (!signing) for (const text of texts) yield { ...state, records: text }
+      else yield* signedRows(state, texts, signing)
     }
   }
 
@@ -212,33 +232,41 @@ export class ZoneTable {
     return changed
   }
 
-  /** Applies what changed in large zones, which must still be the ones that the changes were read for. */
-  change(rows: Iterable<ServedZoneChange>): string[] {
-    const changed: string[] = []
+  /** What large zones become by changes, unless they are no more the ones that these were read for. */
+  changed(rows: Iterable<ServedZoneChange>): ChangedRow[] {
+    const changed: ChangedRow[] = []
     for (const { names, records: text, ...row } of rows) {
       const before = this.get(row.name)
       if (!(before?.records instanceof RecordsByName) || before.id !== row.id || this.isCurrent(row)) continue
-      const records = before.records.change(names, text)
-      // Before the zone has them, so that none is denied that exists.
-      announceChange(this.filter, names, records)
-      this.#put({ ...row, records }, before.announced)
-      changed.push(row.name)
+      changed.push({ ...row, names, before, records: before.records.change(names, text) })
     }
     return changed
   }
 
+  /** Applies changes of large zones. */
+  change(rows: Iterable<ZoneRow & Pick<ChangedRow, 'names' | 'before' | 'records'>>): string[] {
+    const applied: string[] = []
+    for (const { names, before, ...row } of rows) {
+      // Before the zone has them, so that none is denied that exists.
+      announceChange(this.filter, names, row.records)
+      this.#put(row, before.announced)
+      applied.push(row.name)
+    }
+    return applied
+  }
+
   #put(row: ZoneRow, announced: Announced): void {
-    const { name, id, accountId, verified, refused, serial } = row
+    const { name, id, accountId, verified, refused, serial, signing = null } = row
     // The list that all zones of the pair share, so that each has but a reference.
     const nameservers = row.nameservers && this.#constantsOf(row).nameservers
     const origin = wireName(name)
     const records = typeof row.records === 'string' ? recordsFrom(origin, row.records) : row.records
     const before = this.#sources.get(origin)
     const tally = before?.id === id ? before.tally : null
-    const state = { id, accountId, verified, refused, serial, nameservers, records, live: true, tally, announced }
+    const state = { id, accountId, verified, refused, serial, nameservers, records, signing, tally, announced }
     this.filter.add(origin)
     if (before) this.#retire(before)
-    this.#sources.set(origin, { name, origin, ...state })
+    this.#sources.set(origin, { name, origin, ...state, live: true })
     if (before?.verified === verified && before.accountId === accountId) return
     if (!before) this.#countAbove(origin, 1)
     if (this.#hasRelatives(origin)) this.#onMoved()

@@ -8,6 +8,9 @@ import type { RecordType } from '../../dns/record-types.ts'
 import { isRecordType, numberOf } from '../../dns/type-names.ts'
 import { aliasedType, challengeType } from '../../services/dns/served-zones.ts'
 import { generatedNames as namesOfEdge } from '../../services/dns/zones.ts'
+import { apexSets, ownedApexTypes } from './dnssec/apex.ts'
+import { type FoundSignatures, openSignatures, type ZoneSigning } from './dnssec/signing.ts'
+import type { SortedTexts } from './dnssec/sorted-texts.ts'
 import { type Rdata, rdataOf, soaRdata } from './rdata.ts'
 import { keyOf, type RecordsByName, recordsOf, type ZoneRecord } from './zone-records.ts'
 
@@ -68,6 +71,16 @@ export type Zone = {
   /** The SOA of negative answers: its TTL is how long they may be cached (RFC 2308). */
   negative: Rrset
   hasCuts: boolean
+  /** Null for a zone that is not signed. */
+  signed: SignedParts | null
+}
+
+/** What a signed zone has beside its records. */
+export type SignedParts = {
+  readonly signing: ZoneSigning
+  readonly signatures: FoundSignatures
+  /** The names that exist, in the order of their denial; null until it is asked for. */
+  chain: SortedTexts | null
 }
 
 /** What the platform adds to every zone. */
@@ -85,6 +98,8 @@ export type ZoneConstants = {
     minimum: number
     ttl: number
   }
+  /** Default: the zone is not signed. */
+  signing?: ZoneSigning | null
   /** Addresses of the edge for names that have none of their own; gets the records of these names. */
   generated(records: readonly ZoneRecord[]): readonly ZoneRecord[]
 }
@@ -236,9 +251,15 @@ function complete(name: string, serial: number, built: Built, constants: ZoneCon
   apex.sets.unshift(soaSet)
   for (const host of constants.nameservers) addRecord(apex, 'NS', ttl, host)
   for (const record of constants.generated(pointed)) addTo(nodes.nodeAt(keyOf(record.name, origin)), record, true)
+  const { owner = '', signing } = constants
+  if (signing) {
+    apex.sets = apex.sets.filter(({ type }) => !ownedApexTypes.has(type))
+    apex.sets.push(...apexSets(origin, signing, ttl))
+  }
   for (const challenge of challenges) addChallenge(nodes, origin, challenge)
   const negative = { ...soaSet, ttl: Math.min(ttl, minimum) }
-  return { origin, owner: constants.owner ?? '', serial, nodes, soa: soaSet, negative, hasCuts }
+  const signed = signing ? { signing, signatures: openSignatures(signing.signatures), chain: signing.chain } : null
+  return { origin, owner, serial, nodes, soa: soaSet, negative, hasCuts, signed }
 }
 
 export function buildZone(name: string, serial: number, records: Iterable<ZoneRecord>, constants: ZoneConstants): Zone {

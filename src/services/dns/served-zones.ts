@@ -1,9 +1,11 @@
 // The zones that the nameservers answer for, as their snapshot reads them.
 import { type Database, type Db, onConnection, transactionOn } from '../../platform/database.ts'
 import type { PlatformZones } from './platform-zones.ts'
+import type { ServedSigning } from './signature-statements.ts'
 import { readPlatformZoneRows, readZoneChanges, readZonePage, readZoneStates, readZones } from './statements.ts'
 
 export { aliasedType } from './alias-statements.ts'
+export type { ServedSigning } from './signature-statements.ts'
 export { challengeType } from './statements.ts'
 
 /** Of several claims to one name, the one that is served; `refused` if its account is suspended so that none is. */
@@ -11,6 +13,8 @@ export type ServedZoneState = { name: string; id: string; serial: number; verifi
 
 type ServedZone = ServedZoneState & {
   accountId: string
+  /** Null for a zone that is not signed. */
+  signing?: ServedSigning | null
   /** Those of the claim; empty for the first two of the pool, which the platform's own zones have. */
   nameservers?: readonly string[]
 }
@@ -119,10 +123,12 @@ export const platformIds = 'platform '
 /** The platform's own zones come before any claim to their names, and belong to no account. */
 async function readPlatformZones(db: Db, platform: PlatformZones, names: string[]): Promise<ServedZoneRow[]> {
   const found = await readPlatformZoneRows(db, { names })
-  return found.map(({ name, serial, challenges }) => {
+  return found.map(({ name, serial, challenges, signing: keys }) => {
     const { verified, records } = platform.get(name)!
     const lines = challenges === null ? records : [...records, challenges]
-    const source = { name, id: platformIds + name, serial, verified, refused: false, accountId: '' }
+    // The keys are those of the domain of deployments; the zones of nameservers' names are for development alone.
+    const signing = verified ? keys : null
+    const source = { name, id: platformIds + name, serial, verified, refused: false, accountId: '', signing }
     return { ...source, records: lines.join('\n') }
   })
 }

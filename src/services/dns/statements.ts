@@ -4,6 +4,7 @@ import {
   int4,
   int4Array,
   type JsonText,
+  json,
   jsonb,
   optional,
   statement,
@@ -13,6 +14,7 @@ import {
 } from '../../platform/statement.ts'
 import { eventIn, insertEvent } from '../events/statements.ts'
 import { aliasLines } from './alias-statements.ts'
+import { type ServedSigning, signingOf } from './signature-statements.ts'
 
 /**
  * Whether the nameservers answer with the records of a claim. A proved one always; one of its first 30 days while no
@@ -171,7 +173,8 @@ const challengesOf = (zone: string) => `(
 /** The claims to these names that are served. */
 const servedZones = (names: string) => `
   SELECT DISTINCT ON (d.name) d.name, d.id, d.serial, d.verified, a.refuses_dns AS refused,
-    d.account_id AS "accountId", COALESCE(d.nameservers, '{}') AS nameservers, d.record_bytes, d.changes_since
+    d.account_id AS "accountId", COALESCE(d.nameservers, '{}') AS nameservers, d.record_bytes, d.changes_since,
+    ${signingOf('k.domain_id = d.id', 'd.dnssec_denial', 'd.cds_delete')} AS signing
   FROM domain d JOIN account a ON a.id = d.account_id
   WHERE d.name = ANY(${names}) AND d.name NOT LIKE '*%' AND ${isServed}
   ORDER BY d.name, d.verified DESC`
@@ -183,8 +186,9 @@ const servedOut = {
   refused: boolean(),
   accountId: text(),
   nameservers: textArray(),
+  signing: optional(json<ServedSigning>()),
 }
-const servedColumns = 'z.name, z.id, z.serial, z.verified, z.refused, z."accountId", z.nameservers'
+const servedColumns = 'z.name, z.id, z.serial, z.verified, z.refused, z."accountId", z.nameservers, z.signing'
 const lineOfRecord = `concat_ws(E'\\n', concat_ws(' ', r.type, r.ttl, r.name, r.value),
   CASE WHEN r.type = 'ALIAS' THEN ${aliasLines('r.domain_id', 'r.name')} END)`
 const linesOfRecords = `string_agg(${lineOfRecord}, E'\\n' ORDER BY r.name, r.id)`
@@ -248,8 +252,10 @@ export const readZoneChanges = statement('dns.zone-changes', {
 export const readPlatformZoneRows = statement('dns.platform-zones', {
   reason: 'snapshot for an engine',
   in: { names: textArray() },
-  out: { name: text(), serial: int4(), challenges: optional(text()) },
+  out: { name: text(), serial: int4(), challenges: optional(text()), signing: optional(json<ServedSigning>()) },
   sql: (p) => `
-    SELECT p.name, p.serial, ${challengesOf('p.name')} AS challenges FROM platform_zone p
+    SELECT p.name, p.serial, ${challengesOf('p.name')} AS challenges,
+      ${signingOf('k.domain_id IS NULL', `'nsec'`, 'false')} AS signing
+    FROM platform_zone p
     WHERE p.name = ANY(${p.names})`,
 })

@@ -36,7 +36,7 @@ export function* packed(
     const template = encoder.encode(
       question,
       name,
-      { ...found, cacheable: false, wildcard: false, general: false, awaits: null },
+      { ...found, cacheable: false, wildcard: false, general: false, proofs: null, awaits: null },
       limit,
     )
     const count = template.octets.readUInt16BE(template.start + 6)

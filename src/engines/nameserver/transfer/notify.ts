@@ -69,6 +69,7 @@ function unsignedNotice(origin: string, soa: Rrset, id: number): Buffer {
       cacheable: false,
       wildcard: false,
       general: false,
+      proofs: null,
       awaits: null,
     },
     1232,

@@ -5,6 +5,8 @@ import { nameWithinZone } from '../../../dns/names.ts'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
 import { wireName } from '../../../dns/packet/wire-names.ts'
 import { challengeType } from '../../../services/dns/served-zones.ts'
+import { chainOf, type SignedZone } from '../dnssec/chain.ts'
+import { isSigned, setsIn, signaturesOf } from '../dnssec/sets.ts'
 import { lookup, type OutsideAddresses, type OwnedSet } from '../lookup.ts'
 import { type Rrset, setOf, type Zone, type ZoneNode } from '../zone.ts'
 import type { ZoneSource, ZoneTable } from '../zone-table.ts'
@@ -50,6 +52,17 @@ function flattened(zone: Zone, owner: string, type: number, around: OutsideAddre
   return own ? [...single(owner, own.set)] : []
 }
 
+/** Signatures and denials of a signed zone, for some entries of its chain. */
+function* signingRecords(zone: SignedZone, entries: Iterable<string>, around: OutsideAddresses): Generator<OwnedSet> {
+  for (const owned of setsIn(zone, entries, around)) {
+    if (isDenial(owned.set.type)) yield owned
+    const signatures = signaturesOf(zone, owned)
+    if (signatures) yield* single(signatures.owner, signatures.set)
+  }
+}
+
+const isDenial = (type: number) => type === typeNumbers.NSEC || type === typeNumbers.NSEC3
+
 /** Everything but the SOA. An ALIAS whose addresses are not known yet is left out; they come with the next version. */
 export async function zoneRecords(zone: Zone, around: OutsideAddresses): Promise<OwnedSet[]> {
   const records: OwnedSet[] = []
@@ -63,6 +76,10 @@ export async function zoneRecords(zone: Zone, around: OutsideAddresses): Promise
   }
   for (const { owner, type } of aliases) {
     for (const one of flattened(zone, owner, type, around) ?? []) records.push(one)
+  }
+  if (!isSigned(zone)) return records
+  for (const one of signingRecords(zone, chainOf(zone), around)) {
+    if (records.push(one) % nodesInAStep === 0) await nextTurn()
   }
   return records
 }
@@ -111,6 +128,7 @@ function keyed(zone: Zone, around: OutsideAddresses): Map<string, OwnedSet> {
     records.push(...recordsAt(owner, node))
     for (const one of aliasesAt(owner, node)) records.push(...(flattened(zone, owner, one.type, around) ?? []))
   }
+  if (isSigned(zone)) records.push(...signingRecords(zone, chainOf(zone), around))
   return new Map(records.map((one) => [keyOf(one), one]))
 }
 
@@ -145,7 +163,8 @@ export function differenceOf(
     if (followed.some((lines) => lines.length > highestFollowed)) return null
     if (!addFollowed(before, followed[0], names) || !addFollowed(after, followed[1], names)) return null
   }
-  const whole = copiesWildcards(before) || copiesWildcards(after) || (leadsInside && !large)
+  const signed = before.signing !== null || after.signing !== null
+  const whole = signed || copiesWildcards(before) || copiesWildcards(after) || (leadsInside && !large)
   if (whole && large) return null
   const part = (source: ZoneSource) => {
     const records = whole ? source.records : linesNamed(source.records, names).join('\n')

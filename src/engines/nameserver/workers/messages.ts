@@ -1,5 +1,6 @@
 // Messages between the threads of the nameserver.
 import type { Counted } from '../../../services/traffic/tallies.ts'
+import type { Dnssec } from '../cache.ts'
 import type { Below } from '../encode.ts'
 import type { RateLimitMemory } from '../rate-limit.ts'
 import type { Stamp } from './generations.ts'
@@ -25,6 +26,7 @@ export type KeptAnswer = {
   below: Below | null
   rcode: number
   tuple: number
+  dnssec: Dnssec
   stamp: Stamp
   zone: string
 }

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
-import { type AnswerCache, belowHash, type CachedAnswer } from '../cache.ts'
+import { type AnswerCache, answerHash, belowHash, type CachedAnswer } from '../cache.ts'
 import type { NameserverMetrics } from '../metrics.ts'
 import type { Responder } from '../responder.ts'
 import { addQuestions, type TallyBook } from '../traffic.ts'
@@ -58,9 +58,19 @@ export function startPool(options: PoolOptions): { close(): Promise<void> } {
   })
   function share(hash: number, found: CachedAnswer<ZoneSource> | null): typeof found {
     if (found) {
-      const { octets: all, start, end, below, source, rcode, tuple } = found
+      const { octets: all, start, end, below, source, rcode, tuple, dnssec } = found
       const octets = new Uint8Array(all.subarray(start, end))
-      keep({ hash, octets, below, rcode, tuple, stamp: generations.stampOf(source.origin), zone: source.id })
+      const key = below ? hash : answerHash(hash, dnssec)
+      keep({
+        hash: key,
+        octets,
+        below,
+        rcode,
+        tuple,
+        dnssec,
+        stamp: generations.stampOf(source.origin),
+        zone: source.id,
+      })
     }
     return found
   }

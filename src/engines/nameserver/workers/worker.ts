@@ -40,10 +40,10 @@ const questions = createTallyBook()
 
 main.on('message', (message: ToWorker) => {
   if (message === 'report') return report(true)
-  for (const { hash, octets: sent, below, rcode, tuple, stamp, zone } of message) {
+  for (const { hash, octets: sent, below, rcode, tuple, dnssec, stamp, zone } of message) {
     const octets = Buffer.from(sent.buffer, sent.byteOffset, sent.length)
     const source = new Stamped(generations, stamp, questions.of(zone))
-    cache.set(hash, { octets, start: 0, end: sent.length, below, source, rcode, tuple })
+    cache.set(hash, { octets, start: 0, end: sent.length, below, source, rcode, tuple, dnssec })
   }
 })
 

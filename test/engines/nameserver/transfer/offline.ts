@@ -7,8 +7,7 @@ import { wireName } from '../../../../src/dns/packet/wire-names.ts'
 import type { OutsideAddresses } from '../../../../src/engines/nameserver/lookup.ts'
 import type { Snapshot } from '../../../../src/engines/nameserver/snapshot.ts'
 import { createTransfers, type RunningTransfers } from '../../../../src/engines/nameserver/transfer/transfers.ts'
-import { ZoneTable } from '../../../../src/engines/nameserver/zone-table.ts'
-import type { ServedZoneRow } from '../../../../src/services/dns/served-zones.ts'
+import { type ZoneRow, ZoneTable } from '../../../../src/engines/nameserver/zone-table.ts'
 
 export const key = { name: 'transfer.berth.test', secret: Buffer.alloc(32, 'berth') }
 export const startSeconds = 1_794_713_718
@@ -30,13 +29,13 @@ export type Offline = {
   table: ZoneTable
   clock: { seconds: number }
   /** Puts zones in, or changes them, as the database would; a name without a row is gone. */
-  put(names: string[], rows: ServedZoneRow[]): void
+  put(names: string[], rows: ZoneRow[]): void
   /** All the answers to one message. */
   ask(message: Buffer, tcp?: boolean): Promise<Buffer[]>
   signed(message: Buffer): Buffer
 }
 
-export const row = (name: string, serial: number, records: string[] = [], id = `dom_${name}`): ServedZoneRow => ({
+export const row = (name: string, serial: number, records: string[] = [], id = `dom_${name}`): ZoneRow => ({
   name,
   id,
   serial,

@@ -1,0 +1,84 @@
+// The canonical order of names, and the canonical form of record sets that signatures are made over (RFC 4034, section 6).
+import { hash } from 'node:crypto'
+import { signingAlgorithm } from './keys.ts'
+
+/** A set of records as it is signed: names in the form of `wireName`, each rdata in its octets, in lower case. */
+export type SignedSet = { owner: string; type: number; ttl: number; rdatas: readonly Buffer[] }
+
+/**
+ * Texts whose order is that of the names: labels from the last to the first, each octet one higher, so that the end of a
+ * label comes before everything else.
+ */
+export function orderKey(name: string): string {
+  let key = ''
+  for (let at = 0; name.charCodeAt(at) > 0; ) {
+    const end = at + 1 + name.charCodeAt(at)
+    let label = ''
+    for (let octet = at + 1; octet < end; octet++) label += String.fromCharCode(name.charCodeAt(octet) + 1)
+    key = `${label}\0${key}`
+    at = end
+  }
+  return key
+}
+
+export function nameOfKey(key: string): string {
+  let name = '\0'
+  for (let at = 0; at < key.length; ) {
+    const end = key.indexOf('\0', at)
+    let label = String.fromCharCode(end - at)
+    for (; at < end; at++) label += String.fromCharCode(key.charCodeAt(at) - 1)
+    name = label + name
+    at = end + 1
+  }
+  return name
+}
+
+/** How many labels a name has, without the root and a leading asterisk. */
+export function labelCount(name: string): number {
+  let count = name.startsWith('\x01*') ? -1 : 0
+  for (let at = 0; name.charCodeAt(at) > 0; at += 1 + name.charCodeAt(at)) count++
+  return count
+}
+
+function u32(number: number): Buffer {
+  const octets = Buffer.alloc(4)
+  octets.writeUInt32BE(number)
+  return octets
+}
+
+/** The records of a set as they are signed: sorted, each once. */
+export function canonicalSet({ owner, type, ttl, rdatas }: SignedSet): Buffer {
+  const sorted = rdatas.toSorted(Buffer.compare)
+  const parts: Buffer[] = []
+  const fixed = Buffer.alloc(8)
+  fixed.writeUInt16BE(type, 0)
+  fixed.writeUInt16BE(1, 2)
+  fixed.writeUInt32BE(ttl, 4)
+  const head = Buffer.concat([Buffer.from(owner, 'latin1'), fixed])
+  for (const [index, rdata] of sorted.entries()) {
+    if (index > 0 && rdata.equals(sorted[index - 1]!)) continue
+    parts.push(head, Buffer.from([rdata.length >> 8, rdata.length & 0xff]), rdata)
+  }
+  return Buffer.concat(parts)
+}
+
+const fingerprintOctets = 20
+
+/** What names a set among the signatures of a key, as a text of octets. */
+export function fingerprintOf(canonical: Buffer): string {
+  return hash('sha256', canonical, 'buffer').toString('latin1', 0, fingerprintOctets)
+}
+
+/** Of a signature: seconds since 1970. */
+export type Validity = { inception: number; expiry: number }
+
+/** The rdata of an RRSIG up to its signature. */
+export function rrsigHead(
+  { owner, type, ttl }: Pick<SignedSet, 'owner' | 'type' | 'ttl'>,
+  { inception, expiry }: Validity,
+  { tag, signer }: { tag: number; signer: string },
+): Buffer {
+  const fixed = Buffer.from([type >> 8, type & 0xff, signingAlgorithm, labelCount(owner)])
+  const keyTag = Buffer.from([tag >> 8, tag & 0xff])
+  return Buffer.concat([fixed, u32(ttl), u32(expiry), u32(inception), keyTag, Buffer.from(signer, 'latin1')])
+}

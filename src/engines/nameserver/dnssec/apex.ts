@@ -1,0 +1,31 @@
+// The records that signing adds at the apex of a zone: its keys, and what the parent is asked to have of them.
+import { cdnskeyDelete, cdsDelete, nsec3ParamRdata } from '../../../dns/dnssec/denial.ts'
+import { dnskeyRdata, dsRdata } from '../../../dns/dnssec/keys.ts'
+import { typeNumbers } from '../../../dns/packet/numbers.ts'
+import type { ServedSigning } from '../../../services/dns/served-zones.ts'
+import type { Rdata } from '../rdata.ts'
+
+const none = Buffer.alloc(0)
+export const octetsRdata = (head: Buffer): Rdata => ({ head, names: [], tail: none })
+
+export type ApexSet = { type: number; ttl: number; rdatas: Rdata[] }
+
+/** Records of these types belong to the service in a signed zone. */
+export const ownedApexTypes: ReadonlySet<number> = new Set([typeNumbers.CDS, typeNumbers.CDNSKEY])
+
+export function apexSets(origin: string, signing: ServedSigning, ttl: number): ApexSet[] {
+  const publicOf = (key: ServedSigning['keys'][number]) => Buffer.from(key.publicKey, 'base64')
+  const announced = signing.cdsDelete ? [] : signing.keys.filter((key) => key.announced)
+  const cds = announced.map((key) => dsRdata(origin, key.tag, publicOf(key)))
+  const cdnskey = announced.map((key) => dnskeyRdata(publicOf(key)))
+  const dnskey = signing.keys.filter((key) => key.published).map((key) => dnskeyRdata(publicOf(key)))
+  const sets: [type: number, ttl: number, octets: Buffer[]][] = [
+    [typeNumbers.DNSKEY, ttl, dnskey],
+    [typeNumbers.CDS, ttl, signing.cdsDelete ? [cdsDelete()] : cds],
+    [typeNumbers.CDNSKEY, ttl, signing.cdsDelete ? [cdnskeyDelete()] : cdnskey],
+    [typeNumbers.NSEC3PARAM, 0, signing.denial === 'nsec3' ? [nsec3ParamRdata()] : []],
+  ]
+  return sets.flatMap(([type, ttl, octets]) =>
+    octets.length === 0 ? [] : [{ type, ttl, rdatas: octets.map(octetsRdata) }],
+  )
+}

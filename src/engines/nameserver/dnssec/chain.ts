@@ -1,0 +1,111 @@
+// The names of a signed zone in the order of their denial, and the record that each has in it: NSEC, or NSEC3.
+import { nameOfKey, orderKey } from '../../../dns/dnssec/canonical.ts'
+import { nsec3Hash, nsec3Owner, nsec3Rdata, nsecRdata } from '../../../dns/dnssec/denial.ts'
+import { typeNumbers } from '../../../dns/packet/numbers.ts'
+import { lookup, type OutsideAddresses, type OwnedSet, type Proof } from '../lookup.ts'
+import { type Rrset, type SignedParts, setOf, type Zone, type ZoneNode } from '../zone.ts'
+import { octetsRdata } from './apex.ts'
+import { SortedTexts } from './sorted-texts.ts'
+
+export type SignedZone = Zone & { signed: SignedParts }
+
+const addressTypes = [typeNumbers.A, typeNumbers.AAAA]
+const hashOctets = 20
+/** Behind every name with the same hash. */
+const last = '\uffff'
+
+const isHashed = ({ signed }: SignedZone) => signed.signing.denial === 'nsec3'
+
+/** The place of a name in the chain; with NSEC3, its hash and the name. */
+export function entryOf(zone: SignedZone, name: string): string {
+  return isHashed(zone) ? nsec3Hash(name) + name : orderKey(name)
+}
+
+export function nameOfEntry(zone: SignedZone, entry: string): string {
+  return isHashed(zone) ? entry.slice(hashOctets) : nameOfKey(entry)
+}
+
+/** The sets of a name that are signed, as they are answered: at a delegation those of the parent. */
+export function setsAt(zone: Zone, owner: string, node: ZoneNode, outside: OutsideAddresses): Rrset[] {
+  if (node.cut) return node.sets.filter(({ type }) => type === typeNumbers.DS)
+  if (!node.alias) return node.sets
+  const addresses = addressTypes.flatMap((type) => {
+    if (setOf(node, type)) return []
+    const { rcode, answer } = lookup(zone, owner, type, outside)
+    return rcode === 0 ? answer.filter((one) => one.owner === owner && one.set.type === type) : []
+  })
+  return [...node.sets, ...addresses.map(({ set }) => set)]
+}
+
+/** Whether a name is below a delegation, and so none of the zone. */
+function isHidden(zone: Zone, name: string): boolean {
+  if (!zone.hasCuts) return false
+  const end = name.length - zone.origin.length
+  for (let at = 1 + name.charCodeAt(0); at < end; at += 1 + name.charCodeAt(at)) {
+    if (zone.nodes.get(name.slice(at))?.cut) return true
+  }
+  return false
+}
+
+/** With NSEC3, every name that exists; with NSEC, those with records. */
+export function isInChain(zone: SignedZone, name: string, node: ZoneNode | undefined): boolean {
+  if (!node || (!isHashed(zone) && node.sets.length === 0 && !node.alias)) return false
+  return !isHidden(zone, name)
+}
+
+export function buildChain(zone: SignedZone): SortedTexts {
+  const entries: string[] = []
+  for (const [name, node] of zone.nodes) if (isInChain(zone, name, node)) entries.push(entryOf(zone, name))
+  return SortedTexts.from(entries.sort((one, other) => (one < other ? -1 : 1)))
+}
+
+export function chainOf(zone: SignedZone): SortedTexts {
+  zone.signed.chain ??= buildChain(zone)
+  return zone.signed.chain
+}
+
+/** The NSEC or NSEC3 record of an entry. */
+export function denialAt(zone: SignedZone, entry: string, outside: OutsideAddresses): OwnedSet {
+  const name = nameOfEntry(zone, entry)
+  const node = zone.nodes.get(name)!
+  const types = setsAt(zone, name, node, outside).map(({ type }) => type)
+  const isSigned = types.length > 0
+  if (node.cut) types.push(typeNumbers.NS)
+  const next = chainOf(zone).after(entry)
+  const { ttl } = zone.negative
+  if (!isHashed(zone)) {
+    const octets = nsecRdata(nameOfKey(next), [...types, typeNumbers.RRSIG, typeNumbers.NSEC])
+    return { owner: name, set: { type: typeNumbers.NSEC, ttl, rdatas: [octetsRdata(octets)] } }
+  }
+  const octets = nsec3Rdata(next.slice(0, hashOctets), isSigned ? [...types, typeNumbers.RRSIG] : types)
+  const owner = nsec3Owner(entry.slice(0, hashOctets), zone.origin)
+  return { owner, set: { type: typeNumbers.NSEC3, ttl, rdatas: [octetsRdata(octets)] } }
+}
+
+/** The entry of a name, or the one before where it would be. */
+function entryFor(zone: SignedZone, name: string): string {
+  return chainOf(zone).atOrBefore(isHashed(zone) ? nsec3Hash(name) + last : orderKey(name))
+}
+
+/** The name with one label more than its encloser. */
+function nextCloser(name: string, encloser: string): string {
+  let at = 0
+  for (let next = 0; name.length - next > encloser.length; next += 1 + name.charCodeAt(next)) at = next
+  return name.slice(at)
+}
+
+/** The names whose entries prove something, by RFC 4035 (3.1.3) and RFC 5155 (7.2). */
+function namesProving(zone: SignedZone, proof: Proof): string[] {
+  if (!('encloser' in proof)) return [proof.name]
+  const { kind, name, encloser } = proof
+  const wildcard = kind === 'expanded' ? [] : [`\x01*${encloser}`]
+  if (!isHashed(zone)) return [name, ...wildcard]
+  const above = kind === 'expanded' ? [] : [encloser]
+  return [...above, nextCloser(name, encloser), ...wildcard]
+}
+
+/** The entries that prove all of these, each once. */
+export function entriesProving(zone: SignedZone, proofs: readonly Proof[]): Set<string> {
+  const names = proofs.flatMap((proof) => namesProving(zone, proof))
+  return new Set(names.map((name) => entryFor(zone, name)))
+}

@@ -1,0 +1,38 @@
+// Signed zones as they are kept on disk for a start without the database: rows with a part of the signatures each.
+import type { ServedSigning, ServedZoneRow } from '../../../services/dns/served-zones.ts'
+import { entriesOf, packSignatures, type ZoneSigning } from './signing.ts'
+
+/** A row of a kept zone; signatures are in base64. */
+export type KeptRow = Omit<ServedZoneRow, 'signing'> & {
+  signing?: (ServedSigning & { signatures: string }) | null
+}
+
+type State = Omit<KeptRow, 'records' | 'signing'>
+
+// Some 100 KB of text.
+const signaturesInARow = 1_000
+
+/** The rows of a signed zone: as many as its texts and its signatures need. */
+export function* signedRows(state: State, texts: Iterable<string>, signing: ZoneSigning): Generator<KeptRow> {
+  const { signatures, chain: _made, ...how } = signing
+  const entries = entriesOf(signatures)
+  const lines = texts[Symbol.iterator]()
+  for (;;) {
+    const text = lines.next()
+    const some: [string, string][] = []
+    while (some.length < signaturesInARow) {
+      const entry = entries.next()
+      if (entry.done) break
+      some.push(entry.value)
+    }
+    if (text.done && some.length === 0) return
+    const packed = Buffer.from(packSignatures(some), 'latin1').toString('base64')
+    yield { ...state, records: text.done ? '' : text.value, signing: { ...how, signatures: packed } }
+  }
+}
+
+/** All signatures of a zone from its rows. The chain of a large zone is made when it is asked for the first time. */
+export function joinedSigning(signing: ServedSigning, rows: readonly KeptRow[]): ZoneSigning {
+  const parts = rows.map((row) => Buffer.from(row.signing?.signatures ?? '', 'base64'))
+  return { ...signing, signatures: Buffer.concat(parts).toString('latin1'), chain: null }
+}

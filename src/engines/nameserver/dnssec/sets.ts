@@ -1,0 +1,92 @@
+// Every signed set of a zone, and the signatures that it has.
+import { canonicalSet, fingerprintOf, rrsigHead, type SignedSet } from '../../../dns/dnssec/canonical.ts'
+import { rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
+import { type Found, type OutsideAddresses, type OwnedSet, search } from '../lookup.ts'
+import type { Rdata } from '../rdata.ts'
+import type { Rrset, Zone } from '../zone.ts'
+import { octetsRdata } from './apex.ts'
+import { chainOf, denialAt, entriesProving, entryOf, nameOfEntry, type SignedZone, setsAt } from './chain.ts'
+import { signatureKey } from './signing.ts'
+
+export const isSigned = (zone: Zone): zone is SignedZone => zone.signed !== null
+
+const octetsOf = ({ head, names, tail }: Rdata) =>
+  names.length === 0 && tail.length === 0
+    ? head
+    : Buffer.concat([head, ...names.map((name) => Buffer.from(name, 'latin1')), tail])
+
+export function signedSetOf({ owner, set, from = owner }: OwnedSet): SignedSet {
+  return { owner: from, type: set.type, ttl: set.ttl, rdatas: set.rdatas.map(octetsOf) }
+}
+
+/** The sets at some entries of the chain, and the records of these in it. */
+export function* setsIn(zone: SignedZone, entries: Iterable<string>, outside: OutsideAddresses): Generator<OwnedSet> {
+  for (const entry of entries) {
+    const owner = nameOfEntry(zone, entry)
+    for (const set of setsAt(zone, owner, zone.nodes.get(owner)!, outside)) yield { owner, set }
+    yield denialAt(zone, entry, outside)
+  }
+}
+
+export const setsOf = (zone: SignedZone, outside: OutsideAddresses) => setsIn(zone, chainOf(zone), outside)
+
+/** The RRSIG records of a set; null if it is not signed. `ttl` is that of the answer. */
+export function signaturesOf(zone: SignedZone, owned: OwnedSet, ttl = owned.set.ttl): OwnedSet | null {
+  const set = signedSetOf(owned)
+  const fingerprint = fingerprintOf(canonicalSet(set))
+  const { signing, signatures } = zone.signed
+  const rdatas: Rdata[] = []
+  for (const [index, { tag }] of signing.keys.filter((key) => key.signing).entries()) {
+    const octets = signatures.get(signatureKey(index, fingerprint))
+    if (octets === undefined) continue
+    const made = Buffer.from(octets, 'latin1')
+    const validity = { inception: made.readUInt32BE(0), expiry: made.readUInt32BE(4) }
+    const head = rrsigHead(set, validity, { tag, signer: zone.origin })
+    rdatas.push(octetsRdata(Buffer.concat([head, made.subarray(8)])))
+  }
+  return rdatas.length === 0 ? null : { owner: owned.owner, set: { type: typeNumbers.RRSIG, ttl, rdatas } }
+}
+
+/** What was found with its signatures, and the records that prove the rest. */
+export function withSignatures(zone: SignedZone, found: Found, outside: OutsideAddresses): Found {
+  const signed = (one: OwnedSet): OwnedSet[] => {
+    const own = one.set === zone.negative ? { ...one, set: zone.soa } : one
+    const signatures = signaturesOf(zone, own, one.set.ttl)
+    return signatures ? [one, signatures] : [one]
+  }
+  const proving = [...entriesProving(zone, found.proofs ?? [])].map((entry) => denialAt(zone, entry, outside))
+  return {
+    ...found,
+    answer: found.answer.flatMap(signed),
+    authority: [...found.authority, ...proving].flatMap(signed),
+  }
+}
+
+/** The answer to a question for what signing adds to a name: its NSEC record, or its signatures; null for others. */
+export function addedAt(zone: SignedZone, name: string, type: number, outside: OutsideAddresses): Rrset | null {
+  const node = zone.nodes.get(name)
+  const entry = entryOf(zone, name)
+  if (!node || !chainOf(zone).has(entry)) return null
+  const denial = denialAt(zone, entry, outside)
+  if (type === typeNumbers.NSEC) return denial.set.type === type ? denial.set : null
+  const own = denial.owner === name ? [denial] : []
+  const all = [...setsAt(zone, name, node, outside).map((set) => ({ owner: name, set })), ...own]
+  const rdatas = all.flatMap((one) => signaturesOf(zone, one)?.set.rdatas ?? [])
+  return rdatas.length === 0 ? null : { type, ttl: zone.negative.ttl, rdatas }
+}
+
+/** Looks a question up as `lookup` does, with the signatures of the zone if they are asked for. */
+export function lookupSigned(
+  zone: SignedZone,
+  { name, type, dnssecOk }: { name: string; type: number; dnssecOk: boolean },
+  outside: OutsideAddresses,
+): Found {
+  const found = search(zone, { name, type, prove: dnssecOk }, outside)
+  const isAdded = type === typeNumbers.NSEC || type === typeNumbers.RRSIG
+  const isMissing = found.answer.length === 0 && found.authoritative && found.rcode === rcodes.NOERROR
+  const added = isAdded && isMissing ? addedAt(zone, name, type, outside) : null
+  const all: Found = added
+    ? { ...found, answer: [{ owner: name, set: added }], authority: [], proofs: [], general: false }
+    : found
+  return dnssecOk ? withSignatures(zone, all, outside) : all
+}

@@ -1,0 +1,157 @@
+// Completes versions of zones with their signatures: those that are stored, and new ones for what was never signed. Each is
+// made once: of several nameservers, all serve the one that was stored first.
+import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { LRUCache } from 'lru-cache'
+import { canonicalSet, fingerprintOf, rrsigHead, type SignedSet } from '../../../dns/dnssec/canonical.ts'
+import { wireName } from '../../../dns/packet/wire-names.ts'
+import type { Database } from '../../../platform/database.ts'
+import { placeOf, type Vault } from '../../../platform/secrets.ts'
+import type { ServedSigning } from '../../../services/dns/served-zones.ts'
+import { addSignatures, readPrivateKeys, readSignatures } from '../../../services/dns/zone-signatures.ts'
+import type { OwnedSet } from '../lookup.ts'
+import { signedSetOf } from './sets.ts'
+import { signatureKey } from './signing.ts'
+
+export type SignerOptions = {
+  db: Database
+  /** Opens the keys; without it, only what others have signed is served. */
+  vault: Vault | null
+  /** Unix time in seconds. */
+  now?: () => number
+}
+
+type Key = ServedSigning['keys'][number]
+
+/** A set, and the key that is to sign it. */
+export type Wanted = {
+  /** In the store of the zone. */
+  readonly key: string
+  readonly signer: Key
+  readonly origin: string
+  readonly serial: number
+  readonly set: SignedSet
+  readonly canonical: Buffer
+  readonly fingerprint: string
+  /** Null until it is found or made. */
+  octets: string | null
+}
+
+const dayS = 86_400
+const validS = 14 * dayS
+const renewedS = 7 * dayS
+// Clocks of others may be behind.
+const setBackS = 3_600
+const atOnce = 2_000
+const highestKeys = 1_000
+
+/** What is wanted of one version of a zone. */
+export function* wantedOf(
+  { name, serial }: { name: string; serial: number },
+  keys: readonly Key[],
+  sets: Iterable<OwnedSet>,
+): Generator<Wanted> {
+  const origin = wireName(name)
+  const signers = keys.filter((key) => key.signing)
+  for (const owned of sets) {
+    const set = signedSetOf(owned)
+    const canonical = canonicalSet(set)
+    const fingerprint = fingerprintOf(canonical)
+    for (const [index, signer] of signers.entries()) {
+      const key = signatureKey(index, fingerprint)
+      yield { key, signer, origin, serial, set, canonical, fingerprint, octets: null }
+    }
+  }
+}
+
+/** When a signature is to be renewed: after about a week, at another time for each set. */
+function renewalOf({ inception }: { inception: number }, fingerprint: string): Date {
+  const part = ((fingerprint.charCodeAt(0) << 8) | fingerprint.charCodeAt(1)) / 0x10000
+  return new Date((inception + setBackS + renewedS - part * dayS) * 1000)
+}
+
+export type Signer = ReturnType<typeof createSigner>
+
+export function createSigner({ db, vault, now = () => Math.floor(Date.now() / 1000) }: SignerOptions) {
+  const opened = new LRUCache<string, KeyObject>({ max: highestKeys })
+
+  async function openKeys(ids: Iterable<string>): Promise<void> {
+    const missing = [...new Set(ids)].filter((id) => !opened.has(id))
+    if (missing.length === 0) return
+    if (!vault) throw new Error('a zone has to be signed, and there is no key to open its own with')
+    for (const [id, sealed] of await readPrivateKeys(db, missing)) {
+      const key = vault.open(sealed, placeOf.zoneKey(id))
+      opened.set(id, createPrivateKey({ key, format: 'der', type: 'pkcs8' }))
+    }
+  }
+
+  /** In the threads of libuv. */
+  function signatureOf(key: KeyObject, octets: Buffer): Promise<Buffer> {
+    return new Promise((resolve, reject) =>
+      sign('sha256', octets, { key, dsaEncoding: 'ieee-p1363' }, (error, made) =>
+        error ? reject(error) : resolve(made),
+      ),
+    )
+  }
+
+  /** Inception, expiry and signature as they are stored, and when to renew them; null if the key is gone. */
+  async function make({ signer, origin, set, canonical, fingerprint }: Wanted) {
+    const key = opened.get(signer.id)
+    if (!key) return null
+    const inception = now() - setBackS
+    const validity = { inception, expiry: inception + setBackS + validS }
+    const head = rrsigHead(set, validity, { tag: signer.tag, signer: origin })
+    const times = Buffer.alloc(8)
+    times.writeUInt32BE(validity.inception, 0)
+    times.writeUInt32BE(validity.expiry, 4)
+    const octets = Buffer.concat([times, await signatureOf(key, Buffer.concat([head, canonical]))]).toString('latin1')
+    return {
+      keyId: signer.id,
+      fingerprint,
+      name: set.owner,
+      type: set.type,
+      octets,
+      renewAt: renewalOf(validity, fingerprint),
+    }
+  }
+
+  async function load(wanted: readonly Wanted[]): Promise<void> {
+    for (let at = 0; at < wanted.length; at += atOnce) {
+      const part = wanted.slice(at, at + atOnce)
+      const asked = part.map(({ signer, fingerprint, serial }) => ({ keyId: signer.id, fingerprint, serial }))
+      const found = await readSignatures(db, asked)
+      for (const [index, one] of part.entries()) one.octets = found[index]!
+    }
+  }
+
+  const missingOf = (wanted: readonly Wanted[]) => wanted.filter(({ octets }) => octets === null)
+
+  /** Makes what is missing, stores it, and takes what is stored then. */
+  async function complete(wanted: readonly Wanted[]): Promise<void> {
+    const missing = missingOf(wanted)
+    for (let at = 0; at < missing.length; at += atOnce) {
+      const part = missing.slice(at, at + atOnce)
+      const made = await signAll(part)
+      await addSignatures(db, made)
+      await load(part)
+      await nextTurn()
+    }
+  }
+
+  async function signAll(wanted: readonly Wanted[]) {
+    await openKeys(wanted.map(({ signer }) => signer.id))
+    const made: NonNullable<Awaited<ReturnType<typeof make>>>[] = []
+    // Two at once: there are few threads, and others need them too.
+    const left = wanted[Symbol.iterator]()
+    const run = async () => {
+      for (const one of left) {
+        const signature = await make(one)
+        if (signature) made.push(signature)
+      }
+    }
+    await Promise.all([run(), run()])
+    return made
+  }
+
+  return { load, complete, missingOf, signAll }
+}

@@ -1,0 +1,53 @@
+// What a version of a zone is signed with, and its signatures as they are kept in memory.
+import type { ServedSigning } from '../../../services/dns/served-zones.ts'
+import { NameMap } from '../name-map.ts'
+import type { SortedTexts } from './sorted-texts.ts'
+
+/**
+ * Signatures by key and fingerprint of the set: one string for most zones, which is a third of the size of a map; by name
+ * for large ones.
+ */
+export type Signatures = string | NameMap<string>
+
+export type ZoneSigning = ServedSigning & {
+  readonly signatures: Signatures
+  /** The chain of a large zone; null where it is made from the built zone. */
+  readonly chain: SortedTexts | null
+}
+
+export type FoundSignatures = { get(key: string): string | undefined }
+
+const fingerprintOctets = 20
+const keyOctets = 1 + fingerprintOctets
+/** Inception, expiry, signature. */
+export const signatureOctets = 4 + 4 + 64
+const entryOctets = keyOctets + signatureOctets
+
+/** `index` is that of the key among those that sign. */
+export const signatureKey = (index: number, fingerprint: string) => String.fromCharCode(index) + fingerprint
+
+export function packSignatures(entries: Iterable<readonly [key: string, octets: string]>): string {
+  let packed = ''
+  for (const [key, octets] of entries) packed += key + octets
+  // One flat string instead of a tree of parts.
+  return Buffer.from(packed, 'latin1').toString('latin1')
+}
+
+export function* entriesOf(signatures: Signatures): Generator<[key: string, octets: string]> {
+  if (typeof signatures !== 'string') yield* signatures
+  else {
+    for (let at = 0; at < signatures.length; at += entryOctets) {
+      yield [signatures.slice(at, at + keyOctets), signatures.slice(at + keyOctets, at + entryOctets)]
+    }
+  }
+}
+
+export function openSignatures(signatures: Signatures): FoundSignatures {
+  return typeof signatures === 'string' ? new Map(entriesOf(signatures)) : signatures
+}
+
+export function mapOf(entries: Iterable<readonly [string, string]>): NameMap<string> {
+  const draft = new NameMap<string>().edit()
+  for (const [key, octets] of entries) draft.set(key, octets)
+  return draft.done()
+}

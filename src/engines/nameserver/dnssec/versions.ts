@@ -1,0 +1,103 @@
+// Makes signed versions of the zones that were read: none is served before all its signatures are there.
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { ServedSigning } from '../../../services/dns/served-zones.ts'
+import type { OutsideAddresses } from '../lookup.ts'
+import type { Zone } from '../zone.ts'
+import type { ChangedRow, ZoneRow } from '../zone-table.ts'
+import { buildChain, type SignedZone } from './chain.ts'
+import { setsIn } from './sets.ts'
+import { type Signer, type Wanted, wantedOf } from './signer.ts'
+import { mapOf, packSignatures } from './signing.ts'
+
+/** A zone as it was read: without its signatures. */
+export type ReadRow = Omit<ZoneRow, 'signing'> & { signing?: ServedSigning | null }
+
+/** A change of a large zone with its signatures. */
+type Changed = Omit<ChangedRow, 'signing'> & Pick<ZoneRow, 'signing'>
+
+export type VersionsOptions = {
+  signer: Signer
+  outside: OutsideAddresses
+  /** Makes the zone of a row. */
+  draft(row: ZoneRow & { signing: NonNullable<ZoneRow['signing']> }): Zone
+}
+
+export type Versions = ReturnType<typeof createVersions>
+
+// Some 50 ms of a thread: more is done beside everything else.
+const highestAtOnce = 300
+const setsInAStep = 500
+
+const isUnsigned = (row: { signing?: ServedSigning | null }) => !row.signing
+
+export function createVersions({ signer, outside, draft }: VersionsOptions) {
+  const bare = (row: ReadRow, signing: ServedSigning) =>
+    draft({ ...row, signing: { ...signing, signatures: '', chain: null } }) as SignedZone
+
+  /** In steps, because a zone may have many. */
+  async function wantedIn(row: ReadRow, signing: ServedSigning): Promise<{ zone: SignedZone; wanted: Wanted[] }> {
+    const zone = bare(row, signing)
+    const chain = buildChain(zone)
+    zone.signed.chain = chain
+    const wanted: Wanted[] = []
+    for (const one of wantedOf(row, signing.keys, setsIn(zone, chain, outside))) {
+      if (wanted.push(one) % setsInAStep === 0) await nextTurn()
+    }
+    return { zone, wanted }
+  }
+
+  function signed(row: ReadRow, signing: ServedSigning, zone: SignedZone, wanted: readonly Wanted[]): ZoneRow {
+    const entries = wanted.map(({ key, octets }) => [key, octets!] as const)
+    const small = typeof row.records === 'string'
+    const parts = small
+      ? { signatures: packSignatures(entries), chain: null }
+      : { signatures: mapOf(entries), chain: zone.signed.chain }
+    return { ...row, signing: { ...signing, ...parts } }
+  }
+
+  return {
+    /** Zones that were read together; those that take long to sign, or cannot be, are for `completeAlone`. */
+    async completeSome(rows: readonly ReadRow[]): Promise<{ rows: ZoneRow[]; others: string[] }> {
+      const done: ZoneRow[] = []
+      const others: string[] = []
+      const open: { row: ReadRow; signing: ServedSigning; zone: SignedZone; wanted: Wanted[] }[] = []
+      for (const row of rows) {
+        if (isUnsigned(row)) done.push({ ...row, signing: null })
+        else open.push({ row, signing: row.signing!, ...(await wantedIn(row, row.signing!)) })
+      }
+      await signer.load(open.flatMap(({ wanted }) => wanted))
+      const some = open.filter(({ row, wanted }) => {
+        const few = signer.missingOf(wanted).length <= highestAtOnce
+        if (!few) others.push(row.name)
+        return few
+      })
+      await signer.complete(some.flatMap(({ wanted }) => wanted)).catch(() => {})
+      for (const { row, signing, zone, wanted } of some) {
+        if (signer.missingOf(wanted).length > 0) others.push(row.name)
+        else done.push(signed(row, signing, zone, wanted))
+      }
+      return { rows: done, others }
+    },
+
+    /** Changes of large zones; those that take long to sign, or cannot be, are for `completeAlone`. */
+    async completeChanges(rows: readonly ChangedRow[]): Promise<{ rows: Changed[]; others: string[] }> {
+      const done: Changed[] = []
+      const others: string[] = []
+      for (const row of rows) {
+        if (isUnsigned(row)) done.push({ ...row, signing: null })
+        else others.push(row.name)
+      }
+      return { rows: done, others }
+    },
+
+    /** Whatever there is to sign. Fails if that cannot be done, or the zone has a newer version by now. */
+    async completeAlone(row: ReadRow): Promise<ZoneRow> {
+      if (isUnsigned(row)) return { ...row, signing: null }
+      const { zone, wanted } = await wantedIn(row, row.signing!)
+      await signer.load(wanted)
+      await signer.complete(wanted)
+      if (signer.missingOf(wanted).length > 0) throw new Error(`${row.name} could not be signed: a key is gone`)
+      return signed(row, row.signing!, zone, wanted)
+    },
+  }
+}
