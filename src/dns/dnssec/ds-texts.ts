@@ -36,3 +36,9 @@ export function dsTextOfRdata(rdata: Buffer): string {
   const digest = rdata.toString('hex', 4).toUpperCase()
   return `${rdata.readUInt16BE(0)} ${rdata[2]} ${rdata[3]} ${digest}`
 }
+
+/** The rdata of a DNSKEY record as text. Throws a RangeError if it is broken. */
+export function dnskeyTextOfRdata(rdata: Buffer): string {
+  if (rdata.length < 5) throw new RangeError('a DNSKEY record is cut off')
+  return `${rdata.readUInt16BE(0)} ${rdata[2]} ${rdata[3]} ${rdata.toString('base64', 4)}`
+}

@@ -1,12 +1,12 @@
-// Parses answers of DNS servers for the verification: the records of seven types. Every octet is untrusted.
+// Parses answers of DNS servers for the verification: the records of eight types. Every octet is untrusted.
 
 import { ipv4Text, ipv6Text } from '../../dns/addresses.ts'
-import { dsTextOfRdata } from '../../dns/dnssec/ds-texts.ts'
+import { dnskeyTextOfRdata, dsTextOfRdata } from '../../dns/dnssec/ds-texts.ts'
 import { encodeQuestion, flagsOf, hasQuestion, isAnswerTo, readRecord } from '../../dns/packet/message.ts'
 import { classIn, flags, typeNumbers } from '../../dns/packet/numbers.ts'
 import { printable, readName } from '../../dns/packet/wire-names.ts'
 
-const types = ['A', 'NS', 'CNAME', 'SOA', 'TXT', 'AAAA', 'DS'] as const
+const types = ['A', 'NS', 'CNAME', 'SOA', 'TXT', 'AAAA', 'DS', 'DNSKEY'] as const
 export type Type = (typeof types)[number]
 
 /** `data` is a name, an address or a text, depending on the type; of an SOA only the owner is used. */
@@ -42,6 +42,7 @@ function readData(message: Buffer, type: Type, start: number, end: number): stri
   if (type === 'TXT') return readTexts(data)
   if (type === 'SOA') return ''
   if (type === 'DS') return dsTextOfRdata(data)
+  if (type === 'DNSKEY') return dnskeyTextOfRdata(data)
   if (data.length !== (type === 'A' ? 4 : 16)) throw new RangeError('not an address')
   return type === 'A' ? ipv4Text(data) : ipv6Text(data)
 }

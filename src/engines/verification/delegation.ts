@@ -38,7 +38,7 @@ export type ServerQuestion<T> = { name: string; type: Type; read(answer: Answer)
 export function askServers<T extends object>(
   servers: readonly Server[],
   { name, type, read }: ServerQuestion<T>,
-  { reach }: DnsAccess,
+  { reach }: Pick<DnsAccess, 'reach'>,
   bounds: Bounds,
 ): Promise<Reply<T>[]> {
   return Promise.all(

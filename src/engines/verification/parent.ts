@@ -3,7 +3,7 @@ import type { ParentAnswer } from '../../services/dns/dnssec-checks.ts'
 import { agree } from './agreement.ts'
 import type { Answer } from './answer.ts'
 import { askServers, type Delegation, type DnsAccess, findDelegation } from './delegation.ts'
-import type { Bounds } from './lookups.ts'
+import { type Bounds, namesOf, type Server } from './lookups.ts'
 import { dsReason, undecidedReason, unreachableReason } from './reasons.ts'
 
 type Shown = { ds: string[]; ttl: number }
@@ -62,4 +62,17 @@ export async function askParent(
 
 export function hostedDsText(host: string, zone: string): string {
   return `${host} is below ${zone}, which is on the nameservers here: it is not signed by itself.`
+}
+
+/** The first of a zone's nameservers that does not show all these keys; null if every one does. */
+export async function findUnserved(
+  { name, keys }: { name: string; keys: readonly string[] },
+  servers: readonly Server[],
+  dns: Pick<DnsAccess, 'reach'>,
+  bounds: Bounds,
+): Promise<string | null> {
+  const read = (answer: Answer) => ({ keys: namesOf(answer.answer, name, 'DNSKEY') })
+  const replies = await askServers(servers, { name, type: 'DNSKEY', read }, dns, bounds)
+  const without = replies.find(({ value }) => value === null || !keys.every((key) => value.keys.includes(key)))
+  return without?.server ?? null
 }

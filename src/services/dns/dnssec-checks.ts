@@ -1,12 +1,15 @@
 // Checks of the parent's DS records: what a check reads, how its result is written, and checks that got lost.
+
+import type { Config } from '../../config.ts'
 import { isDsOf } from '../../dns/dnssec/ds-texts.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { parentsOf } from '../domains/names.ts'
+import { nameserversOf } from '../domains/nameservers.ts'
 import { lockDomain } from '../domains/statements.ts'
 import { queueForgottenDnssec } from './dnssec-statements.ts'
 import { advance, readSigned, type StepOptions } from './dnssec-steps.ts'
-import { isWanted, keysShown, type SignedDomain, type SigningOptions } from './dnssec-view.ts'
+import { isWanted, keysShown, type SignedDomain, type SigningOptions, viewDnssec } from './dnssec-view.ts'
 
 /** What the servers of the parent show of a name: DS records as texts. */
 export type ParentAnswer = {
@@ -24,10 +27,17 @@ export type SigningCheck = {
   name: string
   /** The zone above that is on the nameservers here; null if there is none. */
   hostedAbove: string | null
+  nameservers: string[]
+  /** The keys that the nameservers have to show, as values of DNSKEY records. */
+  keys: string[]
 }
 
 /** Null if the domain is gone, or its parent is not to be asked. */
-export async function readSigningCheck(db: Db, options: SigningOptions, id: string): Promise<SigningCheck | null> {
+export async function readSigningCheck(
+  db: Db,
+  options: SigningOptions & Pick<Config, 'nameservers'>,
+  id: string,
+): Promise<SigningCheck | null> {
   const row = await readSigned(db, id)
   if (!row) return null
   if (row.dnssecState === 'unsigned' && !isWanted(options, row)) {
@@ -40,7 +50,8 @@ export async function readSigningCheck(db: Db, options: SigningOptions, id: stri
     select: { name: true },
   })
   const [nearest = null] = above.map(({ name }) => name).sort((one, other) => other.length - one.length)
-  return { id, accountId, name, hostedAbove: nearest }
+  const nameservers = nameserversOf(options.nameservers, row.nameservers)
+  return { id, accountId, name, hostedAbove: nearest, nameservers, keys: viewDnssec(options, row).dnskey }
 }
 
 function sightingOf(row: SignedDomain, { ds, everywhere, anywhere, ttl }: ParentAnswer) {
@@ -59,15 +70,20 @@ export async function settleSigning(
   db: Db,
   options: StepOptions,
   { id, accountId, name }: SigningCheck,
-  found: ParentAnswer | { fault: string },
+  {
+    found,
+    unserved,
+  }: { found: ParentAnswer | { fault: string } /** A nameserver without the keys. */; unserved: string | null },
 ): Promise<void> {
   await inTransaction(db, async (db) => {
     await lockDomain(db, { accountId, name })
     const row = await readSigned(db, id)
     if (!row) return
     const isUnknown = 'fault' in found
-    const checked = isUnknown ? { fault: found.fault } : { checkedAt: new Date(), parentDs: found.ds, fault: null }
-    await advance(db, options, row, { parent: isUnknown ? null : sightingOf(row, found), checked })
+    const missing = unserved === null ? null : `${unserved} does not show the keys of the zone yet.`
+    const checked = isUnknown ? { fault: found.fault } : { checkedAt: new Date(), parentDs: found.ds, fault: missing }
+    const parent = isUnknown ? null : sightingOf(row, found)
+    await advance(db, options, row, { parent, served: unserved === null, checked })
   })
 }
 

@@ -64,7 +64,7 @@ export function reasonOf(situation: Situation, ds: readonly string[]): string {
   const { name, state, matches } = situation
   if (state === 'unsigned') return unsignedText(situation, ds)
   if (state === 'signing') {
-    return `The zone is signed. Its DS is shown here when no cache has unsigned answers any more, ${untilText(situation)}.`
+    return `The zone is signed. Its DS is shown here when no cache has unsigned answers any more, ${untilText(situation)}.${faultText(situation)}`
   }
   if (state !== 'leaving') return signedText(situation, ds)
   if (matches) {

@@ -47,6 +47,8 @@ export type Standing = {
   checkingSince: Date
   /** Null if the parent was not asked, or could not be. */
   parent: Sighting | null
+  /** Every nameserver of the zone shows all its keys: none is announced before. */
+  served: boolean
 }
 
 /** `announce`: the key takes the place of the others in the CDS set; `withdraw`: the oldest key goes. */
@@ -151,7 +153,8 @@ function follow(standing: Standing, now: Date): Next {
     const step = standing.keys.some(({ announced }) => announced) ? null : 'announce'
     if (shown) return { state: 'active', step }
     const dueAt = signedEverywhereAt(standing)
-    return dueAt <= now ? { state: 'awaiting_ds', step } : { dueAt, watches: 'daily' }
+    if (dueAt > now) return { dueAt, watches: 'daily' }
+    return standing.served ? { state: 'awaiting_ds', step } : {}
   }
   const moved: Next = parent && shown !== (state === 'active') ? { state: shown ? 'active' : 'awaiting_ds' } : {}
   return { ...(standing.keys.length > 1 ? rollOver(standing, now) : settled(moved.state ?? state)), ...moved }
@@ -165,7 +168,8 @@ function rollOver(standing: Standing, now: Date): Next {
   const fresh = keys.at(-1)!
   if (!fresh.announced) {
     const dueAt = keyEverywhereAt(fresh)
-    return dueAt <= now ? { step: 'announce' } : { dueAt, watches: 'daily' }
+    if (dueAt > now) return { dueAt, watches: 'daily' }
+    return standing.served ? { step: 'announce' } : {}
   }
   if (!parent || dsSince === null) return {}
   const dueAt = oldKeyUselessAt(standing, dsSince)

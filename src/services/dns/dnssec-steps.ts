@@ -43,10 +43,11 @@ export async function advance(
   row: SignedDomain,
   {
     parent,
+    served = false,
     checked = {},
     by = system,
     soon = false,
-  }: { parent: Sighting | null; checked?: Checked; by?: string; soon?: boolean },
+  }: { parent: Sighting | null; served?: boolean; checked?: Checked; by?: string; soon?: boolean },
 ): Promise<SignedDomain> {
   const now = new Date()
   const { id, signing } = row
@@ -62,6 +63,7 @@ export async function advance(
       goneSince: signing?.goneSince ?? null,
       checkingSince: soon ? now : (signing?.checkingSince ?? now),
       parent,
+      served,
     },
     now,
   )

@@ -1,5 +1,6 @@
 // The parent's DS records decide how far the signing of a zone is: from on by default to off, with a rollover between.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ask } from '../../../src/engines/verification/ask.ts'
 import { requeueForgottenSigning } from '../../../src/services/dns/dnssec-checks.ts'
 import { type Behaviour, dsTtl } from './internet.ts'
 import { startVerificationWorld, type VerificationWorld } from './world.ts'
@@ -28,6 +29,16 @@ async function check(name: string) {
   return read(name)
 }
 
+/** Waits until both nameservers show so many keys. */
+async function served(name: string, count: number) {
+  const shown = async (port: number) => {
+    const bounds = { signal: AbortSignal.timeout(5_000), deadlineMs: performance.now() + 5_000 }
+    const answer = await ask({ host: '127.0.0.1', port }, name, 'DNSKEY', bounds)
+    return typeof answer === 'string' ? answer : answer.answer.length
+  }
+  for (const port of world.ports) await expect.poll(() => shown(port), { timeout: 20_000 }).toBe(count)
+}
+
 /** As if everything had been as it is for some hours longer. */
 async function later(name: string, hours: number) {
   const domainId = await world.idOf(name)
@@ -44,6 +55,7 @@ async function signed(name: string) {
   await delegated(name)
   await check(name)
   await later(name, 2)
+  await served(name, 1)
   const { ds } = await check(name)
   world.internet.ds.set(name, [ds[0].text])
   return check(name)
@@ -65,6 +77,7 @@ describe('a domain that is delegated here', () => {
     await later('one.com', 1)
     expect(await check('one.com')).toMatchObject({ state: 'signing' })
     await later('one.com', 1)
+    await served('one.com', 1)
     const awaiting = await check('one.com')
     expect(awaiting).toMatchObject({ state: 'awaiting_ds', keys: [{ state: 'announced' }] })
     const [ds] = awaiting.ds
@@ -188,6 +201,7 @@ test('a rollover has both keys sign until the DS of the new one is known everywh
   expect((await world.call('POST', '/dns/roll.com/dnssec/rollover')).body.code).toBe('dnssec_not_ready')
   expect((await check('roll.com')).ds).toMatchObject([{ keyTag: before[0].tag }])
   await later('roll.com', 2)
+  await served('roll.com', 2)
   const announced = await check('roll.com')
   const fresh = announced.keys[1]
   expect(announced).toMatchObject({ state: 'active', ds: [{ keyTag: fresh.tag }] })

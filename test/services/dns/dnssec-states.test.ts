@@ -37,6 +37,7 @@ const standing = (state: DnssecState, changes: Partial<Standing> = {}): Standing
   goneSince: null,
   checkingSince: now,
   parent: nothing,
+  served: true,
   ...changes,
 })
 const next = (state: DnssecState, changes: Partial<Standing> = {}) => decide(standing(state, changes), now)
@@ -49,6 +50,7 @@ describe('one key', () => {
     ['it is wanted, and there is no DS', 'unsigned', {}, 'signing', 'start'],
     ['caches may have unsigned answers', 'signing', { keys: [key('a', apexTtl, false)] }, 'signing', null],
     ['they have none', 'signing', { keys: [key('a', apexTtl + slack, false)] }, 'awaiting_ds', 'announce'],
+    ['a nameserver lacks the key', 'signing', { keys: [key('a', day, false)], served: false }, 'signing', null],
     ['a record has a long TTL', 'signing', { keys: [key('a', 9_000, false)], longestTtl: day }, 'signing', null],
     ['its DS is there already', 'signing', { keys: [key('a', 5, false)], parent: shows('a') }, 'active', 'announce'],
     ['the time is over though the parent is silent', 'signing', { parent: null }, 'awaiting_ds', null],
@@ -98,6 +100,8 @@ describe('a rollover', () => {
 
   test('the new key is announced when every cache has it', () => {
     expect(next('active', { keys: both(apexTtl, false), parent: shows('a') }).step).toBeNull()
+    const lagging = { keys: both(apexTtl + slack, false), parent: shows('a'), served: false }
+    expect(next('active', lagging).step).toBeNull()
     const due = next('active', { keys: both(apexTtl + slack, false), parent: shows('a') })
     expect(due).toMatchObject({ state: 'active', step: 'announce', dsSince: null })
   })
