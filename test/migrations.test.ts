@@ -74,6 +74,7 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
     'ticket_words',
     'token_ended',
     'token_live',
+    'zone_signature_renew_at_idx',
   ])
   await migrated.drop()
 })

@@ -180,6 +180,7 @@ describe('rotation', () => {
     const others = [
       ...['dns_update.mac', 'idempotency_key.fingerprint', 'push.digest', 'sealing_key.canary'],
       ...['passkey.credential_id', 'passkey.public_key', 'invitation.mail_hash', 'zone_key.public_key'],
+      ...['zone_signature.fingerprint', 'zone_signature.name', 'zone_signature.octets'],
       ...hashes.map((table) => `${table}.hash`),
     ]
     expect(found.rows.map(({ name }) => name)).toEqual([...columns.map(({ name }) => name), ...others].sort())

@@ -14,7 +14,6 @@ CREATE TABLE "zone_signature" (
 ALTER TABLE "zone_signature" ADD CONSTRAINT "zone_signature_key_id_fkey" FOREIGN KEY ("key_id") REFERENCES "zone_key"("id")
   ON DELETE CASCADE ON UPDATE CASCADE;
 CREATE INDEX "zone_signature_renew_at_idx" ON "zone_signature"("renew_at") WHERE "renew_at" IS NOT NULL;
-CREATE INDEX "zone_signature_key_id_since_idx" ON "zone_signature"("key_id", "since") WHERE "since" > 0;
 
 -- What a zone serves changes with its keys, so its serial grows with them; zone_notify and platform_zone_notify tell the
 -- nameservers.

@@ -57,6 +57,21 @@ export function nsec3Owner(hashed: string, origin: string): string {
   return `${String.fromCharCode(text.length)}${text}${origin}`
 }
 
+/** The hash in the owner of an NSEC3 record. */
+export function hashInOwner(owner: string): string {
+  let hashed = ''
+  let bits = 0
+  let left = 0
+  for (let at = 1; at <= owner.charCodeAt(0); at++) {
+    bits = ((bits << 5) | digits.indexOf(owner[at]!)) & 0xfff
+    left += 5
+    if (left < 8) continue
+    left -= 8
+    hashed += String.fromCharCode((bits >> left) & 0xff)
+  }
+  return hashed
+}
+
 /** The delete form of CDS and CDNSKEY (RFC 8078). */
 export const cdsDelete = (): Buffer => Buffer.from([0, 0, 0, 0, 0])
 export const cdnskeyDelete = (): Buffer => Buffer.from([0, 0, 3, 0, 0])

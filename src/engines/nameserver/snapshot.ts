@@ -8,6 +8,7 @@ import type { Snapshots } from '../../platform/snapshots.ts'
 import { announcePlatformZones, type PlatformZones } from '../../services/dns/platform-zones.ts'
 import { platformIds, readServedChanges, readServedStates, readServedZones } from '../../services/dns/served-zones.ts'
 import type { KeptRow } from './dnssec/kept.ts'
+import { startRenewal } from './dnssec/renewal.ts'
 import { createSigner } from './dnssec/signer.ts'
 import { createVersions } from './dnssec/versions.ts'
 import { createLargeZones } from './large-zones.ts'
@@ -18,6 +19,8 @@ import { joinedRows, ZoneTable } from './zone-table.ts'
 
 export type Snapshot = {
   readonly table: ZoneTable
+  /** Renews some signatures whose time has come; tells how many it looked at. Done from time to time anyway. */
+  renewSignatures(): Promise<number>
   /** Called with the names of zones that were added, removed or changed, after the change is in effect. */
   onChange(listener: (names: readonly string[]) => void): () => void
   /** Called when a name may have moved from one zone to another. */
@@ -171,15 +174,18 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
     },
     ...(kept && { restore: () => kept.restore(restore) }),
   }
+  const renewal = vault ? startRenewal({ db, table, signer, outside, log }) : null
   const followed = await follow(source, notifications, log).catch((error) => {
     offLost()
     large.close()
+    renewal?.close()
     throw error
   })
   await large.settled()
 
   async function close(): Promise<void> {
     offLost()
+    await renewal?.close()
     await followed.close()
     await large.close()
     await kept?.close()
@@ -187,6 +193,7 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
 
   return {
     table,
+    renewSignatures: async () => (await renewal?.run()) ?? 0,
     onChange: changes.add,
     onMoved: moves.add,
     ageSeconds: () => (staleSinceMs === null ? 0 : (Date.now() - staleSinceMs) / 1000),

@@ -1,6 +1,14 @@
 // Signatures of zones: each is made once, and whoever serves the zone serves this one.
-import { type Db, violation } from '../../platform/database.ts'
-import { insertSignatureRows, readSignatureRows } from './signature-statements.ts'
+import { type Database, type Db, inTransaction, violation } from '../../platform/database.ts'
+import {
+  deleteSignatureRows,
+  dueSignatureRows,
+  insertSignatureRows,
+  lockZoneSerial,
+  postponeSignatureRows,
+  readSignatureRows,
+  renewSignatureRows,
+} from './signature-statements.ts'
 
 /** Fingerprints, names and signatures are texts of octets. */
 export type WantedSignature = { keyId: string; fingerprint: string; serial: number }
@@ -28,17 +36,24 @@ export async function readSignatures(db: Db, wanted: readonly WantedSignature[])
   return found
 }
 
+type Named = { keyId: string; fingerprint: string }
+
+const columnsOf = (named: readonly Named[]) => ({
+  keyIds: named.map(({ keyId }) => keyId),
+  fingerprints: named.map(({ fingerprint }) => octetsOf(fingerprint)),
+})
+
+const newColumnsOf = (made: readonly NewSignature[]) => ({
+  ...columnsOf(made),
+  names: made.map(({ name }) => octetsOf(name)),
+  types: made.map(({ type }) => type),
+  octets: made.map(({ octets }) => octetsOf(octets)),
+  renewAts: made.map(({ renewAt }) => renewAt.toISOString()),
+})
+
 /** Signatures that others have added first, or whose key is gone, are left out. */
 export async function addSignatures(db: Db, made: readonly NewSignature[]): Promise<void> {
-  const values = {
-    keyIds: made.map(({ keyId }) => keyId),
-    fingerprints: made.map(({ fingerprint }) => octetsOf(fingerprint)),
-    names: made.map(({ name }) => octetsOf(name)),
-    types: made.map(({ type }) => type),
-    octets: made.map(({ octets }) => octetsOf(octets)),
-    renewAts: made.map(({ renewAt }) => renewAt.toISOString()),
-  }
-  await insertSignatureRows(db, values).catch((error) => {
+  await insertSignatureRows(db, newColumnsOf(made)).catch((error) => {
     // A key was deleted meanwhile: the zone has a newer version without it.
     if (violation(error)?.kind !== 'foreign') throw error
   })
@@ -48,4 +63,61 @@ export async function addSignatures(db: Db, made: readonly NewSignature[]): Prom
 export async function readPrivateKeys(db: Db, ids: string[]): Promise<Map<string, Uint8Array>> {
   const found = await db.zoneKey.findMany({ where: { id: { in: ids } }, select: { id: true, privateKey: true } })
   return new Map(found.map(({ id, privateKey }) => [id, privateKey]))
+}
+
+/** `domainId` and `zone` are null for the platform's own zone. */
+export type DueSignature = Named & {
+  name: string
+  type: number
+  octets: string
+  domainId: string | null
+  zone: string | null
+}
+
+/** Signatures whose time has come, the oldest first. */
+export async function dueSignatures(db: Db, now: Date, limit: number): Promise<DueSignature[]> {
+  const textOf = (octets: Uint8Array) => Buffer.from(octets).toString('latin1')
+  const rows = await dueSignatureRows(db, { now, limit })
+  return rows.map(({ fingerprint, name, octets, keyId, type, domainId, zone }) => {
+    const texts = { fingerprint: textOf(fingerprint), name: textOf(name), octets: textOf(octets) }
+    return { keyId, type, domainId, zone, ...texts }
+  })
+}
+
+/** What becomes of the due signatures of one version of a zone. */
+export type Settlement = {
+  domainId: string | null
+  zone: string
+  serial: number
+  renewed: readonly NewSignature[]
+  /** In use no more. */
+  unused: readonly Named[]
+  /** To be looked at again, later. */
+  kept: readonly Named[]
+  keptUntil: Date
+  /** The version itself is too old: another one is made, and with it a new signature of its SOA. */
+  raise: boolean
+}
+
+/** Renewed signatures are in use from the next version on, which is made here; unless the zone has changed meanwhile. */
+export async function settleSignatures(db: Database, settlement: Settlement): Promise<boolean> {
+  const { domainId, zone, serial, renewed, unused, kept, keptUntil, raise } = settlement
+  return inTransaction(db, async (db) => {
+    const [locked] = await lockZoneSerial(db, { domainId, name: zone })
+    if (locked?.serial !== serial) return false
+    if (unused.length > 0) await deleteSignatureRows(db, columnsOf(unused))
+    if (kept.length > 0) await postponeSignatureRows(db, { ...columnsOf(kept), until: keptUntil })
+    const made =
+      renewed.length > 0 ? await renewSignatureRows(db, { serial: serial + 1, ...newColumnsOf(renewed) }) : []
+    if (!raise && (made[0]?.count ?? 0) === 0) return true
+    const data = { serial: { increment: 1 } }
+    if (domainId === null) await db.platformZone.update({ where: { name: zone }, data })
+    else await db.domain.update({ where: { id: domainId }, data })
+    return true
+  })
+}
+
+/** Has signatures looked at again at another time. */
+export async function postponeSignatures(db: Db, named: readonly Named[], until: Date): Promise<void> {
+  await postponeSignatureRows(db, { ...columnsOf(named), until })
 }

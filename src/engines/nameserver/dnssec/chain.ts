@@ -1,6 +1,6 @@
 // The names of a signed zone in the order of their denial, and the record that each has in it: NSEC, or NSEC3.
 import { nameOfKey, orderKey } from '../../../dns/dnssec/canonical.ts'
-import { nsec3Hash, nsec3Owner, nsec3Rdata, nsecRdata } from '../../../dns/dnssec/denial.ts'
+import { hashInOwner, nsec3Hash, nsec3Owner, nsec3Rdata, nsecRdata } from '../../../dns/dnssec/denial.ts'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
 import { lookup, type OutsideAddresses, type OwnedSet, type Proof } from '../lookup.ts'
 import { type Rrset, type SignedParts, setOf, type Zone, type ZoneNode } from '../zone.ts'
@@ -85,6 +85,12 @@ export function denialAt(zone: SignedZone, entry: string, outside: OutsideAddres
 /** The entry of a name, or the one before where it would be. */
 function entryFor(zone: SignedZone, name: string): string {
   return chainOf(zone).atOrBefore(isHashed(zone) ? nsec3Hash(name) + last : orderKey(name))
+}
+
+/** The entry that a signed set belongs to. */
+export function entryOfSet(zone: SignedZone, owner: string, type: number): string {
+  if (type !== typeNumbers.NSEC3) return entryFor(zone, owner)
+  return chainOf(zone).atOrBefore(hashInOwner(owner) + last)
 }
 
 /** The name with one label more than its encloser. */

@@ -4,6 +4,7 @@ import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { canonicalSet, fingerprintOf, rrsigHead, type SignedSet } from '../../../dns/dnssec/canonical.ts'
+import { typeNumbers } from '../../../dns/packet/numbers.ts'
 import { wireName } from '../../../dns/packet/wire-names.ts'
 import type { Database } from '../../../platform/database.ts'
 import { placeOf, type Vault } from '../../../platform/secrets.ts'
@@ -39,7 +40,6 @@ export type Wanted = {
 
 const dayS = 86_400
 const validS = 14 * dayS
-const renewedS = 7 * dayS
 // Clocks of others may be behind.
 const setBackS = 3_600
 const atOnce = 2_000
@@ -64,10 +64,19 @@ export function* wantedOf(
   }
 }
 
-/** When a signature is to be renewed: after about a week, at another time for each set. */
-function renewalOf({ inception }: { inception: number }, fingerprint: string): Date {
+/**
+ * When a signature is to be renewed: after about a week, at another time for each set. That of a SOA is looked at after a
+ * day, because it is in use no more after the next change.
+ */
+function renewalOf({ inception }: { inception: number }, { fingerprint, set }: Wanted): Date {
   const part = ((fingerprint.charCodeAt(0) << 8) | fingerprint.charCodeAt(1)) / 0x10000
-  return new Date((inception + setBackS + renewedS - part * dayS) * 1000)
+  const days = set.type === typeNumbers.SOA ? 2 : 7
+  return new Date((inception + setBackS + (days - part) * dayS) * 1000)
+}
+
+/** Whether a signature is so old that it should be renewed. */
+export function isOld(octets: string, nowS: number): boolean {
+  return Buffer.from(octets, 'latin1').readUInt32BE(4) - nowS < validS - 6 * dayS
 }
 
 export type Signer = ReturnType<typeof createSigner>
@@ -95,7 +104,8 @@ export function createSigner({ db, vault, now = () => Math.floor(Date.now() / 10
   }
 
   /** Inception, expiry and signature as they are stored, and when to renew them; null if the key is gone. */
-  async function make({ signer, origin, set, canonical, fingerprint }: Wanted) {
+  async function make(wanted: Wanted) {
+    const { signer, origin, set, canonical, fingerprint } = wanted
     const key = opened.get(signer.id)
     if (!key) return null
     const inception = now() - setBackS
@@ -111,7 +121,7 @@ export function createSigner({ db, vault, now = () => Math.floor(Date.now() / 10
       name: set.owner,
       type: set.type,
       octets,
-      renewAt: renewalOf(validity, fingerprint),
+      renewAt: renewalOf(validity, wanted),
     }
   }
 

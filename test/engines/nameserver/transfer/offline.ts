@@ -75,6 +75,7 @@ export function startOffline(secondaries: string[] = []): Offline {
       return () => void moveListeners.delete(listener)
     },
     ageSeconds: () => 0,
+    renewSignatures: async () => 0,
     close: async () => {},
   }
   const clock = { seconds: startSeconds }

@@ -1,0 +1,125 @@
+// Renews signatures before they expire, and removes those that are in use no more; a few at a time, in the background.
+import type { Logger } from 'pino'
+import { typeNumbers } from '../../../dns/packet/numbers.ts'
+import type { Database } from '../../../platform/database.ts'
+import { platformIds } from '../../../services/dns/served-zones.ts'
+import {
+  type DueSignature,
+  dueSignatures,
+  postponeSignatures,
+  settleSignatures,
+} from '../../../services/dns/zone-signatures.ts'
+import type { OutsideAddresses } from '../lookup.ts'
+import type { ZoneSource, ZoneTable } from '../zone-table.ts'
+import { entryOfSet } from './chain.ts'
+import { isSigned, setsIn } from './sets.ts'
+import { isOld, type Signer, wantedOf } from './signer.ts'
+
+export type RenewalOptions = {
+  db: Database
+  table: ZoneTable
+  signer: Signer
+  outside: OutsideAddresses
+  log: Logger
+  /** Unix time in seconds. */
+  now?: () => number
+}
+
+export type Renewal = {
+  /** One round, instead of the next one; tells how many signatures it looked at. */
+  run(): Promise<number>
+  close(): Promise<void>
+}
+
+const everyMs = 60_000
+const atOnce = 500
+const dayMs = 86_400_000
+const retryMs = 3_600_000
+
+export function startRenewal(options: RenewalOptions): Renewal {
+  const { db, table, signer, outside, log, now = () => Math.floor(Date.now() / 1000) } = options
+  let running: Promise<number> | null = null
+
+  function sourceOf(due: DueSignature): ZoneSource | undefined {
+    if (due.zone !== null) return table.get(due.zone)
+    for (const name of table.names()) {
+      const source = table.get(name)!
+      if (source.id.startsWith(platformIds) && source.signing) return source
+    }
+    return undefined
+  }
+
+  /** Of one zone, in the version that is served here; what is newer is settled in another round. */
+  async function settle(source: ZoneSource, due: readonly DueSignature[]): Promise<void> {
+    const zone = table.zoneOf(source)
+    const domainId = due[0]!.domainId
+    if (!isSigned(zone) || (domainId ?? source.id) !== source.id) return
+    const entries = new Set(due.map(({ name, type }) => entryOfSet(zone, name, type)))
+    const { keys } = zone.signed.signing
+    const named = (keyId: string, fingerprint: string) => keyId + fingerprint
+    const used = new Map(
+      Array.from(wantedOf(source, keys, setsIn(zone, entries, outside)), (one) => [
+        named(one.signer.id, one.fingerprint),
+        one,
+      ]),
+    )
+    const isUsed = (one: DueSignature) => used.has(named(one.keyId, one.fingerprint))
+    const inUse = due.filter(isUsed)
+    // The SOA of the next version is another one, so that it is never signed again.
+    const soas = inUse.filter(({ type }) => type === typeNumbers.SOA)
+    const others = inUse.filter(({ type }) => type !== typeNumbers.SOA)
+    const raise = soas.some(({ octets }) => isOld(octets, now()))
+    const wanted = others.map((one) => used.get(named(one.keyId, one.fingerprint))!)
+    const settlement = {
+      domainId,
+      zone: source.name,
+      serial: source.serial,
+      renewed: await signer.signAll(wanted),
+      unused: due.filter((one) => !isUsed(one)),
+      kept: soas,
+      keptUntil: new Date(now() * 1000 + dayMs),
+      raise,
+    }
+    await settleSignatures(db, settlement)
+  }
+
+  /** False if the zone is not served here. */
+  async function settleSome(due: readonly DueSignature[]): Promise<boolean> {
+    const source = sourceOf(due[0]!)
+    if (source) await settle(source, due)
+    return source !== undefined
+  }
+
+  async function round(): Promise<number> {
+    const due = await dueSignatures(db, new Date(now() * 1000), atOnce)
+    for (const some of Map.groupBy(due, ({ keyId }) => keyId).values()) {
+      const settled = await settleSome(some).catch((err) => {
+        log.warn({ err, zone: some[0]!.zone }, 'signatures of a zone could not be renewed')
+        return false
+      })
+      // Those of other zones must not wait for it.
+      if (!settled) await postponeSignatures(db, some, new Date(now() * 1000 + retryMs))
+    }
+    return due.length
+  }
+
+  function run(): Promise<number> {
+    running ??= round().finally(() => {
+      running = null
+    })
+    return running
+  }
+
+  const timer = setInterval(
+    () => void run().catch((err) => log.warn({ err }, 'signatures of zones could not be renewed; it is tried again')),
+    everyMs,
+  )
+  timer.unref()
+  return {
+    run,
+    async close() {
+      clearInterval(timer)
+      await running?.catch(() => {})
+    },
+  }
+}
