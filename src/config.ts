@@ -52,6 +52,7 @@ const Environment = Type.Object({
   NAMESERVER_TSIG: Text(),
   NAMESERVER_WORKERS: Type.Optional(Type.Integer({ minimum: 0, maximum: 256 })),
   DNS_RESOLVERS: List(),
+  DNSSEC: Type.Union([Type.Literal('on'), Type.Literal('off')], { default: 'on' }),
   ACME_DIRECTORY_URL: Text(),
   ACME_EMAIL: Text(),
   ACME_CA_FILE: Text(),
@@ -341,6 +342,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
     nameserverWorkers: env.NAMESERVER_WORKERS ?? null,
     /** Resolvers for names outside the platform; empty: the system's. */
     dnsResolvers: list(env.DNS_RESOLVERS),
+    /** Whether domains that are delegated here are signed unless their owners say otherwise. */
+    dnssec: env.DNSSEC === 'on',
     /** Null: the internal development CA signs. */
     acme: env.ACME_DIRECTORY_URL
       ? {

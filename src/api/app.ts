@@ -33,6 +33,7 @@ import { deploymentRoutes } from './routes/deployments.ts'
 import { discoveryRoutes } from './routes/discovery.ts'
 import { dnsKeyRoutes } from './routes/dns-keys.ts'
 import { dnsRecordRoutes } from './routes/dns-records.ts'
+import { dnssecRoutes } from './routes/dnssec.ts'
 import { domainRoutes } from './routes/domains.ts'
 import { eventRoutes } from './routes/events.ts'
 import { mailRoutes } from './routes/mail.ts'
@@ -80,6 +81,7 @@ const apiRoutes = [
   dnsRecordRoutes,
   rrsetRoutes,
   dnsKeyRoutes,
+  dnssecRoutes,
   discoveryRoutes,
   zonePrimaryRoutes,
   zoneRoutes,

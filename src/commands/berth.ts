@@ -1,4 +1,4 @@
-// The command line: serve, migrate, nodes, accounts, tokens, users, mail, secrets, jobs, backup, restore, openapi.
+// The command line: serve, migrate, nodes, accounts, tokens, users, mail, secrets, dnssec, jobs, backup, restore, openapi.
 import { readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { migrate } from '../../prisma/migrate.ts'
@@ -17,6 +17,7 @@ import { WrongKey } from '../services/secrets/sealing-keys.ts'
 import type { Scope } from '../services/tokens/actor.ts'
 import { insertToken } from '../services/tokens/tokens.ts'
 import { backup } from './backup.ts'
+import { dnssec } from './dnssec.ts'
 import { jobs } from './jobs.ts'
 import { testMail } from './mail.ts'
 import { drain, nodes } from './nodes.ts'
@@ -39,6 +40,7 @@ const usage = `Usage:
   berth mail test <address>                       send a mail there now, and say what the mail server answers
   berth secrets rotate                            re-seal every secret with SECRETS_KEY, beside a running platform
   berth secrets status                            tell which keys secrets are sealed with
+  berth dnssec [on|off]                           sign DEPLOYMENT_DOMAIN, and print the DS record for its registrar
   berth jobs list [--json]                        jobs that were given up
   berth jobs retry|discard <id…|all>              run them again, or delete them
   berth backup <file>                             write everything into one archive, also beside a running server
@@ -97,6 +99,7 @@ async function main(args: string[]): Promise<void> {
   if (command === 'users' && verb === 'list' && positionals.length === 2) return users(config, 'list', '', values)
   if (command === 'mail' && verb === 'test' && name && positionals.length === 3) return testMail(config, name)
   if (command === 'secrets' && (verb === 'rotate' || verb === 'status')) return secrets(config, verb)
+  if (command === 'dnssec' && (verb === undefined || verb === 'on' || verb === 'off')) return dnssec(config, verb)
   if (command === 'backup' && verb && positionals.length === 2) return backup(config, verb)
   if (command === 'restore' && verb && positionals.length === 2) return restore(config, verb)
   if (command === 'jobs' && verb) return jobs(config, verb, positionals.slice(2), values.json ?? false)

@@ -5,6 +5,7 @@ import { forgetOldTasks, startTasks, type Task, type Tasks } from '../jobs/tasks
 import { noteStoredBytes } from '../services/accounts/month-usage.ts'
 import { forgetOldLines, removeOldDeployments } from '../services/deployments/retention.ts'
 import { requeueOverdueAliases } from '../services/dns/aliases.ts'
+import { requeueForgottenSigning } from '../services/dns/dnssec-checks.ts'
 import { forgetOldUpdates } from '../services/dns/updates.ts'
 import { requeueOverdueZones } from '../services/dns/zone-primaries.ts'
 import { requeueForgottenChecks } from '../services/domains/checks.ts'
@@ -114,6 +115,14 @@ export function tasksOf(deps: HousekeepingDeps): Task[] {
       async run() {
         const queued = await requeueOverdueZones(db)
         if (queued > 0) log.warn({ queued }, 'zones had no job for the next look at their primaries')
+      },
+    },
+    {
+      name: 'queue forgotten checks of DS records',
+      everyMs: 10 * minuteMs,
+      async run() {
+        const queued = await requeueForgottenSigning(db)
+        if (queued > 0) log.warn({ queued }, 'zones had no job for the next check of their DS records')
       },
     },
   ]

@@ -5,6 +5,7 @@ import * as deployments from './deployments.ts'
 import * as discovery from './discovery.ts'
 import * as dnsKeys from './dns-keys.ts'
 import * as dnsRecords from './dns-records.ts'
+import * as dnssec from './dnssec.ts'
 import * as domains from './domains.ts'
 import * as events from './events.ts'
 import * as jobs from './jobs.ts'
@@ -35,6 +36,7 @@ const files = [
     discovery,
     dnsKeys,
     dnsRecords,
+    dnssec,
     domains,
     events,
     jobs,

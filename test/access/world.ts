@@ -3,6 +3,7 @@
 import { newId } from '../../src/platform/ids.ts'
 import { createAccount } from '../../src/services/accounts/accounts.ts'
 import { finishDeployment } from '../../src/services/deployments/states.ts'
+import { createZoneKey } from '../../src/services/dns/zone-keys.ts'
 import { addMember } from '../../src/services/people/memberships.ts'
 import { createUser } from '../../src/services/people/users.ts'
 import type { Answer, TestApi } from '../helpers/api.ts'
@@ -29,8 +30,18 @@ const unique = (prefix: string) => `${prefix}-${String(++serial).padStart(4, '0'
 
 const sharedRepository = 'test/shared'
 
-async function makeDomain({ owner, post }: Context): Promise<string> {
-  return (await post('/domains', { project: owner.project, name: `${unique('d')}.example.test` })).name
+async function makeDomain({ owner, post, operation, api }: Context): Promise<string> {
+  const { name } = await post('/domains', { project: owner.project, name: `${unique('d')}.example.test` })
+  if (operation.id === 'rollOverDnssec') await signZone(api, name)
+  return name
+}
+
+/** Only a zone whose DS is at its parent has its key rolled over. */
+async function signZone({ db, deps }: TestApi, name: string): Promise<void> {
+  const { id } = await db.domain.findFirstOrThrow({ where: { name } })
+  const use = { published: true, signing: true, announced: true }
+  await db.zoneKey.create({ data: createZoneKey(deps.vault, id, use) })
+  await db.domain.update({ where: { id }, data: { dnssec: true, dnssecState: 'active' } })
 }
 
 async function makeProjectId({ post }: Context): Promise<string> {

@@ -47,6 +47,7 @@ export const statuses: Record<FaultCode, number> = {
   record_conflict: 409,
   key_exists: 409,
   zone_follows_primary: 409,
+  dnssec_not_ready: 409,
   discovery_in_progress: 409,
   import_in_progress: 409,
   ticket_closed: 409,

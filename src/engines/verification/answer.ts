@@ -1,14 +1,16 @@
-// Parses answers of DNS servers for the verification: the records of six types. Every octet is untrusted.
+// Parses answers of DNS servers for the verification: the records of eight types. Every octet is untrusted.
+
 import { ipv4Text, ipv6Text } from '../../dns/addresses.ts'
+import { dnskeyTextOfRdata, dsTextOfRdata } from '../../dns/dnssec/ds-texts.ts'
 import { encodeQuestion, flagsOf, hasQuestion, isAnswerTo, readRecord } from '../../dns/packet/message.ts'
 import { classIn, flags, typeNumbers } from '../../dns/packet/numbers.ts'
 import { printable, readName } from '../../dns/packet/wire-names.ts'
 
-const types = ['A', 'NS', 'CNAME', 'SOA', 'TXT', 'AAAA'] as const
+const types = ['A', 'NS', 'CNAME', 'SOA', 'TXT', 'AAAA', 'DS', 'DNSKEY'] as const
 export type Type = (typeof types)[number]
 
 /** `data` is a name, an address or a text, depending on the type; of an SOA only the owner is used. */
-export type Rr = { name: string; type: Type; data: string }
+export type Rr = { name: string; type: Type; data: string /** Of a DS alone. */; ttl?: number }
 
 export type Answer = {
   code: number
@@ -39,6 +41,8 @@ function readData(message: Buffer, type: Type, start: number, end: number): stri
   if (type === 'NS' || type === 'CNAME') return readName(message, start).name
   if (type === 'TXT') return readTexts(data)
   if (type === 'SOA') return ''
+  if (type === 'DS') return dsTextOfRdata(data)
+  if (type === 'DNSKEY') return dnskeyTextOfRdata(data)
   if (data.length !== (type === 'A' ? 4 : 16)) throw new RangeError('not an address')
   return type === 'A' ? ipv4Text(data) : ipv6Text(data)
 }
@@ -63,7 +67,9 @@ export function decodeAnswer(message: Buffer, query: Buffer): Answer | null {
       const type = typeNames.get(record.type)
       if (type && record.class === classIn) {
         const { name } = readName(message, record.start)
-        found.push({ name, type, data: readData(message, type, record.dataStart, record.end) })
+        const data = readData(message, type, record.dataStart, record.end)
+        // The TTL is before the length of the data.
+        found.push({ name, type, data, ...(type === 'DS' && { ttl: message.readUInt32BE(record.dataStart - 6) }) })
       }
       at = record.end
     }

@@ -1,7 +1,10 @@
 // One check of one domain: queries public DNS and evaluates the answers. It changes nothing.
+import { foreignDs } from '../../services/dns/dnssec-checks.ts'
+import { foreignText } from '../../services/dns/dnssec-reasons.ts'
 import type { CheckResult, Claim } from '../../services/domains/checks.ts'
-import { type DnsAccess, findDelegation } from './delegation.ts'
+import { type Delegation, type DnsAccess, findDelegation } from './delegation.ts'
 import { type Bounds, isWithin } from './lookups.ts'
+import { findDs } from './parent.ts'
 import { missingReason, undecidedReason, unreachableReason } from './reasons.ts'
 import { findTexts } from './texts.ts'
 
@@ -31,6 +34,19 @@ function ownsHosted(claim: Claim, zone: string): boolean {
   return claim.nearestOwned?.own === true && isWithin(claim.nearestOwned.name, zone)
 }
 
+/** A DS record that another provider left at the parent makes every answer invalid; null if there is none. */
+async function foreignDsNote(
+  { host, keys }: Claim,
+  delegation: Extract<Delegation, { kind: 'delegated' }>,
+  dns: DnsAccess,
+  bounds: Bounds,
+): Promise<string | null> {
+  const found = await findDs(host, delegation, dns, bounds)
+  if ('fault' in found) return null
+  const foreign = foreignDs(host, keys, found.ds)
+  return foreign.length === 0 || foreign.length < found.ds.length ? null : `${foreignText(host, foreign)}.`
+}
+
 export async function checkClaim(claim: Claim, dns: DnsAccess, bounds: Bounds): Promise<CheckResult> {
   const { host, txtValue } = claim
   const ours = claim.nameservers
@@ -50,7 +66,8 @@ export async function checkClaim(claim: Claim, dns: DnsAccess, bounds: Bounds): 
   const byPair = delegation.kind === 'delegated' && isOurSet(delegation.nameservers, ours) && ownsDelegation(claim)
   if (byPair || (delegation.kind === 'hosted' && ownsHosted(claim, delegation.zone))) {
     const observed = { nameservers, txt: [], asked }
-    return { outcome: 'proved', method: 'nameservers', observed, byPair: byPair && claim.name === host }
+    const note = delegation.kind === 'delegated' ? await foreignDsNote(claim, delegation, dns, bounds) : null
+    return { outcome: 'proved', method: 'nameservers', observed, byPair: byPair && claim.name === host, note }
   }
 
   const servers = delegation.kind === 'hosted' ? [] : delegation.servers

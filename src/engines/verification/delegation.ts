@@ -19,7 +19,7 @@ export type Delegation = { /** Servers that told it. */ asked: string[] } & Wher
 
 type Where =
   /** The zone above delegates it. */
-  | { kind: 'delegated'; parent: string; nameservers: string[]; servers: Server[] }
+  | { kind: 'delegated'; parent: string; parentServers: Server[]; nameservers: string[]; servers: Server[] }
   /** It is part of a zone on other servers; `exists` says whether that zone has the name. */
   | { kind: 'inside'; zone: string; nameservers: string[]; servers: Server[]; exists: boolean }
   /** It is part of a zone that only our own servers have. */
@@ -38,7 +38,7 @@ export type ServerQuestion<T> = { name: string; type: Type; read(answer: Answer)
 export function askServers<T extends object>(
   servers: readonly Server[],
   { name, type, read }: ServerQuestion<T>,
-  { reach }: DnsAccess,
+  { reach }: Pick<DnsAccess, 'reach'>,
   bounds: Bounds,
 ): Promise<Reply<T>[]> {
   return Promise.all(
@@ -108,8 +108,9 @@ export async function findDelegation(host: string, dns: DnsAccess, bounds: Bound
     const cut = agreement.value
     if (cut.owner === null) return { kind: 'inside', zone: name, nameservers, servers, exists: cut.exists, asked }
     if (cut.owner === host) {
-      const servers = await foreignServers(cut.nameservers, dns, bounds)
-      return { kind: 'delegated', parent: name, nameservers: cut.nameservers, servers, asked }
+      const own = await foreignServers(cut.nameservers, dns, bounds)
+      const { nameservers } = cut
+      return { kind: 'delegated', parent: name, parentServers: servers, nameservers, servers: own, asked }
     }
     zone = { name: cut.owner, nameservers: cut.nameservers }
   }

@@ -54,6 +54,19 @@ export function undecidedReason(host: string, zone: string, agreement: Exclude<A
   return `${contradiction} A change takes a while to reach all of them. ${again}`
 }
 
+/** Why the DS records of a name are not known. */
+export function dsReason(
+  host: string,
+  zone: string,
+  agreement: Exclude<Agreement<object>, { kind: 'agreed' }>,
+): string {
+  if (agreement.kind === 'silent') {
+    const why = failures(agreement.failures)
+    return `Too few nameservers of ${zoneText(zone)} could be asked for the DS records of ${host}: ${why}. They are asked again by themselves.`
+  }
+  return `The nameservers of ${zoneText(zone)} do not show the same DS records for ${host} yet. They are asked again by themselves.`
+}
+
 function textsText(texts: Agreement<Texts>, { name: txtName, value: txtValue }: TxtRecord): string {
   if (texts.kind === 'silent') {
     return `The nameservers could not be asked for the TXT record ${txtName}: ${failures(texts.failures)}.`

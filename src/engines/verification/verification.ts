@@ -1,19 +1,22 @@
-// The verify job: checks who owns a domain, records the result, and queues the next check.
+// The verify job checks who owns a domain, records the result, and queues the next check; the dnssec job is beside it.
 import type { Logger } from 'pino'
 import { Counter, type Registry } from 'prom-client'
 import type { Config } from '../../config.ts'
 import type { Handler } from '../../jobs/worker.ts'
 import type { Database } from '../../platform/database.ts'
+import type { Vault } from '../../platform/secrets.ts'
 import { readClaim, settleCheck } from '../../services/domains/checks.ts'
 import type { Endpoint } from './ask.ts'
 import { checkClaim } from './check.ts'
 import type { DnsAccess } from './delegation.ts'
 import { checkDevelopmentName, isDevelopmentName } from './development.ts'
 import { createLookups } from './lookups.ts'
+import { createSigningJob } from './signing.ts'
 
 export type VerificationOptions = {
   config: Config
   db: Database
+  vault: Vault
   log: Logger
   registry?: Registry
   /** The endpoint for the server at an address. For tests only. */
@@ -28,8 +31,11 @@ const checkMs = 25_000
 // The job fails only for an unavailable database or an internal error. The sweep finds checks that were given up.
 const retryDelaysMs = [1_000, 5_000, 30_000, 120_000, 600_000] as const
 
-export function createVerification(options: VerificationOptions): { verify: Handler<'verify'> } {
-  const { config, db, log, registry } = options
+export function createVerification(options: VerificationOptions): {
+  verify: Handler<'verify'>
+  dnssec: Handler<'dnssec'>
+} {
+  const { config, db, vault, log, registry } = options
   const dns: DnsAccess = {
     lookups: createLookups({ resolvers: config.dnsResolvers, allowPrivate: !config.production }),
     reach: options.reach ?? ((address) => ({ host: address, port: dnsPort })),
@@ -42,6 +48,7 @@ export function createVerification(options: VerificationOptions): { verify: Hand
     registers: registry ? [registry] : [],
   })
   return {
+    dnssec: createSigningJob({ config, db, vault, dns }),
     verify: {
       concurrency,
       retryDelaysMs,

@@ -162,6 +162,8 @@ export const readZoneStates = statement('dns.zone-states', {
 export const challengeType = 'CHALLENGE'
 // The authority asks once, so that the answer need not be cached.
 const challengeTtl = 30
+// As that of the NS set of a zone itself.
+const soaTtl = 3600
 
 /** Null without any. Whoever writes or deletes a challenge increments the serial of its zone in one transaction. */
 const challengesOf = (zone: string) => `(
@@ -194,6 +196,17 @@ const lineOfRecord = `concat_ws(E'\\n', concat_ws(' ', r.type, r.ttl, r.name, r.
 const linesOfRecords = `string_agg(${lineOfRecord}, E'\\n' ORDER BY r.name, r.id)`
 /** Lines of a zone that are no records of it, few enough to be read with every change; null without any. */
 const extrasOf = challengesOf('z.name')
+/**
+ * Delegations of a signed zone to the zones below it that are served here too, unless it has NS records for them itself:
+ * without them, its proofs would deny what these answer. Null without any. The trigger domain_cut raises the serial.
+ */
+const cutsOf = (condition = 'true') => `CASE WHEN z.signing IS NOT NULL THEN (
+  SELECT string_agg(DISTINCT concat_ws(' ', 'NS', ${soaTtl}, c.cut, h.host), E'\\n')
+  FROM (SELECT b.name, left(b.name, -length(z.name) - 1) AS cut FROM domain_claim_above b WHERE b.above = z.name) c
+  JOIN domain d ON d.name = c.name AND d.name NOT LIKE '*%' AND ${isServed}
+  CROSS JOIN LATERAL unnest(CASE WHEN d.nameservers = '{}' THEN z.nameservers ELSE d.nameservers END) h(host)
+  WHERE ${condition} AND NOT EXISTS (
+    SELECT 1 FROM dns_record r WHERE r.domain_id = z.id AND r.name = c.cut AND r.type = 'NS')) END`
 // Some thousand records: a larger zone is read in pages, and its changes by name.
 const highestAtOnce = 32_768
 
@@ -205,7 +218,7 @@ export const readZones = statement('dns.zones', {
   sql: (p) => `
     SELECT ${servedColumns}, CASE WHEN z.record_bytes <= ${highestAtOnce} THEN COALESCE((
         SELECT ${linesOfRecords} FROM dns_record r WHERE r.domain_id = z.id), '') END AS records,
-      ${extrasOf} AS extras
+      NULLIF(concat_ws(E'\\n', ${extrasOf}, ${cutsOf()}), '') AS extras
     FROM (${servedZones(p.names)}) z`,
 })
 
@@ -234,10 +247,10 @@ export const readZoneChanges = statement('dns.zone-changes', {
   in: { names: textArray(), ids: textArray(), serials: int4Array() },
   out: { ...servedOut, changed: optional(textArray()), records: optional(text()), extras: optional(text()) },
   sql: (p) => `
-    SELECT ${servedColumns}, c.names AS changed, (
-        SELECT ${linesOfRecords} FROM unnest(c.names) n(name) CROSS JOIN LATERAL (
+    SELECT ${servedColumns}, g.names AS changed, NULLIF(concat_ws(E'\\n', (
+        SELECT ${linesOfRecords} FROM unnest(g.names) n(name) CROSS JOIN LATERAL (
           SELECT r.domain_id, r.id, r.type, r.ttl, r.name, r.value FROM dns_record r
-          WHERE r.domain_id = z.id AND r.name = n.name) r) AS records,
+          WHERE r.domain_id = z.id AND r.name = n.name) r), ${cutsOf('c.cut = ANY(g.names)')}), '') AS records,
       ${extrasOf} AS extras
     FROM (${servedZones(p.names)}) z
     JOIN unnest(${p.names}, ${p.ids}, ${p.serials}) k(name, id, serial) ON k.name = z.name
@@ -245,7 +258,7 @@ export const readZoneChanges = statement('dns.zone-changes', {
       SELECT CASE WHEN k.id = z.id AND k.serial BETWEEN z.changes_since AND z.serial AND bool_and(n.name IS NOT NULL)
           IS NOT FALSE THEN COALESCE(array_agg(DISTINCT n.name), '{}') END AS names
       FROM zone_change g LEFT JOIN LATERAL unnest(g.names) n(name) ON true
-      WHERE g.domain_id = z.id AND g.serial >= k.serial) c`,
+      WHERE g.domain_id = z.id AND g.serial >= k.serial) g`,
 })
 
 /** Serials and challenges of the platform's own zones; their records are in the configuration. */

@@ -1,6 +1,8 @@
 // Checks of ownership: what a check reads, how its result is written, and when the next one is.
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
+import { queueSigning } from '../dns/dnssec-checks.ts'
+import type { SigningOptions } from '../dns/dnssec-view.ts'
 import { findServedClaim } from '../dns/statements.ts'
 import { hasEnded, nextRecheckAt, nextSearchAt } from './check-schedule.ts'
 import { endedReason, sharedText } from './claim-reasons.ts'
@@ -31,13 +33,15 @@ export type Claim = {
   served: boolean
   /** The closest name above, or the host of a wildcard, that an account has proved to own. */
   nearestOwned: { name: string; own: boolean } | null
+  /** The keys that the zone is signed with. */
+  keys: { tag: number; publicKey: Uint8Array }[]
   /** Names above, and the host of a wildcard, that this account has attached, proved or not. */
   attachedAbove: string[]
 }
 
 export type CheckResult =
-  /** `byPair`: by a delegation to the claim's pair, which proves it only while the pair is exclusive. */
-  | { outcome: 'proved'; method: Method; observed: Observed; byPair?: boolean }
+  /** `byPair`: by a delegation to the claim's pair, which proves it only while the pair is exclusive; `note`: what keeps it from working anyway. */
+  | { outcome: 'proved'; method: Method; observed: Observed; byPair?: boolean; note?: string | null }
   /** The DNS was asked, and the proof is not there. */
   | { outcome: 'missed'; observed: Observed; reason: string }
   /** The DNS could not be asked, or does not agree with itself, which says nothing about the owner. */
@@ -52,7 +56,8 @@ async function readRivalPairs(db: Db, accountId: string, host: string): Promise<
 
 /** Null if the domain is gone, or is not to be checked. */
 export async function readClaim(db: Db, { nameservers: pool }: ViewOptions, id: string): Promise<Claim | null> {
-  const row = await db.domain.findFirst({ where: { id, nextCheckAt: { not: null } } })
+  const keys = { select: { tag: true, publicKey: true } } as const
+  const row = await db.domain.findFirst({ where: { id, nextCheckAt: { not: null } }, include: { zoneKeys: keys } })
   if (!row) return null
   const { accountId, name, verified, method, txtValue, nextCheckAt } = row
   const host = hostOf(name)
@@ -82,6 +87,7 @@ export async function readClaim(db: Db, { nameservers: pool }: ViewOptions, id: 
     exclusive: isExclusive(nameservers, { here }),
     served: served?.id === id,
     nearestOwned: nearestFirst.find(({ verified }) => verified) ?? null,
+    keys: row.zoneKeys,
     attachedAbove: nearestFirst.filter(({ own }) => own).map(({ name }) => name),
   }
 }
@@ -94,54 +100,61 @@ export type Settled = 'verified' | 'unverified' | 'taken' | 'ended' | 'unchanged
  */
 export async function settleCheck(
   db: Db,
-  options: ViewOptions,
+  options: ViewOptions & SigningOptions,
   claim: Claim,
   found: CheckResult,
 ): Promise<Settled | null> {
-  const { id, accountId, name, host } = claim
   return inTransaction(db, async (db) => {
-    await lockHost(db, { host })
-    await lockDomain(db, { accountId, name })
-    const row = await db.domain.findUnique({ where: { id } })
-    if (!row) return null
-    const now = new Date()
-    // Another account's proof ended this claim while the check ran.
-    if (row.nextCheckAt === null && found.outcome !== 'proved') return 'unchanged'
-    if (!row.verified && hasEnded(now, row.unprovedSince)) {
-      const last = found.outcome === 'proved' ? '' : `${found.reason} `
-      await markEnded(db, options, id, { observed: found.observed, reason: last + endedReason(name) })
-      return 'ended'
-    }
-    const result = row.verified ? found : await withoutSharedPair(db, options, claim, found)
-    const { outcome, observed } = result
-    // A check that was asked for while this one ran is made next; its job is queued already.
-    const asked = row.nextCheckAt?.getTime() === claim.nextCheckAt?.getTime() ? null : row.nextCheckAt
-    const settle = async (next: Date | null, write: (next: Date | null) => Promise<unknown>) => {
-      const written = await write(asked ?? next)
-      if (written && written !== 'taken' && next && !asked)
-        await enqueue(db, { kind: 'verify', key: id, payload: { domainId: id }, runAt: next })
-      return written
-    }
-    if (outcome === 'proved' && !row.verified) {
-      const { method } = result
-      const next = nextRecheckAt(now, outcome)
-      const proved = await settle(next, (next) =>
-        markVerified(db, options, id, { method, observed, nextCheckAt: next }),
-      )
-      return proved === 'taken' ? 'taken' : 'verified'
-    }
-    const next = row.verified ? nextRecheckAt(now, outcome) : nextSearchAt(now, row.checkingSince, row.unprovedSince)
-    // What the operator assigned is not lost because the DNS does not say so yet.
-    const isAssigned = row.verified && row.method === 'operator' && outcome === 'missed'
-    const noted = isAssigned ? { ...result, outcome: 'unknown' as const } : result
-    await settle(next, (next) => recordCheck(db, id, { ...noted, nextCheckAt: next }))
-    if (noted.outcome !== 'missed' || !row.verified) return 'unchanged'
-    const { reason } = noted
-    const lost = await settle(nextSearchAt(now, now), (next) =>
-      markUnverified(db, options, id, { observed, reason, nextCheckAt: next }),
-    )
-    return lost ? 'unverified' : 'unchanged'
+    await lockHost(db, { host: claim.host })
+    await lockDomain(db, { accountId: claim.accountId, name: claim.name })
+    const settled = await settle(db, options, claim, found)
+    await queueSigning(db, options, claim.id)
+    return settled
   })
+}
+
+/** The host and the domain are locked. */
+async function settle(db: Db, options: ViewOptions, claim: Claim, found: CheckResult): Promise<Settled | null> {
+  const { id, name } = claim
+  const row = await db.domain.findUnique({ where: { id } })
+  if (!row) return null
+  const now = new Date()
+  // Another account's proof ended this claim while the check ran.
+  if (row.nextCheckAt === null && found.outcome !== 'proved') return 'unchanged'
+  if (!row.verified && hasEnded(now, row.unprovedSince)) {
+    const last = found.outcome === 'proved' ? '' : `${found.reason} `
+    await markEnded(db, options, id, { observed: found.observed, reason: last + endedReason(name) })
+    return 'ended'
+  }
+  const result = row.verified ? found : await withoutSharedPair(db, options, claim, found)
+  const { outcome, observed } = result
+  // A check that was asked for while this one ran is made next; its job is queued already.
+  const asked = row.nextCheckAt?.getTime() === claim.nextCheckAt?.getTime() ? null : row.nextCheckAt
+  const settleAt = async (next: Date | null, write: (next: Date | null) => Promise<unknown>) => {
+    const written = await write(asked ?? next)
+    if (written && written !== 'taken' && next && !asked)
+      await enqueue(db, { kind: 'verify', key: id, payload: { domainId: id }, runAt: next })
+    return written
+  }
+  if (outcome === 'proved' && !row.verified) {
+    const { method, note = null } = result
+    const next = nextRecheckAt(now, outcome)
+    const proved = await settleAt(next, (next) =>
+      markVerified(db, options, id, { method, observed, note, nextCheckAt: next }),
+    )
+    return proved === 'taken' ? 'taken' : 'verified'
+  }
+  const next = row.verified ? nextRecheckAt(now, outcome) : nextSearchAt(now, row.checkingSince, row.unprovedSince)
+  // What the operator assigned is not lost because the DNS does not say so yet.
+  const isAssigned = row.verified && row.method === 'operator' && outcome === 'missed'
+  const noted = isAssigned ? { ...result, outcome: 'unknown' as const } : result
+  await settleAt(next, (next) => recordCheck(db, id, { ...noted, nextCheckAt: next }))
+  if (noted.outcome !== 'missed' || !row.verified) return 'unchanged'
+  const { reason } = noted
+  const lost = await settleAt(nextSearchAt(now, now), (next) =>
+    markUnverified(db, options, id, { observed, reason, nextCheckAt: next }),
+  )
+  return lost ? 'unverified' : 'unchanged'
 }
 
 /** The result, unless somebody else has claimed the name with the same pair while the check ran. */

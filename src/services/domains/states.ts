@@ -94,7 +94,8 @@ function checked({ observed, nextCheckAt = null }: Check, reason: string | null)
 export async function recordCheck(
   db: Db,
   id: string,
-  check: Check & ({ outcome: 'proved'; method: Method } | { outcome: 'missed' | 'unknown'; reason: string }),
+  check: Check &
+    ({ outcome: 'proved'; method: Method; note?: string | null } | { outcome: 'missed' | 'unknown'; reason: string }),
 ): Promise<{ verified: boolean; misses: number } | null> {
   return inTransaction(db, async (db) => {
     const now = new Date()
@@ -112,7 +113,7 @@ export async function recordCheck(
     }
     const [row] = await db.domain.updateManyAndReturn({
       where: { id },
-      data: checked(check, check.outcome === 'proved' ? null : check.reason),
+      data: checked(check, check.outcome === 'proved' ? (check.note ?? null) : check.reason),
       select: { verified: true, misses: true },
     })
     return row ?? null
@@ -127,7 +128,7 @@ export async function markVerified(
   db: Db,
   options: ViewOptions,
   id: string,
-  check: Check & { method: Method },
+  check: Check & { method: Method; note?: string | null },
 ): Promise<DomainView | 'taken' | null> {
   const { from, to, event } = verifiedTransitions.find((step) => step.to)!
   return inTransaction(db, async (db) => {
@@ -150,7 +151,7 @@ export async function markVerified(
         missedAt: null,
         // The first attempt on a certificate does not wait because of failures before.
         certificateFailures: 0,
-        ...checked(check, null),
+        ...checked(check, check.note ?? null),
       },
       event,
     })

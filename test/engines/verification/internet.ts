@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import { nameOctets, types } from '../nameserver/packets.ts'
 
-export type Line = [owner: string, type: 'A' | 'NS' | 'CNAME' | 'SOA' | 'TXT', data: string]
+export type Line = [owner: string, type: 'A' | 'NS' | 'CNAME' | 'SOA' | 'TXT' | 'DS', data: string]
 export type Said = {
   code?: 'NXDOMAIN' | 'SERVFAIL' | 'REFUSED'
   aa?: boolean
@@ -18,6 +18,9 @@ export type Behaviour = (name: string, type: string, tcp: boolean) => Said | Buf
 const codes = { NXDOMAIN: 3, SERVFAIL: 2, REFUSED: 5 }
 const typeNames = new Map(Object.entries(types).map(([name, number]) => [number, name]))
 
+/** The TTL of every DS record, in seconds. */
+export const dsTtl = 7_200
+
 function rdata(type: Line[1], data: string): Buffer {
   if (type === 'A') return Buffer.from(data.split('.').map(Number))
   if (type === 'TXT') {
@@ -25,6 +28,11 @@ function rdata(type: Line[1], data: string): Buffer {
       .toString('latin1')
       .match(/.{1,255}/gs) ?? ['']
     return Buffer.concat(parts.flatMap((part) => [Buffer.from([part.length]), Buffer.from(part, 'latin1')]))
+  }
+  if (type === 'DS') {
+    const [tag = '', algorithm = '', kind = '', digest = ''] = data.split(' ')
+    const fields = Buffer.from([Number(tag) >> 8, Number(tag) & 0xff, Number(algorithm), Number(kind)])
+    return Buffer.concat([fields, Buffer.from(digest, 'hex')])
   }
   if (type === 'SOA') return Buffer.concat([nameOctets('ns.x'), nameOctets('h.x'), Buffer.alloc(20)])
   return nameOctets(data)
@@ -35,6 +43,7 @@ function record([owner, type, data]: Line): Buffer {
   const head = Buffer.alloc(10)
   head.writeUInt16BE(types[type]!, 0)
   head.writeUInt16BE(1, 2)
+  if (type === 'DS') head.writeUInt32BE(dsTtl, 4)
   head.writeUInt16BE(octets.length, 8)
   return Buffer.concat([nameOctets(owner), head, octets])
 }
@@ -73,6 +82,8 @@ export type Internet = {
   /** The servers of .com; .com delegates what is in here. */
   top: FakeServer[]
   delegations: Map<string, string[]>
+  /** DS records that .com has, by name. */
+  ds: Map<string, string[]>
   /** Zones that the resolver knows, with the names of their nameservers. */
   zones: Map<string, string[]>
   addresses: Map<string, string[]>
@@ -91,11 +102,16 @@ export function honest(
   zone: string,
   lines: () => Line[],
   cuts: () => Map<string, string[]> = () => new Map(),
+  ds: () => Map<string, string[]> = () => new Map(),
 ): Behaviour {
   return (name, type) => {
     if (name !== zone && !name.endsWith(`.${zone}`)) return { code: 'REFUSED', aa: false }
     for (const [cut, hosts] of cuts()) {
       if (name !== cut && !name.endsWith(`.${cut}`)) continue
+      if (name === cut && type === 'DS') {
+        const answer = (ds().get(cut) ?? []).map((text): Line => [cut, 'DS', text])
+        return answer.length > 0 ? { answer } : { authority: [[zone, 'SOA', '']] }
+      }
       return { aa: false, authority: hosts.map((host): Line => [cut, 'NS', host]) }
     }
     const here = lines().filter(([owner]) => owner === name)
@@ -112,6 +128,7 @@ export async function startInternet(): Promise<Internet> {
   const addresses = new Map<string, string[]>()
   const zones = new Map<string, string[]>()
   const delegations = new Map<string, string[]>()
+  const ds = new Map<string, string[]>()
   let broken: Behaviour | null = null
   let servers = 0
 
@@ -168,6 +185,7 @@ export async function startInternet(): Promise<Internet> {
     reach: (address) => ({ host: '127.0.0.1', port: ports.get(address) ?? 1 }),
     top: [],
     delegations,
+    ds,
     zones,
     addresses,
     breakResolver(behave) {
@@ -204,6 +222,7 @@ export async function startInternet(): Promise<Internet> {
     'com',
     () => [['com', 'NS', topHosts[0]!]],
     () => delegations,
+    () => ds,
   )
   internet.top = await Promise.all(topHosts.map((host) => internet.addServer(host, behave)))
   return internet

@@ -8,6 +8,7 @@ import { type Internet, startInternet } from './internet.ts'
 export type VerificationWorld = World & {
   internet: Internet
   verify: Handler<'verify'>
+  dnssec: Handler<'dnssec'>
   options: VerificationOptions
   /** What the service's nameservers are called: the whole pool, of two unless a test wants more. */
   ours: string[]
@@ -37,15 +38,17 @@ export async function startVerificationWorld(pool?: readonly string[]): Promise<
   const options: VerificationOptions = {
     config: { ...config, nameserverListen: world.ports.map((port) => `127.0.0.1:${port}`) },
     db: api.db,
+    vault: api.deps.vault,
     log: pino({ level: 'silent' }),
     reach: internet.reach,
   }
-  const { verify } = createVerification(options)
+  const { verify, dnssec } = createVerification(options)
   const accounts = new Map([[api.token, api.accountId]])
   const self: VerificationWorld = {
     ...world,
     internet,
     verify,
+    dnssec,
     options,
     ours,
     async idOf(name, token = api.token) {

@@ -1,0 +1,78 @@
+// Asks the servers of the zone above a name for its DS records.
+import type { ParentAnswer } from '../../services/dns/dnssec-checks.ts'
+import { agree } from './agreement.ts'
+import type { Answer } from './answer.ts'
+import { askServers, type Delegation, type DnsAccess, findDelegation } from './delegation.ts'
+import { type Bounds, namesOf, type Server } from './lookups.ts'
+import { dsReason, undecidedReason, unreachableReason } from './reasons.ts'
+
+type Shown = { ds: string[]; ttl: number }
+
+// Answers of untrusted servers are stored and shown only up to this; a parent has one or two.
+const highestDs = 20
+const highestCharacters = 300
+
+function readDs(answer: Answer, host: string): Shown | 'lame' {
+  if (!answer.authoritative) return 'lame'
+  const found = answer.answer.filter(({ type, name }) => type === 'DS' && name === host).slice(0, highestDs)
+  const ds = [...new Set(found.map(({ data }) => data.slice(0, highestCharacters)))].sort()
+  return { ds, ttl: Math.max(0, ...found.map(({ ttl }) => ttl ?? 0)) }
+}
+
+/** The DS records of a name that is delegated, or would be, as the servers of a delegation's parent show them. */
+export async function findDs(
+  host: string,
+  delegation: Exclude<Delegation, { kind: 'undecided' | 'hosted' }>,
+  dns: DnsAccess,
+  bounds: Bounds,
+): Promise<ParentAnswer | { fault: string }> {
+  const [zone, servers] =
+    delegation.kind === 'delegated'
+      ? [delegation.parent, delegation.parentServers]
+      : [delegation.zone, delegation.servers]
+  const replies = await askServers(
+    servers,
+    { name: host, type: 'DS', read: (answer) => readDs(answer, host) },
+    dns,
+    bounds,
+  )
+  const agreement = agree(replies, ({ ds }) => ds.join())
+  if (agreement.kind !== 'agreed') return { fault: dsReason(host, zone, agreement) }
+  const all = replies.flatMap(({ value }) => value ?? [])
+  return {
+    ds: agreement.value.ds,
+    everywhere: agreement.value.ds.filter((text) => all.every(({ ds }) => ds.includes(text))),
+    anywhere: [...new Set(all.flatMap(({ ds }) => ds))],
+    ttl: Math.max(...all.map(({ ttl }) => ttl)),
+  }
+}
+
+/** The same from the name alone. A name within a zone on our own servers has no parent that could be asked. */
+export async function askParent(
+  host: string,
+  dns: DnsAccess,
+  bounds: Bounds,
+): Promise<ParentAnswer | { fault: string }> {
+  const delegation = await findDelegation(host, dns, bounds)
+  if (typeof delegation === 'string') return { fault: unreachableReason(delegation) }
+  if (delegation.kind === 'undecided') return { fault: undecidedReason(host, delegation.zone, delegation.agreement) }
+  if (delegation.kind === 'hosted') return { fault: hostedDsText(host, delegation.zone) }
+  return findDs(host, delegation, dns, bounds)
+}
+
+export function hostedDsText(host: string, zone: string): string {
+  return `${host} is below ${zone}, which is on the nameservers here: it is not signed by itself.`
+}
+
+/** The first of a zone's nameservers that does not show all these keys; null if every one does. */
+export async function findUnserved(
+  { name, keys }: { name: string; keys: readonly string[] },
+  servers: readonly Server[],
+  dns: Pick<DnsAccess, 'reach'>,
+  bounds: Bounds,
+): Promise<string | null> {
+  const read = (answer: Answer) => ({ keys: namesOf(answer.answer, name, 'DNSKEY') })
+  const replies = await askServers(servers, { name, type: 'DNSKEY', read }, dns, bounds)
+  const without = replies.find(({ value }) => value === null || !keys.every((key) => value.keys.includes(key)))
+  return without?.server ?? null
+}

@@ -1,0 +1,54 @@
+// The dnssec job: asks the parent of a zone for its DS records, and takes the step that follows.
+import type { Config } from '../../config.ts'
+import { askedAt, listenAddress } from '../../dns/listen-address.ts'
+import type { Handler } from '../../jobs/worker.ts'
+import type { Database } from '../../platform/database.ts'
+import type { Vault } from '../../platform/secrets.ts'
+import { readSigningCheck, type SigningCheck, settleSigning } from '../../services/dns/dnssec-checks.ts'
+import type { DnsAccess } from './delegation.ts'
+import { isDevelopmentName } from './development.ts'
+import type { Bounds } from './lookups.ts'
+import { askParent, findUnserved, hostedDsText } from './parent.ts'
+
+type SigningJobOptions = { config: Config; db: Database; vault: Vault; dns: DnsAccess }
+
+// Checks wait for the network most of their time.
+const concurrency = 4
+const checkMs = 25_000
+// The job fails only for an unavailable database or an internal error. The sweep finds checks that were given up.
+const retryDelaysMs = [1_000, 5_000, 30_000, 120_000, 600_000] as const
+
+/** Names that do not exist on the internet have no parent, and so no DS there. */
+const noParent = { ds: [], everywhere: [], anywhere: [], ttl: 0 }
+
+export function createSigningJob({ config, db, vault, dns }: SigningJobOptions): Handler<'dnssec'> {
+  /** In development, our own nameservers are where they listen. */
+  async function findUnservedKeys(check: SigningCheck, bounds: Bounds): Promise<string | null> {
+    if (check.keys.length === 0) return null
+    if (!isDevelopmentName(config, check.name)) {
+      return findUnserved(check, await dns.lookups.serversOf(check.nameservers, bounds), dns, bounds)
+    }
+    const listeners = config.nameserverListen.map(listenAddress).flatMap((address) => askedAt(address) ?? [])
+    const servers = listeners.map(({ host, port }) => ({ name: `${host}:${port}`, addresses: [`${host}:${port}`] }))
+    return findUnserved(check, servers, { reach: listenAddress }, bounds)
+  }
+
+  return {
+    concurrency,
+    retryDelaysMs,
+    async run({ domainId }, { signal }) {
+      const check = await readSigningCheck(db, config, domainId)
+      if (!check) return
+      const { name, hostedAbove } = check
+      const bounds = { signal, deadlineMs: performance.now() + checkMs }
+      const ask = () => (isDevelopmentName(config, name) ? noParent : askParent(name, dns, bounds))
+      const found = hostedAbove === null ? await ask() : { fault: hostedDsText(name, hostedAbove) }
+      const unserved = await findUnservedKeys(check, bounds)
+      signal.throwIfAborted()
+      await settleSigning(db, { ...config, vault }, check, { found, unserved })
+    },
+    async giveUp() {
+      // The row still has the time of the check, by which requeueForgottenSigning finds it.
+    },
+  }
+}

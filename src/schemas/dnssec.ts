@@ -1,0 +1,109 @@
+// DNSSEC of a zone: its keys, what belongs at the parent, and what is there.
+import { Type } from '@sinclair/typebox'
+import { Body, Choice, Named, Nullable, Timestamp } from './common.ts'
+
+export const dnssecStates = ['unsigned', 'signing', 'awaiting_ds', 'active', 'leaving'] as const
+export const denials = ['nsec', 'nsec3'] as const
+export const zoneKeyStates = ['published', 'announced', 'active', 'retiring', 'leaving'] as const
+
+const Denial = Choice(denials, {
+  description: 'How the zone proves that a name does not exist; `nsec3` keeps its names from being listed easily',
+})
+
+export const SigningKey = Type.Object(
+  {
+    tag: Type.Integer({ description: 'Key tag' }),
+    algorithm: Type.Integer({ description: '13: ECDSA P-256 with SHA-256' }),
+    flags: Type.Integer({ description: '257: it signs the zone and the keys' }),
+    publicKey: Type.String({ description: 'Base64' }),
+    state: Choice(zoneKeyStates, {
+      description:
+        '`published`: it signs, and waits for caches; `announced`: its DS is to be set at the parent; `active`: the ' +
+        'parent shows its DS; `retiring`: another key has taken its place; `leaving`: the zone will not be signed any more',
+    }),
+    createdAt: Timestamp,
+  },
+  { $id: 'SigningKey', description: 'A key that signs a zone' },
+)
+
+export const DsRecord = Type.Object(
+  {
+    text: Type.String({ description: 'The value of the DS record, ready to paste' }),
+    keyTag: Type.Integer(),
+    algorithm: Type.Integer(),
+    digestType: Type.Integer({ description: '2: SHA-256' }),
+    digest: Type.String({ description: 'Hexadecimal' }),
+  },
+  { $id: 'DsRecord', description: 'A DS record to set at the registrar, as text and field by field' },
+)
+
+export const ParentDs = Type.Object(
+  {
+    checkedAt: Nullable({ ...Timestamp, description: 'When the servers of the parent were asked last' }),
+    ds: Type.Array(Type.String(), { description: 'The DS records that they showed' }),
+    matches: Nullable(
+      Type.Boolean({ description: 'Whether one of them is of a key of the zone; null before they were asked' }),
+    ),
+  },
+  { $id: 'ParentDs', description: 'What the zone above shows' },
+)
+
+const example = {
+  domain: 'example.com',
+  enabled: true,
+  state: 'awaiting_ds',
+  denial: 'nsec',
+  keys: [
+    {
+      tag: 55648,
+      algorithm: 13,
+      flags: 257,
+      publicKey: 'GojIhhXUN/u4v54ZQqGSnyhWJwaubCvTmeexv7bR6edbkrSqQpF64cYbcB7wNcP+e+MAnLr+Wi9xMWyQLc8NAA==',
+      state: 'announced',
+      createdAt: '2026-11-22T09:33:00.000Z',
+    },
+  ],
+  ds: [
+    {
+      text: '55648 13 2 B4C8C1FE2E7477127B27115656AD6256F424625BF5C1E2770CE6D6E37DF61D17',
+      keyTag: 55648,
+      algorithm: 13,
+      digestType: 2,
+      digest: 'B4C8C1FE2E7477127B27115656AD6256F424625BF5C1E2770CE6D6E37DF61D17',
+    },
+  ],
+  dnskey: ['257 3 13 GojIhhXUN/u4v54ZQqGSnyhWJwaubCvTmeexv7bR6edbkrSqQpF64cYbcB7wNcP+e+MAnLr+Wi9xMWyQLc8NAA=='],
+  parent: { checkedAt: '2026-11-22T10:43:10.000Z', ds: [], matches: false },
+  nextCheckAt: '2026-11-22T10:43:20.000Z',
+  reason: 'The zone is signed. Set the DS record in `ds` at the registrar of example.com; it is noticed by itself.',
+}
+
+export const Dnssec = Type.Object(
+  {
+    domain: Type.String(),
+    enabled: Type.Boolean({ description: 'Whether the zone is to be signed' }),
+    state: Choice(dnssecStates, {
+      description:
+        '`unsigned`; `signing`: signed, until no cache has unsigned answers; `awaiting_ds`: signed, and the parent has no ' +
+        'DS of its key; `active`: resolvers validate it; `leaving`: still signed, until no cache has a DS',
+    }),
+    denial: Denial,
+    keys: Type.Array(Named(SigningKey), { description: 'Oldest first; two during a rollover' }),
+    ds: Type.Array(Named(DsRecord), { description: 'What belongs at the parent now' }),
+    dnskey: Type.Array(Type.String(), {
+      description: 'The keys as values of DNSKEY records, for registrars that make the DS themselves',
+    }),
+    parent: Named(ParentDs),
+    nextCheckAt: Nullable({ ...Timestamp, description: 'When the parent is asked next' }),
+    reason: Type.String({ description: 'What happens or has to be done next' }),
+  },
+  { $id: 'Dnssec', description: 'How a zone is signed (DNSSEC)', examples: [example] },
+)
+
+export const PutDnssec = Body(
+  {
+    enabled: Type.Boolean({ description: 'true signs the zone; false ends that, without a moment of broken answers' }),
+    denial: Type.Optional(Denial),
+  },
+  { $id: 'PutDnssec', examples: [{ enabled: true, denial: 'nsec' }] },
+)

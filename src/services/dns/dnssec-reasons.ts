@@ -1,0 +1,74 @@
+// What happens next with the signing of a zone, or what its owner has to do, in sentences.
+import type { DnssecState } from './dnssec-states.ts'
+
+export type Situation = {
+  name: string
+  enabled: boolean
+  verified: boolean
+  state: DnssecState
+  /** The parent shows DS records of others alone. */
+  foreign: boolean
+  /** The parent shows a DS of a key of the zone. */
+  matches: boolean
+  /** How far a rollover is; null without one. */
+  rollover: 'published' | 'announced' | 'seen' | null
+  /** The parent shows DS records of others besides. */
+  surplus: readonly string[]
+  fault: string | null
+  nextCheckAt: Date | null
+}
+
+export function foreignText(name: string, ds: readonly string[]): string {
+  const which = ds.map((text) => text.split(' ')[0]).join(', ')
+  return (
+    `The registrar of ${name} still has a DS record of another DNS provider (key tag ${which}). Resolvers that validate ` +
+    `refuse every answer for ${name} because of it, whether the zone is signed here or not. Remove it at the registrar`
+  )
+}
+
+const untilText = ({ nextCheckAt }: Situation) =>
+  nextCheckAt === null ? 'soon' : `at ${nextCheckAt.toISOString().slice(0, 16)}Z`
+
+function unsignedText(situation: Situation, ds: readonly string[]): string {
+  const { name, enabled, verified, foreign, fault } = situation
+  if (foreign)
+    return `${foreignText(name, ds)}; ${enabled ? 'signing starts by itself when it is gone' : 'nothing else helps'}.`
+  if (!enabled) return 'The zone is not signed. PUT {"enabled": true} signs it.'
+  if (!verified) return `The zone is signed as soon as ${name} is verified.`
+  return fault ?? `The zone is signed as soon as the parent was asked whether it has a DS record for ${name}.`
+}
+
+const faultText = ({ fault }: Situation) => (fault === null ? '' : ` ${fault}`)
+
+function signedText(situation: Situation, ds: readonly string[]): string {
+  const { name, foreign, matches, surplus } = situation
+  if (foreign) return `${foreignText(name, ds)}, and set the one in \`ds\` in its place.`
+  const other =
+    matches && surplus.length > 0 ? ` The DS records of others there are of no use: ${surplus.join('; ')}.` : ''
+  if (situation.rollover === 'published') {
+    return `A new key signs beside the old one. Its DS is shown here when every cache has the key, ${untilText(situation)}.`
+  }
+  if (situation.rollover === 'announced') {
+    const both = 'The old key stays until the new DS has been there for its TTL.'
+    return `Replace the DS of the old key by the one in \`ds\` at the registrar of ${name}. ${both}${faultText(situation)}`
+  }
+  if (situation.rollover === 'seen') {
+    return 'The parent shows the DS of the new key. The old key goes when no cache needs it any more.'
+  }
+  if (matches) return `The chain of trust is complete; there is nothing to do.${other}${faultText(situation)}`
+  const set = `Set the DS record in \`ds\` at the registrar of ${name}; it is noticed by itself.`
+  return `The zone is signed. ${set}${faultText(situation)}`
+}
+
+export function reasonOf(situation: Situation, ds: readonly string[]): string {
+  const { name, state, matches } = situation
+  if (state === 'unsigned') return unsignedText(situation, ds)
+  if (state === 'signing') {
+    return `The zone is signed. Its DS is shown here when no cache has unsigned answers any more, ${untilText(situation)}.${faultText(situation)}`
+  }
+  if (state !== 'leaving') return signedText(situation, ds)
+  if (matches) {
+    return `Remove the DS record of ${name} at its registrar. The zone stays signed until every cache has forgotten it.${faultText(situation)}`
+  }
+  return `The zone stays signed until every cache has forgotten that the parent had a DS record.${faultText(situation)}`
+}

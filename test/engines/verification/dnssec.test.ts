@@ -1,0 +1,232 @@
+// The parent's DS records decide how far the signing of a zone is: from on by default to off, with a rollover between.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ask } from '../../../src/engines/verification/ask.ts'
+import { requeueForgottenSigning } from '../../../src/services/dns/dnssec-checks.ts'
+import { type Behaviour, dsTtl } from './internet.ts'
+import { startVerificationWorld, type VerificationWorld } from './world.ts'
+
+let world: VerificationWorld
+beforeAll(async () => {
+  world = await startVerificationWorld()
+})
+afterAll(() => world.stop())
+
+const foreignDs = `12345 8 2 ${'AB'.repeat(32)}`
+const hour = 3_600_000
+
+/** A domain that .com delegates here, verified. */
+async function delegated(name: string) {
+  world.internet.delegations.set(name, world.ours)
+  expect(await world.attach(name)).toMatchObject({ verified: true })
+}
+
+const read = async (name: string) => (await world.call('GET', `/dns/${name}/dnssec`)).body
+const put = async (name: string, body: object) => (await world.call('PUT', `/dns/${name}/dnssec`, { body })).body
+
+/** Runs the job as the worker would, and reads what came of it. */
+async function check(name: string) {
+  await world.dnssec.run({ domainId: await world.idOf(name) }, { attempt: 1, signal: new AbortController().signal })
+  return read(name)
+}
+
+/** Waits until both nameservers show so many keys. */
+async function served(name: string, count: number) {
+  const shown = async (port: number) => {
+    const bounds = { signal: AbortSignal.timeout(5_000), deadlineMs: performance.now() + 5_000 }
+    const answer = await ask({ host: '127.0.0.1', port }, name, 'DNSKEY', bounds)
+    return typeof answer === 'string' ? answer : answer.answer.length
+  }
+  for (const port of world.ports) await expect.poll(() => shown(port), { timeout: 20_000 }).toBe(count)
+}
+
+/** As if everything had been as it is for some hours longer. */
+async function later(name: string, hours: number) {
+  const domainId = await world.idOf(name)
+  const back = (time: Date | null) => time && new Date(time.getTime() - hours * hour)
+  for (const { id, createdAt } of await world.db.zoneKey.findMany({ where: { domainId } })) {
+    await world.db.zoneKey.update({ where: { id }, data: { createdAt: back(createdAt)! } })
+  }
+  const { dsSince, goneSince } = await world.db.zoneSigning.findUniqueOrThrow({ where: { domainId } })
+  const data = { dsSince: back(dsSince), goneSince: back(goneSince) }
+  await world.db.zoneSigning.update({ where: { domainId }, data })
+}
+
+async function signed(name: string) {
+  await delegated(name)
+  await check(name)
+  await later(name, 2)
+  await served(name, 1)
+  const { ds } = await check(name)
+  world.internet.ds.set(name, [ds[0].text])
+  return check(name)
+}
+
+const dnssecEvents = async (name: string) => (await world.events(name)).filter((type) => type.startsWith('dns.dnssec.'))
+const queued = async (name: string) =>
+  world.db.job.count({ where: { kind: 'dnssec', key: await world.idOf(name), failedAt: null } })
+
+describe('a domain that is delegated here', () => {
+  test('is signed by itself, and active once the parent shows its DS', async () => {
+    await delegated('one.com')
+    expect(await queued('one.com')).toBe(1)
+    expect(await read('one.com')).toMatchObject({ enabled: true, state: 'unsigned', keys: [], ds: [] })
+    const signing = await check('one.com')
+    expect(signing).toMatchObject({ state: 'signing', ds: [], parent: { ds: [], matches: false } })
+    expect(signing.keys).toMatchObject([{ algorithm: 13, flags: 257, state: 'published' }])
+    expect(signing.dnskey).toEqual([`257 3 13 ${signing.keys[0].publicKey}`])
+    await later('one.com', 1)
+    expect(await check('one.com')).toMatchObject({ state: 'signing' })
+    await later('one.com', 1)
+    await served('one.com', 1)
+    const awaiting = await check('one.com')
+    expect(awaiting).toMatchObject({ state: 'awaiting_ds', keys: [{ state: 'announced' }] })
+    const [ds] = awaiting.ds
+    expect(ds.text).toBe(`${ds.keyTag} 13 2 ${ds.digest}`)
+    expect(awaiting.reason).toContain('registrar')
+    world.internet.ds.set('one.com', [ds.text])
+    const active = await check('one.com')
+    expect(active).toMatchObject({ state: 'active', keys: [{ state: 'active' }] })
+    expect(active.parent).toMatchObject({ ds: [ds.text], matches: true })
+    world.internet.ds.delete('one.com')
+    expect(await check('one.com')).toMatchObject({ state: 'awaiting_ds', ds: [ds] })
+    const types = ['signing', 'awaiting_ds', 'active', 'awaiting_ds'].map((state) => `dns.dnssec.${state}`)
+    expect(await dnssecEvents('one.com')).toEqual(types)
+    expect(await queued('one.com')).toBe(1)
+  })
+
+  test('stays as it is while the parent cannot be asked, or does not agree with itself', async () => {
+    await signed('quiet.com')
+    const [first, second, third] = world.internet.top
+    const behave = first!.behave
+    const failing: Behaviour = (name, type, tcp) => (type === 'DS' ? { code: 'SERVFAIL' } : behave(name, type, tcp))
+    const bare: Behaviour = (name, type, tcp) => (type === 'DS' ? {} : behave(name, type, tcp))
+    try {
+      for (const server of [first!, second!]) server.behave = failing
+      const silent = await check('quiet.com')
+      expect(silent).toMatchObject({ state: 'active', parent: { matches: true } })
+      expect(silent.reason).toContain('could be asked for the DS records')
+      third!.behave = failing
+      first!.behave = bare
+      second!.behave = behave
+      const divided = await check('quiet.com')
+      expect(divided).toMatchObject({ state: 'active', parent: { matches: true } })
+      expect(divided.reason).toContain('do not show the same DS records')
+    } finally {
+      for (const server of world.internet.top) server.behave = behave
+    }
+  })
+
+  test('is not signed where its owner has turned that off, before and after', async () => {
+    await world.newDomain('off.com')
+    expect(await put('off.com', { enabled: false })).toMatchObject({ enabled: false, state: 'unsigned' })
+    world.internet.delegations.set('off.com', world.ours)
+    expect(await world.check('off.com')).toMatchObject({ verified: true })
+    expect(await queued('off.com')).toBe(0)
+    expect(await check('off.com')).toMatchObject({ enabled: false, state: 'unsigned' })
+  })
+
+  test('is told of the DS of another provider, and signed once that is gone', async () => {
+    world.internet.ds.set('moved.com', [foreignDs])
+    await delegated('moved.com')
+    const { verification } = await world.read('moved.com')
+    expect(verification.reason).toContain('DS record of another DNS provider (key tag 12345)')
+    const found = await check('moved.com')
+    expect(found).toMatchObject({ state: 'unsigned', keys: [], parent: { ds: [foreignDs], matches: false } })
+    expect(found.reason).toContain('Remove it at the registrar; signing starts by itself')
+    world.internet.ds.delete('moved.com')
+    expect(await check('moved.com')).toMatchObject({ state: 'signing' })
+    expect((await world.check('moved.com')).verification.reason).toBeNull()
+  })
+
+  test('below another one that is here is not signed by itself', async () => {
+    await delegated('above.com')
+    await world.attach('sub.above.com')
+    expect(await world.read('sub.above.com')).toMatchObject({ verified: true })
+    const found = await check('sub.above.com')
+    expect(found).toMatchObject({ state: 'unsigned' })
+    expect(found.reason).toContain('above.com, which is on the nameservers here')
+  })
+})
+
+describe('a domain that is proved by a TXT record', () => {
+  test('is signed only when asked', async () => {
+    const made = await world.newDomain('txt.com')
+    const { name, value } = made.verification.txt
+    await world.internet.addZone('txt.com', 2, [[name, 'TXT', value]])
+    expect(await world.check('txt.com')).toMatchObject({ verified: true, verification: { method: 'txt' } })
+    expect(await queued('txt.com')).toBe(0)
+    expect(await read('txt.com')).toMatchObject({ enabled: false, state: 'unsigned' })
+    await put('txt.com', { enabled: true, denial: 'nsec3' })
+    expect(await check('txt.com')).toMatchObject({ enabled: true, state: 'signing', denial: 'nsec3' })
+  })
+})
+
+describe('turned off', () => {
+  test('the zone stays signed until the DS is gone for its TTL', async () => {
+    await signed('leave.com')
+    expect(await put('leave.com', { enabled: false })).toMatchObject({ state: 'leaving', ds: [], enabled: false })
+    const domainId = await world.idOf('leave.com')
+    const cdsDelete = async () => (await world.db.domain.findUniqueOrThrow({ where: { id: domainId } })).cdsDelete
+    expect(await cdsDelete()).toBe(true)
+    expect((await check('leave.com')).reason).toContain('Remove the DS record')
+    world.internet.ds.delete('leave.com')
+    expect(await check('leave.com')).toMatchObject({ state: 'leaving', keys: [{ state: 'leaving' }] })
+    await later('leave.com', dsTtl / 3_600)
+    expect(await check('leave.com')).toMatchObject({ state: 'leaving' })
+    await later('leave.com', 1)
+    expect(await check('leave.com')).toMatchObject({ state: 'unsigned', keys: [], nextCheckAt: null })
+    expect(await cdsDelete()).toBe(false)
+    expect(await dnssecEvents('leave.com')).toEqual(
+      ['signing', 'awaiting_ds', 'active', 'leaving', 'unsigned'].map((state) => `dns.dnssec.${state}`),
+    )
+    await check('leave.com')
+    expect(await read('leave.com')).toMatchObject({ state: 'unsigned' })
+  })
+
+  test('without a DS it is unsigned after one look at the parent; on again meanwhile, it keeps its key', async () => {
+    await delegated('short.com')
+    const { keys } = await check('short.com')
+    await put('short.com', { enabled: false })
+    expect(await put('short.com', { enabled: true })).toMatchObject({ state: 'signing', keys: [{ tag: keys[0].tag }] })
+    await world.call('DELETE', '/dns/short.com/dnssec')
+    expect(await check('short.com')).toMatchObject({ state: 'unsigned', keys: [] })
+  })
+})
+
+test('a rollover has both keys sign until the DS of the new one is known everywhere', async () => {
+  const { keys: before } = await signed('roll.com')
+  const asked = await world.call('POST', '/dns/roll.com/dnssec/rollover')
+  expect(asked.status).toBe(202)
+  expect(asked.body.keys).toMatchObject([{ tag: before[0].tag, state: 'active' }, { state: 'published' }])
+  expect((await world.call('POST', '/dns/roll.com/dnssec/rollover')).body.code).toBe('dnssec_not_ready')
+  expect((await check('roll.com')).ds).toMatchObject([{ keyTag: before[0].tag }])
+  await later('roll.com', 2)
+  await served('roll.com', 2)
+  const announced = await check('roll.com')
+  const fresh = announced.keys[1]
+  expect(announced).toMatchObject({ state: 'active', ds: [{ keyTag: fresh.tag }] })
+  expect(announced.keys).toMatchObject([{ state: 'active' }, { state: 'announced' }])
+  const rows = await world.db.zoneKey.findMany({ where: { domainId: await world.idOf('roll.com') } })
+  expect(rows.every(({ published, signing }) => published && signing)).toBe(true)
+  world.internet.ds.set('roll.com', [announced.ds[0].text])
+  expect((await check('roll.com')).keys).toMatchObject([{ state: 'retiring' }, { state: 'active' }])
+  await later('roll.com', 1)
+  expect((await check('roll.com')).keys).toHaveLength(2)
+  await later('roll.com', 2)
+  expect((await check('roll.com')).keys).toMatchObject([{ tag: fresh.tag, state: 'active' }])
+  const [started, named, finished] = (await dnssecEvents('roll.com')).slice(-3)
+  expect([started, named, finished]).toEqual(
+    ['started', 'announced', 'finished'].map((step) => `dns.dnssec.rollover_${step}`),
+  )
+})
+
+test('a check that got lost is queued again', async () => {
+  await signed('lost.com')
+  const domainId = await world.idOf('lost.com')
+  await world.db.job.deleteMany({ where: { kind: 'dnssec' } })
+  await world.db.zoneSigning.updateMany({ data: { nextCheckAt: null } })
+  expect(await requeueForgottenSigning(world.db)).toBe(0)
+  await world.db.zoneSigning.update({ where: { domainId }, data: { nextCheckAt: new Date(0) } })
+  expect(await requeueForgottenSigning(world.db)).toBe(1)
+  expect(await queued('lost.com')).toBe(1)
+})
