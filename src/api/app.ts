@@ -51,6 +51,7 @@ import { searchRoutes } from './routes/search.ts'
 import { ticketRoutes } from './routes/tickets.ts'
 import { tokenRoutes } from './routes/tokens.ts'
 import { trafficRoutes } from './routes/traffic.ts'
+import { uploadRoutes } from './routes/uploads.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import { zoneRoutes } from './routes/zones.ts'
 
@@ -71,6 +72,7 @@ const apiRoutes = [
   pushHookRoutes,
   deploymentRoutes,
   deploymentLogRoutes,
+  uploadRoutes,
   domainRoutes,
   dnsRecordRoutes,
   rrsetRoutes,

@@ -21,6 +21,7 @@ import * as takedowns from './takedowns.ts'
 import * as tickets from './tickets.ts'
 import * as tokens from './tokens.ts'
 import * as traffic from './traffic.ts'
+import * as uploads from './uploads.ts'
 import * as webhooks from './webhooks.ts'
 import * as zones from './zones.ts'
 
@@ -40,7 +41,7 @@ const files = [
     operatorDomains,
     projects,
   ],
-  ...[people, pushHooks, rrsets, search, secondaries, takedowns, tickets, tokens, traffic, webhooks, zones],
+  ...[people, pushHooks, rrsets, search, secondaries, takedowns, tickets, tokens, traffic, uploads, webhooks, zones],
 ]
 
 type Named = { $id: string }

@@ -13,9 +13,10 @@ import {
   Timestamp,
   timeQuery,
 } from './common.ts'
+import { DeploymentSource, DeploymentUploads } from './uploads.ts'
 
 export const deploymentStates = ['BUILDING', 'READY', 'ERROR', 'CANCELED'] as const
-export const deploymentSources = ['api', 'push', 'promote'] as const
+export const deploymentSources = ['api', 'push', 'promote', 'upload'] as const
 
 /** How a build fails. */
 export const failureCodes = [
@@ -23,6 +24,7 @@ export const failureCodes = [
   'lfs_unavailable',
   'ref_not_found',
   'repository_unreachable',
+  'upload_incomplete',
   'install_failed',
   'build_failed',
   'build_timeout',
@@ -66,8 +68,8 @@ export const Deployment = Type.Object(
     id: Type.String({ description: 'dpl_…' }),
     project: Type.String(),
     state: Choice(deploymentStates, { description: 'READY means served: the server of a project has answered once' }),
-    ref: Type.String(),
-    commit: Type.String({ description: 'Short hash; empty until the repository has told it' }),
+    ref: Type.String({ description: 'Empty if its files were uploaded' }),
+    commit: Type.String({ description: 'Short hash; empty until the repository has told it, and for uploads' }),
     production: Type.Boolean(),
     url: Type.String({
       format: 'uri',
@@ -99,6 +101,7 @@ export const Deployment = Type.Object(
     steps: Type.Array(Named(DeploymentStep), {
       description: 'How long each step of the build took, in order; empty until it has ended, and if it was canceled',
     }),
+    uploads: Type.Optional(Named(DeploymentUploads)),
   },
   {
     $id: 'Deployment',
@@ -141,9 +144,34 @@ export const CreateDeployment = Body(
       }),
     ),
     production: Type.Optional(Type.Boolean({ default: false })),
+    source: Type.Optional(DeploymentSource),
   },
-  { $id: 'CreateDeployment', examples: [{ project: 'hello', ref: 'main', production: true }] },
+  {
+    $id: 'CreateDeployment',
+    examples: [
+      { project: 'hello', ref: 'main', production: true },
+      {
+        project: 'hello',
+        source: {
+          files: [
+            {
+              path: 'index.html',
+              sha256: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+              size: 4,
+            },
+          ],
+        },
+      },
+    ],
+  },
 )
+
+/** What the address says of a deployment whose body is an archive. */
+export const ArchiveQuery = Body({
+  project: Type.Optional({ ...ProjectKey, description: `With an archive: ${ProjectKey.description}` }),
+  production: Type.Optional(Type.Boolean({ description: 'With an archive: as in the JSON body' })),
+  prebuilt: Type.Optional(Type.Boolean({ description: 'With an archive: the files are published as they are' })),
+})
 
 export const DeploymentParams = Type.Object({ id: Type.String({ description: 'dpl_…' }) })
 

@@ -90,7 +90,9 @@ export const Project = Type.Object(
     id: Type.String({ description: 'prj_…' }),
     name: Type.String(),
     framework: Choice(frameworks),
-    repo: Type.String({ description: '<owner>/<repository>' }),
+    repo: Type.String({
+      description: '<owner>/<repository>; empty for a project without one, whose files are uploaded',
+    }),
     region: Type.String(),
     productionUrl: Type.String({ format: 'uri', description: 'Address of the production deployment' }),
     settings: Named(ProjectSettings),
@@ -150,7 +152,7 @@ export const CreateProject = Body(
       description: 'must be 1 to 40 lower-case letters, digits and single dashes between them',
     }),
     framework: Type.Optional(Choice(frameworks, { default: 'other' })),
-    repo: Repo,
+    repo: Type.Optional(Repo),
     settings: Type.Optional(ChangeProjectSettings),
   },
   {

@@ -47,6 +47,8 @@ export const statuses: Record<FaultCode, number> = {
   key_exists: 409,
   discovery_in_progress: 409,
   import_in_progress: 409,
+  upload_offset_wrong: 409,
+  project_without_repository: 409,
   ticket_closed: 409,
   invalid_transition: 409,
   account_exists: 409,

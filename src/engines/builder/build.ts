@@ -4,11 +4,13 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../../config.ts'
 import { type Artifacts, bytesOf, type Manifest } from '../../platform/artifacts.ts'
+import type { Db } from '../../platform/database.ts'
 import { removeTree } from '../../platform/remove-tree.ts'
 import type { Repositories } from '../../platform/repositories.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { Build } from '../../services/deployments/builds.ts'
+import { readUploaded } from '../../services/deployments/sources.ts'
 import type { Caches } from './cache.ts'
 import { type Command, maxDiskMb, openCommands, outOfTime } from './commands.ts'
 import { type Disk, DiskFull } from './disk.ts'
@@ -21,6 +23,7 @@ import { layOut, serverLimits } from './server-tree.ts'
 import { entriesOfSource, neverPublished, outputInSource, siteLimits, storeSite } from './site.ts'
 import { openSource } from './source.ts'
 import type { Source } from './source-tree.ts'
+import { notKept, openUploadedSource } from './uploaded-source.ts'
 import { openWorkspace } from './workspace.ts'
 
 export type BuildTools = {
@@ -33,6 +36,7 @@ export type BuildTools = {
   sandbox: Sandbox
   /** Address of the package registry, as npm of this machine names it. */
   packageRegistry: Promise<string>
+  db: Db
 }
 
 /** What the edge serves now; `bytes` is its size, `files` is null for a server. */
@@ -73,7 +77,9 @@ export async function runBuild(
   const { config } = tools
   const directory = buildDirectory(config, build.id)
   const deadline = Date.now() + config.build.timeoutMs
-  const root = plainDirectory(build.rootDirectory ?? '.').replace(/^\.$/, '')
+  // What is built already is sent from where it was built.
+  const rootDirectory = build.upload?.prebuilt ? '.' : (build.rootDirectory ?? '.')
+  const root = plainDirectory(rootDirectory).replace(/^\.$/, '')
   const prefix = root === '' ? '' : `${root}/`
   const disk = tools.disk.watch()
   let isReady = false
@@ -93,7 +99,8 @@ export async function runBuild(
       await cloned(source.message)
       if (![...source.entries.keys()].some((path) => path.startsWith(prefix)) && root !== '')
         throw new BuildFailure('clone_failed', `The repository has no folder ${build.rootDirectory}.`)
-      const recipe = await readRecipe(source, prefix, build)
+      const read = await readRecipe(source, prefix, build)
+      const recipe = build.upload?.prebuilt ? asTheyAre(read) : read
       // Without commands, files are read from git's objects; no tree is checked out.
       if (!recipe.install && !recipe.build && !recipe.server && !source.usesLfs) {
         await whenReady(await publishSource(task, source, recipe))
@@ -110,9 +117,21 @@ export async function runBuild(
   }
 }
 
-async function fetchSource({ tools, build, directory, deadline, log, signal }: Task): Promise<Source> {
+/** Nothing is run, and all files are published. */
+const asTheyAre = (recipe: Recipe): Recipe => ({
+  ...recipe,
+  install: null,
+  build: null,
+  outputs: [{ path: '.', needsIndex: false }],
+  dependenciesKey: null,
+})
+
+async function fetchSource(task: Task): Promise<Source> {
+  const { tools, build, directory, deadline, log, signal } = task
   const { config, repositories } = tools
   log.step('clone')
+  if (build.upload) return openUploaded(task)
+  if (build.repo === '') throw new BuildFailure('repository_unreachable', 'The project has no repository.')
   log.system(`Cloning ${build.repo} at ${build.commit.slice(0, 7)} (${build.ref})`)
   const full = new AbortController()
   const timeout = AbortSignal.timeout(Math.max(1, deadline - Date.now()))
@@ -135,6 +154,15 @@ async function fetchSource({ tools, build, directory, deadline, log, signal }: T
       throw error
     })
     .finally(() => watch.stop())
+}
+
+/** The files that were sent, as a commit: from there on they are built as any other. */
+async function openUploaded({ tools, build, directory, log, signal }: Task): Promise<Source> {
+  const files = await readUploaded(tools.db, build.id)
+  if (!files) throw notKept()
+  log.system(`Taking ${files.length} uploaded ${files.length === 1 ? 'file' : 'files'}`)
+  const options = { directory: join(directory, 'git'), searchPath: tools.config.searchPath, signal }
+  return openUploadedSource(tools.artifacts, files, options)
 }
 
 /** The limit per file does not bound the sum of packs, submodules and Git LFS files. */

@@ -16,6 +16,7 @@ import { checkProjectField } from '../projects/projects.ts'
 import { endMootTakedowns } from '../takedowns/ending.ts'
 import { type Actor, actorName } from '../tokens/actor.ts'
 import { queuePositions } from './queue.ts'
+import { missingOf } from './sources.ts'
 import { createDeploymentRow, lockDeployment, readDeployment, readProjectToDeploy } from './statements.ts'
 
 export type DeploymentView = Static<typeof DeploymentSchema>
@@ -64,7 +65,8 @@ export const waits = (row: Pick<Deployment, 'state' | 'startedAt'>) =>
 /** With its place in the queue, if it waits. */
 async function readView(db: Db, urls: Urls, row: DeploymentRow): Promise<DeploymentView> {
   const positions = waits(row) ? await queuePositions(db, [row.id]) : null
-  return viewDeployment(urls, row, positions?.get(row.id))
+  const uploads = await missingOf(db, row)
+  return { ...viewDeployment(urls, row, positions?.get(row.id)), ...(uploads && { uploads }) }
 }
 
 export async function findDeployment(db: Db, { accountId, projectIds }: Actor, id: string): Promise<DeploymentRow> {
@@ -109,9 +111,23 @@ export type DeploymentPlan = {
   production: boolean
   region: string
   source: DeploymentView['source']
+  /** Its build is queued later, when its files have come. Default: false. */
+  waits?: boolean
 }
 
 export type PlanOptions = { repositories: Repositories; region: string }
+
+/** What a deployment needs to know of the project. */
+export async function findProjectToDeploy(
+  db: Db,
+  { accountId, projectIds }: Pick<Actor, 'accountId' | 'projectIds'>,
+  key: string,
+) {
+  const read = key.startsWith('prj_') ? readProjectToDeploy.byId : readProjectToDeploy.byName
+  const [project] = await read(db, { accountId, projectIds, key })
+  if (!project) throw new Fault('not_found', `There is no project ${key}.`)
+  return project
+}
 
 /** Everything that must be known before the row is written; the repository is asked here, outside any transaction. */
 export async function planDeployment(
@@ -121,9 +137,8 @@ export async function planDeployment(
   input: Static<typeof CreateDeployment>,
 ): Promise<DeploymentPlan> {
   const { project: key, production = false } = input
-  const read = key.startsWith('prj_') ? readProjectToDeploy.byId : readProjectToDeploy.byName
-  const [project] = await read(db, { accountId, projectIds, key })
-  if (!project) throw new Fault('not_found', `There is no project ${key}.`)
+  const project = await findProjectToDeploy(db, { accountId, projectIds }, key)
+  if (project.repo === '') throw new Fault('project_without_repository', `${project.name} has no repository to build.`)
   const ref = input.ref ?? project.productionBranch
   const resolution = isRefName(ref) ? await repositories.resolve(project.repo, ref, resolveTimeoutMs) : 'not_found'
   if (resolution === 'not_found') {
@@ -142,10 +157,11 @@ export async function checkDeployment(
   db: Db,
   options: PlanOptions,
   actor: Actor,
-  { project, ref }: Sound<Static<typeof CreateDeployment>>,
+  { project, ref, source }: Sound<Static<typeof CreateDeployment>>,
 ): Promise<void> {
   await checkProjectField(db, actor, project)
-  if (project !== undefined && ref !== undefined) await planDeployment(db, options, actor, { project, ref })
+  if (source === undefined && project !== undefined && ref !== undefined)
+    await planDeployment(db, options, actor, { project, ref })
 }
 
 export async function createDeployment(
@@ -154,7 +170,7 @@ export async function createDeployment(
   actor: Actor,
   plan: DeploymentPlan,
 ): Promise<DeploymentView> {
-  const { project, ...planned } = plan
+  const { project, waits = false, ...planned } = plan
   const id = newId('dpl')
   const row: DeploymentRow = {
     ...planned,
@@ -179,6 +195,7 @@ export async function createDeployment(
   const view = viewDeployment(urls, row)
   const made = await createDeploymentRow(db, {
     ...row,
+    queued: !waits,
     ...eventValues(eventOf(actor, 'deployment.created', { subject: row.id, projectId: row.projectId, data: view })),
   })
   if (made.length === 0) {

@@ -173,7 +173,7 @@ export async function createProject(
     accountId: actor.accountId,
     name: input.name,
     framework: input.framework ?? 'other',
-    repo: input.repo,
+    repo: input.repo ?? '',
     region,
     label: input.name,
     currentDeploymentId: null,
