@@ -43,6 +43,7 @@ import { operatorJobRoutes } from './routes/operator-jobs.ts'
 import { operatorLimitRoutes } from './routes/operator-limits.ts'
 import { operatorNodeRoutes } from './routes/operator-nodes.ts'
 import { operatorTakedownRoutes } from './routes/operator-takedowns.ts'
+import { pinRoutes } from './routes/pins.ts'
 import { platformRoutes } from './routes/platform.ts'
 import { projectRoutes } from './routes/projects.ts'
 import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
@@ -73,6 +74,7 @@ const apiRoutes = [
   deploymentRoutes,
   deploymentLogRoutes,
   uploadRoutes,
+  pinRoutes,
   domainRoutes,
   dnsRecordRoutes,
   rrsetRoutes,

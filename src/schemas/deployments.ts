@@ -8,6 +8,7 @@ import {
   ListQuery,
   Named,
   Nullable,
+  OptionalBody,
   ProjectKey,
   pageEnd,
   Timestamp,
@@ -172,6 +173,20 @@ export const ArchiveQuery = Body({
   production: Type.Optional(Type.Boolean({ description: 'With an archive: as in the JSON body' })),
   prebuilt: Type.Optional(Type.Boolean({ description: 'With an archive: the files are published as they are' })),
 })
+
+export const PromoteDeployment = OptionalBody(
+  Body(
+    {
+      pin: Type.Optional(
+        Type.Boolean({
+          default: false,
+          description: 'Production stays at it: later deployments become READY, but do not take over',
+        }),
+      ),
+    },
+    { $id: 'PromoteDeployment', examples: [{ pin: true }] },
+  ),
+)
 
 export const DeploymentParams = Type.Object({ id: Type.String({ description: 'dpl_…' }) })
 

@@ -61,6 +61,7 @@ const example = {
   },
   createdAt: '2026-11-14T09:30:00.000Z',
   updatedAt: '2026-11-14T09:30:00.000Z',
+  pinned: null,
 }
 
 export const ProjectSettings = Type.Object(
@@ -98,6 +99,11 @@ export const Project = Type.Object(
     settings: Named(ProjectSettings),
     createdAt: Timestamp,
     updatedAt: Timestamp,
+    pinned: Nullable(
+      Type.String({
+        description: 'Deployment that production stays at while later ones become READY; null: the newest takes over',
+      }),
+    ),
     takedown: Type.Optional(NullableNamed(TakedownNotice)),
   },
   { $id: 'Project', description: 'A project and its linked repository', examples: [example] },

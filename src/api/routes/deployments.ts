@@ -13,6 +13,7 @@ import {
   DeploymentParams,
   DeploymentQuery,
   DeploymentStates,
+  PromoteDeployment,
 } from '../../schemas/deployments.ts'
 import { SourceArchive } from '../../schemas/uploads.ts'
 import {
@@ -218,15 +219,17 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
         tags: ['Deployments'],
         summary: 'Promote a deployment',
         description:
-          'Points production at a READY deployment at once and without a build: roll back, or forward again.',
+          'Points production at a READY deployment at once and without a build: roll back, or forward again. With `pin` ' +
+          'production stays there until `DELETE /projects/{project}/pin`, or another one is promoted without it.',
         params: DeploymentParams,
+        body: PromoteDeployment,
         response: { 202: Named(Deployment) },
       },
     },
     (request, reply) =>
       once(request, reply, {
         status: 202,
-        work: (db) => promoteDeployment(db, urls, request.actor, request.params.id),
+        work: (db) => promoteDeployment(db, urls, request.actor, { id: request.params.id, pin: request.body?.pin }),
       }),
   )
 

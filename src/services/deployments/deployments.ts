@@ -12,7 +12,7 @@ import type { CreateDeployment, Deployment as DeploymentSchema } from '../../sch
 import { append, eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
 import { deploymentLabel } from '../projects/labels.ts'
-import { checkProjectField } from '../projects/projects.ts'
+import { checkProjectField, findProjectToChange, viewProject } from '../projects/projects.ts'
 import { endMootTakedowns } from '../takedowns/ending.ts'
 import { type Actor, actorName } from '../tokens/actor.ts'
 import { queuePositions } from './queue.ts'
@@ -207,11 +207,17 @@ export async function createDeployment(
   return view
 }
 
-/** Points production at a READY deployment, older or newer, without a build. */
-export async function promoteDeployment(db: Db, urls: Urls, actor: Actor, id: string): Promise<DeploymentView> {
+/** Points production at a READY deployment, older or newer, without a build. With `pin` it stays there. */
+export async function promoteDeployment(
+  db: Db,
+  urls: Urls,
+  actor: Actor,
+  { id, pin = false }: { id: string; pin?: boolean | undefined },
+): Promise<DeploymentView> {
   return inTransaction(db, async (db) => {
     const row = await findDeploymentToChange(db, actor, id)
     if (row.state !== 'READY') throw new Fault('deployment_not_ready', `The deployment is ${row.state}, not READY.`)
+    await pinProduction(db, urls, actor, { projectId: row.projectId, deploymentId: pin ? row.id : null })
     if (row.current) return viewDeployment(urls, row)
     await db.project.update({ where: { id: row.projectId }, data: { currentDeploymentId: row.id } })
     const data = row.production ? {} : ({ production: true, source: 'promote' } as const)
@@ -219,6 +225,50 @@ export async function promoteDeployment(db: Db, urls: Urls, actor: Actor, id: st
     const view = viewDeployment(urls, { ...row, ...data, current: true })
     await append(db, [eventOf(actor, 'deployment.promoted', { subject: row.id, projectId: row.projectId, data: view })])
     return view
+  })
+}
+
+/** Pins production, or releases it; the project is locked. An event tells of it if that changes anything. */
+async function pinProduction(
+  db: Db,
+  urls: Urls,
+  actor: Actor,
+  { projectId, deploymentId }: { projectId: string; deploymentId: string | null },
+): Promise<void> {
+  const before = await db.project.findUniqueOrThrow({ where: { id: projectId } })
+  if (before.pinnedDeploymentId === deploymentId) return
+  const data = { pinnedDeploymentId: deploymentId, updatedAt: new Date() }
+  const after = await db.project.update({ where: { id: projectId }, data })
+  await append(db, [
+    eventOf(actor, 'project.updated', { subject: projectId, projectId, data: viewProject(urls, after) }),
+  ])
+}
+
+/** Has the next production deployment that becomes READY take over again. */
+export async function unpinProject(db: Db, urls: Urls, actor: Actor, key: string): Promise<void> {
+  await inTransaction(db, async (db) => {
+    const project = await findProjectToChange(db, actor, key)
+    if (project.pinnedDeploymentId === null) throw new Fault('not_found', `Nothing is pinned in ${project.name}.`)
+    await pinProduction(db, urls, actor, { projectId: project.id, deploymentId: null })
+  })
+}
+
+/** Points production at the deployment that served it last before the present one, and pins it there. */
+export async function rollBack(db: Db, urls: Urls, actor: Actor, key: string): Promise<DeploymentView> {
+  return inTransaction(db, async (db) => {
+    const { id, name, currentDeploymentId } = await findProjectToChange(db, actor, key)
+    const before = await db.deployment.findFirst({
+      where: {
+        projectId: id,
+        state: 'READY',
+        production: true,
+        productionUntil: { not: null },
+        ...(currentDeploymentId && { id: { lt: currentDeploymentId } }),
+      },
+      orderBy: { id: 'desc' },
+    })
+    if (!before) throw new Fault('not_found', `No deployment served production of ${name} before the present one.`)
+    return promoteDeployment(db, urls, actor, { id: before.id, pin: true })
   })
 }
 

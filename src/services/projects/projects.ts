@@ -61,6 +61,7 @@ export function viewProject(
     },
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
+    pinned: row.pinnedDeploymentId,
   }
 }
 
@@ -178,6 +179,7 @@ export async function createProject(
     label: input.name,
     currentDeploymentId: null,
     newestProductionId: null,
+    pinnedDeploymentId: null,
     createdAt: now,
     updatedAt: now,
   }
