@@ -66,6 +66,7 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
     'job_waiting',
     'label_production',
     'mail_waiting',
+    'source_file_missing',
     'takedown_ended',
     'takedown_host',
     'takedown_names',

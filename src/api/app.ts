@@ -45,6 +45,7 @@ import { operatorJobRoutes } from './routes/operator-jobs.ts'
 import { operatorLimitRoutes } from './routes/operator-limits.ts'
 import { operatorNodeRoutes } from './routes/operator-nodes.ts'
 import { operatorTakedownRoutes } from './routes/operator-takedowns.ts'
+import { pinRoutes } from './routes/pins.ts'
 import { platformRoutes } from './routes/platform.ts'
 import { projectRoutes } from './routes/projects.ts'
 import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
@@ -54,6 +55,7 @@ import { searchRoutes } from './routes/search.ts'
 import { ticketRoutes } from './routes/tickets.ts'
 import { tokenRoutes } from './routes/tokens.ts'
 import { trafficRoutes } from './routes/traffic.ts'
+import { uploadRoutes } from './routes/uploads.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import { zonePrimaryRoutes } from './routes/zone-primaries.ts'
 import { zoneRoutes } from './routes/zones.ts'
@@ -77,6 +79,8 @@ const apiRoutes = [
   oidcTrustRoutes,
   deploymentRoutes,
   deploymentLogRoutes,
+  uploadRoutes,
+  pinRoutes,
   domainRoutes,
   dnsRecordRoutes,
   rrsetRoutes,

@@ -2,6 +2,7 @@
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../config.ts'
+import type { Artifacts } from '../platform/artifacts.ts'
 import type { Database } from '../platform/database.ts'
 import type { DrainSignal } from '../platform/draining.ts'
 import type { Health } from '../platform/health.ts'
@@ -24,6 +25,8 @@ export type Deps = {
   health: Health
   vault: Vault
   repositories: Repositories
+  /** Where uploads go. */
+  artifacts: Artifacts
   tokenDirectory: TokenDirectory
   zoneWork: ZoneWork
   /** Asks the present nameservers of a domain. */

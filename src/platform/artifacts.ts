@@ -91,6 +91,8 @@ export type Artifacts = {
   readonly shared: boolean
   /** Stores the content of a file unless it is there undamaged. The name's extension decides whether it is compressed. */
   store(name: string, size: number, content: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<StoredFile>
+  /** Makes stored blobs durable that no manifest names yet. */
+  keep(hashes: readonly string[]): Promise<void>
   /** Where a build lays out the tree of a server before it is published. */
   serverDirectory(deploymentId: string): string
   /** Makes the files of the manifest durable, then writes it, atomically and durably. Rejects if one of them is gone. */

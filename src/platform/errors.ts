@@ -224,6 +224,16 @@ export const faults = {
     cause: 'The account imports a large zone file at the moment; it can import one at a time.',
     cure: 'Send the request again after the seconds in `Retry-After`.',
   },
+  upload_offset_wrong: {
+    title: 'The piece does not begin where the upload ends',
+    cause: 'The first byte named in `Content-Range` is not the one after those that this server has.',
+    cure: 'Read `offset` with `GET /uploads/{sha256}` and go on from there; without an upload there, begin at 0.',
+  },
+  project_without_repository: {
+    title: 'The project has no repository',
+    cause: 'The project was made without `repo`, so there is no commit to build.',
+    cure: 'Send the files as `source`, or link a repository: `PATCH /projects/{project}` with `repo`.',
+  },
   ticket_closed: {
     title: 'The ticket is closed',
     cause: 'A CLOSED ticket takes no more messages and no changes.',
@@ -314,13 +324,14 @@ export const faults = {
   },
   body_too_large: {
     title: 'The body is too large',
-    cause: 'The body is larger than the operation takes: 64 KiB, for a push 1 MiB, for a zone import 16 MiB.',
+    cause:
+      'The body is larger than the operation takes: 64 KiB, for a push 1 MiB, for uploads 8 MiB, for a zone import 16 MiB.',
     cure: 'Send less, or split it into several requests.',
   },
   unsupported_media_type: {
     title: 'The body is not of the expected type',
     cause: 'The operation takes another media type than the request’s `Content-Type`.',
-    cure: 'Send `Content-Type: application/json`, for a zone import `text/dns`.',
+    cure: 'Send `Content-Type: application/json`, for a zone import `text/dns`, for content `application/octet-stream`.',
   },
   validation_failed: {
     title: 'The request is not valid',

@@ -98,6 +98,10 @@ export function createArtifacts(root: string, log?: Logger): LocalArtifacts {
       await report(name)
       throw new Error(`${name} is missing or damaged`)
     },
+    async keep(hashes) {
+      const paths = hashes.map((hash) => pathOf(hash))
+      await syncPaths([...paths, ...paths.map(dirname), folders.files], [folders.files])
+    },
     open: (hash, encoding) => open(pathOf(hash, encoding)),
     async openTree(deploymentId) {
       const { root = '', node, manager } = (await read(deploymentId)) ?? {}

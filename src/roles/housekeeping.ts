@@ -4,6 +4,7 @@ import { forgetFailedJobs } from '../jobs/queue.ts'
 import { forgetOldTasks, startTasks, type Task, type Tasks } from '../jobs/tasks.ts'
 import { noteStoredBytes } from '../services/accounts/month-usage.ts'
 import { forgetOldLines, removeOldDeployments } from '../services/deployments/retention.ts'
+import { endUnfinished } from '../services/deployments/uploaded.ts'
 import { requeueOverdueAliases } from '../services/dns/aliases.ts'
 import { requeueForgottenSigning } from '../services/dns/dnssec-checks.ts'
 import { forgetOldUpdates } from '../services/dns/updates.ts'
@@ -19,6 +20,7 @@ import { forgetEndedSignIns } from '../services/people/sweep.ts'
 import { forgetOldPushes } from '../services/pushes/pushes.ts'
 import { forgetEndedTokens } from '../services/tokens/tokens.ts'
 import { forgetOldTraffic } from '../services/traffic/retention.ts'
+import { forgetOldUploads } from '../services/uploads/uploads.ts'
 import { pruneDeliveries, pruneSurplus } from '../services/webhooks/results.ts'
 import type { Closing } from './closing.ts'
 import type { Shared } from './shared.ts'
@@ -46,6 +48,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
     idempotency_keys: (signal) => forgetOldKeys(db, signal),
     oidc_exchanges: (signal) => forgetOldExchanges(db, signal),
     pushes: (signal) => forgetOldPushes(db, signal),
+    uploads: (signal) => forgetOldUploads(db, signal),
     domain_holds: (signal) => forgetOldHolds(db, signal),
     tasks: () => forgetOldTasks(db),
     nodes: () => forgetLostNodes(db),
@@ -71,10 +74,10 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
 }
 
 // What comes by the thousand each minute goes as often; the rest by the hour.
-const often = ['dns_updates', 'idempotency_keys', 'pushes', 'deliveries', 'webhook_surplus', 'sign_ins']
+const often = ['dns_updates', 'idempotency_keys', 'pushes', 'deliveries', 'webhook_surplus', 'sign_ins', 'uploads']
 
 export function tasksOf(deps: HousekeepingDeps): Task[] {
-  const { db, log, registry } = deps
+  const { db, urls, log, registry } = deps
   const removed = new Counter({
     name: 'berth_retention_removed_total',
     help: 'Rows that this process deleted because they are kept no longer, by kind.',
@@ -93,6 +96,14 @@ export function tasksOf(deps: HousekeepingDeps): Task[] {
   return [
     ...removals,
     { name: 'note stored bytes', everyMs: hourMs, run: () => noteStoredBytes(db) },
+    {
+      name: 'end unfinished uploads',
+      everyMs: minuteMs,
+      async run(signal) {
+        const ended = await endUnfinished(db, urls, signal)
+        if (ended > 0) log.info({ ended }, 'deployments whose files did not come in time')
+      },
+    },
     {
       name: 'queue forgotten checks',
       everyMs: 10 * minuteMs,

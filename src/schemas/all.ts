@@ -24,6 +24,7 @@ import * as takedowns from './takedowns.ts'
 import * as tickets from './tickets.ts'
 import * as tokens from './tokens.ts'
 import * as traffic from './traffic.ts'
+import * as uploads from './uploads.ts'
 import * as webhooks from './webhooks.ts'
 import * as zonePrimaries from './zone-primaries.ts'
 import * as zones from './zones.ts'
@@ -61,6 +62,7 @@ const files = [
     zonePrimaries,
     zones,
   ],
+  ...[people, pushHooks, rrsets, search, secondaries, takedowns, tickets, tokens, traffic, uploads, webhooks, zones],
 ]
 
 type Named = { $id: string }

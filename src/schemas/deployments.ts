@@ -9,14 +9,16 @@ import {
   Named,
   Nullable,
   NullableNamed,
+  OptionalBody,
   ProjectKey,
   pageEnd,
   Timestamp,
   timeQuery,
 } from './common.ts'
+import { DeploymentSource, DeploymentUploads } from './uploads.ts'
 
 export const deploymentStates = ['BUILDING', 'READY', 'ERROR', 'CANCELED'] as const
-export const deploymentSources = ['api', 'push', 'promote'] as const
+export const deploymentSources = ['api', 'push', 'promote', 'upload'] as const
 
 /** How a build fails. */
 export const failureCodes = [
@@ -27,6 +29,7 @@ export const failureCodes = [
   'repository_access_denied',
   'host_key_changed',
   'build_tool_missing',
+  'upload_incomplete',
   'install_failed',
   'build_failed',
   'build_timeout',
@@ -121,8 +124,8 @@ export const Deployment = Type.Object(
     id: Type.String({ description: 'dpl_…' }),
     project: Type.String(),
     state: Choice(deploymentStates, { description: 'READY means served: the server of a project has answered once' }),
-    ref: Type.String(),
-    commit: Type.String({ description: 'Short hash; empty until the repository has told it' }),
+    ref: Type.String({ description: 'Empty if its files were uploaded' }),
+    commit: Type.String({ description: 'Short hash; empty until the repository has told it, and for uploads' }),
     production: Type.Boolean(),
     url: Type.String({
       format: 'uri',
@@ -159,6 +162,7 @@ export const Deployment = Type.Object(
       description:
         'What the project asked for and the deployment does not do; also in its log. Empty until it has ended',
     }),
+    uploads: Type.Optional(Named(DeploymentUploads)),
   },
   {
     $id: 'Deployment',
@@ -203,8 +207,47 @@ export const CreateDeployment = Body(
       }),
     ),
     production: Type.Optional(Type.Boolean({ default: false })),
+    source: Type.Optional(DeploymentSource),
   },
-  { $id: 'CreateDeployment', examples: [{ project: 'hello', ref: 'main', production: true }] },
+  {
+    $id: 'CreateDeployment',
+    examples: [
+      { project: 'hello', ref: 'main', production: true },
+      {
+        project: 'hello',
+        source: {
+          files: [
+            {
+              path: 'index.html',
+              sha256: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+              size: 4,
+            },
+          ],
+        },
+      },
+    ],
+  },
+)
+
+/** What the address says of a deployment whose body is an archive. */
+export const ArchiveQuery = Body({
+  project: Type.Optional({ ...ProjectKey, description: `With an archive: ${ProjectKey.description}` }),
+  production: Type.Optional(Type.Boolean({ description: 'With an archive: as in the JSON body' })),
+  prebuilt: Type.Optional(Type.Boolean({ description: 'With an archive: the files are published as they are' })),
+})
+
+export const PromoteDeployment = OptionalBody(
+  Body(
+    {
+      pin: Type.Optional(
+        Type.Boolean({
+          default: false,
+          description: 'Production stays at it: later deployments become READY, but do not take over',
+        }),
+      ),
+    },
+    { $id: 'PromoteDeployment', examples: [{ pin: true }] },
+  ),
 )
 
 export const DeploymentParams = Type.Object({ id: Type.String({ description: 'dpl_…' }) })

@@ -68,6 +68,7 @@ const example = {
   },
   createdAt: '2026-11-14T09:30:00.000Z',
   updatedAt: '2026-11-14T09:30:00.000Z',
+  pinned: null,
 }
 
 export const ProjectSettings = Type.Object(
@@ -97,12 +98,20 @@ export const Project = Type.Object(
     id: Type.String({ description: 'prj_…' }),
     name: Type.String(),
     framework: Choice(frameworks, { description: 'auto: found out from the repository, see detected of a deployment' }),
-    repo: Type.String({ description: '<owner>/<repository>, or a full address over HTTPS or SSH' }),
+    repo: Type.String({
+      description:
+        '<owner>/<repository>, or a full address over HTTPS or SSH; empty for a project without one, whose files are uploaded',
+    }),
     region: Type.String(),
     productionUrl: Type.String({ format: 'uri', description: 'Address of the production deployment' }),
     settings: Named(ProjectSettings),
     createdAt: Timestamp,
     updatedAt: Timestamp,
+    pinned: Nullable(
+      Type.String({
+        description: 'Deployment that production stays at while later ones become READY; null: the newest takes over',
+      }),
+    ),
     takedown: Type.Optional(NullableNamed(TakedownNotice)),
   },
   { $id: 'Project', description: 'A project and its linked repository', examples: [example] },
@@ -157,7 +166,7 @@ export const CreateProject = Body(
       description: 'must be 1 to 40 lower-case letters, digits and single dashes between them',
     }),
     framework: Type.Optional(Choice(frameworks, { default: 'auto' })),
-    repo: Repo,
+    repo: Type.Optional(Repo),
     settings: Type.Optional(ChangeProjectSettings),
   },
   {

@@ -62,6 +62,18 @@ export const quotas = {
     cure: 'Wait for the next month',
   },
   storedBytes: { max: 10 * GiB, what: 'Bytes of all deployments', cure: 'Delete deployments that are not needed' },
+  uploadFileBytes: { max: 100 * MiB, what: 'Bytes of one uploaded file', cure: 'Send a smaller file' },
+  sourceFiles: {
+    max: 20_000,
+    what: 'Files of one deployment without git',
+    cure: 'Leave out what can be installed or built, such as node_modules',
+  },
+  sourceBytes: { max: GiB, what: 'Bytes of one deployment without git', cure: 'Send less' },
+  uploadBytes: {
+    max: 10 * GiB,
+    what: 'Bytes of uploads that wait, or that deployments were built from',
+    cure: 'Delete deployments that are not needed, or wait an hour until unfinished uploads end',
+  },
   streams: { max: 20, what: 'Streams open at once', cure: 'Close one' },
   waits: { max: 50, what: 'Requests with `wait` open at once', cure: 'Let one end first' },
 } as const satisfies Record<string, Quota>

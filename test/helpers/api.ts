@@ -12,6 +12,7 @@ import { createReach } from '../../src/platform/checked-lookup.ts'
 import { closeDatabase, type Database, openDatabase } from '../../src/platform/database.ts'
 import { createHealth } from '../../src/platform/health.ts'
 import { listen, notificationsReadiness } from '../../src/platform/notifications.ts'
+import { openArtifacts } from '../../src/platform/open-artifacts.ts'
 import { openReadiness } from '../../src/platform/readiness.ts'
 import { createRepositories } from '../../src/platform/repositories.ts'
 import { createVault } from '../../src/platform/secrets.ts'
@@ -106,7 +107,8 @@ export async function startApi(
   // Hundreds of passwords are tried in tests, and none of them is worth the time.
   const passwordHasher = createPasswordHasher({ use: { kind: 'argon2id', parameters: { m: 64, t: 1, p: 1 } } })
   const discover = createDiscovery({ config })
-  const tools = { vault, repositories, tokenDirectory, zoneWork, discover }
+  const artifacts = openArtifacts(config, log)
+  const tools = { vault, repositories, artifacts, tokenDirectory, zoneWork, discover }
   const shared = { config, urls, db, notifications, health, ...tools, log }
   const deps: Deps = { ...shared, passwordHasher, consoleDirectory, ...options }
   const app = await buildApp(deps)
@@ -165,6 +167,7 @@ export async function startApi(
       await app.close()
       await tokenDirectory.close()
       await zoneWork.close()
+      artifacts.close()
       await notifications.close()
       await readiness.close()
       await closeDatabase(db)

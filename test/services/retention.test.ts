@@ -132,7 +132,7 @@ describe('deployments', () => {
       tenant,
       Array.from({ length: 30 }, () => ({ days: 60 })),
     )
-    const promoted = promoteDeployment(api.db, api.deps.urls, tenant.actor, ids[15]!)
+    const promoted = promoteDeployment(api.db, api.deps.urls, tenant.actor, { id: ids[15]! })
     const counts = await Promise.all([remove(1), remove(1), promoted.then(() => 0)])
     expect(counts[0]! + counts[1]!).toBe(28)
     expect(await left(tenant)).toEqual([ids[15], ids[29]])

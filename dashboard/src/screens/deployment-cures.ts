@@ -15,6 +15,7 @@ export const cures: Record<Code, Cure> = {
     cause: 'The repository has no such branch, tag or commit.',
     cure: 'Push the branch first, or deploy another one.',
   },
+  upload_incomplete: { cause: 'Not all files were uploaded in time.', cure: 'Deploy them again.' },
   repository_unreachable: {
     cause: 'The host of the repository did not answer.',
     cure: 'Look whether the host is up, then deploy again.',

@@ -118,7 +118,12 @@ function Shown({ of, log }: { of: Deployment; log: DeploymentLog }) {
   )
 }
 
-const sources = { api: 'by the API or the console', push: 'by a push', promote: 'promoted from a preview' }
+const sources = {
+  api: 'by the API or the console',
+  push: 'by a push',
+  promote: 'promoted from a preview',
+  upload: 'by an upload',
+}
 
 /** "11 s so far, usually 14 s" of the whole build. */
 function Total({ of, before }: { of: Deployment; before: readonly Deployment[] }) {

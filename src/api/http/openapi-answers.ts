@@ -44,6 +44,7 @@ export const headers = {
   ),
   Deprecation: header('Since when a field of the answer is deprecated (RFC 9745)', '@1794787200'),
   'Idempotency-Replayed': header('`true`: the stored answer to an earlier request with the same key', 'true'),
+  'Upload-Offset': header('How many bytes of the content are here', '1048576'),
   'Retry-After': header('Seconds until a next try makes sense; with 403 only where something has to end first', '17'),
   'WWW-Authenticate': header('What is missing (RFC 6750)', 'Bearer realm="berth", error="invalid_token"'),
 }
@@ -177,6 +178,7 @@ export function answersOf(route: Described, made: Responses, shared: Record<stri
     if (showsVersion(route, status)) own.push('ETag')
     if ('cursor' in queryOf(route)) own.push('Link')
     if (route.method === 'POST') own.push('Idempotency-Replayed')
+    if (route.config?.showsOffset) own.push('Upload-Offset')
     if (route.config?.deprecatesToken) own.push('Deprecation', 'Link')
     answers[status] = { ...response, headers: named([...always, ...own]) }
     const { stream } = route.config ?? {}

@@ -50,6 +50,8 @@ export const statuses: Record<FaultCode, number> = {
   dnssec_not_ready: 409,
   discovery_in_progress: 409,
   import_in_progress: 409,
+  upload_offset_wrong: 409,
+  project_without_repository: 409,
   ticket_closed: 409,
   invalid_transition: 409,
   account_exists: 409,

@@ -1,14 +1,21 @@
 // /deployments: create, read, wait, cancel, promote, delete.
-
+import type { IncomingMessage } from 'node:http'
+import type { Static } from '@sinclair/typebox'
+import type { FastifyRequest } from 'fastify'
+import { Fault, type FieldError } from '../../platform/errors.ts'
+import { invalidFields } from '../../platform/fields.ts'
 import { Named, waitQuery } from '../../schemas/common.ts'
 import {
+  ArchiveQuery,
   CreateDeployment,
   Deployment,
   DeploymentList,
   DeploymentParams,
   DeploymentQuery,
   DeploymentStates,
+  PromoteDeployment,
 } from '../../schemas/deployments.ts'
+import { SourceArchive } from '../../schemas/uploads.ts'
 import {
   checkDeployment,
   createDeployment,
@@ -25,22 +32,70 @@ import {
   terminalStates,
   transitions,
 } from '../../services/deployments/states.ts'
+import { createUploaded, planArchive, planUploaded } from '../../services/deployments/uploaded.ts'
+import { openReceiver } from '../../services/uploads/receiver.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
+import { leavePlace } from '../http/transport.ts'
+import { compileValidator } from '../http/validation.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
+const archiveTypes = ['application/gzip', 'application/x-gzip', 'application/x-tar']
+// A list of files is long; everything else of the body is short.
+const listLimitBytes = 8 << 20
+
+type Archive = { pipe(): unknown } & AsyncIterable<Buffer>
+
+const isArchive = (body: unknown): body is Archive => typeof (body as Archive | null)?.pipe === 'function'
+
+const badQuery = (name: string, code: FieldError['code'], detail: string) =>
+  invalidFields([{ in: 'query', pointer: `#/${name}`, code, detail }])
+
 export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
-  const { db, urls, repositories, vault } = deps
+  const { db, urls, repositories, vault, artifacts } = deps
   const { region } = deps.config
+  const receiver = openReceiver(deps.config, artifacts)
+
+  app.addContentTypeParser(archiveTypes, (request: FastifyRequest, body: IncomingMessage, done) => {
+    if (!request.routeOptions.config.archive) return done(new Fault('unsupported_media_type'))
+    // By which Idempotency-Key knows the request: nobody has read the archive yet.
+    const { 'content-length': length, 'content-type': type, 'content-digest': digest } = request.headers
+    request.rawBody = Buffer.from(JSON.stringify({ length, type, digest }))
+    done(null, body)
+  })
+
+  function plan(
+    request: FastifyRequest<{ Body: Static<typeof CreateDeployment>; Querystring: Static<typeof ArchiveQuery> }>,
+  ) {
+    const { actor, body, query } = request
+    if (isArchive(body)) {
+      const { project, production = false, prebuilt = false } = query
+      if (project === undefined) throw badQuery('project', 'required', 'is required with an archive')
+      // Nobody knows how slowly the body comes.
+      leavePlace(request)
+      return planArchive(db, { region, artifacts, receiver }, actor, { project, production, prebuilt, body })
+    }
+    const [name] = Object.keys(query)
+    if (name) throw badQuery(name, 'not_allowed', 'is taken from the address only for an archive')
+    const { source } = body
+    if (source) return planUploaded(db, region, actor, { ...body, source })
+    return planDeployment(db, { repositories, vault, region }, actor, body)
+  }
 
   app.post(
     '/deployments',
     {
       config: {
         scope: 'deployments:write',
-        faults: ['not_found', 'ref_not_found'],
+        faults: ['not_found', 'ref_not_found', 'project_without_repository'],
+        archive: { types: archiveTypes, schema: SourceArchive },
         meaning: ({ actor }, body: SoundBody<typeof CreateDeployment>) =>
           checkDeployment(db, { repositories, vault, region }, actor, body),
+      },
+      bodyLimit: listLimitBytes,
+      validatorCompiler: (route) => {
+        const validate = compileValidator(route)
+        return Object.assign((data: unknown) => isArchive(data) || validate(data), validate)
       },
       schema: {
         operationId: 'createDeployment',
@@ -48,16 +103,24 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'Create a deployment',
         description:
           'Builds a ref of the project. The ref is resolved first, so `commit` is the commit that is built; if the ' +
-          'repository does not answer within 2 s, `commit` stays empty until the worker has resolved it.',
+          'repository does not answer within 2 s, `commit` stays empty until the worker has resolved it. ' +
+          'Without git: `source` lists files. `uploads.missing` of the answer has what is not known yet; once that was ' +
+          'sent to `PUT /uploads/{sha256}` or `POST /uploads`, the build begins by itself. Or the body is a tar archive of ' +
+          'all files, and the address names the project.',
+        consumes: ['application/json', ...archiveTypes],
+        querystring: ArchiveQuery,
         body: CreateDeployment,
         response: { 201: Named(Deployment) },
       },
     },
     (request, reply) =>
       once(request, reply, {
-        prepare: () => planDeployment(db, { repositories, vault, region }, request.actor, request.body),
+        prepare: async () => plan(request),
         status: 201,
-        work: (db, plan) => createDeployment(db, urls, request.actor, plan),
+        work: (db, plan) =>
+          'files' in plan
+            ? createUploaded(db, urls, request.actor, plan)
+            : createDeployment(db, urls, request.actor, plan),
         location: (deployment) => `/deployments/${deployment.id}`,
       }),
   )
@@ -156,15 +219,17 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
         tags: ['Deployments'],
         summary: 'Promote a deployment',
         description:
-          'Points production at a READY deployment at once and without a build: roll back, or forward again.',
+          'Points production at a READY deployment at once and without a build: roll back, or forward again. With `pin` ' +
+          'production stays there until `DELETE /projects/{project}/pin`, or another one is promoted without it.',
         params: DeploymentParams,
+        body: PromoteDeployment,
         response: { 202: Named(Deployment) },
       },
     },
     (request, reply) =>
       once(request, reply, {
         status: 202,
-        work: (db) => promoteDeployment(db, urls, request.actor, request.params.id),
+        work: (db) => promoteDeployment(db, urls, request.actor, { id: request.params.id, pin: request.body?.pin }),
       }),
   )
 

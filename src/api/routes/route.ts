@@ -21,6 +21,10 @@ declare module 'fastify' {
     etagOfPart?: boolean
     /** A PUT whose answer is the resource as it is stored, with its ETag. */
     showsVersion?: boolean
+    /** The answer has the header Upload-Offset. */
+    showsOffset?: boolean
+    /** The operation takes a body of other types, too: an archive, which is read as it comes. */
+    archive?: { types: readonly string[]; schema: TSchema }
     /** The operation can also answer a stream; the schema is that of its messages. */
     stream?: TSchema
   }

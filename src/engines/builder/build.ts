@@ -4,6 +4,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../../config.ts'
 import { type Artifacts, bytesOf, type Manifest } from '../../platform/artifacts.ts'
+import type { Db } from '../../platform/database.ts'
 import { type GitRemote, RemoteRefused, type RepositoryAccess } from '../../platform/git-remote.ts'
 import { removeTree } from '../../platform/remove-tree.ts'
 import type { Repositories } from '../../platform/repositories.ts'
@@ -11,6 +12,7 @@ import type { Urls } from '../../platform/urls.ts'
 import type { Programs } from '../../sandbox/programs.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { Build } from '../../services/deployments/builds.ts'
+import { readUploaded } from '../../services/deployments/sources.ts'
 import { type Caches, foldersOf } from './cache.ts'
 import { type Command, maxDiskMb, openCommands, outOfTime } from './commands.ts'
 import { checkTool, tellDetected } from './detection/telling.ts'
@@ -28,6 +30,7 @@ import { entriesOfSource, neverPublished, outputInSource, siteLimits, storeSite 
 import { openSource, refusedBy, unreachable } from './source.ts'
 import { asText, type Source } from './source-tree.ts'
 import { beforeInstall, type FetchedTools, fetchTools, scriptCommandOf } from './toolchain.ts'
+import { notKept, openUploadedSource } from './uploaded-source.ts'
 import { openWorkspace } from './workspace.ts'
 
 export type BuildTools = {
@@ -41,6 +44,7 @@ export type BuildTools = {
   /** Address of the package registry, as npm of this machine names it. */
   packageRegistry: Promise<string>
   programs: Programs
+  db: Db
 }
 
 /** What the edge serves now; `bytes` is its size, `files` is null for a server. */
@@ -84,7 +88,9 @@ export async function runBuild(
   const { build, variables, access, log, signal, cloned, detected } = given
   const directory = buildDirectory(config, build.id)
   const deadline = Date.now() + config.build.timeoutMs
-  const root = plainDirectory(build.rootDirectory ?? '.').replace(/^\.$/, '')
+  // What is built already is sent from where it was built.
+  const rootDirectory = build.upload?.prebuilt ? '.' : (build.rootDirectory ?? '.')
+  const root = plainDirectory(rootDirectory).replace(/^\.$/, '')
   const prefix = root === '' ? '' : `${root}/`
   const disk = tools.disk.watch()
   let isReady = false
@@ -104,7 +110,8 @@ export async function runBuild(
       await cloned(source.message)
       if (![...source.entries.keys()].some((path) => path.startsWith(prefix)) && root !== '')
         throw new BuildFailure('clone_failed', `The repository has no folder ${build.rootDirectory}.`)
-      const recipe = await readRecipe(source, prefix, build)
+      const read = await readRecipe(source, prefix, build)
+      const recipe = build.upload?.prebuilt ? asTheyAre(read, build.framework === 'node') : read
       tellDetected(log, recipe)
       await detected(recipe.detected)
       await checkTool(recipe, config)
@@ -125,9 +132,27 @@ export async function runBuild(
   }
 }
 
+/** Nothing is run before they are published, all of them; they are a server only where the project says so. */
+const asTheyAre = (recipe: Recipe, server: boolean): Recipe => ({
+  ...recipe,
+  install: null,
+  build: null,
+  outputs: [{ path: '.', needsIndex: false }],
+  dependenciesKey: null,
+  server,
+  detected: {
+    ...recipe.detected,
+    ...(server ? {} : { kind: 'files', startCommand: null }),
+    ...{ packageManager: null, buildCommand: null, output: '.' },
+    because: ['The files were built before they were sent.'],
+  },
+})
+
 async function fetchSource(task: Task): Promise<Source> {
   const { tools, build, access, log } = task
   log.step('clone')
+  if (build.upload) return openUploaded(task)
+  if (build.repo === '') throw new BuildFailure('repository_unreachable', 'The project has no repository.')
   log.system(`Cloning ${build.repo} at ${build.commit.slice(0, 7)} (${build.ref})`)
   const remote = await tools.repositories.open(build.repo, access).catch((error) => {
     if (!(error instanceof RemoteRefused)) throw error
@@ -161,6 +186,15 @@ async function fetchFrom({ tools, build, directory, deadline, log, signal }: Tas
       throw error
     })
     .finally(() => watch.stop())
+}
+
+/** The files that were sent, as a commit: from there on they are built as any other. */
+async function openUploaded({ tools, build, directory, log, signal }: Task): Promise<Source> {
+  const files = await readUploaded(tools.db, build.id)
+  if (!files) throw notKept()
+  log.system(`Taking ${files.length} uploaded ${files.length === 1 ? 'file' : 'files'}`)
+  const options = { directory: join(directory, 'git'), searchPath: tools.config.searchPath, signal }
+  return openUploadedSource(tools.artifacts, files, options)
 }
 
 /** The limit per file does not bound the sum of packs, submodules and Git LFS files. */

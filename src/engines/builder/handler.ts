@@ -152,7 +152,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         log.step('clone')
       }
       await checkMinutes(build)
-      if (build.commit === '') {
+      if (build.commit === '' && !build.upload) {
         build.commit = await resolveCommit(repositories, build, access, signal)
         await setCommit(db, build, build.commit)
       }

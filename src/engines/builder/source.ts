@@ -78,10 +78,24 @@ export async function openSource(options: SourceOptions, log: BuildLog): Promise
   await makeBareRepository(directory)
   await fetchCommit(git, { url, commit, remote }, log)
   // Started while the tree is listed.
-  const objects = openObjects(git)
   const entries = new Map<string, TreeEntry>()
-  const source: Source = {
-    directory,
+  const source = sourceOf(git, commit, entries)
+  try {
+    const [submodules, message] = await Promise.all([listAll(options, git, entries, log), messageOf(git, commit)])
+    Object.assign(source, { submodules, message })
+    source.usesLfs = await fetchLfs(source, git, { ...remote, url }, log)
+    return source
+  } catch (error) {
+    source.close()
+    throw error
+  }
+}
+
+/** A commit whose objects are in the repository; `entries` may be filled later. */
+export function sourceOf(git: GitOptions, commit: string, entries: Map<string, TreeEntry>): Source {
+  const objects = openObjects(git)
+  return {
+    directory: git.directory,
     commit,
     message: '',
     entries,
@@ -96,15 +110,6 @@ export async function openSource(options: SourceOptions, log: BuildLog): Promise
     },
     read: (wanted) => objects.read(wanted),
     close: () => objects.close(),
-  }
-  try {
-    const [submodules, message] = await Promise.all([listAll(options, git, entries, log), messageOf(git, commit)])
-    Object.assign(source, { submodules, message })
-    source.usesLfs = await fetchLfs(source, git, { ...remote, url }, log)
-    return source
-  } catch (error) {
-    source.close()
-    throw error
   }
 }
 
@@ -174,7 +179,7 @@ async function fetchCommit(git: GitOptions, { url, commit, remote, what }: Wante
 const tooMany = (what: string) => new BuildFailure('clone_failed', `The repository has more than ${what}.`)
 
 /** Adds the files of a commit to `entries`; returns its submodules. */
-async function listTree(
+export async function listTree(
   git: GitOptions,
   { path, commit }: { path: string; commit: string },
   entries: Map<string, TreeEntry>,

@@ -7,6 +7,7 @@ import type { Task } from '../../jobs/tasks.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import type { Database } from '../../platform/database.ts'
 import { whileNoBackup } from '../../services/deployments/stored-files.ts'
+import { readNeeded } from '../../services/uploads/uploads.ts'
 import { measureOld } from './measure.ts'
 import { mend } from './mend.ts'
 import { scrub } from './scrub.ts'
@@ -65,7 +66,8 @@ export function createStorage({ config, db, artifacts, log, registry = new Regis
 
   async function sweepStore(signal: AbortSignal): Promise<void> {
     await sweepShared({ ...optionsOf(signal), db, dataDir: config.dataDir, log })
-    const removed = await sweepBlobs(optionsOf(signal))
+    const alsoNeeded = (onHash: (hash: string) => void) => readNeeded(db, signal, onHash)
+    const removed = await sweepBlobs({ ...optionsOf(signal), alsoNeeded })
     removedBytes.inc(removed.bytes)
     if (removed.files > 0) log.info(removed, 'stored files that no deployment needs were removed')
   }

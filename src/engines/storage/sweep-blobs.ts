@@ -1,4 +1,4 @@
-// Removes blobs that no manifest names. The store says how that is safe beside builds that publish.
+// Removes blobs that no manifest names and no upload needs. The store says how that is safe beside builds that publish.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import { createReferences, readManifests } from './references.ts'
@@ -7,6 +7,8 @@ export type BlobSweep = {
   artifacts: Artifacts
   /** Files that were used later than that stay, in milliseconds since 1970. Before the sweep began by more than any build takes. */
   usedBefore: number
+  /** Calls `onHash` for blobs that no manifest names, but that are needed. */
+  alsoNeeded?(onHash: (hash: string) => void): Promise<void>
   /** Runs what removes files, unless a backup is being taken: then false. */
   exclusively(work: () => Promise<void>): Promise<boolean>
   signal: AbortSignal
@@ -22,6 +24,7 @@ export async function sweepBlobs(sweep: BlobSweep): Promise<{ files: number; byt
   const { inventory } = artifacts
   const references = createReferences()
   await readManifests(artifacts, signal, references.add)
+  await sweep.alsoNeeded?.(references.add)
   const removed = { files: 0, bytes: 0 }
   await inventory.tidy(usedBefore)
   for (const folder of shuffled()) {

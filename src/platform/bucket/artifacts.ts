@@ -187,6 +187,8 @@ export function createBucketArtifacts({ bucket, root, cacheBytes, log }: BucketA
       for await (const chunk of content) chunks.push(chunk)
       return storeSmall(name, chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
     },
+    // The bucket has answered that it has them.
+    async keep() {},
     serverDirectory: (deploymentId) => join(folders.servers, deploymentId),
     async publish(deploymentId, given) {
       const directory = join(folders.servers, deploymentId)

@@ -16,6 +16,7 @@ const ofDeployment = {
   commit: true,
   production: true,
   label: true,
+  source: true,
   createdAt: true,
   startCommand: true,
 } as const
@@ -42,6 +43,8 @@ export type Build = Pick<Deployment, keyof typeof ofDeployment> &
   Omit<Pick<Project, Exclude<keyof typeof ofProject, 'account'>>, 'name' | 'framework'> & {
     /** Its name. */
     project: string
+    /** Null unless its files were uploaded. */
+    upload: { prebuilt: boolean } | null
     framework: ProjectView['framework']
     buildNetwork: Network
     serverNetwork: Network
@@ -52,7 +55,7 @@ export type Build = Pick<Deployment, keyof typeof ofDeployment> &
 export async function findBuild(db: Db, deploymentId: string): Promise<Build | null> {
   const found = await db.deployment.findUnique({
     where: { id: deploymentId },
-    select: { ...ofDeployment, project: { select: ofProject } },
+    select: { ...ofDeployment, upload: { select: { prebuilt: true } }, project: { select: ofProject } },
   })
   // Without a project it was deleted between the two statements that read them.
   if (!found?.project) return null

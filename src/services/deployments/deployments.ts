@@ -13,11 +13,12 @@ import type { CreateDeployment, Deployment as DeploymentSchema } from '../../sch
 import { append, eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
 import { deploymentLabel } from '../projects/labels.ts'
-import { checkProjectField } from '../projects/projects.ts'
+import { checkProjectField, findProjectToChange, viewProject } from '../projects/projects.ts'
 import { openAccess } from '../projects/repository-access.ts'
 import { endMootTakedowns } from '../takedowns/ending.ts'
 import { type Actor, actorName } from '../tokens/actor.ts'
 import { queuePositions } from './queue.ts'
+import { missingOf } from './sources.ts'
 import { createDeploymentRow, lockDeployment, readDeployment, readProjectToDeploy } from './statements.ts'
 
 export type DeploymentView = Static<typeof DeploymentSchema>
@@ -68,7 +69,8 @@ export const waits = (row: Pick<Deployment, 'state' | 'startedAt'>) =>
 /** With its place in the queue, if it waits. */
 async function readView(db: Db, urls: Urls, row: DeploymentRow): Promise<DeploymentView> {
   const positions = waits(row) ? await queuePositions(db, [row.id]) : null
-  return viewDeployment(urls, row, positions?.get(row.id))
+  const uploads = await missingOf(db, row)
+  return { ...viewDeployment(urls, row, positions?.get(row.id)), ...(uploads && { uploads }) }
 }
 
 export async function findDeployment(db: Db, { accountId, projectIds }: Actor, id: string): Promise<DeploymentRow> {
@@ -113,9 +115,23 @@ export type DeploymentPlan = {
   production: boolean
   region: string
   source: DeploymentView['source']
+  /** Its build is queued later, when its files have come. Default: false. */
+  waits?: boolean
 }
 
 export type PlanOptions = { repositories: Repositories; vault: Vault; region: string }
+
+/** What a deployment needs to know of the project. */
+export async function findProjectToDeploy(
+  db: Db,
+  { accountId, projectIds }: Pick<Actor, 'accountId' | 'projectIds'>,
+  key: string,
+) {
+  const read = key.startsWith('prj_') ? readProjectToDeploy.byId : readProjectToDeploy.byName
+  const [project] = await read(db, { accountId, projectIds, key })
+  if (!project) throw new Fault('not_found', `There is no project ${key}.`)
+  return project
+}
 
 /** Everything that must be known before the row is written; the repository is asked here, outside any transaction. */
 export async function planDeployment(
@@ -125,9 +141,8 @@ export async function planDeployment(
   input: Static<typeof CreateDeployment>,
 ): Promise<DeploymentPlan> {
   const { project: key, production = false } = input
-  const read = key.startsWith('prj_') ? readProjectToDeploy.byId : readProjectToDeploy.byName
-  const [project] = await read(db, { accountId, projectIds, key })
-  if (!project) throw new Fault('not_found', `There is no project ${key}.`)
+  const project = await findProjectToDeploy(db, { accountId, projectIds }, key)
+  if (project.repo === '') throw new Fault('project_without_repository', `${project.name} has no repository to build.`)
   const ref = input.ref ?? project.productionBranch
   const access = project.hasAccess ? await openAccess(db, vault, project.id) : null
   const resolution = isRefName(ref)
@@ -149,10 +164,11 @@ export async function checkDeployment(
   db: Db,
   options: PlanOptions,
   actor: Actor,
-  { project, ref }: Sound<Static<typeof CreateDeployment>>,
+  { project, ref, source }: Sound<Static<typeof CreateDeployment>>,
 ): Promise<void> {
   await checkProjectField(db, actor, project)
-  if (project !== undefined && ref !== undefined) await planDeployment(db, options, actor, { project, ref })
+  if (source === undefined && project !== undefined && ref !== undefined)
+    await planDeployment(db, options, actor, { project, ref })
 }
 
 export async function createDeployment(
@@ -161,7 +177,7 @@ export async function createDeployment(
   actor: Actor,
   plan: DeploymentPlan,
 ): Promise<DeploymentView> {
-  const { project, ...planned } = plan
+  const { project, waits = false, ...planned } = plan
   const id = newId('dpl')
   const row: DeploymentRow = {
     ...planned,
@@ -188,6 +204,7 @@ export async function createDeployment(
   const view = viewDeployment(urls, row)
   const made = await createDeploymentRow(db, {
     ...row,
+    queued: !waits,
     ...eventValues(eventOf(actor, 'deployment.created', { subject: row.id, projectId: row.projectId, data: view })),
   })
   if (made.length === 0) {
@@ -199,11 +216,17 @@ export async function createDeployment(
   return view
 }
 
-/** Points production at a READY deployment, older or newer, without a build. */
-export async function promoteDeployment(db: Db, urls: Urls, actor: Actor, id: string): Promise<DeploymentView> {
+/** Points production at a READY deployment, older or newer, without a build. With `pin` it stays there. */
+export async function promoteDeployment(
+  db: Db,
+  urls: Urls,
+  actor: Actor,
+  { id, pin = false }: { id: string; pin?: boolean | undefined },
+): Promise<DeploymentView> {
   return inTransaction(db, async (db) => {
     const row = await findDeploymentToChange(db, actor, id)
     if (row.state !== 'READY') throw new Fault('deployment_not_ready', `The deployment is ${row.state}, not READY.`)
+    await pinProduction(db, urls, actor, { projectId: row.projectId, deploymentId: pin ? row.id : null })
     if (row.current) return viewDeployment(urls, row)
     await db.project.update({ where: { id: row.projectId }, data: { currentDeploymentId: row.id } })
     const data = row.production ? {} : ({ production: true, source: 'promote' } as const)
@@ -211,6 +234,50 @@ export async function promoteDeployment(db: Db, urls: Urls, actor: Actor, id: st
     const view = viewDeployment(urls, { ...row, ...data, current: true })
     await append(db, [eventOf(actor, 'deployment.promoted', { subject: row.id, projectId: row.projectId, data: view })])
     return view
+  })
+}
+
+/** Pins production, or releases it; the project is locked. An event tells of it if that changes anything. */
+async function pinProduction(
+  db: Db,
+  urls: Urls,
+  actor: Actor,
+  { projectId, deploymentId }: { projectId: string; deploymentId: string | null },
+): Promise<void> {
+  const before = await db.project.findUniqueOrThrow({ where: { id: projectId } })
+  if (before.pinnedDeploymentId === deploymentId) return
+  const data = { pinnedDeploymentId: deploymentId, updatedAt: new Date() }
+  const after = await db.project.update({ where: { id: projectId }, data })
+  await append(db, [
+    eventOf(actor, 'project.updated', { subject: projectId, projectId, data: viewProject(urls, after) }),
+  ])
+}
+
+/** Has the next production deployment that becomes READY take over again. */
+export async function unpinProject(db: Db, urls: Urls, actor: Actor, key: string): Promise<void> {
+  await inTransaction(db, async (db) => {
+    const project = await findProjectToChange(db, actor, key)
+    if (project.pinnedDeploymentId === null) throw new Fault('not_found', `Nothing is pinned in ${project.name}.`)
+    await pinProduction(db, urls, actor, { projectId: project.id, deploymentId: null })
+  })
+}
+
+/** Points production at the deployment that served it last before the present one, and pins it there. */
+export async function rollBack(db: Db, urls: Urls, actor: Actor, key: string): Promise<DeploymentView> {
+  return inTransaction(db, async (db) => {
+    const { id, name, currentDeploymentId } = await findProjectToChange(db, actor, key)
+    const before = await db.deployment.findFirst({
+      where: {
+        projectId: id,
+        state: 'READY',
+        production: true,
+        productionUntil: { not: null },
+        ...(currentDeploymentId && { id: { lt: currentDeploymentId } }),
+      },
+      orderBy: { id: 'desc' },
+    })
+    if (!before) throw new Fault('not_found', `No deployment served production of ${name} before the present one.`)
+    return promoteDeployment(db, urls, actor, { id: before.id, pin: true })
   })
 }
 

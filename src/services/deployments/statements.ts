@@ -49,6 +49,7 @@ export const createDeploymentRow = statement('deployments.create', {
     region: text(),
     source: text(),
     createdAt: timestamptz(),
+    queued: boolean(),
     ...eventIn,
   },
   out: { id: text() },
@@ -61,7 +62,7 @@ export const createDeploymentRow = statement('deployments.create', {
       WHERE p.id = ${p.projectId} AND a.suspended_at IS NULL FOR KEY SHARE OF p
       RETURNING id, account_id, project_id, production),
     logged AS (${insertEvent(p, 'made')}),
-    queued AS (${queueBuilds('made', p.eventTrace)}),
+    queued AS (${queueBuilds('made', p.eventTrace)} WHERE ${p.queued}),
     told AS (${queueJobs(
       `SELECT 'status', made.id, jsonb_build_object('deploymentId', made.id), now()
       FROM made JOIN push_hook h ON h.project_id = made.project_id WHERE h.status_token IS NOT NULL`,

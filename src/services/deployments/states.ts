@@ -122,10 +122,14 @@ export async function cancelBuildsOf(db: Db, urls: Urls, accountId: string, by: 
   )
 }
 
-/** Whether the deployment serves production now: a newer one that did before stays. */
+/** Whether the deployment serves production now: a newer one that did before stays, and so does one that is pinned. */
 async function takeProduction(db: Db, { id, projectId }: { id: string; projectId: string }): Promise<boolean> {
   const taken = await db.project.updateMany({
-    where: { id: projectId, OR: [{ newestProductionId: null }, { newestProductionId: { lt: id } }] },
+    where: {
+      id: projectId,
+      pinnedDeploymentId: null,
+      OR: [{ newestProductionId: null }, { newestProductionId: { lt: id } }],
+    },
     data: { currentDeploymentId: id, newestProductionId: id },
   })
   return taken.count > 0

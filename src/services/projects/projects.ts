@@ -62,6 +62,7 @@ export function viewProject(
     },
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
+    pinned: row.pinnedDeploymentId,
   }
 }
 
@@ -179,12 +180,13 @@ export async function createProject(
     accountId: actor.accountId,
     name: input.name,
     framework: input.framework ?? 'auto',
-    repo: input.repo,
+    repo: input.repo ?? '',
     region,
     label: input.name,
     currentDeploymentId: null,
     newestProductionId: null,
     server: false,
+    pinnedDeploymentId: null,
     createdAt: now,
     updatedAt: now,
   }

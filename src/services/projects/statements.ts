@@ -46,13 +46,14 @@ export const listProjectRows = statement('projects.list', {
     instances: int4(),
     createdAt: timestamptz(),
     updatedAt: timestamptz(),
+    pinnedDeploymentId: optional(text()),
   },
   sql: (p) => `
     SELECT id, name, framework, repo, region, label, production_branch AS "productionBranch",
       root_directory AS "rootDirectory", install_command AS "installCommand", build_command AS "buildCommand",
       output_directory AS "outputDirectory", spa_fallback AS "spaFallback", clean_urls AS "cleanUrls",
       auto_deploy AS "autoDeploy", hsts, build_network AS "buildNetwork", server_network AS "serverNetwork", instances,
-      created_at AS "createdAt", updated_at AS "updatedAt"
+      created_at AS "createdAt", updated_at AS "updatedAt", pinned_deployment_id AS "pinnedDeploymentId"
     FROM project WHERE account_id = ${p.accountId} AND name > COALESCE(${p.after}, '')
     ORDER BY name LIMIT ${p.limit}`,
 })

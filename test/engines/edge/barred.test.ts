@@ -177,7 +177,7 @@ describe('a project that is taken down', () => {
     expect((await world.get('other.localhost', '/')).text).toBe('the other site')
     const next = await world.deploy('shop', { 'index.html': 'the next shop' }, { production: true })
     const old = await world.db.deployment.findFirstOrThrow({ where: { projectId: project }, orderBy: { id: 'asc' } })
-    await promoteDeployment(world.db, world.urls, world.actor, old.id)
+    await promoteDeployment(world.db, world.urls, world.actor, { id: old.id })
     await world.attach('shop', 'late.test')
     await until(() => world.edge.snapshot!.find(next.host) && world.edge.snapshot!.find('late.test'))
     await expectBarred([...hosts(), next.host, 'late.test'])

@@ -18,7 +18,7 @@ const text = async (host: string, path = '/') => {
   const answer = await world.get(host, path)
   return answer.status === 200 ? answer.text : String(answer.status)
 }
-const promote = (id: string) => promoteDeployment(world.db, world.urls, world.actor, id)
+const promote = (id: string) => promoteDeployment(world.db, world.urls, world.actor, { id: id })
 const shows = (host: string, expected: string) => until(async () => (await text(host)) === expected)
 
 describe('a deployment', () => {

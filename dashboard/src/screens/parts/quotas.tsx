@@ -22,6 +22,10 @@ export const quotaTitles: Record<string, string> = {
   variables: 'Variables of one project',
   openTickets: 'Open tickets',
   messagesPerMonth: 'Messages to support this month',
+  uploadBytes: 'Uploads',
+  uploadFileBytes: 'Largest uploaded file',
+  sourceFiles: 'Files of one upload',
+  sourceBytes: 'Bytes of one upload',
   streams: 'Streams open now',
   waits: 'Waiting requests now',
 }

@@ -1,0 +1,157 @@
+// /uploads: content for deployments without git, by its hash, in one request or in pieces.
+import type { IncomingMessage } from 'node:http'
+import type { FastifyRequest } from 'fastify'
+import { Fault, type FieldCode } from '../../platform/errors.ts'
+import { Named } from '../../schemas/common.ts'
+import { Upload, UploadArchive, UploadContent, UploadParams, Uploads } from '../../schemas/uploads.ts'
+import { readBatch } from '../../services/uploads/batch.ts'
+import { openReceiver, type Piece } from '../../services/uploads/receiver.ts'
+import { checkRoom, complete, findUpload, release, reserve } from '../../services/uploads/uploads.ts'
+import { closedByClient, leavePlace } from '../http/transport.ts'
+import { compileValidator } from '../http/validation.ts'
+import type { RoutePlugin } from './route.ts'
+
+const batchLimitBytes = 8 << 20
+const sweepEveryMs = 600_000
+
+function badHeader(name: string, code: FieldCode, detail: string): Fault {
+  return new Fault('validation_failed', detail, { errors: [{ in: 'header', pointer: `#/${name}`, code, detail }] })
+}
+
+/** What the headers say of the body. */
+function pieceOf(request: FastifyRequest, sha256: string): Piece {
+  const { accountId } = request.actor
+  const { 'content-range': range, 'content-length': length } = request.headers
+  if (range === undefined) {
+    const size = Number(length ?? (request.body === undefined ? 0 : Number.NaN))
+    if (!Number.isSafeInteger(size)) throw badHeader('content-length', 'required', 'Content-Length is required.')
+    return { accountId, sha256, from: 0, end: size, size }
+  }
+  const [, from, last, size] = (/^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15})$/.exec(String(range)) ?? []).map(Number)
+  if (from === undefined || last === undefined || size === undefined || from > last || last >= size) {
+    throw badHeader('content-range', 'bad_format', 'Content-Range must be such as bytes 0-1048575/5242880.')
+  }
+  return { accountId, sha256, from, end: last + 1, size }
+}
+
+export const uploadRoutes: RoutePlugin = async (app, { deps, once }) => {
+  const { db, config, artifacts, log } = deps
+  const receiver = openReceiver(config, artifacts)
+  const sweep = () => receiver.sweep().catch((err) => log.warn({ err }, 'the sweep of unfinished uploads'))
+  const timer = setInterval(sweep, sweepEveryMs)
+  timer.unref()
+  app.addHook('onReady', async () => void sweep())
+  app.addHook('onClose', async () => clearInterval(timer))
+
+  // Only in this plugin: everywhere else a body is JSON.
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/octet-stream', (_request: FastifyRequest, body: IncomingMessage, done) =>
+    done(null, body),
+  )
+  app.addContentTypeParser(
+    'application/x-tar',
+    { parseAs: 'buffer', bodyLimit: batchLimitBytes },
+    (request, raw, done) => {
+      // Idempotency-Key compares requests by what they mean, which is JSON everywhere else.
+      request.rawBody = Buffer.from(JSON.stringify((raw as Buffer).toString('base64')))
+      done(null, raw)
+    },
+  )
+  const asItIs: typeof compileValidator = (route) => (route.httpPart === 'body' ? () => true : compileValidator(route))
+
+  app.put(
+    '/uploads/:sha256',
+    {
+      config: { scope: 'deployments:write', withoutEtag: true, faults: ['quota_exceeded', 'upload_offset_wrong'] },
+      validatorCompiler: asItIs,
+      schema: {
+        operationId: 'putUpload',
+        tags: ['Deployments'],
+        summary: 'Upload content',
+        description:
+          'Sends the content with this SHA-256, whole or, with `Content-Range`, in pieces that follow each other; `offset` ' +
+          'is where the next one begins. A request that is cut off leaves what came, for an hour, at the server that it ' +
+          'came to. A request takes 30 s at most: send large files over slow connections in pieces. Deployments that ' +
+          'wait for the content go on.',
+        consumes: ['application/octet-stream'],
+        params: UploadParams,
+        body: UploadContent,
+        response: { 200: Named(Upload) },
+      },
+    },
+    async (request) => {
+      const { actor } = request
+      const { sha256 } = request.params
+      const piece = pieceOf(request, sha256)
+      await reserve(db, actor, { sha256, size: piece.size })
+      // Nobody knows how slowly the body comes.
+      leavePlace(request)
+      const body = (request.body ?? []) as unknown as AsyncIterable<Buffer>
+      let offset: number
+      try {
+        offset = await receiver.receive(piece, body)
+      } catch (error) {
+        if ((await receiver.offsetOf(actor.accountId, sha256)) === 0) await release(db, actor, sha256)
+        throw request.raw.destroyed && !(error instanceof Fault) ? closedByClient() : error
+      }
+      if (offset < piece.size) return findUpload(db, actor, sha256, offset)
+      const [made] = await complete(db, actor, [{ sha256, size: piece.size }])
+      return made!
+    },
+  )
+
+  app.get(
+    '/uploads/:sha256',
+    {
+      config: { scope: 'deployments:read', withoutEtag: true, showsOffset: true },
+      schema: {
+        operationId: 'getUpload',
+        tags: ['Deployments'],
+        summary: 'Read an upload',
+        description:
+          'How much of the content has come; `Upload-Offset` tells it, too, for HEAD. 404 if nothing has, or it is forgotten.',
+        params: UploadParams,
+        response: { 200: Named(Upload) },
+      },
+    },
+    async (request, reply) => {
+      const { sha256 } = request.params
+      const here = await receiver.offsetOf(request.actor.accountId, sha256)
+      const found = await findUpload(db, request.actor, sha256, here)
+      reply.header('upload-offset', String(found.offset))
+      return found
+    },
+  )
+
+  app.post(
+    '/uploads',
+    {
+      config: { scope: 'deployments:write', withoutEtag: true, faults: ['quota_exceeded'] },
+      bodyLimit: batchLimitBytes,
+      validatorCompiler: asItIs,
+      schema: {
+        operationId: 'createUploads',
+        tags: ['Deployments'],
+        summary: 'Upload several files at once',
+        description:
+          'For small files: a tar archive of up to 8 MiB, in which every file has the SHA-256 of its content as its name. ' +
+          'All of them are taken, or none.',
+        consumes: ['application/x-tar'],
+        body: UploadArchive,
+        response: { 200: Named(Uploads) },
+      },
+    },
+    (request, reply) =>
+      once(request, reply, {
+        prepare: async () => {
+          const contents = await readBatch(request.body as unknown as Buffer | undefined)
+          const sized = contents.map(({ sha256, content }) => ({ sha256, size: content.length }))
+          await checkRoom(db, request.actor, sized)
+          await receiver.storeAll(contents.map(({ content }) => content))
+          return sized
+        },
+        status: 200,
+        work: async (db, sized) => ({ uploads: await complete(db, request.actor, sized) }),
+      }),
+  )
+}

@@ -1,0 +1,112 @@
+// The source of a deployment without git: its files are written into a repository of its own, as one commit.
+import { once } from 'node:events'
+import type { Writable } from 'node:stream'
+import { type Artifacts, MissingObject } from '../../platform/artifacts.ts'
+import { killGroup } from '../../platform/git-process.ts'
+import type { UploadedFile } from '../../services/deployments/sources.ts'
+import { BuildFailure } from './failure.ts'
+import { type GitOptions, makeBareRepository, startGit } from './git.ts'
+import { listTree, sourceOf } from './source.ts'
+import type { Source, TreeEntry } from './source-tree.ts'
+
+const ref = 'refs/heads/main'
+const mostSaid = 2_000
+
+/** The files are gone: unfinished when they were given up, or from before a restored backup. */
+export const notKept = () =>
+  new BuildFailure('upload_incomplete', 'The uploaded files are not kept any more. Deploy them again.')
+
+/** A path as `git fast-import` reads it: in quotes, with what is not plain ASCII as octal numbers. */
+export function quoted(path: string): string {
+  const octal = (byte: number) => `\\${byte.toString(8).padStart(3, '0')}`
+  const plain = (byte: number) => byte >= 0x20 && byte < 0x7f && byte !== 0x22 && byte !== 0x5c
+  return `"${[...Buffer.from(path)].map((byte) => (plain(byte) ? String.fromCharCode(byte) : octal(byte))).join('')}"`
+}
+
+export async function openUploadedSource(
+  artifacts: Artifacts,
+  files: readonly UploadedFile[],
+  options: Omit<GitOptions, 'local'>,
+): Promise<Source> {
+  const git: GitOptions = { ...options, local: true }
+  await makeBareRepository(git.directory)
+  const commit = await importFiles(artifacts, files, git)
+  const entries = new Map<string, TreeEntry>()
+  await listTree(git, { path: '', commit }, entries)
+  return sourceOf(git, commit, entries)
+}
+
+/** Returns the hash of the commit. */
+async function importFiles(artifacts: Artifacts, files: readonly UploadedFile[], git: GitOptions): Promise<string> {
+  // It lives as long as the build: neither time nor processor is spent on making it small.
+  const fast = { 'core.compression': '0', 'core.looseCompression': '0', 'pack.compression': '0' }
+  const { child, succeeded } = startGit(['fast-import', '--quiet', '--done', '--depth=0'], git, fast)
+  let said = ''
+  child.stderr.on('data', (chunk) => {
+    said = (said + chunk).slice(-mostSaid)
+  })
+  let printed = ''
+  child.stdout.on('data', (chunk) => {
+    printed = (printed + chunk).slice(-mostSaid)
+  })
+  // What it could not read is known by how it ends.
+  child.stdin.on('error', () => {})
+  try {
+    await writeCommit(child.stdin, artifacts, files, git.signal)
+    child.stdin.end(`get-mark :1\ndone\n`)
+    const isDone = await succeeded
+    git.signal.throwIfAborted()
+    const commit = /^[0-9a-f]{40,64}$/m.exec(printed)?.[0]
+    if (!isDone || !commit) throw new Error(`git fast-import failed: ${said}`)
+    return commit
+  } finally {
+    killGroup(child.pid)
+  }
+}
+
+async function writeCommit(
+  stream: Writable,
+  artifacts: Artifacts,
+  files: readonly UploadedFile[],
+  signal: AbortSignal,
+): Promise<void> {
+  const write = async (bytes: string | Buffer) => {
+    if (!stream.write(bytes) && !stream.destroyed) await Promise.race([once(stream, 'drain'), once(stream, 'close')])
+  }
+  await write(`commit ${ref}\nmark :1\ncommitter Berth <berth@localhost> 0 +0000\ndata 0\n\n`)
+  for (const { path, sha256, size, mode } of files) {
+    signal.throwIfAborted()
+    await write(`M ${mode.toString(8)} inline ${quoted(path)}\ndata ${size}\n`)
+    if (size <= artifacts.mostBufferedBytes) await write(await small(artifacts, sha256, size))
+    else await writeLarge(write, artifacts, sha256, size)
+    await write('\n')
+  }
+}
+
+async function small(artifacts: Artifacts, sha256: string, size: number): Promise<Buffer> {
+  const content = await artifacts.load(sha256).catch(lost)
+  if (content.length !== size) throw notKept()
+  return content
+}
+
+async function writeLarge(
+  write: (bytes: Buffer) => Promise<void>,
+  artifacts: Artifacts,
+  sha256: string,
+  size: number,
+): Promise<void> {
+  const file = await artifacts.open(sha256).catch(lost)
+  let left = size
+  for await (const chunk of file.createReadStream({ highWaterMark: 1 << 20 })) {
+    left -= chunk.length
+    if (left < 0) break
+    await write(chunk)
+  }
+  if (left !== 0) throw notKept()
+}
+
+/** A store that cannot be used puts the build back; content that it does not have ends it. */
+function lost(error: NodeJS.ErrnoException): never {
+  const isGone = error instanceof MissingObject || error.code === 'ENOENT' || /missing or damaged/.test(error.message)
+  throw isGone ? notKept() : error
+}

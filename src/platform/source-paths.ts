@@ -1,0 +1,72 @@
+// Paths of files that somebody sends to be built: plain names below one root, none of which git or a site could misread.
+
+const longestPathBytes = 1024
+const longestNameBytes = 255
+const deepest = 64
+
+/** Code points that some file systems leave out of names: with them `.git` can be spelt in many ways. */
+const ignored = /[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\u00ad]/g
+
+/** What is wrong with a path; null if nothing is. */
+export function refusalOfPath(path: string): string | null {
+  if (!path.isWellFormed()) return 'is not UTF-8'
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+  if (/[\x00-\x1f\x7f]/.test(path)) return 'has a control character'
+  if (Buffer.byteLength(path) > longestPathBytes) return `has more than ${longestPathBytes} bytes`
+  if (path.startsWith('/')) return 'is absolute'
+  const parts = path.split('/')
+  if (parts.length > deepest) return `lies more than ${deepest} folders deep`
+  for (const part of parts) {
+    if (part === '' || part === '.' || part === '..') return 'has a part that is no plain name'
+    if (Buffer.byteLength(part) > longestNameBytes) return `has a name of more than ${longestNameBytes} bytes`
+    const plain = part
+      .replace(ignored, '')
+      .normalize('NFKC')
+      .replace(/[ .]+$/, '')
+      .toLowerCase()
+    if (plain === '.git' || /^git~\d+$/.test(plain)) return 'is inside of a .git folder, which is never sent'
+  }
+  return null
+}
+
+export type PathFault = { index: number; why: string; repeated: boolean }
+
+/** What is wrong with the paths of a tree, each by itself and beside the others; at most `most` faults. */
+export function faultsOfPaths(paths: readonly string[], most: number): PathFault[] {
+  const faults: PathFault[] = []
+  const seen = new Map<string, number>()
+  for (const [index, path] of paths.entries()) {
+    if (faults.length >= most) return faults
+    const why = refusalOfPath(path)
+    if (why !== null) {
+      faults.push({ index, why, repeated: false })
+      continue
+    }
+    // Names that differ only in their Unicode form are one file on other systems, and look the same to visitors.
+    const normal = path.normalize('NFC')
+    if (seen.has(normal)) faults.push({ index, why: 'is there twice', repeated: true })
+    else seen.set(normal, index)
+  }
+  paths.forEach((path, index) => {
+    if (faults.length >= most) return
+    const normal = path.normalize('NFC')
+    for (let at = normal.indexOf('/'); at >= 0; at = normal.indexOf('/', at + 1)) {
+      if (!seen.has(normal.slice(0, at))) continue
+      faults.push({ index, why: 'lies in what is a file by another path', repeated: true })
+      return
+    }
+  })
+  return faults
+}
+
+/** Whether a link at this path stays below the root. */
+export function staysInside(path: string, target: string): boolean {
+  if (target.startsWith('/') || target.includes('\0') || target === '') return false
+  let depth = path.split('/').length - 1
+  for (const part of target.split('/')) {
+    if (part === '..') depth--
+    else if (part !== '' && part !== '.') depth++
+    if (depth < 0) return false
+  }
+  return true
+}

@@ -1,0 +1,37 @@
+// The files that a deployment without git is built from: what is still missing of them, and what a worker reads.
+import type { Static } from '@sinclair/typebox'
+import type { Db } from '../../platform/database.ts'
+import type { Deployment as DeploymentSchema } from '../../schemas/deployments.ts'
+
+export type MissingView = NonNullable<Static<typeof DeploymentSchema>['uploads']>
+
+/** What a deployment waits for; undefined if it was not uploaded, or is over. */
+export async function missingOf(
+  db: Db,
+  { id, source, state }: { id: string; source: string; state: string },
+): Promise<MissingView | undefined> {
+  if (source !== 'upload' || state !== 'BUILDING') return undefined
+  const found = await db.deploymentSource.findUnique({ where: { deploymentId: id } })
+  if (!found) return undefined
+  const missing =
+    found.missing === 0
+      ? []
+      : await db.sourceFile.findMany({
+          where: { deploymentId: id, present: false },
+          select: { sha256: true },
+          distinct: ['sha256'],
+          orderBy: { sha256: 'asc' },
+        })
+  return { missing: missing.map(({ sha256 }) => sha256), expiresAt: found.expiresAt?.toISOString() ?? null }
+}
+
+/** `mode`: as git has it. */
+export type UploadedFile = { path: string; sha256: string; size: number; mode: number }
+
+/** The files of a deployment for its build; null if some of them are not kept. Called for the system: there is no owner. */
+export async function readUploaded(db: Db, deploymentId: string): Promise<UploadedFile[] | null> {
+  const select = { path: true, sha256: true, size: true, mode: true, present: true }
+  const files = await db.sourceFile.findMany({ where: { deploymentId }, select, orderBy: { path: 'asc' } })
+  if (files.length === 0 || files.some(({ present }) => !present)) return null
+  return files.map(({ path, sha256, size, mode }) => ({ path, sha256, size: Number(size), mode }))
+}

@@ -1,0 +1,202 @@
+// Deployments whose files are uploaded: planned from a list of files, built once all of them are there, given up otherwise.
+import type { Static } from '@sinclair/typebox'
+import type { Artifacts } from '../../platform/artifacts.ts'
+import { inBatches } from '../../platform/batches.ts'
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { type FieldError, invalidField } from '../../platform/errors.ts'
+import { invalidFields, mostFieldErrors } from '../../platform/fields.ts'
+import { faultsOfPaths } from '../../platform/source-paths.ts'
+import type { Urls } from '../../platform/urls.ts'
+import type { CreateDeployment } from '../../schemas/deployments.ts'
+import type { DeploymentSource } from '../../schemas/uploads.ts'
+import { limitOf, quotaFault } from '../accounts/quotas.ts'
+import type { Actor } from '../tokens/actor.ts'
+import { listArchive, spool, storeArchive } from '../uploads/archives.ts'
+import type { Receiver } from '../uploads/receiver.ts'
+import { createSource, knownContents, lockUploads, shareSources } from '../uploads/statements.ts'
+import { checkBytesHeld, waitMs } from '../uploads/uploads.ts'
+import { createDeployment, type DeploymentPlan, type DeploymentView, findProjectToDeploy } from './deployments.ts'
+import type { UploadedFile } from './sources.ts'
+import { appendLogLines } from './statements.ts'
+import { finishDeployment } from './states.ts'
+
+export type UploadPlan = Omit<DeploymentPlan, 'ref' | 'commit' | 'source'> & {
+  files: UploadedFile[]
+  prebuilt: boolean
+  /** Content that the caller has just sent and that is in the store. */
+  sent?: ReadonlySet<string>
+}
+
+const link = 0o120000
+const kindOf = (mode: number) => mode & 0o170000
+
+/** A file mode as git has it; null for what is neither a file nor a link. */
+export function gitMode(mode = 0o644): number | null {
+  if (kindOf(mode) === link) return link
+  if (kindOf(mode) !== 0 && kindOf(mode) !== 0o100000) return null
+  return (mode & 0o111) === 0 ? 0o100644 : 0o100755
+}
+
+/** The files of a request, or every fault of their paths, modes and sizes. */
+export function checkFiles(source: Static<typeof DeploymentSource>): UploadedFile[] {
+  const errors: FieldError[] = []
+  const refuse = (pointer: string, code: FieldError['code'], detail: string) =>
+    errors.push({ in: 'body', pointer: `#/source/files/${pointer}`, code, detail })
+  const { files } = source
+  for (const { index, why, repeated } of faultsOfPaths(
+    files.map(({ path }) => path),
+    mostFieldErrors,
+  )) {
+    refuse(`${index}/path`, repeated ? 'repeated' : 'bad_format', why)
+  }
+  const sizes = new Map<string, number>()
+  const checked = files.map(({ path, sha256, size, mode }, index) => {
+    const plain = gitMode(mode)
+    if (plain === null) refuse(`${index}/mode`, 'not_allowed', 'must be that of a file or a link')
+    if ((sizes.get(sha256) ?? size) !== size) refuse(`${index}/size`, 'wrong', 'is another one for the same content')
+    sizes.set(sha256, size)
+    return { path, sha256, size, mode: plain ?? 0 }
+  })
+  if (errors.length > 0) throw invalidFields(errors.slice(0, mostFieldErrors))
+  return checked
+}
+
+const bytesOf = (contents: ReadonlyMap<string, number>) => [...contents.values()].reduce((sum, size) => sum + size, 0)
+
+/** Refuses a tree that is larger than one deployment may be. */
+export async function checkTree(db: Db, accountId: string, files: readonly UploadedFile[]): Promise<void> {
+  const within = async (limit: 'sourceFiles' | 'sourceBytes' | 'uploadFileBytes', used: number) => {
+    const max = await limitOf(db, accountId, limit)
+    if (used > max) throw quotaFault({ limit, used, max })
+  }
+  await within('sourceFiles', files.length)
+  await within(
+    'sourceBytes',
+    files.reduce((sum, { size }) => sum + size, 0),
+  )
+  await within(
+    'uploadFileBytes',
+    files.reduce((most, { size }) => Math.max(most, size), 0),
+  )
+}
+
+/** Everything that must be known of a deployment whose files are listed before it is written. */
+export async function planUploaded(
+  db: Db,
+  region: string,
+  actor: Actor,
+  input: Static<typeof CreateDeployment> & { source: Static<typeof DeploymentSource> },
+): Promise<UploadPlan> {
+  const { project: key, ref, production = false, source } = input
+  if (ref !== undefined)
+    throw invalidField('#/ref', 'not_allowed', 'is that of a repository; files that are sent have none')
+  const project = await findProjectToDeploy(db, actor, key)
+  const files = checkFiles(source)
+  await checkTree(db, actor.accountId, files)
+  return { project, production, region, files, prebuilt: source.prebuilt ?? false }
+}
+
+// Of the headers of an archive; its files are bounded by the quota.
+const mostOverheadBytes = 64 << 20
+
+export type SentArchive = { project: string; production: boolean; prebuilt: boolean; body: AsyncIterable<Buffer> }
+
+/** The same for files that come as an archive. It is stored here, outside any transaction, once all of it is checked. */
+export async function planArchive(
+  db: Db,
+  { region, artifacts, receiver }: { region: string; artifacts: Artifacts; receiver: Receiver },
+  actor: Actor,
+  { project: key, production, prebuilt, body }: SentArchive,
+): Promise<UploadPlan> {
+  const { accountId } = actor
+  const project = await findProjectToDeploy(db, actor, key)
+  const [files, bytes, fileBytes] = await Promise.all([
+    limitOf(db, accountId, 'sourceFiles'),
+    limitOf(db, accountId, 'sourceBytes'),
+    limitOf(db, accountId, 'uploadFileBytes'),
+  ])
+  await receiver.requireRoom(0)
+  return receiver.aside(async (path) => {
+    await spool(body, path, bytes + mostOverheadBytes)
+    const found = await listArchive(path, { files, bytes, fileBytes })
+    await inTransaction(db, async (db) => {
+      await lockUploads(db, { accountId })
+      await checkBytesHeld(db, accountId, bytesOf(new Map(found.map(({ sha256, size }) => [sha256, size]))))
+    })
+    await storeArchive(artifacts, path)
+    return { project, production, region, files: found, prebuilt, sent: new Set(found.map(({ sha256 }) => sha256)) }
+  })
+}
+
+/** Writes the deployment and its files. Its build is queued at once if nothing has to be uploaded. */
+export async function createUploaded(db: Db, urls: Urls, actor: Actor, plan: UploadPlan): Promise<DeploymentView> {
+  const { files, prebuilt, sent = new Set(), ...planned } = plan
+  const { accountId } = actor
+  const projectId = planned.project.id
+  return inTransaction(db, async (db) => {
+    await lockUploads(db, { accountId })
+    await shareSources(db, { projectId })
+    const contents = new Map(files.map(({ sha256, size }) => [sha256, size]))
+    const hashes = [...contents.keys()]
+    const found = await knownContents(db, { accountId, projectId, hashes, seesAll: actor.projectIds === null })
+    const known = new Map(found.map(({ sha256, size }) => [sha256, Number(size)]))
+    refuseOtherSizes(files, known)
+    const added = new Map([...contents].filter(([sha256]) => !known.has(sha256)))
+    await checkBytesHeld(db, accountId, bytesOf(added))
+    const isHere = (sha256: string) => known.has(sha256) || sent.has(sha256)
+    const listed = files.map((file) => ({ ...file, present: isHere(file.sha256) }))
+    const missing = listed.filter(({ present }) => !present)
+    const plan = { ...planned, ref: '', commit: '', source: 'upload', waits: missing.length > 0 } as const
+    const view = await createDeployment(db, urls, actor, plan)
+    // What waited so far counts for this deployment from now on.
+    const waited = found.reduce((sum, { size, isNew }) => sum + (isNew ? Number(size) : 0), 0)
+    const newBytes = String(bytesOf(added) + waited)
+    const row = { deploymentId: view.id, accountId, projectId, prebuilt, missing: missing.length, newBytes, waitMs }
+    const [made] = await createSource(db, { ...row, files: listed })
+    // What was uploaded for no deployment yet belongs to this one now.
+    const taken = found.filter(({ isNew }) => isNew).map(({ sha256 }) => sha256)
+    if (taken.length > 0) await db.upload.deleteMany({ where: { accountId, sha256: { in: taken } } })
+    const unsent = [...new Set(missing.map(({ sha256 }) => sha256))].sort()
+    if (unsent.length > 0) await sayWaiting(db, view.id, unsent.length)
+    const expiresAt = made?.expiresAt ? new Date(made.expiresAt).toISOString() : null
+    return { ...view, uploads: { missing: unsent, expiresAt } }
+  })
+}
+
+/** Content is what its hash says, so a size that differs from what is stored is wrong. */
+function refuseOtherSizes(files: readonly UploadedFile[], known: ReadonlyMap<string, number>): void {
+  const errors = files.flatMap(({ sha256, size }, index): FieldError[] => {
+    const right = known.get(sha256) ?? size
+    if (right === size) return []
+    const detail = `is ${right} for this content`
+    return [{ in: 'body', pointer: `#/source/files/${index}/size`, code: 'wrong', detail }]
+  })
+  if (errors.length > 0) throw invalidFields(errors.slice(0, mostFieldErrors))
+}
+
+async function sayWaiting(db: Db, deploymentId: string, count: number): Promise<void> {
+  const text = `Waiting for ${count} ${count === 1 ? 'file' : 'files'} to be uploaded.`
+  await appendLogLines(db, {
+    deploymentId,
+    lines: [{ index: 1, at: new Date(), stream: 'system', step: 'queue', text }],
+  })
+}
+
+const endedAtOnce = 50
+
+/** Ends deployments whose files did not come in time. Called for the system: there is no owner. */
+export function endUnfinished(db: Db, urls: Urls, signal?: AbortSignal): Promise<number> {
+  return inBatches(signal, async () => {
+    const found = await db.deploymentSource.findMany({
+      where: { expiresAt: { lt: new Date() }, missing: { gt: 0 }, deployment: { state: 'BUILDING' } },
+      select: { deploymentId: true, missing: true },
+      take: endedAtOnce,
+    })
+    for (const { deploymentId, missing } of found) {
+      const what = `${missing} ${missing === 1 ? 'file was' : 'files were'}`
+      const message = `${what} not uploaded in time: at most an hour may pass between two of them.`
+      await finishDeployment(db, urls, deploymentId, { to: 'ERROR', code: 'upload_incomplete', message, by: 'system' })
+    }
+    return { count: found.length, more: found.length === endedAtOnce }
+  })
+}

@@ -1,0 +1,132 @@
+// A whole tree in one archive: written aside, read once to check and hash it, and once more to store what it has.
+import { createHash } from 'node:crypto'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGunzip } from 'node:zlib'
+import type { Artifacts } from '../../platform/artifacts.ts'
+import { ByteReader } from '../../platform/byte-reader.ts'
+import { Fault } from '../../platform/errors.ts'
+import { faultsOfPaths, staysInside } from '../../platform/source-paths.ts'
+import { tarPadding } from '../../platform/tar.ts'
+import { type ArchiveEntry, readArchive } from '../../platform/tar-reader.ts'
+import { badArchive, refusalOf } from './batch.ts'
+
+/** `mode`: as git has it. */
+export type ArchivedFile = { path: string; sha256: string; size: number; mode: number }
+
+/** Most files, bytes of all of them, and bytes of one. */
+export type ArchiveLimits = { files: number; bytes: number; fileBytes: number }
+
+const link = 0o120000
+
+/** Writes the body to the file; refuses more than `mostBytes`. */
+export async function spool(body: AsyncIterable<Buffer>, path: string, mostBytes: number): Promise<void> {
+  async function* bounded() {
+    let bytes = 0
+    for await (const chunk of body) {
+      bytes += chunk.length
+      if (bytes > mostBytes) throw new Fault('body_too_large', `The archive has more than ${mostBytes} bytes.`)
+      yield chunk
+    }
+  }
+  await pipeline(Readable.from(bounded()), createWriteStream(path, { flags: 'wx', mode: 0o600 }))
+}
+
+async function isGzip(path: string): Promise<boolean> {
+  const file = await open(path)
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(2), 0, 2, 0)
+    return bytesRead === 2 && buffer[0] === 0x1f && buffer[1] === 0x8b
+  } finally {
+    await file.close()
+  }
+}
+
+/** Calls `each` for every file and link; its content has to be read from the reader within. */
+async function walk(
+  path: string,
+  each: (entry: ArchiveEntry, content: AsyncIterable<Buffer>) => Promise<void>,
+): Promise<void> {
+  const packed = createReadStream(path, { highWaterMark: 1 << 18 })
+  const bytes = (await isGzip(path)) ? packed.pipe(createGunzip()) : packed
+  const reader = new ByteReader(bytes)
+  try {
+    for await (const entry of readArchive(reader)) {
+      if (entry.kind === 'directory') continue
+      if (entry.kind === 'link') await each(entry, only(Buffer.from(entry.target)))
+      else {
+        await each(entry, reader.stream(entry.size))
+        await reader.take(tarPadding(entry.size).length)
+      }
+    }
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw code?.startsWith('Z_') ? badArchive('The archive cannot be decompressed.') : refusalOf(error)
+  } finally {
+    packed.destroy()
+    bytes.destroy()
+  }
+}
+
+async function* only(content: Buffer): AsyncGenerator<Buffer> {
+  yield content
+}
+
+/** Everything that the archive has, or why it is refused. Nothing is stored. */
+export async function listArchive(path: string, limits: ArchiveLimits): Promise<ArchivedFile[]> {
+  const files: ArchivedFile[] = []
+  let bytes = 0
+  await walk(path, async (entry, content) => {
+    const shown = JSON.stringify(entry.path.slice(0, 200))
+    const size = entry.kind === 'link' ? Buffer.byteLength(entry.target) : entry.size
+    bytes += size
+    if (files.length >= limits.files) throw badArchive(`The archive has more than ${limits.files} files.`)
+    if (size > limits.fileBytes) throw badArchive(`${shown} has more than ${limits.fileBytes} bytes.`)
+    if (bytes > limits.bytes) throw badArchive(`The files of the archive have more than ${limits.bytes} bytes.`)
+    if (entry.kind === 'link' && !staysInside(entry.path, entry.target)) {
+      throw badArchive(`${shown} is a link that leads out of the archive.`)
+    }
+    const digest = createHash('sha256')
+    for await (const chunk of content) digest.update(chunk)
+    const mode = entry.kind === 'link' ? link : (entry.mode & 0o111) === 0 ? 0o100644 : 0o100755
+    files.push({ path: entry.path, sha256: digest.digest('hex'), size, mode })
+  })
+  if (files.length === 0) throw badArchive('The archive has no file.')
+  const [fault] = faultsOfPaths(
+    files.map((file) => file.path),
+    1,
+  )
+  if (fault) throw badArchive(`${JSON.stringify(files[fault.index]!.path.slice(0, 200))} ${fault.why}.`)
+  return files
+}
+
+/** Stores the content of all files, durably. */
+export async function storeArchive(artifacts: Artifacts, path: string): Promise<void> {
+  const hashes = new Set<string>()
+  const running = new Set<Promise<void>>()
+  let failure: unknown
+  await walk(path, async (entry, content) => {
+    if (failure) throw failure
+    if (entry.size > artifacts.mostBufferedBytes) {
+      hashes.add((await artifacts.store('', entry.size, content)).hash)
+      return
+    }
+    const chunks: Buffer[] = []
+    for await (const chunk of content) chunks.push(chunk)
+    const whole = Buffer.concat(chunks)
+    const storing: Promise<void> = artifacts
+      .store('', whole.length, [whole])
+      .then(({ hash }) => void hashes.add(hash))
+      .catch((error) => {
+        failure ??= error
+      })
+      .finally(() => running.delete(storing))
+    running.add(storing)
+    if (running.size >= artifacts.storesAtOnce) await Promise.race(running)
+  })
+  await Promise.all(running)
+  if (failure) throw failure
+  await artifacts.keep([...hashes])
+}

@@ -1,0 +1,205 @@
+// The bytes of uploads on their way into the artifact store: written aside, checked against their hash, then stored.
+import { createHash, hash, randomBytes } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Artifacts, StoreUnavailable } from '../../platform/artifacts.ts'
+import { freeBytes, isDiskFull } from '../../platform/disk.ts'
+import { Fault } from '../../platform/errors.ts'
+import { waitMs } from './uploads.ts'
+
+/** A piece of content: `from` is its first byte, `end` the one after its last, `size` that of the whole. */
+export type Piece = { accountId: string; sha256: string; from: number; end: number; size: number }
+
+export type Receiver = {
+  /** Takes a piece; returns how much of the content is here. All of it means that it is stored, durably. */
+  receive(piece: Piece, body: AsyncIterable<Buffer>): Promise<number>
+  /** How many bytes of content that is not complete this machine has. */
+  offsetOf(accountId: string, sha256: string): Promise<number>
+  /** Stores contents that are in memory, durably. */
+  storeAll(contents: readonly Buffer[]): Promise<void>
+  /** Runs `work` with the path of a file that is removed afterwards. */
+  aside<T>(work: (path: string) => Promise<T>): Promise<T>
+  /** Refuses to write where the disk has no room left for what the platform needs itself. */
+  requireRoom(bytes: number): Promise<void>
+  /** Removes pieces that nobody has gone on with in time, and what dead processes left. */
+  sweep(): Promise<void>
+}
+
+export type ReceiverOptions = { directory: string; artifacts: Artifacts; reserveBytes: number }
+
+// Smaller content never touches the disk before it is known to be right.
+const mostInMemory = 256 << 10
+
+const unavailable = (cause: unknown) =>
+  new Fault('overloaded', 'The platform cannot store anything at present. Nothing of the request was stored.', {
+    cause,
+    retryAfterSeconds: 10,
+  })
+
+/** A store or a disk that cannot be used is no fault of the caller, and passes. */
+async function storing<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof StoreUnavailable || isDiskFull(error)) throw unavailable(error)
+    throw error
+  }
+}
+
+function wrong(pointer: string, detail: string): Fault {
+  const part = pointer === '#' ? 'body' : 'header'
+  return new Fault('validation_failed', detail, { errors: [{ in: part, pointer, code: 'wrong', detail }] })
+}
+
+const otherHash = (found: string) => wrong('#', `The SHA-256 of the content is ${found}, not the one in the path.`)
+const otherLength = (got: number, end: number) =>
+  wrong('#/content-length', `The body ends at byte ${got} of the content; it was to end at ${end}.`)
+
+/** `diskReserveMb`: what is left free for the platform itself. */
+export function openReceiver(
+  { dataDir, diskReserveMb }: { dataDir: string; diskReserveMb: number },
+  artifacts: Artifacts,
+) {
+  return createReceiver({ directory: join(dataDir, 'uploads'), artifacts, reserveBytes: diskReserveMb * 1024 ** 2 })
+}
+
+export function createReceiver({ directory, artifacts, reserveBytes }: ReceiverOptions): Receiver {
+  const partOf = (accountId: string, sha256: string) => join(directory, `${accountId}.${sha256}.part`)
+  const asidePath = () => join(directory, `${randomBytes(12).toString('hex')}.new`)
+  const sizeOf = async (path: string) => (await stat(path).catch(() => null))?.size ?? 0
+
+  async function requireRoom(bytes: number): Promise<void> {
+    await mkdir(directory, { recursive: true, mode: 0o700 })
+    if ((await freeBytes(directory)) - bytes < reserveBytes) throw unavailable(new Error('the disk has no room'))
+  }
+
+  async function aside<T>(work: (path: string) => Promise<T>): Promise<T> {
+    const path = asidePath()
+    await mkdir(directory, { recursive: true, mode: 0o700 })
+    try {
+      return await storing(() => work(path))
+    } finally {
+      await rm(path, { force: true })
+    }
+  }
+
+  /** What came is kept for the next piece, unless another request brought more. */
+  async function keepPart(path: string, part: string): Promise<void> {
+    if ((await sizeOf(path)) > (await sizeOf(part))) await rename(path, part)
+  }
+
+  /** Takes the part that is there, so that nobody else writes to it. */
+  async function takePart({ accountId, sha256, from }: Piece, path: string): Promise<void> {
+    const part = partOf(accountId, sha256)
+    const taken = await rename(part, path).then(
+      () => true,
+      () => false,
+    )
+    const size = taken ? await sizeOf(path) : 0
+    if (size === from) return
+    if (taken) await rename(path, part)
+    throw new Fault('upload_offset_wrong', `The piece begins at byte ${from}, but ${size} bytes are here.`)
+  }
+
+  async function storeFile(path: string, size: number): Promise<void> {
+    await artifacts.store('', size, createReadStream(path, { highWaterMark: 1 << 20 }))
+  }
+
+  async function receiveSmall({ sha256, end }: Piece, body: AsyncIterable<Buffer>): Promise<void> {
+    const chunks: Buffer[] = []
+    let length = 0
+    for await (const chunk of body) {
+      length += chunk.length
+      if (length > end) throw otherLength(length, end)
+      chunks.push(chunk)
+    }
+    if (length !== end) throw otherLength(length, end)
+    const content = Buffer.concat(chunks)
+    const found = hash('sha256', content)
+    if (found !== sha256) throw otherHash(found)
+    await storeAll([content])
+  }
+
+  async function storeAll(contents: readonly Buffer[]): Promise<void> {
+    await storing(async () => {
+      const left = [...contents]
+      const hashes: string[] = []
+      const next = async () => {
+        for (let one = left.pop(); one; one = left.pop()) {
+          hashes.push((await artifacts.store('', one.length, [one])).hash)
+        }
+      }
+      await Promise.all(Array.from({ length: artifacts.storesAtOnce }, next))
+      await artifacts.keep(hashes)
+    })
+  }
+
+  /** Appends the piece to the file; returns how much is in it then. */
+  async function append(path: string, { from, end }: Piece, body: AsyncIterable<Buffer>): Promise<number> {
+    const file = await open(path, 'a', 0o600)
+    let at = from
+    try {
+      for await (const chunk of body) {
+        if (at + chunk.length > end) throw otherLength(at + chunk.length, end)
+        await file.write(chunk)
+        at += chunk.length
+      }
+    } finally {
+      await file.close()
+    }
+    return at
+  }
+
+  async function hashOf(path: string): Promise<string> {
+    const digest = createHash('sha256')
+    for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) digest.update(chunk)
+    return digest.digest('hex')
+  }
+
+  return {
+    async receive(piece, body) {
+      const { accountId, sha256, from, end, size } = piece
+      if (from === 0 && end === size && size <= mostInMemory) {
+        await receiveSmall(piece, body)
+        return size
+      }
+      await requireRoom(end - from)
+      const part = partOf(accountId, sha256)
+      return aside(async (path) => {
+        if (from > 0) await takePart(piece, path)
+        let at: number
+        try {
+          at = await append(path, piece, body)
+        } catch (error) {
+          // A client that went away can go on later; one that lies cannot.
+          if (!(error instanceof Fault)) await keepPart(path, part)
+          throw error
+        }
+        if (at !== end) throw otherLength(at, end)
+        if (end < size) {
+          await keepPart(path, part)
+          return end
+        }
+        const found = await hashOf(path)
+        if (found !== sha256) throw otherHash(found)
+        await storeFile(path, size)
+        await artifacts.keep([sha256])
+        await rm(part, { force: true })
+        return size
+      })
+    },
+    offsetOf: (accountId, sha256) => sizeOf(partOf(accountId, sha256)),
+    storeAll,
+    aside,
+    requireRoom,
+    async sweep() {
+      const before = Date.now() - waitMs
+      for (const name of await readdir(directory).catch(() => [])) {
+        const path = join(directory, name)
+        const found = await stat(path).catch(() => null)
+        if (found && found.mtimeMs < before) await rm(path, { force: true })
+      }
+    },
+  }
+}

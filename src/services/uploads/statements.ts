@@ -1,0 +1,134 @@
+// Uploads in SQL.
+import { queueBuilds } from '../../jobs/statements.ts'
+import { boolean, int4, int8, jsonb, optional, statement, text, textArray } from '../../platform/statement.ts'
+
+/** Changes of the uploads of an account take turns: what one of them finds missing, the next one does not bring unseen. */
+export const lockUploads = statement('uploads.lock', {
+  reason: 'lease',
+  in: { accountId: text() },
+  out: { locked: text() },
+  sql: (p) => `SELECT pg_advisory_xact_lock(hashtextextended('uploads ' || ${p.accountId}, 0))::text AS locked`,
+})
+
+/** Bytes of the account that wait, but for this content, or that deployments were built from. */
+export const bytesHeld = statement('uploads.bytesHeld', {
+  reason: 'not in Prisma',
+  in: { accountId: text(), except: text() },
+  out: { bytes: int8() },
+  sql: (p) => `
+    SELECT (COALESCE((SELECT sum(size) FROM upload
+        WHERE account_id = ${p.accountId} AND sha256 <> ${p.except} AND expires_at > now()), 0)
+      + COALESCE((SELECT sum(new_bytes) FROM deployment_source WHERE account_id = ${p.accountId}), 0))::bigint AS bytes`,
+})
+
+/** A deployment that waits for one of the contents and has another size for it. */
+export const otherSize = statement('uploads.otherSize', {
+  reason: 'not in Prisma',
+  in: { accountId: text(), contents: jsonb<readonly { sha256: string; size: number }[]>() },
+  out: { deploymentId: text(), sha256: text(), size: int8() },
+  sql: (p) => `
+    SELECT f.deployment_id AS "deploymentId", f.sha256, f.size
+    FROM jsonb_to_recordset(${p.contents}) AS c(sha256 text, size bigint)
+      JOIN source_file f ON f.account_id = ${p.accountId} AND f.sha256 = c.sha256 AND NOT f.present AND f.size <> c.size
+      JOIN deployment d ON d.id = f.deployment_id AND d.state = 'BUILDING'
+    LIMIT 1`,
+})
+
+/**
+ * Those of the contents that need not be sent again, with their sizes: what an earlier deployment of the project was
+ * built from and, if the caller sees the whole account, what was uploaded for none yet.
+ */
+export const knownContents = statement('uploads.known', {
+  reason: 'not in Prisma',
+  in: { accountId: text(), projectId: text(), hashes: textArray(), seesAll: boolean() },
+  out: { sha256: text(), size: int8(), isNew: boolean() },
+  sql: (p) => `
+    SELECT h.sha256, COALESCE(f.size, u.size) AS size, f.size IS NULL AS "isNew" FROM unnest(${p.hashes}) AS h(sha256)
+      LEFT JOIN LATERAL (SELECT size FROM source_file
+        WHERE project_id = ${p.projectId} AND sha256 = h.sha256 AND present LIMIT 1) f ON true
+      LEFT JOIN upload u ON u.account_id = ${p.accountId} AND u.sha256 = h.sha256 AND u.complete AND u.expires_at > now()
+        AND ${p.seesAll}
+    WHERE COALESCE(f.size, u.size) IS NOT NULL`,
+})
+
+/** Keeps the sources of a project from being deleted until the transaction ends, and so their content in the store. */
+export const shareSources = statement('uploads.shareSources', {
+  reason: 'not in Prisma',
+  in: { projectId: text() },
+  out: { deploymentId: text() },
+  sql: (p) => `
+    SELECT deployment_id AS "deploymentId" FROM deployment_source WHERE project_id = ${p.projectId}
+    ORDER BY deployment_id FOR KEY SHARE`,
+})
+
+export type FileToStore = { path: string; sha256: string; size: number; mode: number; present: boolean }
+
+export const createSource = statement('uploads.createSource', {
+  reason: 'not in Prisma',
+  in: {
+    deploymentId: text(),
+    accountId: text(),
+    projectId: text(),
+    prebuilt: boolean(),
+    missing: int4(),
+    newBytes: int8(),
+    waitMs: int4(),
+    files: jsonb<FileToStore[]>(),
+  },
+  out: { expiresAt: optional(text()) },
+  sql: (p) => `
+    WITH made AS (
+      INSERT INTO deployment_source (deployment_id, account_id, project_id, prebuilt, missing, new_bytes, expires_at)
+      VALUES (${p.deploymentId}, ${p.accountId}, ${p.projectId}, ${p.prebuilt}, ${p.missing}, ${p.newBytes},
+        CASE WHEN ${p.missing} > 0 THEN now() + ${p.waitMs} * interval '1 millisecond' END)
+      RETURNING expires_at),
+    listed AS (
+      INSERT INTO source_file (deployment_id, path, account_id, project_id, sha256, size, mode, present)
+      SELECT ${p.deploymentId}, f.path, ${p.accountId}, ${p.projectId}, f.sha256, f.size, f.mode, f.present
+      FROM jsonb_to_recordset(${p.files}) AS f(path text, sha256 text, size bigint, mode int, present boolean))
+    SELECT expires_at::text AS "expiresAt" FROM made`,
+})
+
+/** The contents have come: deployments that waited for nothing else are queued. Returns those that were waited for. */
+export const arrive = statement('uploads.arrive', {
+  reason: 'change with its event and job',
+  in: {
+    accountId: text(),
+    contents: jsonb<readonly { sha256: string; size: number }[]>(),
+    waitMs: int4(),
+    longestMs: int4(),
+    trace: optional(text()),
+  },
+  out: { sha256: text() },
+  sql: (p) => `
+    WITH came AS (
+      UPDATE source_file f SET present = true
+      FROM jsonb_to_recordset(${p.contents}) AS c(sha256 text, size bigint)
+      WHERE f.account_id = ${p.accountId} AND f.sha256 = c.sha256 AND f.size = c.size AND NOT f.present
+      RETURNING f.deployment_id, f.sha256),
+    counted AS (SELECT deployment_id, count(*)::integer AS files FROM came GROUP BY deployment_id),
+    moved AS (
+      UPDATE deployment_source s SET missing = s.missing - c.files,
+        expires_at = CASE WHEN s.missing > c.files THEN LEAST(now() + ${p.waitMs} * interval '1 millisecond',
+          d.created_at + ${p.longestMs} * interval '1 millisecond') END
+      FROM counted c JOIN deployment d ON d.id = c.deployment_id WHERE s.deployment_id = c.deployment_id
+      RETURNING s.deployment_id, s.missing, d.account_id, d.production, d.state),
+    queued AS (${queueBuilds(
+      `(SELECT deployment_id AS id, account_id, production FROM moved WHERE missing = 0 AND state = 'BUILDING') ready`,
+      p.trace,
+    )})
+    SELECT DISTINCT sha256 FROM came`,
+})
+
+/** Hashes of all that the artifact store must keep for uploads, behind the given one. */
+export const neededContents = statement('uploads.needed', {
+  reason: 'not in Prisma',
+  in: { after: text(), limit: int4() },
+  out: { sha256: text() },
+  sql: (p) => `
+    SELECT sha256 FROM (
+      (SELECT DISTINCT sha256 FROM source_file WHERE sha256 > ${p.after} ORDER BY sha256 LIMIT ${p.limit})
+      UNION
+      (SELECT DISTINCT sha256 FROM upload WHERE complete AND sha256 > ${p.after} ORDER BY sha256 LIMIT ${p.limit})) needed
+    ORDER BY sha256 LIMIT ${p.limit}`,
+})

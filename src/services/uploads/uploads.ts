@@ -1,0 +1,142 @@
+// Uploads of an account: what waits, within which limits, and what begins once it has come.
+import type { Static } from '@sinclair/typebox'
+import { deleteInBatches } from '../../platform/batches.ts'
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { Fault } from '../../platform/errors.ts'
+import { currentTrace } from '../../platform/tracing.ts'
+import type { Upload as UploadSchema } from '../../schemas/uploads.ts'
+import { limitOf, quotaFault } from '../accounts/quotas.ts'
+import { inProjectsOf } from '../projects/projects.ts'
+import type { Actor } from '../tokens/actor.ts'
+import { arrive, bytesHeld, lockUploads, neededContents, otherSize } from './statements.ts'
+
+export type UploadView = Static<typeof UploadSchema>
+
+/** So long an upload waits for its deployment, and a deployment for its next file. */
+export const waitMs = 3600_000
+/** However slowly files come, a deployment waits no longer for the last one. */
+export const longestWaitMs = 24 * 3600_000
+
+export type Content = { sha256: string; size: number }
+
+/** Refuses what is larger than a file may be. */
+export async function checkFileSize(db: Db, accountId: string, size: number): Promise<void> {
+  const max = await limitOf(db, accountId, 'uploadFileBytes')
+  if (size <= max) return
+  throw new Fault('body_too_large', `The file has ${size} bytes; one file can have ${max}.`)
+}
+
+/** Refuses more bytes than the account may hold; `db` is the handle of a transaction that has locked its uploads. */
+export async function checkBytesHeld(db: Db, accountId: string, more: number, except = ''): Promise<void> {
+  const max = await limitOf(db, accountId, 'uploadBytes')
+  const [held] = await bytesHeld(db, { accountId, except })
+  const used = Number(held!.bytes)
+  if (used + more > max) throw quotaFault({ limit: 'uploadBytes', used, max })
+}
+
+async function refuseOtherSizes(db: Db, accountId: string, contents: readonly Content[]): Promise<void> {
+  const [other] = await otherSize(db, { accountId, contents })
+  if (!other) return
+  const { deploymentId, sha256, size } = other
+  const detail = `The deployment ${deploymentId} lists ${sha256} with ${size} bytes, which is wrong.`
+  throw new Fault('validation_failed', detail, {
+    errors: [{ in: 'header', pointer: '#/content-length', code: 'wrong', detail }],
+  })
+}
+
+/** Refuses contents that are all here but not stored, if the account has no room for them. */
+export async function checkRoom(db: Db, { accountId }: Actor, contents: readonly Content[]): Promise<void> {
+  await checkFileSize(
+    db,
+    accountId,
+    contents.reduce((most, { size }) => Math.max(most, size), 0),
+  )
+  await inTransaction(db, async (db) => {
+    await lockUploads(db, { accountId })
+    await refuseOtherSizes(db, accountId, contents)
+    await checkBytesHeld(
+      db,
+      accountId,
+      contents.reduce((sum, { size }) => sum + size, 0),
+    )
+  })
+}
+
+/** Takes room for content that begins to come. What a deployment waits for has its size already, and its room. */
+export async function reserve(db: Db, { accountId }: Actor, { sha256, size }: Content): Promise<void> {
+  await checkFileSize(db, accountId, size)
+  await inTransaction(db, async (db) => {
+    await lockUploads(db, { accountId })
+    await refuseOtherSizes(db, accountId, [{ sha256, size }])
+    const awaited = await db.sourceFile.count({ where: { accountId, sha256, present: false } })
+    if (awaited === 0) await checkBytesHeld(db, accountId, size, sha256)
+    const expiresAt = new Date(Date.now() + waitMs)
+    const key = { accountId_sha256: { accountId, sha256 } }
+    await db.upload.upsert({
+      where: key,
+      create: { accountId, sha256, size, complete: false, expiresAt },
+      update: { expiresAt },
+    })
+  })
+}
+
+/** Gives the room of content back that did not come, unless it came by another request. */
+export async function release(db: Db, { accountId }: Actor, sha256: string): Promise<void> {
+  await db.upload.deleteMany({ where: { accountId, sha256, complete: false } })
+}
+
+/** The contents are in the store. Whatever waited for them goes on; what nobody waits for is kept for a while. */
+export async function complete(db: Db, { accountId }: Actor, contents: readonly Content[]): Promise<UploadView[]> {
+  return inTransaction(db, async (db) => {
+    await lockUploads(db, { accountId })
+    const hashes = [...new Set(contents.map(({ sha256 }) => sha256))]
+    const came = await arrive(db, { accountId, contents, waitMs, longestMs: longestWaitMs, trace: currentTrace() })
+    const needed = new Set(came.map(({ sha256 }) => sha256))
+    const expiresAt = new Date(Date.now() + waitMs)
+    const waiting = contents.filter(({ sha256 }) => !needed.has(sha256))
+    await db.upload.deleteMany({ where: { accountId, sha256: { in: hashes } } })
+    await db.upload.createMany({
+      data: waiting.map(({ sha256, size }) => ({ accountId, sha256, size, complete: true, expiresAt })),
+      skipDuplicates: true,
+    })
+    return contents.map(({ sha256, size }) => ({
+      sha256,
+      size,
+      offset: size,
+      complete: true,
+      expiresAt: needed.has(sha256) ? null : expiresAt.toISOString(),
+    }))
+  })
+}
+
+/** What is known of content that the account has uploaded; `here` is how much of it has come so far. */
+export async function findUpload(db: Db, actor: Actor, sha256: string, here: number): Promise<UploadView> {
+  const { accountId } = actor
+  const row = await db.upload.findFirst({ where: { accountId, sha256, expiresAt: { gt: new Date() } } })
+  const where = { AND: [inProjectsOf(actor), { sha256, present: true }] }
+  const used = row?.complete ? null : await db.sourceFile.findFirst({ where, select: { size: true } })
+  if (used) return { sha256, size: Number(used.size), offset: Number(used.size), complete: true, expiresAt: null }
+  if (!row) throw new Fault('not_found', `There is no upload ${sha256}.`)
+  const size = Number(row.size)
+  const offset = row.complete ? size : here
+  return { sha256, size, offset, complete: row.complete, expiresAt: row.expiresAt.toISOString() }
+}
+
+/** Forgets what nobody needed in time; the sweep of the store removes its content. */
+export function forgetOldUploads(db: Db, signal?: AbortSignal): Promise<number> {
+  const where = { expiresAt: { lt: new Date() } }
+  return deleteInBatches(signal, (limit) => db.upload.deleteMany({ where, limit }))
+}
+
+const perRead = 5_000
+
+/** Calls `onHash` for all content that uploads and their deployments need. Called for the system: there is no owner. */
+export async function readNeeded(db: Db, signal: AbortSignal, onHash: (sha256: string) => void): Promise<void> {
+  for (let after = ''; ; ) {
+    signal.throwIfAborted()
+    const found = await neededContents(db, { after, limit: perRead })
+    for (const { sha256 } of found) onHash(sha256)
+    if (found.length < perRead) return
+    after = found.at(-1)!.sha256
+  }
+}
