@@ -1,5 +1,6 @@
 // Sends what the server misses of a deployment: small files together in archives, large ones by themselves.
 import type { Context } from './context.ts'
+import { exitCodes, Failure } from './failures.ts'
 import { contentOf, type SourceFile } from './files.ts'
 import { bar } from './output.ts'
 import { inParallel } from './parallel.ts'
@@ -8,6 +9,7 @@ import { size } from './text.ts'
 const smallBytes = 256 << 10
 const archiveBytes = 4 << 20
 const archiveFiles = 500
+const pieceBytes = 4 << 20
 const atOnce = 6
 
 export async function upload(context: Context, root: string, files: SourceFile[], missing: string[]): Promise<number> {
@@ -48,8 +50,23 @@ function batchesOf(files: SourceFile[]): SourceFile[][] {
 }
 
 async function putOne({ send }: Context, root: string, file: SourceFile): Promise<void> {
-  const headers = { 'content-type': 'application/octet-stream' }
-  await send('PUT', `/api/uploads/${file.sha256}`, { headers, body: await contentOf(root, file) })
+  const content = await contentOf(root, file)
+  const path = `/api/uploads/${file.sha256}`
+  const type = { 'content-type': 'application/octet-stream' }
+  if (content.length <= pieceBytes) {
+    await send('PUT', path, { headers: type, body: content })
+    return
+  }
+  // In pieces, each of which may take the time that a request may take; one whose answer is lost is sent again.
+  for (let from = 0; from < content.length; ) {
+    const end = Math.min(from + pieceBytes, content.length)
+    const range = { 'content-range': `bytes ${from}-${end - 1}/${content.length}` }
+    const answer = await send('PUT', path, { headers: { ...type, ...range }, body: content.subarray(from, end) })
+    const { offset, complete } = (await answer.json()) as { offset: number; complete: boolean }
+    if (complete) return
+    if (offset <= from) throw new Failure(exitCodes.unreachable, `${file.path} was not taken by the server.`)
+    from = offset
+  }
 }
 
 async function postArchive(context: Context, root: string, files: SourceFile[]): Promise<void> {
