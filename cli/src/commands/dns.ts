@@ -53,7 +53,8 @@ export const remove: Action = async ({ berth, out, options, signal }, [domain, n
 
 type Import = { dryRun?: boolean; skipUnsupported?: boolean }
 
-export const importZone: Action<Import> = async ({ berth, out, options, signal }, [domain, file], flags) => {
+export const importZone: Action<Import> = async (context, [domain, file], flags) => {
+  const { berth, out, options, signal } = context
   const body =
     file === '-'
       ? await readStdin()
@@ -62,12 +63,17 @@ export const importZone: Action<Import> = async ({ berth, out, options, signal }
         })
   const { dryRun = false, skipUnsupported = false } = flags
   const client = await berth()
+  // What is replaced is what the person was shown; with --yes, whatever is there.
+  let ifMatch = '*'
   const send = (only: boolean) =>
     client.put('/dns/{domain}/zone', {
       params: { path: { domain: domain! }, query: { dryRun: only, skipUnsupported } },
+      headers: { 'if-match': ifMatch },
       body,
     } as never)
   if (!dryRun && !options.yes) {
+    const now = await context.send('GET', `/api/dns/${encodeURIComponent(domain!)}/zone`)
+    ifMatch = now.headers.get('etag') ?? '*'
     const { created, updated, deleted } = await send(true)
     await confirm(
       `Create ${created}, change ${updated} and delete ${deleted} records of ${domain}?`,
