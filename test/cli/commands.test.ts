@@ -109,7 +109,7 @@ describe('deployments', () => {
 
 describe('domains and DNS', () => {
   test('tell what to set, and take and give records', async () => {
-    const added = await run('domains', 'add', 'example.org')
+    const added = await run('domains', 'add', 'example.org', '-p', 'site')
     expect(added.code).toBe(0)
     expect(added.stderr).toContain('_berth.example.org')
     expect((await json('domains', 'ls'))[0]).toMatchObject({ name: 'example.org', verified: false })
