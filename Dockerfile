@@ -10,9 +10,10 @@ COPY prisma prisma
 RUN npm run postinstall
 COPY tsconfig.json tsconfig.build.json openapi.yaml ./
 COPY src src
-# The console is a client like any other, and uses the SDK's.
+# The console and the command line are clients like any other, and use the SDK's.
 COPY sdk/src sdk/src
 COPY dashboard dashboard
+COPY cli cli
 RUN npm run build
 
 FROM build AS packages

@@ -30,6 +30,7 @@ export const routes: Route[] = [
   { path: '/tickets/:id', title: 'Ticket', load: later('Ticket') },
   { path: '/members', title: 'Members', load: later('Members') },
   { path: '/account', title: 'Account', load: later('Account') },
+  { path: '/device', title: 'Sign in a program', load: later('Device') },
   { path: '/me', title: 'You', load: later('Me') },
   { path: '/operator/:section?/:id?', title: 'Operator', load: later('Operator') },
   { path: '/sign-in', title: 'Sign in', bare: true, load: now(SignIn) },

@@ -42,6 +42,8 @@ export type Deps = {
   load?: LoadMeter
   /** Where the console was built; default: dist/dashboard. */
   consoleDirectory?: string
+  /** The built command line; default: the one of dist/. */
+  commandLineFile?: string
   /** The metrics of all roles; default: a registry of its own. */
   registry?: Registry
 }

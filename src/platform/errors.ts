@@ -113,6 +113,26 @@ export const faults = {
     cause: 'There is no such link, or it was used, has expired, or was taken back.',
     cure: 'Ask whoever sent it for a new one; `berth users link <email>` makes one on the server.',
   },
+  authorization_pending: {
+    title: 'Nobody has approved it yet',
+    cause: 'The person has not answered the question at the console.',
+    cure: 'Ask again after `interval` seconds.',
+  },
+  slow_down: {
+    title: 'The program asks too often',
+    cause: 'The program asked again before `interval` seconds had passed.',
+    cure: 'Wait five seconds longer between two questions from now on.',
+  },
+  expired_token: {
+    title: 'The device code is over',
+    cause: 'The code was used, has expired, or never was one.',
+    cure: 'Begin again: `berth login`.',
+  },
+  access_denied: {
+    title: 'The sign-in was denied',
+    cause: 'The person denied it at the console, or may not do what was approved any more.',
+    cure: 'Begin again, and approve it.',
+  },
   sign_in_first: {
     title: 'The invitation is for somebody who can sign in already',
     cause: 'The invited person is known here. A link that others have seen does not sign them in.',

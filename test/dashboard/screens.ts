@@ -41,6 +41,7 @@ export const screens = (world: World): ScreenCase[] => [
   { path: `/tickets/${world.ticket}`, heading: /./ },
   { path: '/members', heading: 'Members' },
   { path: '/account', heading: /Account|./ },
+  { path: '/device', heading: 'Sign in a program' },
   { path: '/me', heading: /./ },
   { path: '/operator', heading: /./ },
   { path: '/operator/tickets', heading: 'Operator' },

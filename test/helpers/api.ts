@@ -69,7 +69,7 @@ const plenty = Object.fromEntries(quotaNames.map((name) => [quotaVariable(name),
 
 export async function startApi(
   environment: Record<string, string> = {},
-  options: Partial<Pick<Deps, 'consoleDirectory' | 'discover'>> = {},
+  options: Partial<Pick<Deps, 'consoleDirectory' | 'commandLineFile' | 'discover'>> = {},
 ): Promise<TestApi> {
   const database = await createDatabase()
   const dataDir = await mkdtemp(join(tmpdir(), 'berth-data-'))

@@ -176,11 +176,11 @@ describe('rotation', () => {
     )
     const { columns } = await rotateSecrets(db, createVault(first), silent)
     // Hashes, signatures and public keys, and the canary, which is made anew with each key.
-    const hashes = ['invitation', 'recovery_code', 'session', 'sign_in_link', 'sign_in_step', 'token']
+    const hashes = ['device_login', 'invitation', 'recovery_code', 'session', 'sign_in_link', 'sign_in_step', 'token']
     const others = [
       ...['dns_update.mac', 'idempotency_key.fingerprint', 'push.digest', 'sealing_key.canary'],
       ...['passkey.credential_id', 'passkey.public_key', 'invitation.mail_hash', 'zone_key.public_key'],
-      ...['zone_signature.fingerprint', 'zone_signature.name', 'zone_signature.octets'],
+      ...['zone_signature.fingerprint', 'zone_signature.name', 'zone_signature.octets', 'device_login.user_hash'],
       ...hashes.map((table) => `${table}.hash`),
     ]
     expect(found.rows.map(({ name }) => name)).toEqual([...columns.map(({ name }) => name), ...others].sort())

@@ -4,6 +4,7 @@ import type { Deps } from '../deps.ts'
 import { refuseUnexpectedBody, refuseUnstorableAddress } from '../http/json-bodies.ts'
 import { boundOpenPerAddress } from '../http/shares.ts'
 import { requireHttps, shedLoad } from '../http/transport.ts'
+import { deviceRoutes } from './device.ts'
 import { mailSettingRoutes } from './mails.ts'
 import { meRoutes } from './me.ts'
 import type { AuthPlugin } from './plugin.ts'
@@ -17,7 +18,7 @@ import { createWays } from './ways.ts'
 const maxInFlight = 200
 const maxOpenPerAddress = 50
 
-const plugins: AuthPlugin[] = [setupRoutes, sessionRoutes, meRoutes, mailSettingRoutes, signInRoutes]
+const plugins: AuthPlugin[] = [setupRoutes, sessionRoutes, meRoutes, mailSettingRoutes, deviceRoutes, signInRoutes]
 
 export const authRoutes: FastifyPluginAsync<{ deps: Deps }> = async (app, { deps }) => {
   const { config } = deps

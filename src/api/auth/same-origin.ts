@@ -5,11 +5,18 @@ import { Fault } from '../../platform/errors.ts'
 
 const reading = new Set(['GET', 'HEAD'])
 
-/** Every request but a GET must come from a page of the same origin, and say so. */
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** For programs, and not for pages: it reads no cookie. */
+    anyOrigin?: boolean
+  }
+}
+
+/** Every request but a GET must come from a page of the same origin, and say so; but for routes of programs. */
 export function requireSameOrigin(app: FastifyInstance, baseUrl: string): void {
   const { origin } = new URL(baseUrl)
   app.addHook('onRequest', (request, _reply, done) => {
-    if (reading.has(request.method)) return done()
+    if (reading.has(request.method) || request.routeOptions.config.anyOrigin) return done()
     const { 'sec-fetch-site': site, origin: sent } = request.headers
     // What the browser says of the site counts first: every one says it that is younger than 2023.
     const isOwn = site === undefined ? sent === origin : site === 'same-origin'

@@ -27,6 +27,7 @@ const places = [
   'operator',
   'sign-in',
   'setup',
+  'device',
 ]
 
 const types: Record<string, string> = {

@@ -10,6 +10,7 @@ import { type PublicAnswer, publicAnswer, sendPublic } from '../http/public-answ
 import { openReference, type Reference } from '../http/reference.ts'
 import { boundOpenPerAddress } from '../http/shares.ts'
 import { apiVersion } from '../http/transport.ts'
+import { commandLineRoutes } from './command-line.ts'
 import { type Console, consoleRoutes, readConsole, sendConsole, wantsPage } from './console.ts'
 import { guideRoutes } from './guides.ts'
 
@@ -26,6 +27,7 @@ const index = {
   apiVersion,
   api: '/api',
   docs: '/docs',
+  cli: '/cli',
   guides: '/docs/guides',
   openapi: '/openapi.yaml',
   errors: '/errors',
@@ -44,12 +46,13 @@ export const platformRoutes: FastifyPluginAsync<{ deps: Deps }> = async (app, { 
 
   const built = await readConsole(deps.consoleDirectory)
   await app.register(consoleRoutes, { built })
-  await app.register(pages, { built })
+  await app.register(pages, { built, deps })
 }
 
-const pages: FastifyPluginAsync<{ built: Console | null }> = async (app, { built }) => {
+const pages: FastifyPluginAsync<{ built: Console | null; deps: Deps }> = async (app, { built, deps }) => {
   boundOpenPerAddress(app, maxOpenPagesPerAddress, maxOpenPages)
   await app.register(guideRoutes)
+  await app.register(commandLineRoutes, { baseUrl: deps.config.baseUrl, file: deps.commandLineFile })
   // Made for the first reader: the routes are not all there yet.
   const documents = new Map<string, PublicAnswer>()
   const document = (type: string, write: () => string) => {

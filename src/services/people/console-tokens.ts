@@ -16,13 +16,19 @@ export function listMemberships(db: Db, userId: string): Promise<MembershipWithA
   return db.membership.findMany({ where: { userId }, include: { account: true }, orderBy: { id: 'asc' } })
 }
 
-/** A token for one account of the person, by its id or name; default: the first one. */
-export async function mintToken(db: Db, session: SessionWithUser, wanted?: string) {
-  const memberships = await listMemberships(db, session.userId)
+/** By the id or the name of the account; default: the first one. */
+export async function findMembership(db: Db, userId: string, wanted?: string): Promise<MembershipWithAccount> {
+  const memberships = await listMemberships(db, userId)
   const isWanted = ({ account: { id, name } }: MembershipWithAccount) => wanted === id || wanted === name
   const chosen = wanted === undefined ? memberships[0] : memberships.find(isWanted)
   if (!chosen)
     throw new Fault('not_found', wanted ? `You are no member of ${wanted}.` : 'You are a member of no account.')
+  return chosen
+}
+
+/** A token for one account of the person, by its id or name; default: the first one. */
+export async function mintToken(db: Db, session: SessionWithUser, wanted?: string) {
+  const chosen = await findMembership(db, session.userId, wanted)
   return inTransaction(db, async (db) => {
     await lockAccount(db, { id: chosen.accountId })
     const membership = await db.membership.findFirst({

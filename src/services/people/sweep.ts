@@ -1,4 +1,4 @@
-// Removes what has ended: sessions, links, invitations, steps of sign-ins, and tokens of consoles.
+// Removes what has ended: sessions, links, invitations, steps of sign-ins, programs that wait, and tokens of consoles.
 import { deleteInBatches } from '../../platform/batches.ts'
 import type { Db } from '../../platform/database.ts'
 import { idleMs } from './sessions.ts'
@@ -19,6 +19,7 @@ export async function forgetEndedSignIns(db: Db, signal?: AbortSignal): Promise<
     (limit: number) => db.signInLink.deleteMany({ where: used, limit }),
     (limit: number) => db.invitation.deleteMany({ where: settled, limit }),
     (limit: number) => db.signInStep.deleteMany({ where: { expiresAt: { lt: now } }, limit }),
+    (limit: number) => db.deviceLogin.deleteMany({ where: { expiresAt: { lt: now } }, limit }),
     (limit: number) => db.token.deleteMany({ where: consoles, limit }),
   ]
   let count = 0

@@ -1,0 +1,77 @@
+// `berth api`: a call of the API as it is.
+import { readFile } from 'node:fs/promises'
+import { codeOfStatus, usage } from '../kit/failures.ts'
+import { readStdin } from '../kit/prompt.ts'
+import { clean, cleanJson, cleanLines } from '../kit/text.ts'
+import type { Action } from '../program.ts'
+
+type Options = { method?: string; data?: string; field?: string[]; header?: string[]; include?: boolean }
+
+export const api: Action<Options> = async (context, [path], options) => {
+  const body = await bodyOf(options)
+  const method = (options.method ?? (body === undefined && !options.field ? 'GET' : 'POST')).toUpperCase()
+  const fields = (options.field ?? []).map((pair) => split(pair, '=', '--field'))
+  const isRead = method === 'GET' || method === 'HEAD'
+  const headers = Object.fromEntries((options.header ?? []).map((text) => split(text, ':', '--header')))
+  const type = Object.keys(headers).some((name) => name.toLowerCase() === 'content-type')
+  const sent = body ?? (isRead || fields.length === 0 ? undefined : JSON.stringify(objectOf(fields)))
+  const answer = await context.send(method, addressOf(path!, isRead ? fields : []), {
+    body: sent,
+    headers: { ...(sent !== undefined && !type && { 'content-type': 'application/json' }), ...headers },
+    any: true,
+  })
+  if (options.include) {
+    const lines = [`HTTP ${answer.status}`, ...[...answer.headers].map(([name, value]) => `${name}: ${value}`)]
+    process.stdout.write(`${lines.map(clean).join('\n')}\n\n`)
+  }
+  const text = await answer.text()
+  if (text !== '') process.stdout.write(`${readable(text, answer.headers.get('content-type') ?? '')}\n`)
+  return codeOfStatus(answer.status)
+}
+
+/** Below /api, whether that is written or not; never another server, which would get the token. */
+function addressOf(path: string, query: [string, string][]): string {
+  if (/^[a-z][a-z0-9+.-]*:|^[/\\]{2}/i.test(path)) throw usage('The path must be one of the API, such as /projects.')
+  const url = new URL(`/api/${path.replace(/^\/+/, '').replace(/^api\//, '')}`, 'http://server')
+  for (const [name, value] of query) url.searchParams.append(name, value)
+  if (!url.pathname.startsWith('/api/')) throw usage('The path must be one below /api.')
+  return `${url.pathname}${url.search}`
+}
+
+async function bodyOf({ data, field }: Options): Promise<string | undefined> {
+  if (data === undefined) return undefined
+  if (field) throw usage('Give --data or --field, and not both.')
+  if (data === '-') return readStdin()
+  return data.startsWith('@') ? readFile(data.slice(1), 'utf8') : data
+}
+
+function split(text: string, by: string, option: string): [string, string] {
+  const at = text.indexOf(by)
+  if (at < 1) throw usage(`${option} must be name${by}value, and not ${text}.`)
+  return [text.slice(0, at), by === ':' ? text.slice(at + 1).trim() : text.slice(at + 1)]
+}
+
+/** `a.b=1` is nested; true, false, null and numbers are what they look like, all else is text. */
+function objectOf(fields: [string, string][]): object {
+  const whole: Record<string, unknown> = {}
+  for (const [name, value] of fields) {
+    const keys = name.split('.')
+    const last = keys.pop()!
+    let at = whole
+    for (const key of keys) {
+      at[key] ??= {}
+      at = at[key] as Record<string, unknown>
+    }
+    at[last] = /^(true|false|null|-?\d+(\.\d+)?)$/.test(value) ? JSON.parse(value) : value
+  }
+  return whole
+}
+
+function readable(text: string, type: string): string {
+  if (!/json/.test(type)) return cleanLines(text)
+  try {
+    return cleanJson(JSON.parse(text), 2)
+  } catch {
+    return cleanLines(text)
+  }
+}

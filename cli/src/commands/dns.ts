@@ -1,0 +1,109 @@
+// `berth dns`: records and zone files.
+import { readFile } from 'node:fs/promises'
+import type { Schemas } from '../../../sdk/src/types.ts'
+import { collect } from '../kit/collect.ts'
+import { exitCodes, usage } from '../kit/failures.ts'
+import { confirm, readStdin } from '../kit/prompt.ts'
+import { clean, cleanLines } from '../kit/text.ts'
+import type { Action } from '../program.ts'
+
+type DnsRecord = Schemas['DnsRecord']
+type Shown = Pick<DnsRecord, 'name' | 'type' | 'ttl' | 'value'>
+
+const heads = ['NAME', 'TYPE', 'TTL', 'VALUE']
+const cells = (it: Shown) => [it.name, it.type, it.ttl, it.value]
+
+export const list: Action<{ type?: string; name?: string }> = async ({ berth, out }, [domain], { type, name }) => {
+  const query = { ...(type && { type: type.toUpperCase() }), ...(name && { name }) }
+  const found = await collect(
+    (await berth()).list('/dns/{domain}/records', { params: { path: { domain: domain! }, query } } as never),
+  )
+  out.list(found, ['ID', ...heads], (it: DnsRecord) => [it.id, ...cells(it)])
+}
+
+export const set: Action<{ ttl?: string }> = async ({ berth, out }, [domain, name, type, ...values], { ttl }) => {
+  if (ttl !== undefined && !/^\d{1,6}$/.test(ttl)) throw usage('--ttl must be a number of seconds.')
+  const path = { domain: domain!, name: name!, type: type!.toUpperCase() }
+  const body = { values, ...(ttl && { ttl: Number(ttl) }) }
+  const kept = await (await berth()).put('/dns/{domain}/rrsets/{name}/{type}', { params: { path }, body })
+  out.show(kept, () =>
+    kept.values
+      .map((value) =>
+        cells({ ...kept, value })
+          .map(clean)
+          .join('  '),
+      )
+      .join('\n'),
+  )
+}
+
+export const remove: Action = async ({ berth, out, options, signal }, [domain, name, type]) => {
+  const client = await berth()
+  if (type === undefined && !name!.startsWith('rec_'))
+    throw usage('Name the type too, such as `berth dns rm example.com www A`.')
+  await confirm(`Delete ${type ? `${type} of ` : ''}${name} in ${domain}?`, options.yes, signal)
+  if (type === undefined)
+    await client.delete('/dns/{domain}/records/{id}', { params: { path: { domain: domain!, id: name! } } })
+  else {
+    const path = { domain: domain!, name: name!, type: type.toUpperCase() }
+    await client.delete('/dns/{domain}/rrsets/{name}/{type}', { params: { path } })
+  }
+  out.say('Deleted.')
+}
+
+type Import = { dryRun?: boolean; skipUnsupported?: boolean }
+
+export const importZone: Action<Import> = async (context, [domain, file], flags) => {
+  const { berth, out, options, signal } = context
+  const body =
+    file === '-'
+      ? await readStdin()
+      : await readFile(file!, 'utf8').catch((error: Error) => {
+          throw usage(`${file} cannot be read: ${error.message}`)
+        })
+  const { dryRun = false, skipUnsupported = false } = flags
+  const client = await berth()
+  // What is replaced is what the person was shown; with --yes, whatever is there.
+  let ifMatch = '*'
+  const send = (only: boolean) =>
+    client.put('/dns/{domain}/zone', {
+      params: { path: { domain: domain! }, query: { dryRun: only, skipUnsupported } },
+      headers: { 'if-match': ifMatch },
+      body,
+    } as never)
+  if (!dryRun && !options.yes) {
+    const now = await context.send('GET', `/api/dns/${encodeURIComponent(domain!)}/zone`)
+    ifMatch = now.headers.get('etag') ?? '*'
+    const { created, updated, deleted } = await send(true)
+    await confirm(
+      `Create ${created}, change ${updated} and delete ${deleted} records of ${domain}?`,
+      options.yes,
+      signal,
+    )
+  }
+  const done = await send(dryRun)
+  for (const it of done.skipped) out.say(`line ${it.line} is not imported: ${clean(it.detail)}`)
+  for (const it of done.notes) out.say(`line ${it.line}: ${clean(it.detail)}`)
+  for (const it of done.hidden)
+    out.say(`${clean(it.name)} ${clean(it.type)} is hidden by the NS records of ${clean(it.delegation)}`)
+  const signed = (sign: string, it: Shown) => `${sign} ${cells(it).map(clean).join('  ')}`
+  out.show(done, () =>
+    [
+      ...done.changes.deleted.map((it) => signed('-', it)),
+      ...done.changes.updated.flatMap((it) => [signed('-', it.before), signed('+', it.after)]),
+      ...done.changes.created.map((it) => signed('+', it)),
+    ].join('\n'),
+  )
+  out.say(
+    `${dryRun ? 'Would have' : 'Has'} created ${done.created}, changed ${done.updated}, deleted ${done.deleted}; ${done.unchanged} stay.`,
+  )
+  return exitCodes.ok
+}
+
+export const exportZone: Action = async ({ berth, out }, [domain]) => {
+  const zone = (await (
+    await berth()
+  ).get('/dns/{domain}/zone', { params: { path: { domain: domain! } } })) as unknown as string
+  // A zone file has tabs, and nothing else that a terminal would act upon.
+  out.show({ domain, zone }, () => cleanLines(zone))
+}

@@ -1,0 +1,94 @@
+// `berth events`, and `berth listen`: events to a program on this machine, signed as webhooks are.
+import { createHmac, randomBytes } from 'node:crypto'
+import type { Event } from '../../../sdk/src/types.ts'
+import { collect, countOf } from '../kit/collect.ts'
+import type { Context } from '../kit/context.ts'
+import { usage } from '../kit/failures.ts'
+import { isLoopback } from '../kit/server.ts'
+import { clean, time } from '../kit/text.ts'
+import type { Action } from '../program.ts'
+
+type Filter = { type?: string[] }
+
+const line = (it: Event) => `${time(it.createdAt)}  ${clean(it.type)}  ${clean(it.subject)}  ${clean(it.actor)}`
+const filterOf = ({ type }: Filter) => (type ? { type } : {}) as never
+
+export const events: Action<Filter & { follow?: boolean; limit: string }> = async (context, _, options) => {
+  const { out, signal } = context
+  const berth = await context.berth()
+  if (options.follow) {
+    for await (const event of berth.events(filterOf(options), { signal })) out.item(event, () => line(event))
+    return
+  }
+  const most = countOf(options.limit)
+  const query = { ...(options.type && { type: options.type }), limit: Math.max(1, Math.min(100, most)) }
+  const found = await collect(berth.list('/events', { params: { query } } as never), most)
+  out.list(found, ['TIME', 'TYPE', 'SUBJECT', 'ACTOR'], (it: Event) => [
+    time(it.createdAt),
+    it.type,
+    it.subject,
+    it.actor,
+  ])
+}
+
+export const listen: Action<Filter & { forwardTo: string; secret?: string }> = async (context, _, options) => {
+  const { out, signal } = context
+  const address = localAddress(options.forwardTo)
+  const secret = options.secret ?? `whsec_${randomBytes(24).toString('base64')}`
+  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
+  if (key.length === 0) throw usage('--secret must be one of a webhook: whsec_…')
+  out.say(`Sending events to ${address.href}. They are signed with ${secret}`)
+  for await (const event of (await context.berth()).events(filterOf(options), { signal })) {
+    const result = await forward(context, address, key, event)
+    out.item(
+      { event: event.id, type: event.type, ...result },
+      () => `${result.status ?? clean(result.error)}  ${line(event)}`,
+    )
+  }
+}
+
+function localAddress(text: string): URL {
+  let url: URL
+  try {
+    url = new URL(/^https?:\/\//.test(text) ? text : `http://${text}`)
+  } catch {
+    throw usage(`--forward-to must be an address such as http://localhost:3000/hooks, and not ${text}.`)
+  }
+  // Events of the account are for this machine; others get them by a webhook.
+  if (!isLoopback(url.hostname)) throw usage('--forward-to must be an address of this machine.')
+  return url
+}
+
+type Sent = { status: number | null; error?: string }
+
+/** Once: whoever develops sees the failure, and need not get it again for a day. */
+async function forward({ signal }: Context, address: URL, key: Buffer, event: Event): Promise<Sent> {
+  const { id, type, createdAt, actor, subject, data } = event
+  const body = JSON.stringify({ id, type, createdAt, actor, subject, data })
+  const timestamp = Math.floor(Date.now() / 1000)
+  const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')
+  try {
+    const answer = await fetch(address, {
+      method: 'POST',
+      redirect: 'manual',
+      body,
+      headers: {
+        'content-type': 'application/json',
+        'user-agent': 'Berth-Webhooks/1',
+        'webhook-id': id,
+        'webhook-timestamp': String(timestamp),
+        'webhook-signature': `v1,${signature}`,
+      },
+      signal: AbortSignal.any([signal, AbortSignal.timeout(15_000)]),
+    })
+    await answer.body?.cancel()
+    return { status: answer.status }
+  } catch (error) {
+    if (signal.aborted) throw signal.reason
+    const { message, cause } = error as Error
+    return {
+      status: null,
+      error: cause instanceof Error ? cause.message || String((cause as NodeJS.ErrnoException).code) : message,
+    }
+  }
+}

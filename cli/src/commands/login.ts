@@ -1,0 +1,149 @@
+// Signing in and out: a token that a person approves in the console, that is given, or that a CI job gets for its identity.
+import { hostname } from 'node:os'
+import type { Context } from '../kit/context.ts'
+import { exitCodes, Failure, usage } from '../kit/failures.ts'
+import { fileOf, forgetLogin, keepLogin } from '../kit/logins.ts'
+import { ask, canAsk } from '../kit/prompt.ts'
+import { findToken, originOf } from '../kit/server.ts'
+import { clean, time } from '../kit/text.ts'
+import type { Action } from '../program.ts'
+import { requireProject } from './link.ts'
+import { openInBrowser } from './open.ts'
+
+type Options = { oidc?: boolean; project?: string }
+
+export const login: Action<Options> = async (context, _, { oidc, project }) => {
+  const { out, options, env, signal } = context
+  // Without any known server a person is asked for it.
+  const server = await context.server().catch(async () => {
+    options.url = originOf(await ask('Address of the server?', '--url', signal))
+    return context.server()
+  })
+  const token = options.token ?? (oidc ? await exchange(context, project) : await approve(context))
+  await describeToken(context, server, token)
+  await keepLogin(server, token, env)
+  out.say(`The token is kept in ${fileOf(env)}.`)
+}
+
+/** Shows whose token it is; throws if it is none. */
+async function describeToken({ out, send }: Context, server: string, token: string): Promise<void> {
+  const headers = { authorization: `Bearer ${token}` }
+  const read = async (path: string) => (await send('GET', path, { open: true, headers })).json()
+  const current = (await read('/api/tokens/current')) as Token
+  // A token of deployments alone may not read the account.
+  const account = (await read('/api/account').catch(() => null)) as { name: string } | null
+  out.say(`Signed in to ${server}${account ? `, account ${clean(account.name)}` : ''}.`)
+  out.show({ server, account, token: current }, () => '')
+}
+
+type Token = { id: string; name: string; scopes: string[]; projects: string[] | null; expiresAt: string | null }
+type Device = {
+  device_code: string
+  user_code: string
+  verification_uri: string
+  verification_uri_complete: string
+  expires_in: number
+  interval: number
+}
+
+/** The person compares the code and approves it in the console; meanwhile this asks again and again. */
+async function approve({ out, send, signal }: Context): Promise<string> {
+  const begun = await send('POST', '/auth/device', {
+    open: true,
+    body: { client: `berth on ${hostname()}`.slice(0, 100) },
+  })
+  const device = (await begun.json()) as Device
+  out.say(`Open ${clean(device.verification_uri_complete)}`)
+  out.say(
+    `and approve the code ${out.paint('bold', clean(device.user_code))}. Only approve a code that you see here yourself.`,
+  )
+  if (canAsk()) openInBrowser(device.verification_uri_complete)
+  let intervalMs = Math.max(1, device.interval) * 1000
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, intervalMs))
+    signal.throwIfAborted()
+    const answer = await send('POST', '/auth/device/token', {
+      open: true,
+      any: true,
+      body: { device_code: device.device_code },
+    })
+    const body = (await answer.json().catch(() => ({}))) as { access_token?: string; code?: string; detail?: string }
+    if (answer.ok && body.access_token) return body.access_token
+    if (body.code === 'slow_down') intervalMs += 5_000
+    else if (body.code === 'access_denied') throw new Failure(exitCodes.refused, 'It was denied in the console.')
+    else if (body.code === 'expired_token')
+      throw new Failure(exitCodes.notSignedIn, 'The code has expired.', 'Run `berth login` again.')
+    else if (body.code !== 'authorization_pending')
+      throw new Failure(exitCodes.failed, body.detail ?? `The server answered ${answer.status}.`)
+  }
+}
+
+/** In CI: the identity that the host of the job vouches for, for a token of some minutes. */
+async function exchange(context: Context, given: string | undefined): Promise<string> {
+  const project = await requireProject(context, given)
+  const token = context.env.BERTH_ID_TOKEN || (await githubIdentity(context))
+  const answer = await context.send('POST', '/auth/oidc/token', { open: true, body: { token, project } })
+  const body = (await answer.json()) as { access_token?: string; secret?: string; token?: string }
+  const made = body.access_token ?? body.secret ?? body.token
+  if (typeof made !== 'string') throw new Failure(exitCodes.failed, 'The server answered no token.')
+  return made
+}
+
+async function githubIdentity({ env, server, signal }: Context): Promise<string> {
+  const { ACTIONS_ID_TOKEN_REQUEST_URL: address, ACTIONS_ID_TOKEN_REQUEST_TOKEN: bearer } = env
+  if (!address || !bearer) {
+    throw usage(
+      'There is no identity of a CI job.',
+      'In GitHub Actions allow `id-token: write`; elsewhere set BERTH_ID_TOKEN.',
+    )
+  }
+  const url = new URL(address)
+  url.searchParams.set('audience', await server())
+  const { createFetch } = await import('../kit/proxy.ts')
+  const answer = await createFetch(
+    url.origin,
+    env,
+  )(new Request(url, { headers: { authorization: `Bearer ${bearer}` }, signal }))
+  const { value } = (await answer.json().catch(() => ({}))) as { value?: string }
+  if (!answer.ok || !value) throw new Failure(exitCodes.refused, `GitHub gave no identity: ${answer.status}.`)
+  return value
+}
+
+export const logout: Action = async (context) => {
+  const { out, send, env } = context
+  const server = await context.server()
+  const token = await forgetLogin(server, env)
+  if (token === null) throw new Failure(exitCodes.notSignedIn, `No login is stored for ${server}.`)
+  const headers = { authorization: `Bearer ${token}` }
+  // A token that ended already, or may not revoke itself, is forgotten all the same.
+  const current = await send('GET', '/api/tokens/current', { open: true, any: true, headers }).catch(() => null)
+  const { id } = current?.ok ? ((await current.json()) as Token) : { id: null }
+  const revoked =
+    id !== null && (await send('DELETE', `/api/tokens/${id}`, { open: true, any: true, headers }).catch(() => null))
+  const ended = revoked ? revoked.ok : false
+  out.say(
+    ended
+      ? `Signed out of ${server}; the token is revoked.`
+      : `Signed out of ${server}. The token itself was not revoked.`,
+  )
+}
+
+export const whoami: Action = async (context) => {
+  const server = await context.server()
+  const token = await findToken(server, context.options, context.env)
+  if (!token)
+    throw new Failure(exitCodes.notSignedIn, `You are not signed in to ${server}.`, 'Sign in by `berth login`.')
+  const berth = await context.berth()
+  const current = await berth.get('/tokens/current')
+  const account = await berth.get('/account').catch(() => null)
+  context.out.show({ server, account: account && { id: account.id, name: account.name }, token: current }, () =>
+    [
+      `server   ${server}`,
+      `account  ${clean(account?.name ?? '(not told to this token)')}`,
+      `token    ${clean(current.name)} (${clean(current.id)})`,
+      `scopes   ${clean(current.scopes.join(' '))}`,
+      ...(current.projects ? [`projects ${clean(current.projects.join(' '))}`] : []),
+      `expires  ${time(current.expiresAt)}`,
+    ].join('\n'),
+  )
+}

@@ -1,0 +1,33 @@
+// `berth projects`.
+import type { Schemas } from '../../../sdk/src/types.ts'
+import { collect } from '../kit/collect.ts'
+import { confirm } from '../kit/prompt.ts'
+import { clean, time } from '../kit/text.ts'
+import type { Action } from '../program.ts'
+
+type Project = Schemas['Project']
+
+export const list: Action = async ({ berth, out }) => {
+  const projects = await collect((await berth()).list('/projects'))
+  out.list(projects, ['NAME', 'FRAMEWORK', 'PRODUCTION', 'MADE'], (it: Project) => [
+    it.name,
+    it.framework,
+    it.productionUrl,
+    time(it.createdAt),
+  ])
+}
+
+type New = { framework?: string; repo?: string }
+
+export const create: Action<New> = async ({ berth, out }, [name], options) => {
+  const body = { name, ...options } as never
+  const made: Project = await (await berth()).post('/projects', { body })
+  out.say(`Made ${clean(made.name)}.`)
+  out.show(made, () => clean(made.productionUrl))
+}
+
+export const remove: Action = async ({ berth, out, options, signal }, [name]) => {
+  await confirm(`Delete ${name} with all its deployments?`, options.yes, signal)
+  await (await berth()).delete('/projects/{project}', { params: { path: { project: name! } } })
+  out.say(`Deleted ${name}.`)
+}

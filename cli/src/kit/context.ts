@@ -1,0 +1,131 @@
+// What every command gets: the server, its client, the output, and the signal of Ctrl-C.
+
+import type { Command } from 'commander'
+import type { Berth } from '../../../sdk/src/client.ts'
+import { createOutput, type Output } from './output.ts'
+import { findServer, type Given, requireToken } from './server.ts'
+
+/** Options that every command has. */
+export type Globals = Given & { json?: boolean; yes?: boolean }
+
+export type Context = {
+  out: Output
+  options: Globals
+  env: NodeJS.ProcessEnv
+  /** The server that the file was fetched from. */
+  home: string | null
+  /** Aborts at Ctrl-C, with the error that ends the command. */
+  signal: AbortSignal
+  /** What is done at Ctrl-C before the process ends. */
+  undo: Set<() => Promise<unknown>>
+  server(): Promise<string>
+  /** The client; signed in, or it throws. */
+  berth(): Promise<Berth>
+  /** A request that the SDK has no types for; throws for every status of 400 or more. */
+  send(method: string, path: string, init?: RawInit): Promise<Response>
+  /** Cancels a deployment, even after Ctrl-C; what goes wrong with that is not told. */
+  cancel(deploymentId: string): Promise<void>
+}
+
+export type RawInit = {
+  body?: unknown
+  headers?: Record<string, string>
+  /** Default: whatever comes is an answer, and an error is thrown for 400 and more. */
+  any?: boolean
+  /** Without a token, as for signing in. */
+  open?: boolean
+  /** Default: that of the context. */
+  signal?: AbortSignal
+}
+
+class Interrupted extends Error {
+  override readonly name = 'Interrupted'
+}
+
+export function createContext(command: Command, home: string | null): Context {
+  const options = command.optsWithGlobals<Globals>()
+  const interruption = new AbortController()
+  const env = process.env
+  // The second time whoever presses it does not want to wait.
+  process.once('SIGINT', () => {
+    interruption.abort(new Interrupted('Interrupted.'))
+    process.once('SIGINT', () => process.exit(130))
+  })
+  process.once('SIGTERM', () => interruption.abort(new Interrupted('Interrupted.')))
+  let server: Promise<string> | undefined
+  let berth: Promise<Berth> | undefined
+  let retrying: Promise<(request: Request) => Promise<Response>> | undefined
+
+  const context: Context = {
+    out: createOutput(options.json === true, env),
+    options,
+    env,
+    home,
+    signal: interruption.signal,
+    undo: new Set(),
+    server() {
+      server ??= findServer(options, home, env).catch((error) => {
+        server = undefined
+        throw error
+      })
+      return server
+    },
+    berth() {
+      berth ??= openClient()
+      return berth
+    },
+    async send(method, path, { body, headers = {}, any, open, signal = interruption.signal } = {}) {
+      const origin = await context.server()
+      const token = open ? null : await requireToken(origin, options, env)
+      const isRaw = typeof body === 'string' || body instanceof Uint8Array
+      const request = new Request(new URL(path, origin), {
+        method,
+        headers: {
+          ...(token && { authorization: `Bearer ${token}` }),
+          ...(body !== undefined && !isRaw && { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        body: body === undefined ? null : isRaw ? (body as string) : JSON.stringify(body),
+        signal,
+      })
+      retrying ??= openFetch(origin)
+      const response = await (await retrying)(request)
+      if (any || response.ok) return response
+      const { BerthError } = await import('../../../sdk/src/errors.ts')
+      const text = await response.text()
+      throw new BerthError(response, parsed(text))
+    },
+    async cancel(id) {
+      const path = `/api/deployments/${encodeURIComponent(id)}/cancel`
+      await context.send('POST', path, { any: true, signal: AbortSignal.timeout(3_000) }).catch(() => {})
+    },
+  }
+
+  async function openFetch(origin: string) {
+    const [{ createFetch }, { createRetryingFetch }] = await Promise.all([
+      import('./proxy.ts'),
+      import('../../../sdk/src/retry.ts'),
+    ])
+    return createRetryingFetch({ fetch: createFetch(origin, env), retries: 3, timeoutMs: 120_000 })
+  }
+
+  async function openClient(): Promise<Berth> {
+    const origin = await context.server()
+    const token = await requireToken(origin, options, env)
+    const [{ createFetch }, { createBerth }] = await Promise.all([
+      import('./proxy.ts'),
+      import('../../../sdk/src/client.ts'),
+    ])
+    return createBerth({ baseUrl: `${origin}/api`, token, fetch: createFetch(origin, env), retries: 3 })
+  }
+
+  return context
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,115 @@
+// What went wrong, as an exit code and as words. docs/cli.md has the table of the codes.
+import { clean, cleanJson } from './text.ts'
+
+export const exitCodes = {
+  ok: 0,
+  /** A deployment failed, or what was asked is not so. */
+  failed: 1,
+  usage: 2,
+  notSignedIn: 3,
+  refused: 4,
+  notFound: 5,
+  invalid: 6,
+  unreachable: 7,
+  interrupted: 130,
+} as const
+
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
+
+/** An end that is told in one sentence. */
+export class Failure extends Error {
+  readonly exitCode: ExitCode
+  /** What may help, on a line of its own. */
+  readonly hint: string | undefined
+
+  constructor(exitCode: ExitCode, message: string, hint?: string) {
+    super(message)
+    this.exitCode = exitCode
+    this.hint = hint
+  }
+}
+
+export const usage = (message: string, hint?: string) => new Failure(exitCodes.usage, message, hint)
+
+type Refusal = {
+  status: number
+  problem: { code: string; detail: string; errors?: { pointer: string; detail: string }[]; requestId?: string } | null
+}
+
+/** An answer of the API, by its shape: the class is in a module that is loaded when it is needed. */
+function refusalOf(error: unknown): Refusal | null {
+  return error instanceof Error && error.name === 'BerthError' ? (error as unknown as Refusal) : null
+}
+
+function isInterrupt(error: unknown): boolean {
+  return error instanceof Error && error.name === 'Interrupted'
+}
+
+export function codeOf(error: unknown): ExitCode {
+  if (error instanceof Failure) return error.exitCode
+  if (isInterrupt(error)) return exitCodes.interrupted
+  const refusal = refusalOf(error)
+  if (refusal) return codeOfStatus(refusal.status)
+  return isUnreachable(error) ? exitCodes.unreachable : exitCodes.failed
+}
+
+export function codeOfStatus(status: number): ExitCode {
+  if (status < 400) return exitCodes.ok
+  if (status === 401) return exitCodes.notSignedIn
+  if (status === 402 || status === 403 || status === 429) return exitCodes.refused
+  if (status === 404 || status === 410) return exitCodes.notFound
+  return status < 500 ? exitCodes.invalid : exitCodes.unreachable
+}
+
+// Of fetch, of sockets and of TLS: with a code, or with a cause that has one.
+function isUnreachable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  if (error.name === 'TimeoutError' || error.message === 'fetch failed' || error.message === 'terminated') return true
+  const { code, syscall } = error as NodeJS.ErrnoException
+  const remote = ['connect', 'getaddrinfo', 'read', 'write', 'CONNECT']
+  return (
+    (syscall !== undefined && remote.includes(syscall) && code !== 'EACCES') ||
+    /^(ERR_TLS|CERT_|DEPTH_|SELF_SIGNED|UNABLE_TO)/.test(code ?? '')
+  )
+}
+
+/** Writes to stderr what went wrong: as the API's own problem with --json. */
+export function tell(error: unknown, asJson: boolean): void {
+  const lines = asJson ? [cleanJson({ error: describe(error) })] : words(error)
+  process.stderr.write(`${lines.join('\n')}\n`)
+}
+
+function describe(error: unknown): object {
+  const problem = refusalOf(error)?.problem
+  return problem ?? { code: nameOf(codeOf(error)), detail: messageOf(error) }
+}
+
+function nameOf(code: ExitCode): string {
+  return Object.entries(exitCodes)
+    .find(([, value]) => value === code)![0]
+    .replace(/[A-Z]/g, (it) => `_${it.toLowerCase()}`)
+}
+
+function words(error: unknown): string[] {
+  if (isInterrupt(error)) return ['Interrupted.']
+  const refusal = refusalOf(error)
+  if (!refusal?.problem) {
+    const hint = error instanceof Failure && error.hint
+    return [`Error: ${clean(messageOf(error))}`, ...(hint ? [clean(hint)] : [])]
+  }
+  const { code, detail, errors = [], requestId } = refusal.problem
+  return [
+    `Error: ${clean(detail)} (${clean(code)})`,
+    ...errors.map((one) => `  ${clean(one.pointer.replace(/^#\//, ''))}: ${clean(one.detail)}`),
+    ...(refusal.status === 401 ? ['Sign in by `berth login`, or set BERTH_TOKEN.'] : []),
+    ...(refusal.status >= 500 && requestId ? [`Request ${clean(requestId)}`] : []),
+  ]
+}
+
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { cause } = error
+  if (isUnreachable(error))
+    return `The server cannot be reached: ${cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code : error.message}`
+  return error.message
+}

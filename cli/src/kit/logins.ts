@@ -1,0 +1,52 @@
+// The stored logins: one token for each server, in a file that nobody else may read.
+import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { exitCodes, Failure } from './failures.ts'
+
+export type Logins = { current: string | null; tokens: Record<string, string> }
+
+function directoryOf(env: NodeJS.ProcessEnv): string {
+  return join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), '.config'), 'berth')
+}
+
+export const fileOf = (env = process.env) => join(directoryOf(env), 'logins.json')
+
+export async function readLogins(env = process.env): Promise<Logins> {
+  const file = fileOf(env)
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null
+    throw new Failure(exitCodes.failed, `${file} cannot be read: ${error.message}`)
+  })
+  if (text === null) return { current: null, tokens: {} }
+  try {
+    const { current, tokens } = JSON.parse(text)
+    return { current: typeof current === 'string' ? current : null, tokens: { ...tokens } }
+  } catch {
+    throw new Failure(exitCodes.failed, `${file} is not JSON.`, 'Remove it, and sign in again by `berth login`.')
+  }
+}
+
+/** Written beside it and renamed: a process that is stopped leaves the old one, whole. */
+async function writeLogins(logins: Logins, env: NodeJS.ProcessEnv): Promise<void> {
+  await mkdir(directoryOf(env), { recursive: true, mode: 0o700 })
+  const file = fileOf(env)
+  const unnamed = `${file}.${process.pid}`
+  await writeFile(unnamed, `${JSON.stringify(logins, null, 2)}\n`, { mode: 0o600 })
+  await chmod(unnamed, 0o600)
+  await rename(unnamed, file)
+}
+
+export async function keepLogin(url: string, token: string, env = process.env): Promise<void> {
+  const { tokens } = await readLogins(env)
+  await writeLogins({ current: url, tokens: { ...tokens, [url]: token } }, env)
+}
+
+/** The token that was stored for the server; null if there was none. */
+export async function forgetLogin(url: string, env = process.env): Promise<string | null> {
+  const { current, tokens } = await readLogins(env)
+  const { [url]: token, ...rest } = tokens
+  if (token === undefined) return null
+  await writeLogins({ current: current === url ? null : current, tokens: rest }, env)
+  return token
+}

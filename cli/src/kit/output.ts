@@ -1,0 +1,68 @@
+// Data goes to stdout, all else to stderr; colours and progress only where a person looks.
+import { clean, cleanJson, table } from './text.ts'
+
+export type Output = {
+  /** Whether --json was given. */
+  json: boolean
+  /** The answer itself: the API's own object with --json, else lines for people. */
+  show(value: unknown, forPeople: () => string): void
+  /** A list: one array with --json. */
+  list(items: unknown[], heads: string[], row: (item: never) => unknown[]): void
+  /** One item of a stream: a line of JSON each with --json. */
+  item(value: unknown, forPeople: () => string): void
+  /** What happens meanwhile. */
+  say(text: string): void
+  /** Replaces itself on a terminal, and is left out elsewhere. */
+  progress(text: string): void
+  paint(colour: Colour, text: string): string
+}
+
+const codes = { red: 31, green: 32, yellow: 33, grey: 90, bold: 1 } as const
+export type Colour = keyof typeof codes
+
+export function createOutput(json: boolean, env = process.env): Output {
+  const live = process.stderr.isTTY === true && !json && env.TERM !== 'dumb'
+  const coloured = live && !env.NO_COLOR
+  let hasProgress = false
+  const wipe = () => {
+    if (hasProgress) process.stderr.write('\r\u001b[K')
+    hasProgress = false
+  }
+  const write = (text: string) => {
+    wipe()
+    if (text !== '') process.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
+  }
+  return {
+    json,
+    show: (value, forPeople) => write(json ? cleanJson(value, 2) : forPeople()),
+    list(items, heads, row) {
+      if (json) return write(cleanJson(items, 2))
+      // A head without rows would be data for whoever counts lines.
+      if (items.length > 0)
+        write(
+          table(
+            heads,
+            items.map((item) => row(item as never)),
+          ),
+        )
+    },
+    item: (value, forPeople) => write(json ? cleanJson(value) : forPeople()),
+    say(text) {
+      wipe()
+      process.stderr.write(`${text}\n`)
+    },
+    progress(text) {
+      if (!live) return
+      const width = process.stderr.columns || 80
+      process.stderr.write(`\r\u001b[K${clean(text).slice(0, width - 1)}`)
+      hasProgress = true
+    },
+    paint: (colour, text) => (coloured ? `\u001b[${codes[colour]}m${text}\u001b[0m` : text),
+  }
+}
+
+/** `[#####     ]` */
+export function bar(share: number, width = 20): string {
+  const full = Math.round(Math.min(1, Math.max(0, share)) * width)
+  return `[${'#'.repeat(full)}${' '.repeat(width - full)}]`
+}

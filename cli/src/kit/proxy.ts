@@ -1,0 +1,129 @@
+// Requests through the proxy of HTTPS_PROXY or HTTP_PROXY; Node's own fetch knows none before version 24.
+import { type ClientRequest, Agent as HttpAgent, request as httpRequest } from 'node:http'
+import { type AgentOptions, Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import { Readable } from 'node:stream'
+import { connect as connectTls } from 'node:tls'
+import { usage } from './failures.ts'
+
+export type Fetch = (input: Request, init?: RequestInit) => Promise<Response>
+
+/** The proxy for an address; null where there is none. */
+export function proxyFor(url: URL, env: NodeJS.ProcessEnv): URL | null {
+  const read = (name: string) => env[name.toLowerCase()] || env[name]
+  const named = read(url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY') || read('ALL_PROXY')
+  if (!named || isExcepted(url, read('NO_PROXY') ?? '')) return null
+  const proxy = URL.parse?.(named.includes('://') ? named : `http://${named}`) ?? parse(named)
+  if (!proxy || !/^https?:$/.test(proxy.protocol))
+    throw usage('The proxy must be the address of an HTTP proxy, http://host:port.')
+  return proxy
+}
+
+function parse(named: string): URL | null {
+  try {
+    return new URL(named.includes('://') ? named : `http://${named}`)
+  } catch {
+    return null
+  }
+}
+
+/** As curl reads NO_PROXY: names with everything below them, with or without a port; `*` is all. */
+function isExcepted({ hostname, port, protocol }: URL, list: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
+  const actualPort = port || (protocol === 'https:' ? '443' : '80')
+  return list.split(/[\s,]+/).some((entry) => {
+    if (entry === '*') return true
+    const [, name = '', wanted] = /^(.*?)(?::(\d+))?$/.exec(entry.toLowerCase().replace(/^\*?\./, ''))!
+    const isHost = name !== '' && (host === name || host.endsWith(`.${name}`))
+    return (isHost && (!wanted || wanted === actualPort)) || (entry !== '' && host === entry.replace(/^\[|\]$/g, ''))
+  })
+}
+
+/** Node's fetch, or one that goes through the proxy of the server. */
+export function createFetch(server: string, env = process.env): Fetch {
+  const proxy = proxyFor(new URL(server), env)
+  if (!proxy) return (input, init) => fetch(input, init)
+  const tunnels = new TunnelAgent(proxy)
+  const connections = new HttpAgent({ keepAlive: true })
+  return async (input, init) => {
+    const request = init ? new Request(input, init) : input
+    const url = new URL(request.url)
+    const body = request.body ? Buffer.from(await request.arrayBuffer()) : null
+    const headers = { ...Object.fromEntries(request.headers), ...(body && { 'content-length': String(body.length) }) }
+    const options = { method: request.method, headers, signal: request.signal }
+    const sent =
+      url.protocol === 'https:'
+        ? httpsRequest(url, { ...options, agent: tunnels })
+        : openTo(proxy)({
+            ...options,
+            ...addressOf(proxy),
+            agent: proxy.protocol === 'http:' ? connections : undefined,
+            path: url.href,
+            headers: { ...headers, host: url.host, ...credentials(proxy) },
+          })
+    return answerOf(sent, body)
+  }
+}
+
+const openTo = (proxy: URL) => (proxy.protocol === 'https:' ? httpsRequest : httpRequest)
+
+function addressOf(proxy: URL) {
+  const port = Number(proxy.port) || (proxy.protocol === 'https:' ? 443 : 80)
+  return { host: proxy.hostname.replace(/^\[|\]$/g, ''), port }
+}
+
+function credentials({ username, password }: URL): Record<string, string> {
+  if (!username) return {}
+  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
+  return { 'proxy-authorization': `Basic ${Buffer.from(pair).toString('base64')}` }
+}
+
+function answerOf(sent: ClientRequest, body: Buffer | null): Promise<Response> {
+  return new Promise((resolve, reject) => {
+    sent.on('error', reject)
+    sent.on('response', (answer) => {
+      const status = answer.statusCode!
+      const headers = new Headers()
+      for (let at = 0; at < answer.rawHeaders.length; at += 2)
+        headers.append(answer.rawHeaders[at]!, answer.rawHeaders[at + 1]!)
+      const isEmpty = status === 204 || status === 304
+      if (isEmpty) answer.resume()
+      resolve(new Response(isEmpty ? null : (Readable.toWeb(answer) as ReadableStream), { status, headers }))
+    })
+    sent.end(body ?? undefined)
+  })
+}
+
+/** TLS to the server itself, inside a tunnel that the proxy opens: it sees names, and no more. */
+class TunnelAgent extends HttpsAgent {
+  readonly #proxy: URL
+
+  constructor(proxy: URL) {
+    super({ keepAlive: true })
+    this.#proxy = proxy
+  }
+
+  override createConnection(
+    options: AgentOptions & { host: string; port: number },
+    done: (error: Error | null, socket?: unknown) => void,
+  ) {
+    const target = `${options.host.includes(':') ? `[${options.host}]` : options.host}:${options.port}`
+    const headers = { host: target, ...credentials(this.#proxy) }
+    const asked = openTo(this.#proxy)({
+      ...addressOf(this.#proxy),
+      method: 'CONNECT',
+      path: target,
+      headers,
+      agent: false,
+    })
+    asked.on('error', done)
+    asked.on('connect', (answer, socket) => {
+      if (answer.statusCode === 200)
+        return done(null, connectTls({ ...options, socket, servername: options.servername ?? options.host }))
+      socket.destroy()
+      done(Object.assign(new Error(`The proxy answered ${answer.statusCode}.`), { syscall: 'CONNECT' }))
+    })
+    asked.end()
+    // The socket comes by the callback.
+    return undefined
+  }
+}

@@ -1,0 +1,59 @@
+// Text of others on a terminal: nothing in it may move the cursor, change colours or turn the direction of writing.
+
+// Control characters, and those that are not seen but change how others are shown.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for.
+const unsafe = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g
+const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
+
+/** One line, with what is unsafe written out. */
+export function clean(text: unknown): string {
+  return String(text ?? '')
+    .toWellFormed()
+    .replace(unsafe, (char) => (char === '\t' ? ' ' : escaped(char)))
+}
+
+/** The same for several lines. */
+export function cleanLines(text: string): string {
+  return text.split(/\r?\n/).map(clean).join('\n')
+}
+
+// Terminals that write in colours begin each with this.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the escape character is what is looked for.
+const colours = /\u001b\[[0-9;:]*m/g
+
+/** A line of a build's log: colours are left out, all else that is unsafe is written out. */
+export function cleanLog(text: string): string {
+  return clean(text.replace(colours, ''))
+}
+
+/** JSON leaves some of them as they are; escaped they mean the same. */
+export function cleanJson(value: unknown, indent?: number): string {
+  return JSON.stringify(value, null, indent).replace(unsafe, (char) => (char === '\n' ? char : escaped(char)))
+}
+
+/** Columns that are as wide as their widest cell, the last one as wide as it likes. */
+export function table(heads: string[], rows: unknown[][]): string {
+  const cells = [heads, ...rows.map((row) => row.map((cell) => clean(cell ?? '-')))]
+  const widths = heads.map((_, column) => Math.max(...cells.map((row) => (row[column] ?? '').length)))
+  return cells
+    .map((row) =>
+      row
+        .map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column]!)))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}
+
+const units = ['B', 'KB', 'MB', 'GB'] as const
+
+export function size(bytes: number): string {
+  const step = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, bytes)) / 3)))
+  const figure = bytes / 1000 ** step
+  return `${figure < 10 && step > 0 ? figure.toFixed(1) : Math.round(figure)} ${units[step]}`
+}
+
+/** A time as `2026-11-14 09:31`, UTC. */
+export function time(iso: string | null | undefined): string {
+  return iso ? iso.slice(0, 16).replace('T', ' ') : '-'
+}

@@ -1,0 +1,100 @@
+// Sends what the server misses of a deployment: small files together in archives, large ones by themselves.
+import type { Context } from './context.ts'
+import { exitCodes, Failure } from './failures.ts'
+import { contentOf, type SourceFile } from './files.ts'
+import { bar } from './output.ts'
+import { inParallel } from './parallel.ts'
+import { size } from './text.ts'
+
+const smallBytes = 256 << 10
+const archiveBytes = 4 << 20
+const archiveFiles = 500
+const pieceBytes = 4 << 20
+const atOnce = 6
+
+export async function upload(context: Context, root: string, files: SourceFile[], missing: string[]): Promise<number> {
+  const wanted = new Set(missing)
+  const unique = new Map(files.filter(({ sha256 }) => wanted.has(sha256)).map((file) => [file.sha256, file]))
+  const all = [...unique.values()]
+  const total = all.reduce((sum, file) => sum + file.size, 0)
+  let sent = 0
+  const note = (file: SourceFile) => {
+    sent += file.size
+    context.out.progress(`Uploading ${bar(total ? sent / total : 1)} ${size(sent)} of ${size(total)}`)
+  }
+  const small = all.filter((file) => file.size <= smallBytes)
+  const batches = small.length > 1 ? batchesOf(small) : small.map((file) => [file])
+  const alone = all.filter((file) => file.size > smallBytes).map((file) => [file])
+  await inParallel([...batches, ...alone], atOnce, async (batch) => {
+    if (batch.length === 1) await putOne(context, root, batch[0]!)
+    else await postArchive(context, root, batch)
+    for (const file of batch) note(file)
+  })
+  return total
+}
+
+function batchesOf(files: SourceFile[]): SourceFile[][] {
+  const batches: SourceFile[][] = []
+  let bytes = 0
+  for (const file of files) {
+    const last = batches.at(-1)
+    if (!last || last.length >= archiveFiles || bytes + file.size > archiveBytes) {
+      batches.push([file])
+      bytes = file.size
+    } else {
+      last.push(file)
+      bytes += file.size
+    }
+  }
+  return batches
+}
+
+async function putOne({ send }: Context, root: string, file: SourceFile): Promise<void> {
+  const content = await contentOf(root, file)
+  const path = `/api/uploads/${file.sha256}`
+  const type = { 'content-type': 'application/octet-stream' }
+  if (content.length <= pieceBytes) {
+    await send('PUT', path, { headers: type, body: content })
+    return
+  }
+  // In pieces, each of which may take the time that a request may take; one whose answer is lost is sent again.
+  for (let from = 0; from < content.length; ) {
+    const end = Math.min(from + pieceBytes, content.length)
+    const range = { 'content-range': `bytes ${from}-${end - 1}/${content.length}` }
+    const answer = await send('PUT', path, { headers: { ...type, ...range }, body: content.subarray(from, end) })
+    const { offset, complete } = (await answer.json()) as { offset: number; complete: boolean }
+    if (complete) return
+    if (offset <= from) throw new Failure(exitCodes.unreachable, `${file.path} was not taken by the server.`)
+    from = offset
+  }
+}
+
+async function postArchive(context: Context, root: string, files: SourceFile[]): Promise<void> {
+  const parts: Buffer[] = []
+  for (const file of files) {
+    const content = await contentOf(root, file)
+    parts.push(tarHead(file.sha256, content.length), content, Buffer.alloc(-content.length & 511))
+  }
+  parts.push(Buffer.alloc(1024))
+  await context.send('POST', '/api/uploads', {
+    headers: { 'content-type': 'application/x-tar' },
+    body: Buffer.concat(parts),
+  })
+}
+
+/** A head of ustar: names here are hashes, and nothing else of a file matters. */
+function tarHead(name: string, length: number): Buffer {
+  const head = Buffer.alloc(512)
+  head.write(name, 0)
+  head.write('0000644\0', 100)
+  head.write('0000000\0', 108)
+  head.write('0000000\0', 116)
+  head.write(`${length.toString(8).padStart(11, '0')}\0`, 124)
+  head.write('00000000000\0', 136)
+  head.write('        ', 148)
+  head.write('0', 156)
+  head.write('ustar\x0000', 257)
+  const sum = head.reduce((total, byte) => total + byte, 0)
+  head.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148)
+  return head
+}

@@ -1,0 +1,63 @@
+// /auth/device: signs a program in, such as the command line, after a person has approved it (as in RFC 8628).
+import { AnswerDevice, BeginDevice, LookAtDevice, PollDevice } from '../../schemas/device.ts'
+import {
+  answerDevice,
+  beginDevice,
+  deviceSeconds,
+  lookAtDevice,
+  takeDeviceToken,
+} from '../../services/people/devices.ts'
+import { clientOf } from '../http/address.ts'
+import { createRateLimit, tooMany } from '../http/rate-limit.ts'
+import type { AuthPlugin } from './plugin.ts'
+import { requireSigned } from './session.ts'
+
+// An office that signs in many programs at once asks every five seconds for each.
+const pollsPerMinute = 600
+// These two are for programs: they read no cookie, so that no other site gains anything by sending them.
+const forPrograms = { anyOrigin: true } as const
+
+export const deviceRoutes: AuthPlugin = async (app, { deps, ways }) => {
+  const { db, config, sharedLimits: limits } = deps
+  const polls = createRateLimit(pollsPerMinute, limits && { limits, kind: 'device' })
+
+  app.post('/auth/device', { config: forPrograms, schema: { body: BeginDevice } }, async (request) => {
+    await ways.tries.begin(request.ip)
+    const { deviceCode, userCode, interval } = await beginDevice(db, { ...request.body, address: request.ip })
+    const page = `${new URL(config.baseUrl).origin}/device`
+    return {
+      device_code: deviceCode,
+      user_code: userCode,
+      verification_uri: page,
+      verification_uri_complete: `${page}?code=${userCode}`,
+      expires_in: deviceSeconds,
+      interval,
+    }
+  })
+
+  app.post('/auth/device/token', { config: forPrograms, schema: { body: PollDevice } }, async (request) => {
+    const { exceeded, resetSeconds } = await polls.take(clientOf(request.ip))
+    if (exceeded) throw tooMany('Too many questions for tokens from this address.', resetSeconds)
+    const { secret, id, scopes, expiresAt, account } = await takeDeviceToken(db, request.body.device_code)
+    const expires_in = Math.floor((expiresAt.getTime() - Date.now()) / 1000)
+    return { access_token: secret, token_type: 'Bearer', expires_in, scope: scopes.join(' '), id, account }
+  })
+
+  // Whoever is signed in could approve the program of somebody else by a guess.
+  app.post('/auth/device/look', { schema: { body: LookAtDevice } }, async (request) => {
+    const { userId } = await requireSigned(db, request)
+    return ways.tries.guess(request.ip, async (take) => {
+      await take.person(`device of ${userId}`, null)
+      return lookAtDevice(db, request.body.userCode)
+    })
+  })
+
+  app.post('/auth/device/answer', { schema: { body: AnswerDevice } }, async (request, reply) => {
+    const session = await requireSigned(db, request)
+    await ways.tries.guess(request.ip, async (take) => {
+      await take.person(`device of ${session.userId}`, null)
+      await answerDevice(db, session, request.body)
+    })
+    return reply.code(204).send(null)
+  })
+}

@@ -1,0 +1,34 @@
+// /cli: the command line for customers, one file that Node runs. It is told from which server it comes.
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { FastifyPluginAsync } from 'fastify'
+import { Fault } from '../../platform/errors.ts'
+import { type PublicAnswer, publicAnswer, sendPublic } from '../http/public-answers.ts'
+
+const hidden = { schema: { hide: true } } as const
+// The program is in dist/ when it is compiled.
+const root = join(import.meta.dirname, '../../..').replace(/[/\\]dist$/, '')
+// What the file has in the place of the address: `served` in cli/src/kit/built-in.ts.
+const placeholder = 'https://home.berth.invalid'
+
+type Options = { baseUrl: string; file?: string | undefined }
+
+export const commandLineRoutes: FastifyPluginAsync<Options> = async (app, { baseUrl, file }) => {
+  // Read for the first who asks: most servers are asked seldom.
+  let answer: Promise<PublicAnswer> | null = null
+
+  async function read(): Promise<PublicAnswer> {
+    const script = await readFile(file ?? join(root, 'dist/cli/berth.mjs'), 'utf8').catch(() => {
+      throw new Fault('route_not_found', 'The command line was not built with this server.')
+    })
+    return publicAnswer('text/javascript; charset=utf-8', script.replaceAll(placeholder, new URL(baseUrl).origin))
+  }
+
+  app.get('/cli', hidden, async (request, reply) => {
+    answer ??= read().catch((error) => {
+      answer = null
+      throw error
+    })
+    return sendPublic(request, reply, await answer)
+  })
+}
