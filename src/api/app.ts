@@ -29,6 +29,7 @@ import { bodyLimitBytes, completeFault, useValidation } from './http/validation.
 import { createWaits } from './http/waiting.ts'
 import { accountRoutes } from './routes/account.ts'
 import { deploymentLogRoutes } from './routes/deployment-logs.ts'
+import { deploymentShareRoutes } from './routes/deployment-shares.ts'
 import { deploymentRoutes } from './routes/deployments.ts'
 import { discoveryRoutes } from './routes/discovery.ts'
 import { dnsKeyRoutes } from './routes/dns-keys.ts'
@@ -71,6 +72,7 @@ const apiRoutes = [
   pushHookRoutes,
   deploymentRoutes,
   deploymentLogRoutes,
+  deploymentShareRoutes,
   domainRoutes,
   dnsRecordRoutes,
   rrsetRoutes,

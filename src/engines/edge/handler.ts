@@ -19,6 +19,7 @@ import {
 import { destinationOf, hasOneHost } from './host-header.ts'
 import type { EdgeMetrics } from './metrics.ts'
 import { sendUnknownHost } from './pages.ts'
+import type { Previews } from './previews.ts'
 import type { RequestLog } from './request-log.ts'
 import { resolve } from './resolve.ts'
 import type { Responder } from './respond.ts'
@@ -40,6 +41,7 @@ export type HandlerOptions = {
   metrics: EdgeMetrics
   servers: ServerProjects | undefined
   lookAgain: SecondLook
+  previews: Previews
   requests: RequestLog
   traffic: Traffic
   /** The address of a host over plain HTTP. */
@@ -67,7 +69,20 @@ type Redirected = { host: string; url: string; found: Host; redirect: Redirect }
 type Visit = { host: string; url: string; target: Target }
 
 export function createHandler(options: HandlerOptions): Handler {
-  const { state, sites, respond, metrics, servers, lookAgain, requests, traffic, plainOrigin, draining, log } = options
+  const {
+    state,
+    sites,
+    respond,
+    metrics,
+    servers,
+    lookAgain,
+    previews,
+    requests,
+    traffic,
+    plainOrigin,
+    draining,
+    log,
+  } = options
   const underWay = createUnderWay()
   const proxied = new WeakSet<ServerResponse>()
   const isBarred = (host: string) => state.snapshot?.find(host)?.barred === true
@@ -127,6 +142,7 @@ export function createHandler(options: HandlerOptions): Handler {
       const location = encryption?.locationOf(host, url)
       if (location) return void metrics.count(response, sendToHttps(request, response, location))
     } else if (encryption?.isStrict(found, host)) response.setHeader('strict-transport-security', strictTransport)
+    if (found.gate && !previews.admits(request, response, { url, found })) return
     if (!target) return void respond.page(response, 'nothingDeployed')
     handleRequest(request, response, { host, url, target })
   }
@@ -239,6 +255,12 @@ export function createHandler(options: HandlerOptions): Handler {
     if (isBarred(host)) {
       answered(403)
       return void refuse(socket, '403 Forbidden')
+    }
+    // Read again: protection may have begun meanwhile.
+    const shown = find()?.host
+    if (shown && !previews.admitsUpgrade(request, shown)) {
+      answered(401)
+      return void refuse(socket, '401 Unauthorized')
     }
     if (!servers || !target || site?.kind !== 'node') {
       answered(404)

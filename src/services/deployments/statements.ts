@@ -201,19 +201,31 @@ export const edgeHost = {
   /** The host that visitors of a domain are sent to, and the status. */
   redirectTo: optional(text()),
   redirectStatus: optional(int4()),
+  /** Of a project: who sees its deployments at their own hosts, and with what password. */
+  protection: text(),
+  passwordHash: optional(text()),
+  previewVersion: int4(),
+  /** Of a project: what a page loads comes from the deployment of the page. */
+  skew: boolean(),
+  /** A deployment that serves production or has served it. */
+  served: boolean(),
 }
 
 const edgeProject = `'project'::text AS kind, p.label AS name, p.id AS "projectId",
   p.current_deployment_id AS "deploymentId", p.framework = 'node' AS server, p.hsts,
   a.suspended_at IS NOT NULL OR t.id IS NOT NULL AS barred,
-  NULL::text AS "redirectTo", NULL::int AS "redirectStatus"`
+  NULL::text AS "redirectTo", NULL::int AS "redirectStatus", p.preview_protection AS protection,
+  p.preview_password_hash AS "passwordHash", p.preview_version AS "previewVersion", p.skew_protection AS skew,
+  false AS served`
+const unprotected = `'none', NULL, 0, false`
 const edgeProjects = `project p JOIN account a ON a.id = p.account_id
   LEFT JOIN takedown t ON t.project_id = p.id AND t.host IS NULL AND t.ended_at IS NULL`
 // Nobody is sent to a name that the account has not proved, or has lost: the domain shows its project then.
 const edgeDomain = `'domain', d.name, d.project_id, NULL, false, false, false, r.name,
-  CASE WHEN r.id IS NOT NULL THEN d.redirect_status END`
+  CASE WHEN r.id IS NOT NULL THEN d.redirect_status END, ${unprotected}, false`
 const edgeDomains = 'domain d LEFT JOIN domain r ON r.id = d.redirect_id AND r.verified'
-const edgeDeployment = `'deployment', d.label, d.project_id, d.id, false, false, false, NULL, NULL`
+const edgeDeployment = `'deployment', d.label, d.project_id, d.id, false, false, false, NULL, NULL, ${unprotected},
+  d.production_until IS NOT NULL`
 
 /** One statement, so that projects, domains and deployments are of the same moment. */
 export const edgeHosts = statement('deployments.edgeHosts', {

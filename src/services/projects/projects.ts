@@ -15,6 +15,7 @@ import { endMootTakedowns } from '../takedowns/ending.ts'
 import { findNotice } from '../takedowns/standing.ts'
 import { type Actor, actorName } from '../tokens/actor.ts'
 import { isReserved, productionLabels } from './labels.ts'
+import { type Hashed, previewChange } from './previews.ts'
 import { claimLabel, listProjectRows, lockProject } from './statements.ts'
 
 export type ProjectView = Static<typeof ProjectSchema>
@@ -36,7 +37,10 @@ export function withKey(key: string) {
 
 export function viewProject(
   urls: Urls,
-  row: Omit<Project, 'accountId' | 'currentDeploymentId' | 'newestProductionId'>,
+  row: Omit<
+    Project,
+    'accountId' | 'currentDeploymentId' | 'newestProductionId' | 'previewPasswordHash' | 'previewVersion'
+  >,
 ): ProjectView {
   return {
     id: row.id,
@@ -58,6 +62,8 @@ export function viewProject(
       buildNetwork: row.buildNetwork as ProjectView['settings']['buildNetwork'],
       serverNetwork: row.serverNetwork as ProjectView['settings']['serverNetwork'],
       instances: row.instances,
+      previewProtection: row.previewProtection as ProjectView['settings']['previewProtection'],
+      skewProtection: row.skewProtection,
     },
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
@@ -150,11 +156,12 @@ export async function createProject(
   db: Db,
   urls: Urls,
   actor: Actor,
-  { region, input }: { region: string; input: Static<typeof CreateProject> },
+  { region, input, passwordHash }: { region: string; input: Static<typeof CreateProject> } & Hashed,
 ): Promise<ProjectView> {
   if (actor.projectIds) throw new Fault('token_limited_to_projects')
   checkSettings(input)
   const now = new Date()
+  const { previewPassword: _, ...settings } = input.settings ?? {}
   const row: Project = {
     productionBranch: 'main',
     rootDirectory: null,
@@ -168,7 +175,16 @@ export async function createProject(
     buildNetwork: 'public',
     serverNetwork: 'public',
     instances: 1,
-    ...input.settings,
+    previewProtection: 'none',
+    skewProtection: false,
+    ...settings,
+    previewPasswordHash: null,
+    previewVersion: 0,
+    ...previewChange(
+      { previewProtection: 'none', previewPasswordHash: null, previewVersion: 0 },
+      settings,
+      passwordHash,
+    ),
     id: newId('prj'),
     accountId: actor.accountId,
     name: input.name,
@@ -205,7 +221,7 @@ async function insertProject(db: Db, urls: Urls, row: Project): Promise<void> {
   throw new Error('no free label found for a project')
 }
 
-export type ProjectChange = {
+export type ProjectChange = Hashed & {
   key: string
   input: Static<typeof ChangeProject>
   precondition(view: ProjectView): void
@@ -215,7 +231,7 @@ export async function changeProject(
   db: Db,
   urls: Urls,
   actor: Actor,
-  { key, input, precondition }: ProjectChange,
+  { key, input, passwordHash, precondition }: ProjectChange,
 ): Promise<ProjectView> {
   checkSettings(input)
   return inTransaction(db, async (db) => {
@@ -223,9 +239,10 @@ export async function changeProject(
     const shown = await showProject(db, urls, before)
     precondition(shown)
     const { settings, ...fields } = input
+    const { previewPassword: _, ...changed } = settings ?? {}
     const after = await db.project.update({
       where: { id: before.id },
-      data: { ...fields, ...settings, updatedAt: new Date() },
+      data: { ...fields, ...changed, ...previewChange(before, changed, passwordHash), updatedAt: new Date() },
     })
     const view = { ...viewProject(urls, after), takedown: shown.takedown }
     await append(db, [eventOf(actor, 'project.updated', { subject: before.id, projectId: before.id, data: view })])
@@ -238,7 +255,7 @@ export async function deleteProject(
   db: Db,
   urls: Urls,
   actor: Actor,
-  { key, precondition }: Omit<ProjectChange, 'input'>,
+  { key, precondition }: Pick<ProjectChange, 'key' | 'precondition'>,
 ): Promise<void> {
   await inTransaction(db, async (db) => {
     const row = await findProjectToChange(db, actor, key)
