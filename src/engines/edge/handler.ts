@@ -28,6 +28,7 @@ import type { SecondLook } from './second-look.ts'
 import type { ServerProjects } from './server-projects.ts'
 import { admits, asksForPassword } from './site-guards.ts'
 import type { Site, Sites } from './sites.ts'
+import { deploymentOf, remember } from './skew.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { Host, Place, Redirect, Target } from './targets.ts'
 import { countAnswer, type Traffic } from './traffic.ts'
@@ -144,7 +145,22 @@ export function createHandler(options: HandlerOptions): Handler {
     } else if (encryption?.isStrict(found, host)) response.setHeader('strict-transport-security', strictTransport)
     if (found.gate && !previews.admits(request, response, { url, found })) return
     if (!target) return void respond.page(response, 'nothingDeployed')
+    if (found.pins) return void handlePinned(request, response, { host, url, target }, found)
     handleRequest(request, response, { host, url, target })
+  }
+
+  /** What the visitor's page came from, unless the site of now asks for a password: the one before might not. */
+  function handlePinned(request: IncomingMessage, response: EdgeResponse, visit: Visit, found: Host): void {
+    const current = visit.target
+    const target = deploymentOf(request, { url: visit.url, found, current }, state.snapshot!)
+    const go = (target: Target) => {
+      remember(request, response, target)
+      handleRequest(request, response, { ...visit, target })
+    }
+    if (target.deploymentId === current.deploymentId) return void go(current)
+    const known = sites.get(current.deploymentId)
+    const loaded = known ? Promise.resolve(known) : sites.load(current.deploymentId)
+    loaded.then((site) => go(site?.guards.length === 0 ? target : current)).catch((err) => fail(request, response, err))
   }
 
   /** To the same path of another host, by HTTPS if that has a certificate: one step, however the visitor came. */
@@ -249,7 +265,11 @@ export function createHandler(options: HandlerOptions): Handler {
       await lookAgain()
       place = find()
     }
-    const target = place?.host.target
+    const shows = place?.host
+    const target =
+      shows?.target && shows.pins
+        ? deploymentOf(request, { url: request.url!, found: shows, current: shows.target }, state.snapshot!)
+        : shows?.target
     const answered = followUpgrade(socket, place)
     const site = target && (sites.get(target.deploymentId) ?? (await sites.load(target.deploymentId).catch(() => null)))
     if (isBarred(host)) {

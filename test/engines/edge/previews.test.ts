@@ -8,7 +8,7 @@ import { createPasswordHasher } from '../../../src/services/people/password-hash
 import { shareParameter, signPass } from '../../../src/services/projects/previews.ts'
 import { changeProject } from '../../../src/services/projects/projects.ts'
 import { until } from '../../helpers/until.ts'
-import { type Answer, startWorld, type World } from './world.ts'
+import { type Answer, type Files, startWorld, type World } from './world.ts'
 
 const vault = createVault(Buffer.alloc(32, 7))
 const hasher = createPasswordHasher({ use: { kind: 'scrypt', parameters: { ln: 10, r: 8, p: 1 } } })
@@ -38,7 +38,7 @@ async function protect(project: string, settings: Record<string, unknown>, host:
 
 /** A project with production, and a preview that is served. */
 async function projectOf(name: string, settings: Record<string, unknown>, kind: 'static' | 'node' = 'static') {
-  const files = kind === 'static' ? { 'index.html': 'the page', 'app.3f2a9c1d.js': 'script' } : {}
+  const files: Files = kind === 'static' ? { 'index.html': 'the page', 'app.3f2a9c1d.js': 'script' } : {}
   await world.site(name, files, { kind })
   const preview = await world.deploy(name, files, { kind })
   await until(() => world.edge.snapshot!.find(preview.host)?.target)
