@@ -48,6 +48,7 @@ import { platformRoutes } from './routes/platform.ts'
 import { projectRoutes } from './routes/projects.ts'
 import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
 import { rrsetRoutes } from './routes/rrsets.ts'
+import { runtimeLogRoutes } from './routes/runtime-logs.ts'
 import { searchRoutes } from './routes/search.ts'
 import { ticketRoutes } from './routes/tickets.ts'
 import { tokenRoutes } from './routes/tokens.ts'
@@ -73,6 +74,7 @@ const apiRoutes = [
   deploymentRoutes,
   deploymentLogRoutes,
   deploymentShareRoutes,
+  runtimeLogRoutes,
   domainRoutes,
   dnsRecordRoutes,
   rrsetRoutes,

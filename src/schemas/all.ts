@@ -15,6 +15,7 @@ import * as people from './people.ts'
 import * as projects from './projects.ts'
 import * as pushHooks from './push-hooks.ts'
 import * as rrsets from './rrsets.ts'
+import * as runtimeLogs from './runtime-logs.ts'
 import * as search from './search.ts'
 import * as secondaries from './secondaries.ts'
 import * as takedowns from './takedowns.ts'
@@ -40,7 +41,20 @@ const files = [
     operatorDomains,
     projects,
   ],
-  ...[people, pushHooks, rrsets, search, secondaries, takedowns, tickets, tokens, traffic, webhooks, zones],
+  ...[
+    people,
+    pushHooks,
+    rrsets,
+    runtimeLogs,
+    search,
+    secondaries,
+    takedowns,
+    tickets,
+    tokens,
+    traffic,
+    webhooks,
+    zones,
+  ],
 ]
 
 type Named = { $id: string }

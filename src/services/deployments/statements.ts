@@ -154,7 +154,7 @@ export const lockBuilding = statement('deployments.lockBuilding', {
     ORDER BY id FOR NO KEY UPDATE`,
 })
 
-export type LineToWrite = { index: number; at: Date; stream: string; step: string; text: string }
+export type LineToWrite = { index: number; at: Date; stream: string; step: string; text: string; instance?: string }
 
 /**
  * Numbers the lines behind those that are there. `createMany` has another text for every number of lines, and each
@@ -166,10 +166,10 @@ export const appendLogLines = statement('deployments.appendLines', {
   out: { seq: int4() },
   sql: (p) => `
     WITH last AS (SELECT coalesce(max(seq), 0) AS seq FROM log_line WHERE deployment_id = ${p.deploymentId})
-    INSERT INTO log_line (deployment_id, seq, at, stream, step, text)
-    SELECT ${p.deploymentId}, last.seq + l.index, l.at, l.stream, l.step, l.text
+    INSERT INTO log_line (deployment_id, seq, at, stream, step, text, instance)
+    SELECT ${p.deploymentId}, last.seq + l.index, l.at, l.stream, l.step, l.text, l.instance
     FROM last, jsonb_to_recordset(${p.lines})
-      AS l(index int, at timestamptz, stream text, step text, text text)
+      AS l(index int, at timestamptz, stream text, step text, text text, instance text)
     RETURNING seq`,
 })
 
