@@ -29,6 +29,7 @@ import { bodyLimitBytes, completeFault, useValidation } from './http/validation.
 import { createWaits } from './http/waiting.ts'
 import { accountRoutes } from './routes/account.ts'
 import { deploymentLogRoutes } from './routes/deployment-logs.ts'
+import { deploymentShareRoutes } from './routes/deployment-shares.ts'
 import { deploymentRoutes } from './routes/deployments.ts'
 import { discoveryRoutes } from './routes/discovery.ts'
 import { dnsKeyRoutes } from './routes/dns-keys.ts'
@@ -51,6 +52,7 @@ import { projectRoutes } from './routes/projects.ts'
 import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
 import { repositoryAccessRoutes } from './routes/repository-access.ts'
 import { rrsetRoutes } from './routes/rrsets.ts'
+import { runtimeLogRoutes } from './routes/runtime-logs.ts'
 import { searchRoutes } from './routes/search.ts'
 import { ticketRoutes } from './routes/tickets.ts'
 import { tokenRoutes } from './routes/tokens.ts'
@@ -81,6 +83,8 @@ const apiRoutes = [
   deploymentLogRoutes,
   uploadRoutes,
   pinRoutes,
+  deploymentShareRoutes,
+  runtimeLogRoutes,
   domainRoutes,
   dnsRecordRoutes,
   rrsetRoutes,

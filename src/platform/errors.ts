@@ -175,8 +175,13 @@ export const faults = {
   },
   deployment_not_ready: {
     title: 'The deployment is not READY',
-    cause: 'Only a READY deployment can be promoted.',
-    cure: 'Wait until it is READY, or promote another one.',
+    cause: 'Only a READY deployment can be promoted or shared.',
+    cure: 'Wait until it is READY, or take another one.',
+  },
+  preview_not_protected: {
+    title: 'The previews are not protected',
+    cause: 'The previews of the project are open to everybody, so there is no link to make.',
+    cure: 'Share the deployment’s `url`, or set `previewProtection` of the project first.',
   },
   deployment_in_production: {
     title: 'The deployment serves production',

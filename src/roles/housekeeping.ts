@@ -4,6 +4,7 @@ import { forgetFailedJobs } from '../jobs/queue.ts'
 import { forgetOldTasks, startTasks, type Task, type Tasks } from '../jobs/tasks.ts'
 import { noteStoredBytes } from '../services/accounts/month-usage.ts'
 import { forgetOldLines, removeOldDeployments } from '../services/deployments/retention.ts'
+import { forgetRuntimeLines } from '../services/deployments/runtime-logs.ts'
 import { endUnfinished } from '../services/deployments/uploaded.ts'
 import { requeueOverdueAliases } from '../services/dns/aliases.ts'
 import { requeueForgottenSigning } from '../services/dns/dnssec-checks.ts'
@@ -61,6 +62,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
       if (made + dropped > 0) log.info({ made, dropped }, 'the months of the event log')
       return deleted
     },
+    runtime_lines: (signal) => forgetRuntimeLines(db, signal),
     log_lines: afterDays(logDays, (before, signal) => forgetOldLines(db, before, signal)),
     deployments:
       previews === null
@@ -74,7 +76,16 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
 }
 
 // What comes by the thousand each minute goes as often; the rest by the hour.
-const often = ['dns_updates', 'idempotency_keys', 'pushes', 'deliveries', 'webhook_surplus', 'sign_ins', 'uploads']
+const often = [
+  'dns_updates',
+  'runtime_lines',
+  'idempotency_keys',
+  'pushes',
+  'deliveries',
+  'webhook_surplus',
+  'sign_ins',
+  'uploads',
+]
 
 export function tasksOf(deps: HousekeepingDeps): Task[] {
   const { db, urls, log, registry } = deps

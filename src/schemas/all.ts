@@ -18,6 +18,7 @@ import * as projects from './projects.ts'
 import * as pushHooks from './push-hooks.ts'
 import * as repositoryAccess from './repository-access.ts'
 import * as rrsets from './rrsets.ts'
+import * as runtimeLogs from './runtime-logs.ts'
 import * as search from './search.ts'
 import * as secondaries from './secondaries.ts'
 import * as takedowns from './takedowns.ts'
@@ -52,6 +53,8 @@ const files = [
     pushHooks,
     repositoryAccess,
     rrsets,
+    rrsets,
+    runtimeLogs,
     search,
     secondaries,
     takedowns,
@@ -63,6 +66,8 @@ const files = [
     zones,
   ],
   ...[people, pushHooks, rrsets, search, secondaries, takedowns, tickets, tokens, traffic, uploads, webhooks, zones],
+    zones,
+  ],
 ]
 
 type Named = { $id: string }

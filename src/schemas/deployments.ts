@@ -250,6 +250,37 @@ export const PromoteDeployment = OptionalBody(
   ),
 )
 
+export const ShareDeployment = Body(
+  {
+    expiresIn: Type.Optional(
+      Type.Integer({
+        minimum: 60,
+        maximum: 2_592_000,
+        default: 86_400,
+        description: 'For how many seconds the link opens the preview, and a visit by it lasts',
+      }),
+    ),
+  },
+  { $id: 'ShareDeployment', examples: [{ expiresIn: 3600 }] },
+)
+
+export const DeploymentShare = Type.Object(
+  {
+    url: Type.String({ format: 'uri', description: 'Opens the preview for whoever has it: keep it as a secret' }),
+    expiresAt: Timestamp,
+  },
+  {
+    $id: 'DeploymentShare',
+    description: 'A link to a protected preview',
+    examples: [
+      {
+        url: 'http://hello-7m2k9xq4t.localhost:8080/?__berth_share=dpl_01jcqk6a2m0gqy4n8rb5t1wz.1794912345.3q2-7wq1c0x1jH8k',
+        expiresAt: '2026-11-15T09:31:00.000Z',
+      },
+    ],
+  },
+)
+
 export const DeploymentParams = Type.Object({ id: Type.String({ description: 'dpl_…' }) })
 
 export const DeploymentList = ListOf('deployments', Deployment)

@@ -40,6 +40,8 @@ export const frameworks = [
   'other',
 ] as const
 
+export const previewProtections = ['none', 'password', 'link'] as const
+
 export const networks = ['public', 'registry', 'none'] as const
 
 const networkMeaning =
@@ -65,6 +67,8 @@ const example = {
     buildNetwork: 'public',
     serverNetwork: 'public',
     instances: 1,
+    previewProtection: 'none',
+    skewProtection: false,
   },
   createdAt: '2026-11-14T09:30:00.000Z',
   updatedAt: '2026-11-14T09:30:00.000Z',
@@ -88,6 +92,16 @@ export const ProjectSettings = Type.Object(
     serverNetwork: Choice(networks, { description: `What servers reach, from their next start on. ${networkMeaning}` }),
     instances: Type.Integer({
       description: 'How many instances of its server run in production, over as many machines',
+    }),
+    previewProtection: Choice(previewProtections, {
+      description:
+        'Who sees deployments at their own addresses. none: everybody; password: who knows the password, or has a link; ' +
+        'link: who has a link of `POST /deployments/{id}/share`. Production addresses are open to all',
+    }),
+    skewProtection: Type.Boolean({
+      description:
+        'What a page loads at a production address comes from the deployment that the page came from, as long as it is ' +
+        'there: by the cookie `__dpl`, or `?dpl=` with the id of a deployment that has served production',
     }),
   },
   { $id: 'ProjectSettings', description: 'How a project is built and served' },
@@ -146,6 +160,15 @@ const settingsFields = {
   buildNetwork: Type.Optional(Choice(networks)),
   serverNetwork: Type.Optional(Choice(networks)),
   instances: Type.Optional(Type.Integer({ minimum: 1, maximum: 10 })),
+  previewProtection: Type.Optional(Choice(previewProtections)),
+  previewPassword: Type.Optional(
+    Type.String({
+      minLength: 8,
+      maxLength: 200,
+      description: 'What visitors of previews are asked for; never returned. Another one ends all links and visits',
+    }),
+  ),
+  skewProtection: Type.Optional(Type.Boolean()),
 }
 
 export const ChangeProjectSettings = Body(settingsFields, {

@@ -71,6 +71,9 @@ const makers: Record<string, (context: Context) => Promise<string>> = {
     // Only a build that is under way can be canceled; everything else takes a finished one.
     if (operation.id !== 'cancelDeployment')
       await finishDeployment(api.db, api.deps.urls, id, { to: 'READY', by: 'system' })
+    // Links are made for protected previews alone.
+    const shared = { where: { deployments: { some: { id } } }, data: { previewProtection: 'link' } }
+    if (operation.id === 'shareDeployment') await api.db.project.updateMany(shared)
     return id
   },
   domains: makeDomain,

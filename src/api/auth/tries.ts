@@ -1,8 +1,8 @@
 // How often somebody may guess: by address of the client and by person, at all servers together. Only wrong ones count.
 import { hash } from 'node:crypto'
+import { clientOf } from '../../platform/client-address.ts'
 import { Fault, type FaultCode } from '../../platform/errors.ts'
 import type { SharedLimits } from '../../services/limits/limits.ts'
-import { clientOf } from '../http/address.ts'
 import { createRateLimit, type RateLimit, tooMany } from '../http/rate-limit.ts'
 
 const windowMs = 15 * 60_000

@@ -1,10 +1,10 @@
 // Authenticates /api requests: finds the token, checks that it is valid and that it has the route's scope.
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { clientOf } from '../../platform/client-address.ts'
 import { Fault, type FaultCode } from '../../platform/errors.ts'
 import { isWellFormedToken } from '../../platform/secrets.ts'
 import { type Actor, allows, type Scope } from '../../services/tokens/actor.ts'
 import type { KnownToken, TokenDirectory } from '../../services/tokens/directory.ts'
-import { clientOf } from './address.ts'
 import { createCallerLimit, type RateLimit, tooMany } from './rate-limit.ts'
 import type { Shares } from './shares.ts'
 

@@ -41,6 +41,7 @@ export const statuses: Record<FaultCode, number> = {
   project_has_domains: 409,
   deployment_finished: 409,
   deployment_not_ready: 409,
+  preview_not_protected: 409,
   deployment_in_production: 409,
   deployment_building: 409,
   domain_exists: 409,

@@ -15,6 +15,8 @@ import {
   VariableTarget,
   VariableValues,
 } from '../../schemas/projects.ts'
+import { createPasswordHasher } from '../../services/people/password-hash.ts'
+import { hashPreviewPassword } from '../../services/projects/previews.ts'
 import {
   changeProject,
   checkSettings,
@@ -32,6 +34,7 @@ import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, urls, vault } = deps
   const { region } = deps.config
+  const hasher = deps.passwordHasher ?? createPasswordHasher()
   const meaning = (_request: unknown, body: SoundBody<typeof ChangeProject>) => checkSettings(body, deps.config)
 
   app.get(
@@ -70,7 +73,9 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
     (request, reply) =>
       once(request, reply, {
         status: 201,
-        work: (db) => createProject(db, urls, request.actor, { region, input: request.body, rules: deps.config }),
+        prepare: () => hashPreviewPassword(hasher, request.body.settings),
+        work: (db, passwordHash) =>
+          createProject(db, urls, request.actor, { region, input: request.body, passwordHash, rules: deps.config }),
         location: (project) => `/projects/${project.name}`,
         shown: (project) => ({ ...project, takedown: null }),
       }),
@@ -110,8 +115,14 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
       },
     },
     async (request, reply) => {
-      const { project: key } = request.params
-      const change = { key, input: request.body, rules: deps.config, precondition: precondition(request) }
+      const passwordHash = await hashPreviewPassword(hasher, request.body.settings)
+      const change = {
+        key: request.params.project,
+        input: request.body,
+        passwordHash,
+        rules: deps.config,
+        precondition: precondition(request),
+      }
       return sendSingle(request, reply, await changeProject(db, urls, request.actor, change))
     },
   )

@@ -19,6 +19,7 @@ import {
 import { destinationOf, hasOneHost } from './host-header.ts'
 import type { EdgeMetrics } from './metrics.ts'
 import { sendUnknownHost } from './pages.ts'
+import type { Previews } from './previews.ts'
 import type { RequestLog } from './request-log.ts'
 import { resolve } from './resolve.ts'
 import type { Responder } from './respond.ts'
@@ -27,6 +28,7 @@ import type { SecondLook } from './second-look.ts'
 import type { ServerProjects } from './server-projects.ts'
 import { admits, asksForPassword } from './site-guards.ts'
 import type { Site, Sites } from './sites.ts'
+import { deploymentOf, remember } from './skew.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { Host, Place, Redirect, Target } from './targets.ts'
 import { countAnswer, type Traffic } from './traffic.ts'
@@ -40,6 +42,7 @@ export type HandlerOptions = {
   metrics: EdgeMetrics
   servers: ServerProjects | undefined
   lookAgain: SecondLook
+  previews: Previews
   requests: RequestLog
   traffic: Traffic
   /** The address of a host over plain HTTP. */
@@ -67,7 +70,20 @@ type Redirected = { host: string; url: string; found: Host; redirect: Redirect }
 type Visit = { host: string; url: string; target: Target }
 
 export function createHandler(options: HandlerOptions): Handler {
-  const { state, sites, respond, metrics, servers, lookAgain, requests, traffic, plainOrigin, draining, log } = options
+  const {
+    state,
+    sites,
+    respond,
+    metrics,
+    servers,
+    lookAgain,
+    previews,
+    requests,
+    traffic,
+    plainOrigin,
+    draining,
+    log,
+  } = options
   const underWay = createUnderWay()
   const proxied = new WeakSet<ServerResponse>()
   const isBarred = (host: string) => state.snapshot?.find(host)?.barred === true
@@ -127,8 +143,24 @@ export function createHandler(options: HandlerOptions): Handler {
       const location = encryption?.locationOf(host, url)
       if (location) return void metrics.count(response, sendToHttps(request, response, location))
     } else if (encryption?.isStrict(found, host)) response.setHeader('strict-transport-security', strictTransport)
+    if (found.gate && !previews.admits(request, response, { url, found })) return
     if (!target) return void respond.page(response, 'nothingDeployed')
+    if (found.pins) return void handlePinned(request, response, { host, url, target }, found)
     handleRequest(request, response, { host, url, target })
+  }
+
+  /** What the visitor's page came from, unless the site of now asks for a password: the one before might not. */
+  function handlePinned(request: IncomingMessage, response: EdgeResponse, visit: Visit, found: Host): void {
+    const current = visit.target
+    const target = deploymentOf(request, { url: visit.url, found, current }, state.snapshot!)
+    const go = (target: Target) => {
+      remember(request, response, target)
+      handleRequest(request, response, { ...visit, target })
+    }
+    if (target.deploymentId === current.deploymentId) return void go(current)
+    const known = sites.get(current.deploymentId)
+    const loaded = known ? Promise.resolve(known) : sites.load(current.deploymentId)
+    loaded.then((site) => go(site?.guards.length === 0 ? target : current)).catch((err) => fail(request, response, err))
   }
 
   /** To the same path of another host, by HTTPS if that has a certificate: one step, however the visitor came. */
@@ -233,12 +265,22 @@ export function createHandler(options: HandlerOptions): Handler {
       await lookAgain()
       place = find()
     }
-    const target = place?.host.target
+    const shows = place?.host
+    const target =
+      shows?.target && shows.pins
+        ? deploymentOf(request, { url: request.url!, found: shows, current: shows.target }, state.snapshot!)
+        : shows?.target
     const answered = followUpgrade(socket, place)
     const site = target && (sites.get(target.deploymentId) ?? (await sites.load(target.deploymentId).catch(() => null)))
     if (isBarred(host)) {
       answered(403)
       return void refuse(socket, '403 Forbidden')
+    }
+    // Read again: protection may have begun meanwhile.
+    const shown = find()?.host
+    if (shown && !previews.admitsUpgrade(request, shown)) {
+      answered(401)
+      return void refuse(socket, '401 Unauthorized')
     }
     if (!servers || !target || site?.kind !== 'node') {
       answered(404)

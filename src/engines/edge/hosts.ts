@@ -1,10 +1,19 @@
 // The table of hosts in memory: every host name → the deployment it shows. Changed only between two requests.
 import type { EdgeHostRow } from '../../services/deployments/hosts.ts'
 import type { Takeovers } from './takeovers.ts'
-import { type Host, type Place, placeAt, type Redirect } from './targets.ts'
+import { type Gate, type Host, type Place, placeAt, type Redirect } from './targets.ts'
 
 type Domain = { name: string; redirect: Redirect | undefined }
-type Project = { label: string; server: boolean; production: Host; domains: Domain[]; deployments: Set<string> }
+type Project = {
+  label: string
+  server: boolean
+  production: Host
+  domains: Domain[]
+  deployments: Set<string>
+  gate: Gate | null
+  /** Those of its deployments that serve production or have served it. */
+  served: Set<string>
+}
 
 export class HostTable {
   readonly #suffix: string
@@ -48,11 +57,18 @@ export class HostTable {
       barred: false,
       redirectTo: null,
       redirectStatus: null,
+      ...{ protection: 'none', passwordHash: null, previewVersion: 0, skew: false, served: false },
     }
-    for (const [projectId, { label, server, production, domains, deployments }] of this.#projects) {
+    for (const [projectId, { label, server, production, domains, deployments, gate, served }] of this.#projects) {
       const { target, hsts, barred } = production
       const deploymentId = target?.deploymentId ?? null
-      yield { ...none, kind: 'project', name: label, projectId, deploymentId, server, hsts, barred }
+      const own = { name: label, projectId, deploymentId, server, hsts, barred, skew: production.pins !== null }
+      const protection = gate && {
+        protection: gate.kind,
+        passwordHash: gate.passwordHash,
+        previewVersion: gate.version,
+      }
+      yield { ...none, ...protection, ...own, kind: 'project' }
       for (const { name, redirect } of domains) {
         if (this.projectOfDomain(name) !== projectId) continue
         const sent = redirect && { redirectTo: redirect.host, redirectStatus: redirect.status }
@@ -60,7 +76,7 @@ export class HostTable {
       }
       for (const deploymentId of deployments) {
         const name = this.#deployments.get(deploymentId)!.slice(0, -this.#suffix.length)
-        yield { ...none, kind: 'deployment', name, projectId, deploymentId }
+        yield { ...none, kind: 'deployment', name, projectId, deploymentId, served: served.has(deploymentId) }
       }
     }
   }
@@ -87,17 +103,22 @@ export class HostTable {
     for (const row of rows) if (row.kind === 'deployment') this.#putDeployment(row)
   }
 
-  #putProject({ projectId, name, deploymentId, server, hsts, barred }: EdgeHostRow, domains: EdgeHostRow[]): void {
+  #putProject(row: EdgeHostRow, domains: EdgeHostRow[]): void {
+    const { projectId, name, deploymentId, server, hsts, barred } = row
     let project = this.#projects.get(projectId)
     if (!project) {
-      const production = { projectId, target: null, hsts, barred }
-      project = { label: name, server, production, domains: [], deployments: new Set() }
+      const production = { projectId, target: null, hsts, barred, gate: null, pins: null }
+      project = { label: name, server, production, domains: [], deployments: new Set(), gate: null, served: new Set() }
       this.#projects.set(projectId, project)
       this.#setLabel(name + this.#suffix, production, 'production')
     }
     const { production } = project
     project.server = server
     production.hsts = hsts
+    if (deploymentId !== null) project.served.add(deploymentId)
+    production.pins = row.skew ? project.served : null
+    project.gate = gateOf(row)
+    for (const id of project.deployments) this.#hostOf(id).gate = project.gate
     if (production.barred !== barred) {
       production.barred = barred
       for (const id of project.deployments) this.#bar(id, barred)
@@ -109,17 +130,19 @@ export class HostTable {
       redirect: redirectTo ? { host: redirectTo, status: redirectStatus! } : undefined,
     }))
     for (const { name, redirect } of project.domains) {
-      const host = redirect ? { projectId, target: null, hsts, barred, redirect } : production
+      const host = redirect ? { projectId, target: null, hsts, barred, gate: null, pins: null, redirect } : production
       this.#domains.set(name, placeAt(name, host, 'production'))
     }
   }
 
-  #putDeployment({ projectId, name, deploymentId }: EdgeHostRow): void {
+  #putDeployment({ projectId, name, deploymentId, served }: EdgeHostRow): void {
     const project = this.#projects.get(projectId)
+    if (project && served) project.served.add(deploymentId!)
     if (!project || this.#deployments.has(deploymentId!)) return
     const host = name + this.#suffix
     this.#deployments.set(deploymentId!, host)
-    this.#setLabel(host, { projectId, target: null, hsts: false, barred: false }, 'deployment')
+    const { gate } = project
+    this.#setLabel(host, { projectId, target: null, hsts: false, barred: false, gate, pins: null }, 'deployment')
     project.deployments.add(deploymentId!)
     this.#bar(deploymentId!, project.production.barred)
   }
@@ -128,9 +151,18 @@ export class HostTable {
     this.#labels.set(name, placeAt(name, host, kind))
   }
 
+  #hostOf(deploymentId: string): Host {
+    return this.#labels.get(this.#deployments.get(deploymentId)!)!.host
+  }
+
+  /** Where a deployment is shown; undefined if it is not READY, or gone. */
+  placeOf(deploymentId: string): Place | undefined {
+    return this.#labels.get(this.#deployments.get(deploymentId) ?? '')
+  }
+
   /** Shows a deployment at its own host, or nothing. */
   #bar(deploymentId: string, barred: boolean): void {
-    const { host } = this.#labels.get(this.#deployments.get(deploymentId)!)!
+    const host = this.#hostOf(deploymentId)
     host.barred = barred
     host.target = barred ? null : { deploymentId, projectId: host.projectId }
     if (barred) this.#takeovers.halt(deploymentId)
@@ -151,6 +183,7 @@ export class HostTable {
     this.#labels.delete(host)
     this.#deployments.delete(deploymentId)
     this.#projects.get(projectId)?.deployments.delete(deploymentId)
+    this.#projects.get(projectId)?.served.delete(deploymentId)
     this.#takeovers.gone(deploymentId)
   }
 
@@ -160,4 +193,9 @@ export class HostTable {
       if (this.projectOfDomain(name) === project.production.projectId) this.#domains.delete(name)
     }
   }
+}
+
+/** Rows that an older version kept have no protection: there was none. */
+function gateOf({ protection, passwordHash = null, previewVersion: version = 0 }: EdgeHostRow): Gate | null {
+  return protection === 'password' || protection === 'link' ? { kind: protection, passwordHash, version } : null
 }

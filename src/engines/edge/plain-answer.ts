@@ -64,6 +64,7 @@ export function createPlainAnswers(options: PlainAnswerOptions): PlainAnswers {
     const place = name === null ? null : find(name, url, socket)
     if (!place) return false
     const { host: shown } = place
+    if (shown.gate !== null || shown.pins !== null) return false
     const site = shown.target && sites.get(shown.target.deploymentId)
     if (!site?.plain) return false
     const mark = url.indexOf('?')

@@ -20,6 +20,7 @@ import { createHandler } from './handler.ts'
 import { createEdgeMetrics, type EdgeMetrics } from './metrics.ts'
 import { createPlainAnswers } from './plain-answer.ts'
 import { answerPlainRequests } from './plain-connections.ts'
+import { createPreviews } from './previews.ts'
 import { createRequestLog } from './request-log.ts'
 import { createResponder } from './respond.ts'
 import { Http1Response } from './responses.ts'
@@ -90,6 +91,7 @@ export function createEdge(options: EdgeOptions): Edge {
     metrics,
     servers,
     lookAgain,
+    previews: createPreviews({ vault, respond, count: metrics.count }),
     requests,
     traffic,
     plainOrigin,

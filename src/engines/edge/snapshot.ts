@@ -9,12 +9,14 @@ import { isTakenDown } from '../../services/takedowns/names.ts'
 import { readTakenDownHosts } from '../../services/takedowns/standing.ts'
 import { HostTable } from './hosts.ts'
 import type { Takeovers } from './takeovers.ts'
-import { type Host, type Place, takenDown as takenDownPlace } from './targets.ts'
+import { type Host, type Place, type Target, takenDown as takenDownPlace } from './targets.ts'
 
 export type Snapshot = {
   find(host: string): Host | undefined
   /** The same, with the name that the host is known by. */
   at(host: string): Place | undefined
+  /** The deployment that a page of this production host may go on with; null if it is not one of those. */
+  pinned(found: Host, deploymentId: string): Target | null
   readonly size: number
   /** The refresh in progress; null if there is none. */
   settled(): Promise<void> | null
@@ -126,9 +128,17 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
     return isTakenDown(takenDown, host) ? takenDownPlace : table.find(host)
   }
 
+  /** Never one of another project, nor what is taken down or barred at its own host. */
+  function pinned({ projectId, pins }: Host, deploymentId: string): Target | null {
+    const place = pins?.has(deploymentId) ? table.placeOf(deploymentId) : undefined
+    const shown = place && at(place.name)?.host
+    return shown?.target && shown.projectId === projectId ? shown.target : null
+  }
+
   return {
     find: (host) => at(host)?.host,
     at,
+    pinned,
     get size() {
       return table.size
     },

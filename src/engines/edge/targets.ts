@@ -13,8 +13,19 @@ export type Host = {
   target: Target | null
   hsts: boolean
   barred: boolean
+  /** What visitors have to show first; null for most, and for all production hosts. */
+  gate: Gate | null
+  /** Deployments of the project that served production, where a page may go on with its own; null for most hosts. */
+  pins: ReadonlySet<string> | null
   /** Where all visitors of the host are sent; such a host has no target. */
   readonly redirect?: Redirect | undefined
+}
+
+/** Protection of previews. Another `version` ends what was opened before. */
+export type Gate = {
+  readonly kind: 'password' | 'link'
+  readonly passwordHash: string | null
+  readonly version: number
 }
 
 export type Redirect = { readonly host: string; readonly status: number }
@@ -35,5 +46,12 @@ export function placeAt(name: string, host: Host, kind: Place['kind']): Place {
 }
 
 /** What every name that is taken down leads to, whoever has it. */
-const takenDownHost: Host = Object.freeze({ projectId: '', target: null, hsts: false, barred: true })
+const takenDownHost: Host = Object.freeze({
+  projectId: '',
+  target: null,
+  hsts: false,
+  barred: true,
+  gate: null,
+  pins: null,
+})
 export const takenDown: Place = placeAt('', takenDownHost, 'production')

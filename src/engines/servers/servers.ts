@@ -106,9 +106,11 @@ export function createServers(options: ServersOptions): Servers {
     if (known) return known
     const { writeLog, trimLog } = options
     const deploymentId = deploymentOf(key)
+    const instance = key.split('/')[1]
     const output = createOutput(
       {
-        write: (lines) => writeLog(deploymentId, lines),
+        write: (lines) =>
+          writeLog(deploymentId, instance === undefined ? lines : lines.map((line) => ({ ...line, instance }))),
         trim: trimLog && ((keepBytes) => trimLog(deploymentId, keepBytes)),
       },
       limits.log,

@@ -22,7 +22,7 @@ export async function linesAfter(db: Db, deploymentId: string, seq: number, limi
   }))
 }
 
-export type NewLogLine = Pick<LogLineView, 'stream' | 'step' | 'text'> & { at: Date }
+export type NewLogLine = Pick<LogLineView, 'stream' | 'step' | 'text'> & { at: Date; instance?: string }
 
 // Of several instances that print at once, one wins each time.
 const highestTries = 10

@@ -160,7 +160,7 @@ export const lockBuilding = statement('deployments.lockBuilding', {
     ORDER BY id FOR NO KEY UPDATE`,
 })
 
-export type LineToWrite = { index: number; at: Date; stream: string; step: string; text: string }
+export type LineToWrite = { index: number; at: Date; stream: string; step: string; text: string; instance?: string }
 
 /**
  * Numbers the lines behind those that are there. `createMany` has another text for every number of lines, and each
@@ -172,10 +172,10 @@ export const appendLogLines = statement('deployments.appendLines', {
   out: { seq: int4() },
   sql: (p) => `
     WITH last AS (SELECT coalesce(max(seq), 0) AS seq FROM log_line WHERE deployment_id = ${p.deploymentId})
-    INSERT INTO log_line (deployment_id, seq, at, stream, step, text)
-    SELECT ${p.deploymentId}, last.seq + l.index, l.at, l.stream, l.step, l.text
+    INSERT INTO log_line (deployment_id, seq, at, stream, step, text, instance)
+    SELECT ${p.deploymentId}, last.seq + l.index, l.at, l.stream, l.step, l.text, l.instance
     FROM last, jsonb_to_recordset(${p.lines})
-      AS l(index int, at timestamptz, stream text, step text, text text)
+      AS l(index int, at timestamptz, stream text, step text, text text, instance text)
     RETURNING seq`,
 })
 
@@ -207,19 +207,31 @@ export const edgeHost = {
   /** The host that visitors of a domain are sent to, and the status. */
   redirectTo: optional(text()),
   redirectStatus: optional(int4()),
+  /** Of a project: who sees its deployments at their own hosts, and with what password. */
+  protection: text(),
+  passwordHash: optional(text()),
+  previewVersion: int4(),
+  /** Of a project: what a page loads comes from the deployment of the page. */
+  skew: boolean(),
+  /** A deployment that serves production or has served it. */
+  served: boolean(),
 }
 
 const edgeProject = `'project'::text AS kind, p.label AS name, p.id AS "projectId",
   p.current_deployment_id AS "deploymentId", p.server, p.hsts,
   a.suspended_at IS NOT NULL OR t.id IS NOT NULL AS barred,
-  NULL::text AS "redirectTo", NULL::int AS "redirectStatus"`
+  NULL::text AS "redirectTo", NULL::int AS "redirectStatus", p.preview_protection AS protection,
+  p.preview_password_hash AS "passwordHash", p.preview_version AS "previewVersion", p.skew_protection AS skew,
+  false AS served`
+const unprotected = `'none', NULL, 0, false`
 const edgeProjects = `project p JOIN account a ON a.id = p.account_id
   LEFT JOIN takedown t ON t.project_id = p.id AND t.host IS NULL AND t.ended_at IS NULL`
 // Nobody is sent to a name that the account has not proved, or has lost: the domain shows its project then.
 const edgeDomain = `'domain', d.name, d.project_id, NULL, false, false, false, r.name,
-  CASE WHEN r.id IS NOT NULL THEN d.redirect_status END`
+  CASE WHEN r.id IS NOT NULL THEN d.redirect_status END, ${unprotected}, false`
 const edgeDomains = 'domain d LEFT JOIN domain r ON r.id = d.redirect_id AND r.verified'
-const edgeDeployment = `'deployment', d.label, d.project_id, d.id, false, false, false, NULL, NULL`
+const edgeDeployment = `'deployment', d.label, d.project_id, d.id, false, false, false, NULL, NULL, ${unprotected},
+  d.production_until IS NOT NULL`
 
 /** One statement, so that projects, domains and deployments are of the same moment. */
 export const edgeHosts = statement('deployments.edgeHosts', {

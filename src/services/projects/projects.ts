@@ -16,6 +16,7 @@ import { endMootTakedowns } from '../takedowns/ending.ts'
 import { findNotice } from '../takedowns/standing.ts'
 import { type Actor, actorName } from '../tokens/actor.ts'
 import { isReserved, productionLabels } from './labels.ts'
+import { type Hashed, previewChange } from './previews.ts'
 import { claimLabel, listProjectRows, lockProject } from './statements.ts'
 
 export type ProjectView = Static<typeof ProjectSchema>
@@ -37,7 +38,10 @@ export function withKey(key: string) {
 
 export function viewProject(
   urls: Urls,
-  row: Omit<Project, 'accountId' | 'currentDeploymentId' | 'newestProductionId' | 'server'>,
+  row: Omit<
+    Project,
+    'accountId' | 'currentDeploymentId' | 'newestProductionId' | 'server' | 'previewPasswordHash' | 'previewVersion'
+  >,
 ): ProjectView {
   return {
     id: row.id,
@@ -59,6 +63,8 @@ export function viewProject(
       buildNetwork: row.buildNetwork as ProjectView['settings']['buildNetwork'],
       serverNetwork: row.serverNetwork as ProjectView['settings']['serverNetwork'],
       instances: row.instances,
+      previewProtection: row.previewProtection as ProjectView['settings']['previewProtection'],
+      skewProtection: row.skewProtection,
     },
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
@@ -157,11 +163,12 @@ export async function createProject(
   db: Db,
   urls: Urls,
   actor: Actor,
-  { region, input, rules }: { region: string; input: Static<typeof CreateProject>; rules?: AddressRules },
+  { region, input, passwordHash, rules }: { region: string; input: Static<typeof CreateProject>; rules?: AddressRules } & Hashed,
 ): Promise<ProjectView> {
   if (actor.projectIds) throw new Fault('token_limited_to_projects')
   checkSettings(input, rules)
   const now = new Date()
+  const { previewPassword: _, ...settings } = input.settings ?? {}
   const row: Project = {
     productionBranch: 'main',
     rootDirectory: null,
@@ -175,7 +182,16 @@ export async function createProject(
     buildNetwork: 'public',
     serverNetwork: 'public',
     instances: 1,
-    ...input.settings,
+    previewProtection: 'none',
+    skewProtection: false,
+    ...settings,
+    previewPasswordHash: null,
+    previewVersion: 0,
+    ...previewChange(
+      { previewProtection: 'none', previewPasswordHash: null, previewVersion: 0 },
+      settings,
+      passwordHash,
+    ),
     id: newId('prj'),
     accountId: actor.accountId,
     name: input.name,
@@ -214,7 +230,7 @@ async function insertProject(db: Db, urls: Urls, row: Project): Promise<void> {
   throw new Error('no free label found for a project')
 }
 
-export type ProjectChange = {
+export type ProjectChange = Hashed & {
   key: string
   input: Static<typeof ChangeProject>
   rules?: AddressRules
@@ -225,7 +241,7 @@ export async function changeProject(
   db: Db,
   urls: Urls,
   actor: Actor,
-  { key, input, rules, precondition }: ProjectChange,
+  { key, input, passwordHash, rules, precondition }: ProjectChange,
 ): Promise<ProjectView> {
   checkSettings(input, rules)
   return inTransaction(db, async (db) => {
@@ -233,9 +249,10 @@ export async function changeProject(
     const shown = await showProject(db, urls, before)
     precondition(shown)
     const { settings, ...fields } = input
+    const { previewPassword: _, ...changed } = settings ?? {}
     const after = await db.project.update({
       where: { id: before.id },
-      data: { ...fields, ...settings, updatedAt: new Date() },
+      data: { ...fields, ...changed, ...previewChange(before, changed, passwordHash), updatedAt: new Date() },
     })
     const view = { ...viewProject(urls, after), takedown: shown.takedown }
     await append(db, [eventOf(actor, 'project.updated', { subject: before.id, projectId: before.id, data: view })])
@@ -248,7 +265,7 @@ export async function deleteProject(
   db: Db,
   urls: Urls,
   actor: Actor,
-  { key, precondition }: Omit<ProjectChange, 'input'>,
+  { key, precondition }: Pick<ProjectChange, 'key' | 'precondition'>,
 ): Promise<void> {
   await inTransaction(db, async (db) => {
     const row = await findProjectToChange(db, actor, key)

@@ -44,6 +44,8 @@ export const listProjectRows = statement('projects.list', {
     buildNetwork: text(),
     serverNetwork: text(),
     instances: int4(),
+    previewProtection: text(),
+    skewProtection: boolean(),
     createdAt: timestamptz(),
     updatedAt: timestamptz(),
     pinnedDeploymentId: optional(text()),
@@ -53,6 +55,7 @@ export const listProjectRows = statement('projects.list', {
       root_directory AS "rootDirectory", install_command AS "installCommand", build_command AS "buildCommand",
       output_directory AS "outputDirectory", spa_fallback AS "spaFallback", clean_urls AS "cleanUrls",
       auto_deploy AS "autoDeploy", hsts, build_network AS "buildNetwork", server_network AS "serverNetwork", instances,
+      preview_protection AS "previewProtection", skew_protection AS "skewProtection",
       created_at AS "createdAt", updated_at AS "updatedAt", pinned_deployment_id AS "pinnedDeploymentId"
     FROM project WHERE account_id = ${p.accountId} AND name > COALESCE(${p.after}, '')
     ORDER BY name LIMIT ${p.limit}`,

@@ -34,6 +34,8 @@ describe('creating a project', () => {
       buildNetwork: 'public',
       serverNetwork: 'public',
       instances: 1,
+      previewProtection: 'none',
+      skewProtection: false,
     })
   })
 

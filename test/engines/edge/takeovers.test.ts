@@ -20,7 +20,7 @@ function start(retryMs?: number) {
     halt: async (id: string) => void calls.push(`halt ${id}`),
   }
   const takeovers: Takeovers = createTakeovers(servers, pino({ level: 'silent' }), retryMs)
-  const host: Host = { projectId: 'prj', target: null, hsts: false, barred: false }
+  const host: Host = { projectId: 'prj', target: null, hsts: false, barred: false, gate: null, pins: null }
   return { takeovers, host, calls, unhealthy }
 }
 
@@ -73,7 +73,14 @@ test("a project's first server is shown at once, whether it starts or not", asyn
 
 test('one that was replaced before its turn to start is not started', async () => {
   const { takeovers, calls } = start()
-  const host = (projectId: string): Host => ({ projectId, target: null, hsts: false, barred: false })
+  const host = (projectId: string): Host => ({
+    projectId,
+    target: null,
+    hsts: false,
+    barred: false,
+    gate: null,
+    pins: null,
+  })
   const hosts = Array.from({ length: 6 }, (_, n) => host(`prj-${n}`))
   for (const { projectId } of hosts.slice(0, 5)) takeovers.move(host(projectId), target(`of-${projectId}`), true)
   takeovers.move(hosts[5]!, target('last'), true)
@@ -97,7 +104,7 @@ test('a barred project shows nothing and its server is stopped, until it is show
   // It was about to take over when the project was barred.
   expect(host.target).toBeNull()
   expect(calls).toContain('retire two')
-  const fresh: Host = { projectId: 'prj', target: null, hsts: false, barred: true }
+  const fresh: Host = { projectId: 'prj', target: null, hsts: false, barred: true, gate: null, pins: null }
   takeovers.move(fresh, target('two'), true)
   expect(fresh.target).toBeNull()
   fresh.barred = false

@@ -206,7 +206,7 @@ test('a second edge adds to the first, and what it counted is written when it cl
 })
 
 describe('however many hosts a project has', () => {
-  const host: Host = { projectId: 'prj_1', target: null, hsts: false, barred: false }
+  const host: Host = { projectId: 'prj_1', target: null, hsts: false, barred: false, gate: null, pins: null }
   const hosts = (kind: 'production' | 'deployment') =>
     Array.from({ length: 10_000 }, (_, index) => placeAt(`${kind}-${index}.test`, host, kind))
   const visit = (traffic: ReturnType<typeof createTraffic>, places: ReturnType<typeof hosts>) => {

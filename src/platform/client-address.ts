@@ -1,5 +1,5 @@
 // The part of a client's address that tells one client from another, for limits per address.
-import { ipv4Text, ipv6Octets } from '../../dns/addresses.ts'
+import { ipv4Text, ipv6Octets } from '../dns/addresses.ts'
 
 /** IPv4 as it is; of IPv6 the first 64 bits, because a client chooses the others itself. */
 export function clientOf(address: string): string {

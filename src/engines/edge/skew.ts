@@ -1,0 +1,44 @@
+// Skew protection: what a page loads comes from the deployment of the page, also when production has moved on.
+import type { IncomingMessage } from 'node:http'
+import { cookiesOf } from './cookies.ts'
+import { isEncrypted } from './encryption.ts'
+import { both, privately } from './private-answers.ts'
+import type { Adjust, EdgeResponse } from './responses.ts'
+import type { Snapshot } from './snapshot.ts'
+import type { Host, Target } from './targets.ts'
+
+const cookieName = '__dpl'
+const visitSeconds = 24 * 60 * 60
+
+type Asked = { url: string; found: Host; current: Target }
+
+/** Files whose name has a hash in it are the same for everybody; all else depends on the visitor. */
+const dependent: Adjust = (headers) => {
+  const at = headers.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === 'cache-control')
+  return at >= 0 && headers[at + 1]!.includes('immutable') ? headers : privately(headers)
+}
+
+/** The deployment that the request is for. `pinned` knows which ones it may be; all others are the current one. */
+export function deploymentOf(request: IncomingMessage, { url, found, current }: Asked, snapshot: Snapshot): Target {
+  const pinned = (id: string | undefined) => (id === undefined ? null : snapshot.pinned(found, id))
+  const asked = pinned(/[?&]dpl=(dpl_[0-9a-z]{1,40})(?:&|$)/.exec(url)?.[1])
+  if (asked) return asked
+  return (isNavigation(request) ? null : pinned(cookiesOf(request, cookieName)[0])) ?? current
+}
+
+/** A page is remembered by its visitor; no shared cache keeps what depends on that. */
+export function remember(request: IncomingMessage, response: EdgeResponse, { deploymentId }: Target): void {
+  response.adjust = both(response.adjust, dependent)
+  if (!isNavigation(request)) return
+  const secure = isEncrypted(request) ? '; Secure' : ''
+  const cookie = `${cookieName}=${deploymentId}; Path=/; Max-Age=${visitSeconds}; HttpOnly; SameSite=Lax${secure}`
+  response.adjust = both(response.adjust, (headers) => [...privately(headers), 'set-cookie', cookie])
+}
+
+/** Browsers say what they load; others ask for HTML. */
+function isNavigation({ method, headers }: IncomingMessage): boolean {
+  if (method !== 'GET' && method !== 'HEAD') return false
+  const mode = headers['sec-fetch-mode']
+  if (mode !== undefined) return mode === 'navigate'
+  return headers.accept?.includes('text/html') === true
+}

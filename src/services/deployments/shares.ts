@@ -1,0 +1,32 @@
+// Links to protected previews: signed, for one deployment and some time, and kept nowhere.
+import type { Static } from '@sinclair/typebox'
+import type { Db } from '../../platform/database.ts'
+import { Fault } from '../../platform/errors.ts'
+import type { Vault } from '../../platform/secrets.ts'
+import type { Urls } from '../../platform/urls.ts'
+import type { DeploymentShare, ShareDeployment } from '../../schemas/deployments.ts'
+import { shareParameter, signPass } from '../projects/previews.ts'
+import type { Actor } from '../tokens/actor.ts'
+import { findDeployment } from './deployments.ts'
+
+const defaultSeconds = 24 * 60 * 60
+
+export async function shareDeployment(
+  db: Db,
+  { urls, vault }: { urls: Urls; vault: Vault },
+  actor: Actor,
+  { id, expiresIn = defaultSeconds }: { id: string } & Static<typeof ShareDeployment>,
+): Promise<Static<typeof DeploymentShare>> {
+  const { state, label, projectId } = await findDeployment(db, actor, id)
+  if (state !== 'READY') throw new Fault('deployment_not_ready', `The deployment is ${state}, not READY.`)
+  const { previewProtection, previewVersion } = await db.project.findFirstOrThrow({
+    where: { id: projectId, accountId: actor.accountId },
+    select: { previewProtection: true, previewVersion: true },
+  })
+  if (previewProtection === 'none') throw new Fault('preview_not_protected')
+  const expiresMs = (Math.floor(Date.now() / 1000) + expiresIn) * 1000
+  const url = new URL(urls.deployment(label))
+  const key = { projectId, version: previewVersion }
+  url.searchParams.set(shareParameter, signPass(vault, 'link', key, { scope: id, expiresMs }))
+  return { url: url.href, expiresAt: new Date(expiresMs).toISOString() }
+}
