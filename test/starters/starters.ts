@@ -18,6 +18,14 @@ const listen = 'process.env.PORT ?? 3000'
 const nextApp =
   'npx --yes create-next-app@latest app --yes --ts --app --no-eslint --no-tailwind --no-src-dir --use-npm --disable-git'
 
+// That of the generator fetches fonts from another host.
+const nextLayout = {
+  'app/layout.tsx':
+    "import type { ReactNode } from 'react'\n" +
+    'export default ({ children }: { children: ReactNode }) => (\n' +
+    '  <html lang="en">\n    <body>{children}</body>\n  </html>\n)\n',
+}
+
 const express = {
   'package.json': json({
     name: 'app',
@@ -52,11 +60,11 @@ export const starters: Starter[] = [
     },
   },
   { name: 'sveltekit', make: 'npx --yes sv create app --template minimal --types ts --no-add-ons --no-install' },
-  { name: 'next-server', make: nextApp },
+  { name: 'next-server', make: nextApp, files: nextLayout },
   {
     name: 'next-static',
     make: nextApp,
-    files: { 'next.config.ts': "export default { output: 'export' }\n" },
+    files: { ...nextLayout, 'next.config.ts': "export default { output: 'export' }\n" },
   },
   {
     name: 'nuxt',
