@@ -234,6 +234,7 @@ export const faults = {
     title: 'The zone follows a primary',
     cause: 'The records of the zone are those of a nameserver elsewhere, so that they cannot be changed here.',
     cure: 'Change them at the primary, or stop following it by `DELETE /dns/{domain}/secondary`: the records stay.',
+  },
   dnssec_not_ready: {
     title: 'The key cannot be rolled over now',
     cause: 'The parent does not show a DS record of the present key, or a rollover is under way already.',

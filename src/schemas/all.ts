@@ -48,26 +48,8 @@ const files = [
     operatorDomains,
     projects,
   ],
-  ...[
-    people,
-    pushHooks,
-    repositoryAccess,
-    rrsets,
-    rrsets,
-    runtimeLogs,
-    search,
-    secondaries,
-    takedowns,
-    tickets,
-    tokens,
-    traffic,
-    webhooks,
-    zonePrimaries,
-    zones,
-  ],
-  ...[people, pushHooks, rrsets, search, secondaries, takedowns, tickets, tokens, traffic, uploads, webhooks, zones],
-    zones,
-  ],
+  ...[people, pushHooks, repositoryAccess, rrsets, runtimeLogs, search, secondaries],
+  ...[takedowns, tickets, tokens, traffic, uploads, webhooks, zonePrimaries, zones],
 ]
 
 type Named = { $id: string }
