@@ -1,27 +1,21 @@
 // `berth dnssec`: signs the platform's own zone, and prints the DS record that belongs at its registrar.
 import type { Config } from '../config.ts'
-import { dsTextOf } from '../dns/dnssec/ds-texts.ts'
 import { createVault } from '../platform/secrets.ts'
 import { readSecretsKey } from '../roles/first-start.ts'
 import { openStorage } from '../roles/storage.ts'
-import { createZoneKey } from '../services/dns/zone-keys.ts'
+import { platformDs, signPlatformZone, unsignPlatformZone } from '../services/dns/platform-keys.ts'
 
-const use = { published: true, signing: true, announced: true }
-
-/** `off` is for when the registrar has had no DS record for its TTL: nothing else waits for that here. */
 export async function dnssec(config: Config, verb: 'on' | 'off' | undefined): Promise<void> {
   const { db, close } = await openStorage(config)
-  const where = { domainId: null }
   try {
-    if (verb === 'off') await db.zoneKey.deleteMany({ where })
-    if (verb === 'on' && (await db.zoneKey.count({ where })) === 0) {
-      const vault = createVault(await readSecretsKey(config), config.oldSecretsKeys)
-      await db.zoneKey.create({ data: createZoneKey(vault, null, use) })
+    if (verb === 'off') await unsignPlatformZone(db)
+    if (verb === 'on') {
+      await signPlatformZone(db, createVault(await readSecretsKey(config), config.oldSecretsKeys))
     }
     const zone = config.edge.domain.toLowerCase()
-    const keys = await db.zoneKey.findMany({ where, orderBy: { id: 'asc' } })
-    if (keys.length === 0) return console.log(`${zone} is not signed; \`berth dnssec on\` signs it.`)
-    for (const key of keys) console.log(`${zone}. IN DS ${dsTextOf(zone, key)}`)
+    const ds = await platformDs(db, zone)
+    if (ds.length === 0) return console.log(`${zone} is not signed; \`berth dnssec on\` signs it.`)
+    for (const text of ds) console.log(`${zone}. IN DS ${text}`)
   } finally {
     await close()
   }
