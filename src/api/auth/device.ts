@@ -1,4 +1,6 @@
 // /auth/device: signs a program in, such as the command line, after a person has approved it (as in RFC 8628).
+
+import { clientOf } from '../../platform/client-address.ts'
 import { AnswerDevice, BeginDevice, LookAtDevice, PollDevice } from '../../schemas/device.ts'
 import {
   answerDevice,
@@ -7,7 +9,6 @@ import {
   lookAtDevice,
   takeDeviceToken,
 } from '../../services/people/devices.ts'
-import { clientOf } from '../http/address.ts'
 import { createRateLimit, tooMany } from '../http/rate-limit.ts'
 import type { AuthPlugin } from './plugin.ts'
 import { requireSigned } from './session.ts'

@@ -1,6 +1,7 @@
 // /projects/{project}/oidc: whose tokens are trusted; and outside /api, where CI exchanges them for short ones.
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { createReach } from '../../platform/checked-lookup.ts'
+import { clientOf } from '../../platform/client-address.ts'
 import { createIssuerKeys, readToken } from '../../platform/issuer-keys.ts'
 import { Named } from '../../schemas/common.ts'
 import { ExchangedToken, ExchangeOidcToken, OidcTrust, PutOidcTrust } from '../../schemas/oidc.ts'
@@ -14,7 +15,6 @@ import {
   putOidcTrust,
 } from '../../services/oidc/oidc.ts'
 import type { Deps } from '../deps.ts'
-import { clientOf } from '../http/address.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { refuseUnexpectedBody } from '../http/json-bodies.ts'
 import { createRateLimit, tooMany } from '../http/rate-limit.ts'

@@ -39,8 +39,8 @@ export async function openUploadedSource(
 /** Returns the hash of the commit. */
 async function importFiles(artifacts: Artifacts, files: readonly UploadedFile[], git: GitOptions): Promise<string> {
   // It lives as long as the build: neither time nor processor is spent on making it small.
-  const fast = { 'core.compression': '0', 'core.looseCompression': '0', 'pack.compression': '0' }
-  const { child, succeeded } = startGit(['fast-import', '--quiet', '--done', '--depth=0'], git, fast)
+  const settings = { 'core.compression': '0', 'core.looseCompression': '0', 'pack.compression': '0' }
+  const { child, succeeded } = startGit(['fast-import', '--quiet', '--done', '--depth=0'], git, { settings })
   let said = ''
   child.stderr.on('data', (chunk) => {
     said = (said + chunk).slice(-mostSaid)

@@ -163,7 +163,12 @@ export async function createProject(
   db: Db,
   urls: Urls,
   actor: Actor,
-  { region, input, passwordHash, rules }: { region: string; input: Static<typeof CreateProject>; rules?: AddressRules } & Hashed,
+  {
+    region,
+    input,
+    passwordHash,
+    rules,
+  }: { region: string; input: Static<typeof CreateProject>; rules?: AddressRules } & Hashed,
 ): Promise<ProjectView> {
   if (actor.projectIds) throw new Fault('token_limited_to_projects')
   checkSettings(input, rules)
