@@ -151,7 +151,7 @@ function Failure({ of }: { of: Deployment }) {
             {known.tab && <a href={`/projects/${of.project}/${known.tab}`}>Open the {known.tab}</a>}
           </p>
         )}
-        {known && <p class="soft">{known.cause} Production stays as it was.</p>}
+        {known && <p class="soft">Production stays as it was.</p>}
       </div>
     </Panel>
   )
