@@ -34,12 +34,18 @@ export const Uploads = Type.Object(
   { $id: 'Uploads', description: 'What an archive brought' },
 )
 
-export const UploadContent = Type.String({ $id: 'UploadContent', format: 'binary', description: 'The bytes' })
+export const UploadContent = Type.String({
+  $id: 'UploadContent',
+  format: 'binary',
+  description: 'The bytes',
+  examples: ['test'],
+})
 
 export const UploadArchive = Type.String({
   $id: 'UploadArchive',
   format: 'binary',
   description: 'A tar archive of files, each under the SHA-256 of its content as its name',
+  examples: ['(a tar archive)'],
 })
 
 export const SourceArchive = Type.String({

@@ -12,11 +12,13 @@ const world = await createWorld(api)
 const operations = operationsOf(api.app)
 const owner = await world.newOwner()
 
-const changes = operations.filter(({ method }) => ['PUT', 'PATCH', 'DELETE'].includes(method))
+// Content has no other version: its hash is its name.
+const changes = operations.filter(({ id, method }) => ['PUT', 'PATCH', 'DELETE'].includes(method) && id !== 'putUpload')
 
 /** Where the version of what an operation changes is read, if not at its own path. */
 const readAt: Record<string, (path: string) => string> = {
   putCommitStatusTarget: (path) => path.replace(/\/status$/, ''),
+  deletePin: (path) => path.replace(/\/pin$/, ''),
   deleteCommitStatusTarget: (path) => path.replace(/\/status$/, ''),
 }
 

@@ -1,6 +1,8 @@
 // Real resources for the parameters of a path and valid bodies for the operations, made through the API itself.
 
+import { createHash } from 'node:crypto'
 import { newId } from '../../src/platform/ids.ts'
+import { tarEnd, tarHeader, tarPadding } from '../../src/platform/tar.ts'
 import { createAccount } from '../../src/services/accounts/accounts.ts'
 import { finishDeployment } from '../../src/services/deployments/states.ts'
 import { createZoneKey } from '../../src/services/dns/zone-keys.ts'
@@ -48,9 +50,23 @@ async function makeProjectId({ post }: Context): Promise<string> {
   return (await post('/projects', { name: unique('p'), repo: sharedRepository })).id
 }
 
+const sha256 = (content: string) => createHash('sha256').update(content).digest('hex')
+
+/** What can be rolled back, or is pinned already. */
+async function deployTwice({ api, operation, post }: Context, project: string): Promise<void> {
+  const ids: string[] = []
+  for (let count = 0; count < 2; count++) {
+    const { id } = await post('/deployments', { project, production: true })
+    await finishDeployment(api.db, api.deps.urls, id, { to: 'READY', by: 'system' })
+    ids.push(id)
+  }
+  if (operation.id === 'deletePin') await post(`/deployments/${ids[0]}/promote`, { pin: true })
+}
+
 /** How to make what stands behind a path parameter, by the word before it in the path. */
 const makers: Record<string, (context: Context) => Promise<string>> = {
-  projects: async ({ operation, post, put }) => {
+  projects: async (context) => {
+    const { operation, post, put } = context
     const { name } = await post('/projects', { name: unique('p'), repo: sharedRepository })
     // What is below the hook needs one, and what is deleted must be there.
     if (operation.template.includes('/hook') && operation.id !== 'createPushHook') {
@@ -63,6 +79,7 @@ const makers: Record<string, (context: Context) => Promise<string>> = {
     if (operation.template.endsWith('/oidc')) {
       await put(`/projects/${name}/oidc`, { issuer: 'https://issuer.example', claims: { repository: 'me/site' } })
     }
+    if (operation.id === 'deletePin' || operation.id === 'rollBackProject') await deployTwice(context, name)
     return name
   },
   env: async ({ values, put }) => (await put(`/projects/${values[0]}/env/API_KEY`, { value: 'x' })).key,
@@ -75,6 +92,15 @@ const makers: Record<string, (context: Context) => Promise<string>> = {
     const shared = { where: { deployments: { some: { id } } }, data: { previewProtection: 'link' } }
     if (operation.id === 'shareDeployment') await api.db.project.updateMany(shared)
     return id
+  },
+  uploads: async ({ api, owner, operation }) => {
+    // The content of the example.
+    if (operation.id === 'putUpload') return sha256('test')
+    const content = unique('content')
+    const headers = { 'content-type': 'application/octet-stream' }
+    const body = Buffer.from(content)
+    await api.call('PUT', `/uploads/${sha256(content)}`, { token: owner.token, headers, body })
+    return sha256(content)
   },
   domains: makeDomain,
   dns: async (context) => {
@@ -120,6 +146,12 @@ const makers: Record<string, (context: Context) => Promise<string>> = {
 const bodies: Record<string, (context: Context, example: never) => Promise<unknown>> = {
   createProject: async (_context, example: object) => ({ ...example, name: unique('p') }),
   createDeployment: async ({ owner }, example: object) => ({ ...example, project: owner.project }),
+  createUploads: async () => {
+    const content = unique('content')
+    const size = content.length
+    const head = tarHeader({ kind: 'file', path: sha256(content), mode: 0o644, size })
+    return Buffer.concat([head, Buffer.from(content), tarPadding(size), tarEnd]).toString()
+  },
   createDomain: async ({ owner }) => ({ project: owner.project, name: `${unique('d')}.example.test` }),
   changeDomain: async ({ owner }) => ({ project: owner.project }),
   createTicket: async (_context, example: object) => ({ ...example, related: 'req_7m2k9xq4tb' }),

@@ -3,6 +3,7 @@ import { Named } from '../../schemas/common.ts'
 import { Deployment } from '../../schemas/deployments.ts'
 import { ProjectParams } from '../../schemas/projects.ts'
 import { rollBack, unpinProject } from '../../services/deployments/deployments.ts'
+import { precondition } from '../http/etag.ts'
 import { NoContent, type RoutePlugin } from './route.ts'
 
 export const pinRoutes: RoutePlugin = async (app, { deps, once }) => {
@@ -33,7 +34,7 @@ export const pinRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.delete(
     '/projects/:project/pin',
     {
-      config: { scope: 'deployments:write', withoutEtag: true },
+      config: { scope: 'deployments:write' },
       schema: {
         operationId: 'deletePin',
         tags: ['Deployments'],
@@ -44,7 +45,8 @@ export const pinRoutes: RoutePlugin = async (app, { deps, once }) => {
       },
     },
     async (request, reply) => {
-      await unpinProject(db, urls, request.actor, request.params.project)
+      const { project: key } = request.params
+      await unpinProject(db, urls, request.actor, { key, precondition: precondition(request) })
       return reply.code(204).send(null)
     },
   )

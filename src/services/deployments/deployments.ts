@@ -13,7 +13,13 @@ import type { CreateDeployment, Deployment as DeploymentSchema } from '../../sch
 import { append, eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
 import { deploymentLabel } from '../projects/labels.ts'
-import { checkProjectField, findProjectToChange, viewProject } from '../projects/projects.ts'
+import {
+  checkProjectField,
+  findProjectToChange,
+  type ProjectView,
+  showProject,
+  viewProject,
+} from '../projects/projects.ts'
 import { openAccess } from '../projects/repository-access.ts'
 import { endMootTakedowns } from '../takedowns/ending.ts'
 import { type Actor, actorName } from '../tokens/actor.ts'
@@ -254,9 +260,15 @@ async function pinProduction(
 }
 
 /** Has the next production deployment that becomes READY take over again. */
-export async function unpinProject(db: Db, urls: Urls, actor: Actor, key: string): Promise<void> {
+export async function unpinProject(
+  db: Db,
+  urls: Urls,
+  actor: Actor,
+  { key, precondition }: { key: string; precondition(view: ProjectView): void },
+): Promise<void> {
   await inTransaction(db, async (db) => {
     const project = await findProjectToChange(db, actor, key)
+    precondition(await showProject(db, urls, project))
     if (project.pinnedDeploymentId === null) throw new Fault('not_found', `Nothing is pinned in ${project.name}.`)
     await pinProduction(db, urls, actor, { projectId: project.id, deploymentId: null })
   })

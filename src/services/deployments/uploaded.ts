@@ -138,7 +138,7 @@ export async function createUploaded(db: Db, urls: Urls, actor: Actor, plan: Upl
     await shareSources(db, { projectId })
     const contents = new Map(files.map(({ sha256, size }) => [sha256, size]))
     const hashes = [...contents.keys()]
-    const found = await knownContents(db, { accountId, projectId, hashes, seesAll: actor.projectIds === null })
+    const found = await knownContents(db, { accountId, projectId, hashes, tokenId: actor.projectIds && actor.tokenId })
     const known = new Map(found.map(({ sha256, size }) => [sha256, Number(size)]))
     refuseOtherSizes(files, known)
     const added = new Map([...contents].filter(([sha256]) => !known.has(sha256)))

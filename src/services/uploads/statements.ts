@@ -36,18 +36,18 @@ export const otherSize = statement('uploads.otherSize', {
 
 /**
  * Those of the contents that need not be sent again, with their sizes: what an earlier deployment of the project was
- * built from and, if the caller sees the whole account, what was uploaded for none yet.
+ * built from, and what was uploaded for none yet; by this token, unless null.
  */
 export const knownContents = statement('uploads.known', {
   reason: 'not in Prisma',
-  in: { accountId: text(), projectId: text(), hashes: textArray(), seesAll: boolean() },
+  in: { accountId: text(), projectId: text(), hashes: textArray(), tokenId: optional(text()) },
   out: { sha256: text(), size: int8(), isNew: boolean() },
   sql: (p) => `
     SELECT h.sha256, COALESCE(f.size, u.size) AS size, f.size IS NULL AS "isNew" FROM unnest(${p.hashes}) AS h(sha256)
       LEFT JOIN LATERAL (SELECT size FROM source_file
         WHERE project_id = ${p.projectId} AND sha256 = h.sha256 AND present LIMIT 1) f ON true
       LEFT JOIN upload u ON u.account_id = ${p.accountId} AND u.sha256 = h.sha256 AND u.complete AND u.expires_at > now()
-        AND ${p.seesAll}
+        AND (${p.tokenId} IS NULL OR u.token_id = ${p.tokenId})
     WHERE COALESCE(f.size, u.size) IS NOT NULL`,
 })
 

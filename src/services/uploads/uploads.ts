@@ -63,7 +63,7 @@ export async function checkRoom(db: Db, { accountId }: Actor, contents: readonly
 }
 
 /** Takes room for content that begins to come. What a deployment waits for has its size already, and its room. */
-export async function reserve(db: Db, { accountId }: Actor, { sha256, size }: Content): Promise<void> {
+export async function reserve(db: Db, { accountId, tokenId }: Actor, { sha256, size }: Content): Promise<void> {
   await checkFileSize(db, accountId, size)
   await inTransaction(db, async (db) => {
     await lockUploads(db, { accountId })
@@ -74,8 +74,8 @@ export async function reserve(db: Db, { accountId }: Actor, { sha256, size }: Co
     const key = { accountId_sha256: { accountId, sha256 } }
     await db.upload.upsert({
       where: key,
-      create: { accountId, sha256, size, complete: false, expiresAt },
-      update: { expiresAt },
+      create: { accountId, tokenId, sha256, size, complete: false, expiresAt },
+      update: { tokenId, expiresAt },
     })
   })
 }
@@ -86,7 +86,11 @@ export async function release(db: Db, { accountId }: Actor, sha256: string): Pro
 }
 
 /** The contents are in the store. Whatever waited for them goes on; what nobody waits for is kept for a while. */
-export async function complete(db: Db, { accountId }: Actor, contents: readonly Content[]): Promise<UploadView[]> {
+export async function complete(
+  db: Db,
+  { accountId, tokenId }: Actor,
+  contents: readonly Content[],
+): Promise<UploadView[]> {
   return inTransaction(db, async (db) => {
     await lockUploads(db, { accountId })
     const hashes = [...new Set(contents.map(({ sha256 }) => sha256))]
@@ -96,7 +100,7 @@ export async function complete(db: Db, { accountId }: Actor, contents: readonly 
     const waiting = contents.filter(({ sha256 }) => !needed.has(sha256))
     await db.upload.deleteMany({ where: { accountId, sha256: { in: hashes } } })
     await db.upload.createMany({
-      data: waiting.map(({ sha256, size }) => ({ accountId, sha256, size, complete: true, expiresAt })),
+      data: waiting.map(({ sha256, size }) => ({ accountId, tokenId, sha256, size, complete: true, expiresAt })),
       skipDuplicates: true,
     })
     return contents.map(({ sha256, size }) => ({
@@ -112,7 +116,8 @@ export async function complete(db: Db, { accountId }: Actor, contents: readonly 
 /** What is known of content that the account has uploaded; `here` is how much of it has come so far. */
 export async function findUpload(db: Db, actor: Actor, sha256: string, here: number): Promise<UploadView> {
   const { accountId } = actor
-  const row = await db.upload.findFirst({ where: { accountId, sha256, expiresAt: { gt: new Date() } } })
+  const own = actor.projectIds && { tokenId: actor.tokenId }
+  const row = await db.upload.findFirst({ where: { accountId, sha256, expiresAt: { gt: new Date() }, ...own } })
   const where = { AND: [inProjectsOf(actor), { sha256, present: true }] }
   const used = row?.complete ? null : await db.sourceFile.findFirst({ where, select: { size: true } })
   if (used) return { sha256, size: Number(used.size), offset: Number(used.size), complete: true, expiresAt: null }

@@ -16,7 +16,7 @@ describe('creating a project', () => {
     expect(headers.location).toBe('/api/projects/site')
     expect(Object.keys(body)).toEqual([
       ...['id', 'name', 'framework', 'repo', 'region', 'productionUrl'],
-      ...['settings', 'createdAt', 'updatedAt'],
+      ...['settings', 'createdAt', 'updatedAt', 'pinned'],
     ])
     expect(body.id).toMatch(/^prj_[0-9a-z]{24}$/)
     expect(body).toMatchObject({ name: 'site', framework: 'auto', repo: 'acme/site', region: 'local-1' })
