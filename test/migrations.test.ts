@@ -65,6 +65,8 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
     'job_key',
     'job_waiting',
     'label_production',
+    'log_line_run',
+    'log_line_run_at',
     'mail_waiting',
     'source_file_missing',
     'takedown_ended',

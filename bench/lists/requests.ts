@@ -32,6 +32,7 @@ const ofList: Record<string, Record<string, string[]>> = {
   listAllTickets: { search: words },
   listDnsRecords: { type: ['A', 'MX', 'SRV'] },
   listDnsRrsets: { type: ['A', 'MX', 'SRV'] },
+  listRuntimeLogs: { instance: ['0', '9'], stream: ['stdout', 'stderr'] },
   listEvents: {
     type: ['account.created', 'account.resumed', 'ticket.created', 'account.*', 'account.resumed,ticket.*'],
     subject: ['dpl_000000000000000000000001', 'nowhere'],

@@ -129,6 +129,7 @@ export async function seed(client: pg.Client, sizes: Sizes): Promise<Seeded> {
     narrowed,
     paths: {
       '/deployments/{id}/logs': numbered('dpl', 62),
+      '/deployments/{id}/runtime-logs': numbered('dpl', 62),
       '/tickets/{id}/messages': numbered('tkt', 1),
       '/operator/tickets/{id}/messages': numbered('tkt', 1),
       '/webhooks/{id}/deliveries': numbered('whk', 1),

@@ -3,7 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import { deleteInBatches } from '../../platform/batches.ts'
 import type { Db } from '../../platform/database.ts'
 import type { RuntimeLogLine, RuntimeLogQuery } from '../../schemas/runtime-logs.ts'
-import { forgetOldRunLines, forgetSurplusRunLines } from './runtime-log-statements.ts'
+import { forgetOldRunLines, forgetSurplusRunLines, readRunLines } from './runtime-log-statements.ts'
 
 const keptMs = 24 * 60 * 60_000
 const mostLines = 10_000
@@ -17,11 +17,8 @@ export async function runtimeLinesAfter(
   { since, instance, stream }: Filter,
   { seq, limit }: { seq: number; limit: number },
 ): Promise<Static<typeof RuntimeLogLine>[]> {
-  const found = await db.logLine.findMany({
-    where: { deploymentId, step: 'run', seq: { gt: seq }, instance, stream, at: since && { gte: since } },
-    orderBy: { seq: 'asc' },
-    take: limit,
-  })
+  const filter = { since: since ?? null, instance: instance ?? null, stream: stream ?? null }
+  const found = await readRunLines(db, { deploymentId, seq, limit, ...filter })
   return found.map(({ seq, at, instance, stream, text }) => ({
     seq,
     at: at.toISOString(),
