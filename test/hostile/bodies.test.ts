@@ -177,7 +177,9 @@ describe.each(withJson)('$name', (operation) => {
 describe.each(operations.filter(({ method }) => method !== 'GET'))('$name', (operation) => {
   const { body } = targets.get(operation)!
   const valid = typeof body === 'string' ? body : JSON.stringify(body ?? {})
-  const limit = operation.body && operation.body.type !== 'application/json' ? 16 * 1024 * kib : 64 * kib
+  const isText = operation.body && operation.body.type !== 'application/json'
+  // A list of files is long.
+  const limit = isText ? 16 * 1024 * kib : operation.id === 'createDeployment' ? 8 * 1024 * kib : 64 * kib
 
   test('refuses a body of another type with 415', async () => {
     const types = [
@@ -207,7 +209,9 @@ describe.each(operations.filter(({ method }) => method !== 'GET'))('$name', (ope
     }
   })
 
-  test('refuses a body that is too large with 413, before it is read', async () => {
+  // What one uploaded file may have is a quota.
+  const isBounded = operation.id !== 'putUpload'
+  test.runIf(isBounded)('refuses a body that is too large with 413, before it is read', async () => {
     for (const size of [limit + 1, limit * 3]) {
       const type = operation.body?.type ?? 'application/json'
       const answer = await post(

@@ -33,7 +33,7 @@ export const isEmpty = statement('backups.isEmpty', {
 
 /**
  * Every table with the columns that are written and the tables that its rows refer to; but not that of migrations, nor
- * what is unlogged, which is of the moment, nor uploads, whose content no backup has: they are asked for again.
+ * what is unlogged, which is of the moment.
  */
 export const readTables = statement('backups.tables', {
   reason: 'not in Prisma',
@@ -45,7 +45,7 @@ export const readTables = statement('backups.tables', {
         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum) AS columns,
       ARRAY(SELECT DISTINCT r.relname::text FROM pg_constraint f JOIN pg_class r ON r.oid = f.confrelid
         WHERE f.conrelid = c.oid AND f.contype = 'f' AND f.confrelid <> c.oid) AS needs
-    FROM pg_class c WHERE ${ofThisSchema} AND NOT c.relispartition AND c.relname NOT IN ('_prisma_migrations', 'upload', 'source_file')
+    FROM pg_class c WHERE ${ofThisSchema} AND NOT c.relispartition AND c.relname <> '_prisma_migrations'
       AND c.relpersistence = 'p' ORDER BY 1`,
 })
 
