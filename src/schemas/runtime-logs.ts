@@ -7,7 +7,12 @@ export const RuntimeLogLine = Type.Object(
   {
     seq: Type.Integer({ description: 'Grows with every line of the deployment' }),
     at: Timestamp,
-    instance: Nullable(Type.String({ description: 'Number of the instance; null for lines of older versions' })),
+    instance: Nullable(
+      Type.String({
+        description:
+          'Number of the instance, another one on each machine that it is given to; null for lines of older versions',
+      }),
+    ),
     stream: Choice(logStreams, { description: 'system: a note of the platform, such as how many lines were dropped' }),
     text: Type.String(),
   },
@@ -34,6 +39,6 @@ export const RuntimeLogQuery = Body({
   ),
   cursor: Type.Optional(Type.String({ maxLength: 2000, description: 'nextCursor of the page before' })),
   since: Type.Optional(Type.String({ format: 'date-time', description: 'Only lines from this time on' })),
-  instance: Type.Optional(Type.String({ pattern: '^\\d{1,6}$', description: 'must be the number of an instance' })),
+  instance: Type.Optional(Type.String({ pattern: '^\\d{1,19}$', description: 'must be the number of an instance' })),
   stream: Type.Optional(Choice(['stdout', 'stderr'] as const)),
 })

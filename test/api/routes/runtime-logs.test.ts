@@ -3,6 +3,7 @@ import { appendLines } from '../../../src/services/deployments/deployment-logs.t
 import { forgetRuntimeLines } from '../../../src/services/deployments/runtime-logs.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { createRepository } from '../../helpers/repository.ts'
+import { readStream } from '../../helpers/stream.ts'
 
 let api: TestApi
 let id: string
@@ -46,6 +47,19 @@ test('what servers print is listed by page, time, instance and stream, without t
 test('nobody else reads them', async () => {
   const { token } = await api.newAccount()
   expect((await api.call('GET', `/deployments/${id}/runtime-logs`, { token })).status).toBe(404)
+})
+
+test('they come live, after the line that the reader has, and only those that were asked for', async () => {
+  const stream = await readStream(api, `/deployments/${id}/runtime-logs?stream=stdout`, { 'last-event-id': '3' })
+  expect(await stream.next()).toMatchObject({ id: '4', data: { text: 'two', instance: '1' } })
+  const later = { step: 'run', at: new Date(), instance: '0' }
+  await appendLines(api.db, id, [
+    { ...later, stream: 'stderr', text: 'not this' },
+    { ...later, stream: 'stdout', text: 'four' },
+  ])
+  expect(await stream.next()).toMatchObject({ id: '7', data: { text: 'four', seq: 7 } })
+  stream.close()
+  await api.db.logLine.deleteMany({ where: { deploymentId: id, seq: { gt: 5 } } })
 })
 
 test('they are forgotten after a day, and those of builds are not', async () => {
