@@ -89,7 +89,9 @@ export const Dnssec = Type.Object(
     }),
     denial: Denial,
     keys: Type.Array(Named(SigningKey), { description: 'Oldest first; two during a rollover' }),
-    ds: Type.Array(Named(DsRecord), { description: 'What belongs at the parent now' }),
+    ds: Type.Array(Named(DsRecord), {
+      description: 'What belongs at the parent; in the state signing not before the time in `reason`',
+    }),
     dnskey: Type.Array(Type.String(), {
       description: 'The keys as values of DNSKEY records, for registrars that make the DS themselves',
     }),

@@ -64,7 +64,8 @@ export function reasonOf(situation: Situation, ds: readonly string[]): string {
   const { name, state, matches } = situation
   if (state === 'unsigned') return unsignedText(situation, ds)
   if (state === 'signing') {
-    return `The zone is signed. Its DS is shown here when no cache has unsigned answers any more, ${untilText(situation)}.${faultText(situation)}`
+    const until = 'Caches may have unsigned answers until then'
+    return `The zone is signed. Set the DS record in \`ds\` at the registrar of ${name} ${untilText(situation)}. ${until}.${faultText(situation)}`
   }
   if (state !== 'leaving') return signedText(situation, ds)
   if (matches) {

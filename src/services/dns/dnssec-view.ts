@@ -53,6 +53,12 @@ function viewDs(zone: string, key: ZoneKey): DnssecView['ds'][number] {
   return { text, keyTag: key.tag, algorithm: signingAlgorithm, digestType, digest: text.split(' ').at(-1)! }
 }
 
+/** Those whose DS belongs at the parent: now, or as soon as no cache has unsigned answers. */
+function dsKeys(state: DnssecState, keys: readonly ZoneKey[]): ZoneKey[] {
+  if (state === 'leaving') return []
+  return keys.filter(({ announced, signing }) => announced || (state === 'signing' && signing))
+}
+
 function rolloverOf({ zoneKeys }: SignedDomain, shown: readonly string[]): Situation['rollover'] {
   const fresh = zoneKeys.at(-1)
   if (zoneKeys.length < 2 || !fresh) return null
@@ -92,7 +98,7 @@ export function viewDnssec(options: SigningOptions, row: SignedDomain): DnssecVi
       state: keyState(row, key, shown),
       createdAt: key.createdAt.toISOString(),
     })),
-    ds: state === 'leaving' ? [] : zoneKeys.filter(({ announced }) => announced).map((key) => viewDs(name, key)),
+    ds: dsKeys(state, zoneKeys).map((key) => viewDs(name, key)),
     dnskey: zoneKeys
       .filter(({ published }) => published)
       .map(({ publicKey }) => `${keyFlags} 3 ${signingAlgorithm} ${Buffer.from(publicKey).toString('base64')}`),
