@@ -97,7 +97,7 @@ describeConsole('the console', environment, async (console) => {
     const curl = await dialog.locator('.curl pre').textContent()
     expect(curl).toBe(
       `curl ${console.url}/api/projects -H "Authorization: Bearer $BERTH_TOKEN" ` +
-        `--json '{"name":"by-keyboard","repo":"acme/by-keyboard","framework":"other"}'`,
+        `--json '{"name":"by-keyboard","repo":"acme/by-keyboard","framework":"auto"}'`,
     )
     await dialog.getByRole('button', { name: 'Create project' }).press('Enter')
     await page.waitForURL(`${console.url}/projects/by-keyboard`)

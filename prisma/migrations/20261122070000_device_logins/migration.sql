@@ -6,7 +6,7 @@ CREATE TABLE "device_login" (
     "address" TEXT NOT NULL,
     "state" TEXT NOT NULL DEFAULT 'pending',
     "membership_id" TEXT,
-    "scopes" TEXT[] NOT NULL DEFAULT '{}',
+    "scopes" TEXT[],
     "interval" INTEGER NOT NULL,
     "polled_at" TIMESTAMPTZ(3),
     "expires_at" TIMESTAMPTZ(3) NOT NULL,

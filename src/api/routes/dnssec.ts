@@ -1,9 +1,10 @@
 // /dns/{domain}/dnssec: read, put, delete, and roll over.
+import type { Static } from '@sinclair/typebox'
 import { etagOf } from '../../platform/etags.ts'
 import { Named } from '../../schemas/common.ts'
 import { ZoneParams } from '../../schemas/dns-records.ts'
 import { Dnssec, PutDnssec } from '../../schemas/dnssec.ts'
-import { dnssecVersion, findDnssec, putDnssec, rollOver } from '../../services/dns/dnssec.ts'
+import { checkDnssec, dnssecVersion, findDnssec, putDnssec, rollOver } from '../../services/dns/dnssec.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { NoContent, type RoutePlugin } from './route.ts'
 
@@ -36,7 +37,12 @@ export const dnssecRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.put(
     '/dns/:domain/dnssec',
     {
-      config: { scope: 'dns:write', inZoneParts: true, showsVersion: true },
+      config: {
+        scope: 'dns:write',
+        inZoneParts: true,
+        showsVersion: true,
+        meaning: ({ actor, params }) => checkDnssec(db, actor, (params as Static<typeof ZoneParams>).domain),
+      },
       schema: {
         operationId: 'putDnssec',
         tags: ['DNS'],

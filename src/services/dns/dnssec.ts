@@ -16,6 +16,12 @@ export async function findDnssec(db: Db, options: SigningOptions, actor: Actor, 
   return viewDnssec(options, row)
 }
 
+/** Refuses who may not switch the signing of the zone. */
+export async function checkDnssec(db: Db, actor: Actor, path: string): Promise<void> {
+  const { id } = await findZone(db, actor, path)
+  requireWholeZone(actor, id)
+}
+
 /** When and whether the parent was asked is no change of the zone's signing. */
 export function dnssecVersion({
   parent: { checkedAt: _time, ...parent },

@@ -30,7 +30,7 @@ describe('creating a deployment', () => {
     const planned = ['id', 'project', 'state', 'ref', 'commit', 'production', 'url', 'region', 'createdAt']
     expect(Object.keys(body).slice(0, 9)).toEqual(planned)
     const further = ['readyAt', 'finishedAt', 'error', 'source', 'current', 'startedAt', 'queuePosition']
-    const figures = ['commitMessage', 'files', 'bytes', 'steps', 'warnings']
+    const figures = ['commitMessage', 'files', 'bytes', 'steps', 'detected', 'warnings']
     expect(Object.keys(body).slice(9)).toEqual([...further, ...figures])
     expect(body.id).toMatch(/^dpl_[0-9a-z]{24}$/)
     expect(body).toMatchObject({ project: 'site', state: 'BUILDING', ref: 'main', production: false, source: 'api' })

@@ -137,7 +137,7 @@ describe('a token of some names and types', () => {
     }
     expect(open.sort()).toEqual([
       ...['changeDnsRecord', 'changeDnsRecords', 'createDnsRecord', 'createToken', 'deleteDnsRecord'],
-      ...['deleteDnsRrset', 'getCurrentToken', 'getDnsRecord', 'getDnsRrset', 'getZoneStatus'],
+      ...['deleteDnsRrset', 'getCurrentToken', 'getDnsRecord', 'getDnsRrset', 'getDnssec', 'getZoneStatus'],
       ...['listDnsRecords', 'listDnsRrsets', 'putDnsRrset'],
     ])
     expect(await api.call('POST', '/dns/mine.com/keys', { token, body: { name: 'k' } })).toMatchObject(limited)
