@@ -53,7 +53,8 @@ export const PutOidcTrust = Body(
         minItems: 1,
         maxItems: 3,
         uniqueItems: true,
-        description: 'What the short tokens may do in this project; left out, projects:read and deployments:write',
+        description:
+          'What the short tokens may do in this project; left out, projects:read and deployments:write, as far as the caller has them',
       }),
     ),
   },

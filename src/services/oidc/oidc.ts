@@ -11,7 +11,7 @@ import type { Urls } from '../../platform/urls.ts'
 import type { ExchangedToken, OidcTrust as OidcTrustSchema, PutOidcTrust } from '../../schemas/oidc.ts'
 import { append, eventOf } from '../events/events.ts'
 import { findProject, findProjectToChange, viewProject, withKey } from '../projects/projects.ts'
-import type { Actor } from '../tokens/actor.ts'
+import { type Actor, allows } from '../tokens/actor.ts'
 import { requireScopes } from '../tokens/lineage.ts'
 import { insertToken, viewToken, withNames } from '../tokens/tokens.ts'
 
@@ -70,7 +70,8 @@ export async function putOidcTrust(
   { key, input, precondition }: TrustChange & { input: Put },
 ): Promise<OidcTrustView> {
   checkOidcTrust(input, checks)
-  const { issuer, claims, audience = urls.api, scopes = usualScopes } = input
+  const { issuer, claims, audience = urls.api } = input
+  const scopes = input.scopes ?? usualScopes.filter((scope) => allows(actor.scopes, scope))
   requireScopes(actor, scopes, 'grant it')
   return inTransaction(db, async (db) => {
     const project = await findProjectToChange(db, actor, key)

@@ -170,7 +170,10 @@ describe('the trust of a project', () => {
   test('grants no scope that the caller lacks', async () => {
     const { name } = await api.newProject('narrow')
     const { body } = await api.call('POST', '/tokens', { body: { name: 'n', scopes: ['projects:write'] } })
-    const put = { token: body.token, body: { issuer, claims: { sub: 'x' } } }
-    expect((await api.call('PUT', `/projects/${name}/oidc`, put)).body.requiredScope).toBe('deployments:write')
+    const put = (more: object) =>
+      api.call('PUT', `/projects/${name}/oidc`, { token: body.token, body: { issuer, claims: { sub: 'x' }, ...more } })
+    expect((await put({ scopes: ['deployments:write'] })).body.requiredScope).toBe('deployments:write')
+    // Left out, it is what the caller has of the usual ones.
+    expect((await put({})).body.scopes).toEqual(['projects:read'])
   })
 })

@@ -16,6 +16,7 @@ export type PackageManifest = {
 export const longestManifest = 1 << 20
 const mostEntries = 5_000
 const longestText = 4_000
+const longestScript = 65_536
 
 const objectOf = (value: unknown): Record<string, unknown> =>
   value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Record<string, unknown>) : {}
@@ -27,10 +28,10 @@ const textOf = (value: unknown, most = longestText): string | null =>
 export const ownOf = (object: unknown, name: string): unknown =>
   Object.getOwnPropertyDescriptor(objectOf(object), name)?.value
 
-function texts(value: unknown): [string, string][] {
+function texts(value: unknown, most = longestText): [string, string][] {
   return Object.entries(objectOf(value))
     .slice(0, mostEntries)
-    .filter((entry): entry is [string, string] => textOf(entry[1]) !== null)
+    .filter((entry): entry is [string, string] => textOf(entry[1], most) !== null)
 }
 
 /** Null for anything but a JSON object. */
@@ -51,7 +52,7 @@ export function readManifest(text: string | null): PackageManifest {
   const kinds = ['optionalDependencies', 'devDependencies', 'dependencies']
   return {
     unreadable: text !== null && found === null,
-    scripts: new Map(texts(ownOf(found, 'scripts'))),
+    scripts: new Map(texts(ownOf(found, 'scripts'), longestScript)),
     dependencies: new Map(kinds.flatMap((kind) => texts(ownOf(found, kind)))),
     main: textOf(ownOf(found, 'main'), 200),
     packageManager: textOf(ownOf(found, 'packageManager'), 300),
