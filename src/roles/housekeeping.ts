@@ -2,6 +2,7 @@
 import { Counter } from 'prom-client'
 import { forgetFailedJobs } from '../jobs/queue.ts'
 import { forgetOldTasks, startTasks, type Task, type Tasks } from '../jobs/tasks.ts'
+import type { Database } from '../platform/database.ts'
 import { noteStoredBytes } from '../services/accounts/month-usage.ts'
 import { forgetOldLines, removeOldDeployments } from '../services/deployments/retention.ts'
 import { forgetRuntimeLines } from '../services/deployments/runtime-logs.ts'
@@ -104,6 +105,15 @@ export function tasksOf(deps: HousekeepingDeps): Task[] {
     }
     return [{ name: `remove ${kind}`, everyMs: often.includes(kind) ? 10 * minuteMs : hourMs, run }]
   })
+  /** Queues what has no job any more, because it was given up. */
+  const requeues = (what: string, queue: (db: Database) => Promise<number>, message: string): Task => ({
+    name: `queue forgotten ${what}`,
+    everyMs: 10 * minuteMs,
+    async run() {
+      const queued = await queue(db)
+      if (queued > 0) log.warn({ queued }, message)
+    },
+  })
   return [
     ...removals,
     { name: 'note stored bytes', everyMs: hourMs, run: () => noteStoredBytes(db) },
@@ -115,38 +125,14 @@ export function tasksOf(deps: HousekeepingDeps): Task[] {
         if (ended > 0) log.info({ ended }, 'deployments whose files did not come in time')
       },
     },
-    {
-      name: 'queue forgotten checks',
-      everyMs: 10 * minuteMs,
-      async run() {
-        const queued = await requeueForgottenChecks(db)
-        if (queued > 0) log.warn({ queued }, 'domains had no job for their next check')
-      },
-    },
-    {
-      name: 'queue forgotten aliases',
-      everyMs: 10 * minuteMs,
-      async run() {
-        const queued = await requeueOverdueAliases(db)
-        if (queued > 0) log.warn({ queued }, 'zones had no job for the next lookup of their ALIAS records')
-      },
-    },
-    {
-      name: 'queue forgotten primaries',
-      everyMs: 10 * minuteMs,
-      async run() {
-        const queued = await requeueOverdueZones(db)
-        if (queued > 0) log.warn({ queued }, 'zones had no job for the next look at their primaries')
-      },
-    },
-    {
-      name: 'queue forgotten checks of DS records',
-      everyMs: 10 * minuteMs,
-      async run() {
-        const queued = await requeueForgottenSigning(db)
-        if (queued > 0) log.warn({ queued }, 'zones had no job for the next check of their DS records')
-      },
-    },
+    requeues('checks', requeueForgottenChecks, 'domains had no job for their next check'),
+    requeues('aliases', requeueOverdueAliases, 'zones had no job for the next lookup of their ALIAS records'),
+    requeues('primaries', requeueOverdueZones, 'zones had no job for the next look at their primaries'),
+    requeues(
+      'checks of DS records',
+      requeueForgottenSigning,
+      'zones had no job for the next check of their DS records',
+    ),
   ]
 }
 
