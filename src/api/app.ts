@@ -28,6 +28,8 @@ import { negotiateVersion, requireHttps, shedLoad } from './http/transport.ts'
 import { bodyLimitBytes, completeFault, useValidation } from './http/validation.ts'
 import { createWaits } from './http/waiting.ts'
 import { accountRoutes } from './routes/account.ts'
+import { cronRoutes } from './routes/crons.ts'
+import { deployHookCallRoutes, deployHookRoutes } from './routes/deploy-hooks.ts'
 import { deploymentLogRoutes } from './routes/deployment-logs.ts'
 import { deploymentShareRoutes } from './routes/deployment-shares.ts'
 import { deploymentRoutes } from './routes/deployments.ts'
@@ -77,6 +79,8 @@ const idleConnectionMs = 90_000
 const apiRoutes = [
   projectRoutes,
   pushHookRoutes,
+  deployHookRoutes,
+  cronRoutes,
   repositoryAccessRoutes,
   oidcTrustRoutes,
   deploymentRoutes,
@@ -262,6 +266,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
     { prefix: '/api' },
   )
   await app.register(gitHookRoutes, { deps })
+  await app.register(deployHookCallRoutes, { deps })
   await app.register(oidcExchangeRoutes, { deps })
   await app.register(mailRoutes, { deps })
   await app.register(authRoutes, { deps })

@@ -30,6 +30,8 @@ export type JobKinds = {
   dnssec: { domainId: string }
   /** Find out who is told of an event by mail, and queue a mail to each. Queued by the trigger `event_mail`. */
   notify: { eventId: string }
+  /** Call a path of production that is due. */
+  cron: { cronId: string }
   /** Send a mail to its recipient. */
   mail: { recipient: string; about: string }
 }
@@ -49,4 +51,5 @@ export const jobKinds = Object.keys({
   dnssec: true,
   notify: true,
   mail: true,
+  cron: true,
 } satisfies Record<JobKind, true>) as JobKind[]

@@ -65,11 +65,12 @@ export function queueBuilds(source: string, trace: string): string {
 const taken = { id: int8(), payload: jsonb<never>(), attempts: int4(), runAt: text(), trace: optional(text()) }
 const takenColumns = 'id, payload, attempts, run_at::text AS "runAt", trace'
 
-/** Whose event, domain or deployment a job is for; null for jobs of the platform itself. */
+/** Whose event, domain, deployment or cron a job is for; null for jobs of the platform itself. */
 const ownerOf = (
   job: string,
 ) => `COALESCE(NULLIF(${job}.account_id, ''), (SELECT d.account_id FROM domain d WHERE d.id = ${job}.key),
-  (SELECT d.account_id FROM deployment d WHERE d.id = ${job}.key))`
+  (SELECT d.account_id FROM deployment d WHERE d.id = ${job}.key),
+  (SELECT p.account_id FROM cron c JOIN project p ON p.id = c.project_id WHERE c.id = ${job}.key))`
 
 /**
  * Leases the next job to the worker, the oldest first: a waiting one, or one whose worker died. Those of an account that

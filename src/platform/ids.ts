@@ -27,6 +27,9 @@ export type IdPrefix =
   | 'psk'
   | 'key'
   | 'zky'
+  | 'dhk'
+  | 'crn'
+  | 'crr'
 
 let lastMs = 0
 let counter = 0

@@ -12,6 +12,8 @@ export type Urls = {
   host(label: string): string
   /** Where a repository host sends pushes to. */
   push(projectId: string): string
+  /** Where whoever knows the secret starts a deployment. */
+  deployHook(secret: string): string
 }
 
 export type UrlsOptions = {
@@ -31,5 +33,6 @@ export function createUrls(options: UrlsOptions): Urls {
     isOwnLabel: (label) => hosts.has(`${label}.${domain}`),
     host: (label) => `${label}.${edge.domain}`.toLowerCase(),
     push: (projectId) => `${baseUrl}/hooks/git/${projectId}`,
+    deployHook: (secret) => `${baseUrl}/hooks/deploy/${secret}`,
   }
 }

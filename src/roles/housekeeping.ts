@@ -4,6 +4,7 @@ import { forgetFailedJobs } from '../jobs/queue.ts'
 import { forgetOldTasks, startTasks, type Task, type Tasks } from '../jobs/tasks.ts'
 import type { Database } from '../platform/database.ts'
 import { noteStoredBytes } from '../services/accounts/month-usage.ts'
+import { forgetOldRuns, requeueForgottenCrons } from '../services/crons/runs.ts'
 import { forgetOldLines, removeOldDeployments } from '../services/deployments/retention.ts'
 import { forgetRuntimeLines } from '../services/deployments/runtime-logs.ts'
 import { endUnfinished } from '../services/deployments/uploaded.ts'
@@ -50,6 +51,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
     idempotency_keys: (signal) => forgetOldKeys(db, signal),
     oidc_exchanges: (signal) => forgetOldExchanges(db, signal),
     pushes: (signal) => forgetOldPushes(db, signal),
+    cron_runs: (signal) => forgetOldRuns(db, signal),
     uploads: (signal) => forgetOldUploads(db, signal),
     domain_holds: (signal) => forgetOldHolds(db, signal),
     tasks: () => forgetOldTasks(db),
@@ -82,6 +84,7 @@ const often = [
   'runtime_lines',
   'idempotency_keys',
   'pushes',
+  'cron_runs',
   'deliveries',
   'webhook_surplus',
   'sign_ins',
@@ -126,6 +129,7 @@ export function tasksOf(deps: HousekeepingDeps): Task[] {
       },
     },
     requeues('checks', requeueForgottenChecks, 'domains had no job for their next check'),
+    requeues('crons', requeueForgottenCrons, 'crons had no job for their next run'),
     requeues('aliases', requeueOverdueAliases, 'zones had no job for the next lookup of their ALIAS records'),
     requeues('primaries', requeueOverdueZones, 'zones had no job for the next look at their primaries'),
     requeues(

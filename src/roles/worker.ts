@@ -2,6 +2,7 @@
 import { Counter, type Registry } from 'prom-client'
 import { announceWaits, buildHandlers, openDisk } from '../engines/builder/index.ts'
 import { createIssuer } from '../engines/certificates/index.ts'
+import { createCronHandler } from '../engines/crons/index.ts'
 import { startDeliveries } from '../engines/delivery/index.ts'
 import { createFollowHandler } from '../engines/following/index.ts'
 import { createMailHandlers } from '../engines/mail/index.ts'
@@ -41,6 +42,7 @@ export async function openWorker(deps: Shared & Sandboxed, closing: Closing): Pr
     issue: issuer.issue,
     status: createStatusHandler(deps),
     ...createMailHandlers(deps),
+    cron: createCronHandler(deps),
   }
   closing.add(() => issuer.close())
   const worker = startWorker(db, notifications, log, handlers)

@@ -1,6 +1,8 @@
 // Every schema with a name: the components of openapi.yaml.
 import * as account from './account.ts'
 import * as common from './common.ts'
+import * as crons from './crons.ts'
+import * as deployHooks from './deploy-hooks.ts'
 import * as deployments from './deployments.ts'
 import * as discovery from './discovery.ts'
 import * as dnsKeys from './dns-keys.ts'
@@ -14,6 +16,7 @@ import * as oidc from './oidc.ts'
 import * as operator from './operator.ts'
 import * as operatorDomains from './operator-domains.ts'
 import * as people from './people.ts'
+import * as projectSettings from './project-settings.ts'
 import * as projects from './projects.ts'
 import * as pushHooks from './push-hooks.ts'
 import * as repositoryAccess from './repository-access.ts'
@@ -34,6 +37,8 @@ const files = [
   ...[
     account,
     common,
+    crons,
+    deployHooks,
     deployments,
     discovery,
     dnsKeys,
@@ -46,6 +51,7 @@ const files = [
     oidc,
     operator,
     operatorDomains,
+    projectSettings,
     projects,
   ],
   ...[people, pushHooks, repositoryAccess, rrsets, runtimeLogs, search, secondaries],
@@ -73,7 +79,7 @@ export const enums: Record<string, readonly string[]> = {
   DnsDuringSuspension: events.dnsDuringSuspension,
   EventType: events.eventTypes,
   Framework: projects.frameworks,
-  Network: projects.networks,
+  Network: projectSettings.networks,
   RepositoryAccessKind: repositoryAccess.accessKinds,
   Scope: tokens.tokenScopes,
   SslState: domains.sslStates,

@@ -18,7 +18,7 @@ import {
 import { DeploymentSource, DeploymentUploads } from './uploads.ts'
 
 export const deploymentStates = ['BUILDING', 'READY', 'ERROR', 'CANCELED'] as const
-export const deploymentSources = ['api', 'push', 'promote', 'upload'] as const
+export const deploymentSources = ['api', 'push', 'promote', 'upload', 'hook'] as const
 
 /** How a build fails. */
 export const failureCodes = [

@@ -17,6 +17,7 @@ export const eventGroups = [
     ],
   },
   { name: 'ProjectEvent', data: 'Project', types: ['project.created', 'project.updated', 'project.deleted'] },
+  { name: 'PushEvent', data: 'SkippedPush', types: ['push.skipped'] },
   {
     name: 'DomainEvent',
     data: 'Domain',
@@ -136,7 +137,7 @@ export const eventSchemas = eventGroups.map(({ name, data, types }) =>
       actor: Type.String({
         description:
           'Id of the token that made the change (tok_…), of the person at the console (usr_…), of the key of a zone ' +
-          '(key_…), or system',
+          '(key_…), of a deploy hook (dhk_…), or system',
       }),
       subject: Type.String({ description: 'Id of the resource, or the name of a domain' }),
       data: Type.Ref(data),

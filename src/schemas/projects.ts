@@ -13,6 +13,7 @@ import {
   ProjectKey,
   Timestamp,
 } from './common.ts'
+import { ChangeProjectSettings, ProjectSettings } from './project-settings.ts'
 import { TakedownNotice } from './takedowns.ts'
 
 export const frameworks = [
@@ -40,13 +41,6 @@ export const frameworks = [
   'other',
 ] as const
 
-export const previewProtections = ['none', 'password', 'link'] as const
-
-export const networks = ['public', 'registry', 'none'] as const
-
-const networkMeaning =
-  'public: the public internet and nothing private; registry: only the package registry and the repository host of this installation, by proxy; none: no network'
-
 const example = {
   id: 'prj_01jcqk5v8w0gk3xq4t7zc9me',
   name: 'hello',
@@ -69,43 +63,13 @@ const example = {
     instances: 1,
     previewProtection: 'none',
     skewProtection: false,
+    watchPaths: [],
+    crons: [],
   },
   createdAt: '2026-11-14T09:30:00.000Z',
   updatedAt: '2026-11-14T09:30:00.000Z',
   pinned: null,
 }
-
-export const ProjectSettings = Type.Object(
-  {
-    productionBranch: Type.String(),
-    rootDirectory: Nullable(Type.String({ description: 'Folder of the repository that is built; null: its root' })),
-    installCommand: Nullable(Type.String({ description: 'null: by the lockfile' })),
-    buildCommand: Nullable(Type.String({ description: 'null: by the build script, else by the framework' })),
-    outputDirectory: Nullable(Type.String({ description: 'null: by the framework' })),
-    spaFallback: Type.Boolean({ description: 'Unknown paths are answered with index.html' }),
-    cleanUrls: Type.Boolean({ description: '/about is answered with about.html' }),
-    autoDeploy: Type.Boolean({ description: 'A push makes a deployment' }),
-    hsts: Type.Boolean({
-      description: 'Browsers are told to use only HTTPS at the attached domains for a year from each visit on',
-    }),
-    buildNetwork: Choice(networks, { description: `What builds reach. ${networkMeaning}` }),
-    serverNetwork: Choice(networks, { description: `What servers reach, from their next start on. ${networkMeaning}` }),
-    instances: Type.Integer({
-      description: 'How many instances of its server run in production, over as many machines',
-    }),
-    previewProtection: Choice(previewProtections, {
-      description:
-        'Who sees deployments at their own addresses. none: everybody; password: who knows the password, or has a link; ' +
-        'link: who has a link of `POST /deployments/{id}/share`. Production addresses are open to all',
-    }),
-    skewProtection: Type.Boolean({
-      description:
-        'What a page loads at a production address comes from the deployment that the page came from, as long as it is ' +
-        'there: by the cookie `__dpl`, or `?dpl=` with the id of a deployment that has served production',
-    }),
-  },
-  { $id: 'ProjectSettings', description: 'How a project is built and served' },
-)
 
 export const Project = Type.Object(
   {
@@ -130,51 +94,6 @@ export const Project = Type.Object(
   },
   { $id: 'Project', description: 'A project and its linked repository', examples: [example] },
 )
-
-// A dash or a dot at the start would read as an option or leave the tree; the builder checks again.
-const Directory = Type.String({
-  minLength: 1,
-  maxLength: 200,
-  pattern: '^(?!/)(?!.*(^|/)\\.\\.(/|$))[A-Za-z0-9_.@+/ -]+$',
-  description: 'must be a path inside the repository, such as packages/site',
-})
-const Command = Type.String({
-  minLength: 1,
-  maxLength: 1000,
-  pattern: '^[^\\n\\r]+$',
-  description: 'must be one line of shell',
-})
-const Branch = Type.String({ minLength: 1, maxLength: 255, description: 'Name of a branch' })
-const OrNull = <T extends ReturnType<typeof Type.String>>(schema: T) => Nullable(schema)
-
-const settingsFields = {
-  productionBranch: Type.Optional(Branch),
-  rootDirectory: Type.Optional(OrNull(Directory)),
-  installCommand: Type.Optional(OrNull(Command)),
-  buildCommand: Type.Optional(OrNull(Command)),
-  outputDirectory: Type.Optional(OrNull(Directory)),
-  spaFallback: Type.Optional(Type.Boolean()),
-  cleanUrls: Type.Optional(Type.Boolean()),
-  autoDeploy: Type.Optional(Type.Boolean()),
-  hsts: Type.Optional(Type.Boolean()),
-  buildNetwork: Type.Optional(Choice(networks)),
-  serverNetwork: Type.Optional(Choice(networks)),
-  instances: Type.Optional(Type.Integer({ minimum: 1, maximum: 10 })),
-  previewProtection: Type.Optional(Choice(previewProtections)),
-  previewPassword: Type.Optional(
-    Type.String({
-      minLength: 8,
-      maxLength: 200,
-      description: 'What visitors of previews are asked for; never returned. Another one ends all links and visits',
-    }),
-  ),
-  skewProtection: Type.Optional(Type.Boolean()),
-}
-
-export const ChangeProjectSettings = Body(settingsFields, {
-  $id: 'ChangeProjectSettings',
-  description: 'Settings to change; what is left out stays, or is as for a new project',
-})
 
 const Repo = Type.String({
   maxLength: 300,

@@ -25,10 +25,36 @@ export const CommitStatusTarget = Type.Object(
   },
 )
 
+const skipExample = {
+  at: '2026-11-14T09:31:00.000Z',
+  project: 'hello',
+  ref: 'main',
+  commit: '4f2a9c1d0e5b6a7988c7d6e5f4a3b2c1d0e9f8a7',
+  reason: 'paths_unchanged',
+  detail: 'None of the 2 changed files is under the watchPaths of the project hello.',
+}
+
+export const SkippedPush = Type.Object(
+  {
+    at: Timestamp,
+    project: Type.String({ description: 'Name of the project' }),
+    ref: Type.String({ description: 'The branch' }),
+    commit: Type.String(),
+    reason: Choice(['paths_unchanged'] as const),
+    detail: Type.String({ description: 'The same in a sentence' }),
+  },
+  {
+    $id: 'SkippedPush',
+    description: 'A push that made no deployment, because it changed nothing under the watched paths',
+    examples: [skipExample],
+  },
+)
+
 const hookExample = {
   url: 'https://api.example.com/hooks/git/prj_01jcqk5v8w0gk3xq4t7zc9me',
   lastPushAt: '2026-11-14T09:31:00.000Z',
   commitStatus: statusExample,
+  lastSkip: null,
   createdAt: '2026-11-14T09:30:00.000Z',
   updatedAt: '2026-11-14T09:30:00.000Z',
 }
@@ -38,6 +64,7 @@ export const PushHook = Type.Object(
     url: Type.String({ format: 'uri', description: 'Address to enter at the repository host' }),
     lastPushAt: Nullable(Type.String({ format: 'date-time', description: 'When a push last made a deployment' })),
     commitStatus: NullableNamed(CommitStatusTarget),
+    lastSkip: NullableNamed(SkippedPush),
     createdAt: Timestamp,
     updatedAt: Timestamp,
   },
@@ -118,6 +145,16 @@ export const Push = Type.Object(
     deleted: Type.Optional(Type.Boolean()),
     repository: Type.Optional(PushRepository),
     project: Type.Optional(PushProject),
+    before: Type.Optional(Type.Unknown({ description: 'The commit before; zeros for a new branch' })),
+    created: Type.Optional(Type.Unknown({ description: 'Whether the branch is new' })),
+    forced: Type.Optional(Type.Unknown({ description: 'Whether commits were dropped' })),
+    commits: Type.Optional(
+      Type.Unknown({
+        description: 'Commits with the files that they change, for watchPaths; another form says nothing',
+      }),
+    ),
+    total_commits_count: Type.Optional(Type.Unknown({ description: 'GitLab: how many there are' })),
+    total_commits: Type.Optional(Type.Unknown({ description: 'Gitea and Forgejo: how many there are' })),
   },
   {
     $id: 'Push',
@@ -141,6 +178,7 @@ export const pushReasons = [
   'not_a_branch',
   'branch_deleted',
   'auto_deploy_off',
+  'paths_unchanged',
   'quota_exceeded',
 ] as const
 

@@ -53,6 +53,7 @@ export const quotas = {
     cure: 'Wait for the next month',
   },
   webhooks: { max: 50, what: 'Webhooks', cure: 'Delete one that is not needed' },
+  deployHooks: { max: 20, what: 'Deploy hooks of one project', cure: 'Delete one that is not used' },
   variables: { max: 200, what: 'Variables of one project', cure: 'Delete one that is not used' },
   buildsAtOnce: { max: 2, what: 'Builds that run at once', cure: 'Wait until one has ended' },
   buildsQueued: { max: 50, what: 'Deployments that wait for their build', cure: 'Wait, or cancel one that waits' },

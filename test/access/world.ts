@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { newId } from '../../src/platform/ids.ts'
 import { tarEnd, tarHeader, tarPadding } from '../../src/platform/tar.ts'
 import { createAccount } from '../../src/services/accounts/accounts.ts'
+import { lineOfCron, writeCrons } from '../../src/services/crons/settings.ts'
 import { finishDeployment } from '../../src/services/deployments/states.ts'
 import { createZoneKey } from '../../src/services/dns/zone-keys.ts'
 import { addMember } from '../../src/services/people/memberships.ts'
@@ -69,7 +70,7 @@ const makers: Record<string, (context: Context) => Promise<string>> = {
     const { operation, post, put } = context
     const { name } = await post('/projects', { name: unique('p'), repo: sharedRepository })
     // What is below the hook needs one, and what is deleted must be there.
-    if (operation.template.includes('/hook') && operation.id !== 'createPushHook') {
+    if (/\/hook(\/|$)/.test(operation.template) && operation.id !== 'createPushHook') {
       await post(`/projects/${name}/hook`, undefined)
       await put(`/projects/${name}/hook/status`, { provider: 'github', token: 'x' })
     }
@@ -81,6 +82,15 @@ const makers: Record<string, (context: Context) => Promise<string>> = {
     }
     if (operation.id === 'deletePin' || operation.id === 'rollBackProject') await deployTwice(context, name)
     return name
+  },
+  'deploy-hooks': async ({ values, post }) =>
+    (await post(`/projects/${values[0]}/deploy-hooks`, { name: unique('hook') })).id,
+  crons: async ({ api, values }) => {
+    const crons = [{ path: '/', schedule: '0 3 * * *' }]
+    const [project] = await api.db.project.findMany({ where: { name: values[0]! } })
+    await api.db.project.update({ where: { id: project!.id }, data: { crons: crons.map(lineOfCron) } })
+    await writeCrons(api.db, project!.id, crons)
+    return (await api.db.cron.findFirstOrThrow({ where: { projectId: project!.id } })).id
   },
   env: async ({ values, put }) => (await put(`/projects/${values[0]}/env/API_KEY`, { value: 'x' })).key,
   deployments: async ({ api, owner, operation, post }) => {

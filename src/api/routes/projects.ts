@@ -19,13 +19,13 @@ import { createPasswordHasher } from '../../services/people/password-hash.ts'
 import { hashPreviewPassword } from '../../services/projects/previews.ts'
 import {
   changeProject,
-  checkSettings,
   createProject,
   deleteProject,
   findProject,
   listProjects,
   showProject,
 } from '../../services/projects/projects.ts'
+import { checkSettings } from '../../services/projects/settings.ts'
 import { deleteVariable, findVariable, listVariables, putVariable } from '../../services/projects/variables.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'

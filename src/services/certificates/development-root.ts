@@ -14,6 +14,11 @@ export type StoredRoot = {
 // The primary key of the only row: whoever comes second finds it taken.
 const id = 'root'
 
+/** The certificate of the root; null while there is none. */
+export async function findRootCertificate(db: Db): Promise<string | null> {
+  return (await db.developmentCa.findUnique({ where: { id } }))?.certificate ?? null
+}
+
 /** The root of the installation; the one that `make` returns where there is none yet, and nobody was faster. */
 export async function keepRoot(db: Db, vault: Vault, make: () => Promise<Root>): Promise<StoredRoot> {
   const place = placeOf.developmentCa(id)

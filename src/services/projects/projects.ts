@@ -4,19 +4,19 @@ import type { Project } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
-import type { Sound } from '../../platform/fields.ts'
 import { newId } from '../../platform/ids.ts'
 import { containing, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
-import { isRefName } from '../../platform/repositories.ts'
-import { type AddressRules, addressRefusal } from '../../platform/repository-address.ts'
+import type { AddressRules } from '../../platform/repository-address.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { ChangeProject, CreateProject, ProjectQuery, Project as ProjectSchema } from '../../schemas/projects.ts'
+import { lineOfCron, writeCrons } from '../crons/settings.ts'
 import { append, eventOf } from '../events/events.ts'
 import { endMootTakedowns } from '../takedowns/ending.ts'
 import { findNotice } from '../takedowns/standing.ts'
 import { type Actor, actorName } from '../tokens/actor.ts'
 import { isReserved, productionLabels } from './labels.ts'
 import { type Hashed, previewChange } from './previews.ts'
+import { checkSettings, defaultSettings, type SettingsRow, viewSettings } from './settings.ts'
 import { claimLabel, listProjectRows, lockProject } from './statements.ts'
 
 export type ProjectView = Static<typeof ProjectSchema>
@@ -36,12 +36,11 @@ export function withKey(key: string) {
   return key.startsWith('prj_') ? { id: key } : { name: key }
 }
 
+type Shown = 'createdAt' | 'updatedAt' | 'pinnedDeploymentId'
+
 export function viewProject(
   urls: Urls,
-  row: Omit<
-    Project,
-    'accountId' | 'currentDeploymentId' | 'newestProductionId' | 'server' | 'previewPasswordHash' | 'previewVersion'
-  >,
+  row: SettingsRow & Pick<Project, 'id' | 'name' | 'framework' | 'repo' | 'region' | 'label' | Shown>,
 ): ProjectView {
   return {
     id: row.id,
@@ -50,22 +49,7 @@ export function viewProject(
     repo: row.repo,
     region: row.region,
     productionUrl: urls.deployment(row.label),
-    settings: {
-      productionBranch: row.productionBranch,
-      rootDirectory: row.rootDirectory,
-      installCommand: row.installCommand,
-      buildCommand: row.buildCommand,
-      outputDirectory: row.outputDirectory,
-      spaFallback: row.spaFallback,
-      cleanUrls: row.cleanUrls,
-      autoDeploy: row.autoDeploy,
-      hsts: row.hsts,
-      buildNetwork: row.buildNetwork as ProjectView['settings']['buildNetwork'],
-      serverNetwork: row.serverNetwork as ProjectView['settings']['serverNetwork'],
-      instances: row.instances,
-      previewProtection: row.previewProtection as ProjectView['settings']['previewProtection'],
-      skewProtection: row.skewProtection,
-    },
+    settings: viewSettings(row),
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
     pinned: row.pinnedDeploymentId,
@@ -90,7 +74,6 @@ export async function projectIdsOf(db: Db, actor: Actor, keys: string[]): Promis
   return (await db.project.findMany({ where, select: { id: true } })).map(({ id }) => id)
 }
 
-/** As `findProject`, with the project locked against other changes until the transaction ends. */
 /** The same for a project that a body names beside other fields: refused as one of them. */
 export async function checkProjectField(db: Db, actor: Actor, key: string | undefined): Promise<void> {
   if (key === undefined) return
@@ -100,6 +83,7 @@ export async function checkProjectField(db: Db, actor: Actor, key: string | unde
   })
 }
 
+/** As `findProject`, with the project locked against other changes until the transaction ends. */
 export async function findProjectToChange(db: Db, actor: Actor, key: string): Promise<Project> {
   const { accountId, projectIds } = actor
   await lockProject(db, { accountId, projectIds, key })
@@ -146,19 +130,6 @@ function matching(search: string | undefined) {
   return search ? { OR: [{ name: containing(search) }, { repo: containing(search) }] } : {}
 }
 
-/** What a schema cannot say of a project. Without rules, those of an installation that is open to everybody. */
-export function checkSettings(
-  { settings, repo }: Sound<Static<typeof ChangeProject>>,
-  rules: AddressRules = { production: true, webhookAllowPrivate: false },
-): void {
-  const refusal = repo === undefined ? null : addressRefusal(repo, rules)
-  if (refusal) throw invalidField('#/repo', 'bad_url', refusal)
-  const branch = settings?.productionBranch
-  if (branch !== undefined && !isRefName(branch)) {
-    throw invalidField('#/settings/productionBranch', 'bad_format', 'must be a branch name that git allows')
-  }
-}
-
 export async function createProject(
   db: Db,
   urls: Urls,
@@ -173,23 +144,11 @@ export async function createProject(
   if (actor.projectIds) throw new Fault('token_limited_to_projects')
   checkSettings(input, rules)
   const now = new Date()
-  const { previewPassword: _, ...settings } = input.settings ?? {}
+  const { previewPassword: _, crons = [], ...settings } = input.settings ?? {}
   const row: Project = {
-    productionBranch: 'main',
-    rootDirectory: null,
-    installCommand: null,
-    buildCommand: null,
-    outputDirectory: null,
-    spaFallback: false,
-    cleanUrls: true,
-    autoDeploy: true,
-    hsts: false,
-    buildNetwork: 'public',
-    serverNetwork: 'public',
-    instances: 1,
-    previewProtection: 'none',
-    skewProtection: false,
+    ...defaultSettings,
     ...settings,
+    crons: crons.map(lineOfCron),
     previewPasswordHash: null,
     previewVersion: 0,
     ...previewChange(
@@ -213,6 +172,7 @@ export async function createProject(
   }
   return inTransaction(db, async (db) => {
     await insertProject(db, urls, row)
+    await writeCrons(db, row.id, crons)
     const view = viewProject(urls, row)
     await append(db, [eventOf(actor, 'project.created', { subject: row.id, projectId: row.id, data: view })])
     return view
@@ -254,11 +214,13 @@ export async function changeProject(
     const shown = await showProject(db, urls, before)
     precondition(shown)
     const { settings, ...fields } = input
-    const { previewPassword: _, ...changed } = settings ?? {}
+    const { previewPassword: _, crons, ...changed } = settings ?? {}
+    const lines = crons && { crons: crons.map(lineOfCron) }
     const after = await db.project.update({
       where: { id: before.id },
-      data: { ...fields, ...changed, ...previewChange(before, changed, passwordHash), updatedAt: new Date() },
+      data: { ...fields, ...changed, ...lines, ...previewChange(before, changed, passwordHash), updatedAt: new Date() },
     })
+    if (crons) await writeCrons(db, before.id, crons)
     const view = { ...viewProject(urls, after), takedown: shown.takedown }
     await append(db, [eventOf(actor, 'project.updated', { subject: before.id, projectId: before.id, data: view })])
     return view

@@ -46,6 +46,8 @@ export const listProjectRows = statement('projects.list', {
     instances: int4(),
     previewProtection: text(),
     skewProtection: boolean(),
+    watchPaths: textArray(),
+    crons: textArray(),
     createdAt: timestamptz(),
     updatedAt: timestamptz(),
     pinnedDeploymentId: optional(text()),
@@ -56,6 +58,7 @@ export const listProjectRows = statement('projects.list', {
       output_directory AS "outputDirectory", spa_fallback AS "spaFallback", clean_urls AS "cleanUrls",
       auto_deploy AS "autoDeploy", hsts, build_network AS "buildNetwork", server_network AS "serverNetwork", instances,
       preview_protection AS "previewProtection", skew_protection AS "skewProtection",
+      watch_paths AS "watchPaths", crons,
       created_at AS "createdAt", updated_at AS "updatedAt", pinned_deployment_id AS "pinnedDeploymentId"
     FROM project WHERE account_id = ${p.accountId} AND name > COALESCE(${p.after}, '')
     ORDER BY name LIMIT ${p.limit}`,

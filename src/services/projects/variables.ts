@@ -34,6 +34,19 @@ export async function listVariables(db: Db, vault: Vault, actor: Actor, projectK
   return found.map((row) => view(vault, row))
 }
 
+/** The value that production gets, opened; null if there is none. Called by the platform itself: there is no owner. */
+export async function openProductionVariable(
+  db: Db,
+  vault: Vault,
+  projectId: string,
+  key: string,
+): Promise<string | null> {
+  const where = { projectId, key, target: { in: ['all', 'production'] } }
+  // `all` is the first by name, so that the other one goes before it.
+  const row = await db.variable.findFirst({ where, orderBy: { target: 'desc' } })
+  return row && vault.open(row.sealed, placeOf.variable(projectId, key)).toString()
+}
+
 /** Every value of a variable is its version, also where it is sealed anew: it is read by nobody, and must not get lost. */
 const versionOf = (rows: Variable[]) =>
   rows.length === 0

@@ -25,8 +25,8 @@ type Provider = NonNullable<PushHookView['commitStatus']>['provider']
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 /** Letters and digits only, so that no field, shell or file into which it is pasted changes it; 238 random bits. */
-export function newHookSecret(): string {
-  return `brh_${Array.from({ length: 40 }, () => base62[randomInt(62)]).join('')}`
+export function newHookSecret(prefix: 'brh' | 'brd' = 'brh'): string {
+  return `${prefix}_${Array.from({ length: 40 }, () => base62[randomInt(62)]).join('')}`
 }
 
 function view(urls: Urls, row: PushHook): PushHookView {
@@ -41,6 +41,7 @@ function view(urls: Urls, row: PushHook): PushHookView {
           error: row.statusError,
         }
       : null,
+    lastSkip: row.lastSkip as PushHookView['lastSkip'],
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
   }
@@ -59,7 +60,7 @@ async function readHookToChange(db: Db, project: Project): Promise<PushHook> {
 }
 
 /** The secret of a hook is part of how its project is deployed, so the log tells of it as a change of the project. */
-async function logChange(db: Db, urls: Urls, actor: Actor, project: Project): Promise<void> {
+export async function logChange(db: Db, urls: Urls, actor: Actor, project: Project): Promise<void> {
   await append(db, [
     eventOf(actor, 'project.updated', { subject: project.id, projectId: project.id, data: viewProject(urls, project) }),
   ])

@@ -14,11 +14,13 @@ import { quotaFault } from '../accounts/quotas.ts'
 import { createDeployment } from '../deployments/deployments.ts'
 import { lockSuperseded } from '../deployments/statements.ts'
 import { finishDeployment } from '../deployments/states.ts'
+import { append, eventOf } from '../events/events.ts'
 import { findProject } from '../projects/projects.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { newHookSecret } from './push-hooks.ts'
 import { isSigned, type PushHeaders } from './signatures.ts'
 import { lockHook, readHookSecrets, shareProject } from './statements.ts'
+import { changesOf, watchesAny } from './watch-paths.ts'
 
 export type Push = Static<typeof PushSchema>
 export type PushResult = Static<typeof PushResultSchema>
@@ -106,21 +108,74 @@ async function deployPush(
     if (!('branch' in wanted)) return wanted
     const { branch } = wanted
     const known = await db.push.findFirst({ where: { projectId, OR: [{ delivery }, { digest }] } })
-    if (known) {
+    if (known?.deploymentId) {
       const detail = `This push was taken before, as ${known.deploymentId}.`
       return { deployment: known.deploymentId, reason: 'already_deployed', detail }
+    }
+    const row = { projectId, delivery, digest, ref: branch, commit: push.after }
+    const skipped = await skipOf(db, project, branch, push)
+    if (skipped) {
+      if (!known) await noteSkip(db, actor, project, { ...row, detail: skipped.detail })
+      return skipped
     }
     const superseded = await cancelSuperseded(db, urls, projectId, branch)
     const production = branch === project.productionBranch
     const plan = { project, ref: branch, commit: push.after, production, region, source: 'push' } as const
     const { id } = await createDeployment(db, urls, actor, plan)
     const now = new Date()
-    await db.push.create({ data: { projectId, delivery, digest, deploymentId: id, createdAt: now } })
+    // One that was skipped, and is built now that other paths are watched.
+    if (known) await db.push.delete({ where: { projectId_delivery: { projectId, delivery: known.delivery } } })
+    await db.push.create({ data: { ...row, deploymentId: id, createdAt: now } })
     await db.pushHook.update({ where: { projectId }, data: { lastPushAt: now } })
     const where = production ? 'to production' : 'as a preview'
     const instead = superseded.length > 0 ? ` ${superseded.join(' and ')} was canceled for it.` : ''
     return { deployment: id, reason: 'deployed', detail: `${branch} is being deployed ${where}.${instead}` }
   })
+}
+
+/** Why a push need not be built: since what was deployed of its branch, nothing changed that the project watches. */
+async function skipOf(db: Db, project: Project, ref: string, push: Push): Promise<PushResult | null> {
+  if (project.watchPaths.length === 0) return null
+  const changes = changesOf(push)
+  if (!changes || watchesAny(project.watchPaths, changes.files)) return null
+  const newest = await db.deployment.findFirst({
+    where: { projectId: project.id, ref, source: { not: 'upload' } },
+    orderBy: { id: 'desc' },
+    select: { state: true, commit: true, createdAt: true },
+  })
+  // What failed or was canceled is not there yet: the next push brings it.
+  if (newest?.state !== 'READY' && newest?.state !== 'BUILDING') return null
+  // A push that never came here may have changed anything: what was deployed, or skipped since, must be the base.
+  const { before, files } = changes
+  const skippedSince = {
+    projectId: project.id,
+    ref,
+    commit: before,
+    deploymentId: null,
+    createdAt: { gte: newest.createdAt },
+  }
+  if (newest.commit !== before && (await db.push.count({ where: skippedSince })) === 0) return null
+  const count = files.length === 1 ? 'The one changed file is not' : `None of the ${files.length} changed files is`
+  const detail = `${count} under the watchPaths of the project ${project.name}.`
+  return { deployment: null, reason: 'paths_unchanged', detail }
+}
+
+type Skip = {
+  projectId: string
+  delivery: string
+  digest: Uint8Array<ArrayBuffer>
+  ref: string
+  commit: string
+  detail: string
+}
+
+async function noteSkip(db: Db, actor: Actor, project: Project, { detail, ...row }: Skip): Promise<void> {
+  const { projectId, ref, commit } = row
+  const createdAt = new Date()
+  await db.push.create({ data: { ...row, createdAt } })
+  const skip = { at: createdAt.toISOString(), project: project.name, ref, commit, reason: 'paths_unchanged', detail }
+  await db.pushHook.update({ where: { projectId }, data: { lastSkip: skip } })
+  await append(db, [eventOf(actor, 'push.skipped', { subject: projectId, projectId, data: skip })])
 }
 
 /**

@@ -24,6 +24,14 @@ export const shareProject = statement('pushes.shareProject', {
   sql: (p) => `SELECT id FROM project WHERE id = ${p.projectId} FOR KEY SHARE`,
 })
 
+/** Locks the deploy hooks of a project until the transaction ends, so that those who call them take turns. */
+export const lockDeployHooks = statement('pushes.lockDeployHooks', {
+  reason: 'not in Prisma',
+  in: { projectId: text() },
+  out: { id: text() },
+  sql: (p) => `SELECT id FROM deploy_hook WHERE project_id = ${p.projectId} ORDER BY id FOR NO KEY UPDATE`,
+})
+
 /** Locks the hook until the transaction ends. */
 export const lockHook = statement('pushes.lockHook', {
   reason: 'not in Prisma',

@@ -15,6 +15,7 @@ beforeAll(async () => {
     QUOTA_DNS_KEYS: '3',
     QUOTA_WEBHOOKS: '3',
     QUOTA_VARIABLES: '3',
+    QUOTA_DEPLOY_HOOKS: '3',
     QUOTA_RECORDS_PER_ZONE: '6',
     QUOTA_STORED_BYTES: '1000',
     QUOTA_CLAIMS_PER_MONTH: '12',
@@ -137,6 +138,16 @@ describe('an account', () => {
     for (const answer of answers.filter(({ status }) => status >= 300)) refused(answer, 'variables', 3)
     const [kept] = (await api.call('GET', '/projects/site/env', { token })).body.env
     expect((await put(kept.key)).status).toBeLessThan(300)
+  })
+
+  test('has so many deploy hooks in a project', async () => {
+    const { project, post } = await tenant()
+    await project('site')
+    const answers = await Promise.all(
+      Array.from({ length: 6 }, () => post('/projects/site/deploy-hooks', { name: 'cms' })),
+    )
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(3)
+    for (const answer of answers.filter(({ status }) => status >= 300)) refused(answer, 'deployHooks', 3)
   })
 
   test('has so many records in a zone, by single writes, batches and imports', async () => {

@@ -19,6 +19,7 @@ export const quotaTitles: Record<string, string> = {
   members: 'Members and invitations',
   tokens: 'Tokens',
   webhooks: 'Webhooks',
+  deployHooks: 'Deploy hooks of one project',
   variables: 'Variables of one project',
   openTickets: 'Open tickets',
   messagesPerMonth: 'Messages to support this month',

@@ -1,0 +1,83 @@
+// One GET to production through an edge: no redirect, nothing kept of the answer but its status.
+import { request } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import type { ListenAddress } from '../../dns/listen-address.ts'
+import type { EdgePlaces } from './places.ts'
+
+const connectTimeoutMs = 5_000
+// Whoever streams more has done its work, or never ends.
+const mostBytes = 10 * 1024 * 1024
+
+/** No edge could be reached, or it ended the connection; the message is for the owner. */
+export class NoAnswer extends Error {}
+
+export type ProductionCall = { path: string; headers: Record<string, string> & { host: string } }
+
+function open({ host, port }: ListenAddress, ca: string[] | null, servername: string): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = ca
+      ? connectTls({ host, port, servername, ca, ALPNProtocols: ['http/1.1'] })
+      : connect({ host, port })
+    const fail = (error: Error) => {
+      socket.destroy()
+      reject(error)
+    }
+    const timer = setTimeout(() => fail(new Error('no connection within 5 s')), connectTimeoutMs)
+    socket.once('error', fail)
+    socket.once(ca ? 'secureConnect' : 'connect', () => {
+      clearTimeout(timer)
+      socket.off('error', fail)
+      resolve(socket)
+    })
+    socket.once('close', () => clearTimeout(timer))
+  })
+}
+
+/** A connection to the first edge that takes one: nothing was sent before, so another one may be tried. */
+async function reach({ addresses, ca }: EdgePlaces, host: string, signal: AbortSignal): Promise<Socket> {
+  const servername = host.replace(/:\d+$/, '')
+  let why = 'none is configured'
+  for (const address of addresses) {
+    signal.throwIfAborted()
+    try {
+      return await open(address, ca, servername)
+    } catch (error) {
+      why = (error as Error).message
+    }
+  }
+  throw new NoAnswer(`No edge could be reached: ${why}.`)
+}
+
+/** `ended`: whether the answer came to its end before the signal. */
+export async function callProduction(
+  places: EdgePlaces,
+  { path, headers }: ProductionCall,
+  signal: AbortSignal,
+): Promise<{ status: number; ended: boolean }> {
+  const socket = await reach(places, headers.host, signal)
+  return new Promise<{ status: number; ended: boolean }>((resolve, reject) => {
+    const sent = request({ createConnection: () => socket, path, headers, agent: false, signal })
+    let status: number | null = null
+    sent.on('error', (error) => {
+      if (status !== null) resolve({ status, ended: false })
+      else reject(signal.aborted ? error : new NoAnswer(`The connection failed: ${error.message}.`))
+    })
+    sent.on('upgrade', (_response, upgraded) => {
+      upgraded.destroy()
+      reject(new NoAnswer('Production switched protocols.'))
+    })
+    sent.on('response', (response) => {
+      const answered = response.statusCode!
+      status = answered
+      let bytes = 0
+      response.on('data', (chunk: Buffer) => {
+        bytes += chunk.length
+        if (bytes > mostBytes) response.destroy()
+      })
+      response.on('error', () => {})
+      response.on('close', () => resolve({ status: answered, ended: response.complete || bytes > mostBytes }))
+    })
+    sent.end()
+  })
+}

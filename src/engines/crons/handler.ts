@@ -1,0 +1,71 @@
+// The cron job: calls what is due of production, once, and notes what came of it.
+import type { Logger } from 'pino'
+import type { Config } from '../../config.ts'
+import type { Handler } from '../../jobs/worker.ts'
+import type { Database } from '../../platform/database.ts'
+import type { Vault } from '../../platform/secrets.ts'
+import type { Urls } from '../../platform/urls.ts'
+import { type BegunRun, beginRun, endRun, type RunResult } from '../../services/crons/runs.ts'
+import { callProduction, NoAnswer } from './call.ts'
+import { type EdgePlaces, placesOf } from './places.ts'
+
+export type CronDeps = { db: Database; config: Config; urls: Urls; vault: Vault; log: Logger }
+
+const timeoutMs = 60_000
+// Of one worker; of each account two at once, as for every kind of job.
+const concurrency = 20
+// What failed here is the database: the run has not begun, or has and is not begun again.
+const retryDelaysMs = [1_000, 10_000, 60_000] as const
+
+/** What a header may have: a line that is no line of its own. */
+const headerText = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/
+
+async function call(places: EdgePlaces, urls: Urls, run: BegunRun, signal: AbortSignal): Promise<RunResult> {
+  const { path, label, secret } = run
+  const failed = (error: string, status: number | null = null) => ({ outcome: 'failed' as const, status, error })
+  const startMs = performance.now()
+  const settle = (result: Omit<RunResult, 'durationMs'>) => ({
+    ...result,
+    durationMs: Math.round(performance.now() - startMs),
+  })
+  if (secret !== null && !headerText.test(secret)) {
+    return settle(failed('CRON_SECRET has characters that no header may have.'))
+  }
+  const headers = {
+    host: new URL(urls.deployment(label)).host,
+    'user-agent': 'berth-cron/1',
+    accept: '*/*',
+    ...(secret !== null && { authorization: `Bearer ${secret}` }),
+  }
+  const deadline = AbortSignal.timeout(timeoutMs)
+  try {
+    const { status, ended } = await callProduction(places, { path, headers }, AbortSignal.any([signal, deadline]))
+    if (!ended && deadline.aborted) return settle(failed(`The answer had no end within ${timeoutMs / 1000} s.`, status))
+    if (!ended) return settle(failed('The answer was cut off.', status))
+    if (status >= 300 && status < 400) return settle(failed('Redirects are not followed.', status))
+    if (status < 200 || status >= 400) return settle(failed(`Production answered with ${status}.`, status))
+    return settle({ outcome: 'ok', status, error: null })
+  } catch (error) {
+    if (signal.aborted) return settle(failed('The worker stopped before the answer came.'))
+    if (deadline.aborted) return settle(failed(`There was no answer within ${timeoutMs / 1000} s.`))
+    if (!(error instanceof NoAnswer)) throw error
+    return settle(failed(error.message))
+  }
+}
+
+export function createCronHandler({ db, config, urls, vault, log }: CronDeps): Handler<'cron'> {
+  const places = placesOf(config)
+  return {
+    concurrency,
+    retryDelaysMs,
+    async run({ cronId }, { signal }) {
+      const begun = await beginRun(db, { urls, vault }, cronId)
+      if (!begun) return
+      const result = await call(await places(db), urls, begun, signal)
+      await endRun(db, begun, result)
+      if (result.outcome === 'failed') log.info({ cronId, runId: begun.id, error: result.error }, 'a cron failed')
+    },
+    // The housekeeping queues it again.
+    async giveUp() {},
+  }
+}

@@ -1,0 +1,57 @@
+// Crons of a project for their readers: when they run next, and what came of the last runs.
+import type { Static } from '@sinclair/typebox'
+import type { CronRun } from '../../generated/client.ts'
+import type { Db } from '../../platform/database.ts'
+import { Fault } from '../../platform/errors.ts'
+import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
+import type { CronRun as CronRunSchema, Cron as CronSchema } from '../../schemas/crons.ts'
+import { findProject } from '../projects/projects.ts'
+import type { Actor } from '../tokens/actor.ts'
+import { type CronSetting, lineOfCron } from './settings.ts'
+
+export type CronView = Static<typeof CronSchema>
+export type CronRunView = Static<typeof CronRunSchema>
+
+function viewRun({ id, dueAt, startedAt, outcome, status, durationMs, error }: CronRun): CronRunView {
+  return {
+    id,
+    dueAt: dueAt.toISOString(),
+    startedAt: startedAt.toISOString(),
+    outcome: outcome as CronRunView['outcome'],
+    status,
+    durationMs,
+    error,
+  }
+}
+
+export async function listCrons(db: Db, actor: Actor, key: string): Promise<CronView[]> {
+  const project = await findProject(db, actor, key)
+  const found = await db.cron.findMany({
+    where: { projectId: project.id },
+    include: { runs: { orderBy: { id: 'desc' }, take: 1 } },
+  })
+  const placeOf = (cron: CronSetting) => project.crons.indexOf(lineOfCron(cron))
+  return found
+    .sort((a, b) => placeOf(a) - placeOf(b))
+    .map(({ id, path, schedule, nextAt, runs: [last] }) => ({
+      id,
+      path,
+      schedule,
+      nextRunAt: nextAt.toISOString(),
+      lastRun: last ? viewRun(last) : null,
+    }))
+}
+
+export async function listCronRuns(
+  db: Db,
+  actor: Actor,
+  { key, id }: { key: string; id: string },
+  page: PageRequest,
+): Promise<PageOf<CronRunView>> {
+  const project = await findProject(db, actor, key)
+  const cron = await db.cron.findFirst({ where: { id, projectId: project.id } })
+  if (!cron) throw new Fault('not_found', `There is no cron ${id} in ${project.name}.`)
+  const { where, ...rest } = byId(page, 'crr')
+  const found = await db.cronRun.findMany({ where: { ...where, cronId: id }, ...rest })
+  return pageOf(found, page, viewRun, (row) => [row.id])
+}

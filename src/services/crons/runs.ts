@@ -1,0 +1,89 @@
+// Runs of crons: begun once for each time that is due, and ended with what came of it.
+import { enqueue } from '../../jobs/queue.ts'
+import { deleteInBatches } from '../../platform/batches.ts'
+import { nextRun, parseSchedule } from '../../platform/cron-schedule.ts'
+import { type Database, type Db, inTransaction } from '../../platform/database.ts'
+import { newId } from '../../platform/ids.ts'
+import type { Vault } from '../../platform/secrets.ts'
+import type { Urls } from '../../platform/urls.ts'
+import { appendLines } from '../deployments/deployment-logs.ts'
+import { openProductionVariable } from '../projects/variables.ts'
+import { findNotice } from '../takedowns/standing.ts'
+import { forgetSurplusRuns, lockCron, queueForgottenCrons, readCronTarget } from './statements.ts'
+
+/** A run that has begun: what is called, and with which secret. */
+export type BegunRun = { id: string; path: string; label: string; deploymentId: string; secret: string | null }
+
+export type RunResult = {
+  outcome: 'ok' | 'failed' | 'skipped'
+  status: number | null
+  durationMs: number | null
+  error: string | null
+}
+
+const lost = { outcome: 'failed', error: 'The worker was lost before the answer came.' }
+
+/**
+ * Begins the run that is due, and queues the next one, in one transaction: whoever comes second finds nothing due, so no
+ * time is called twice. Times that passed meanwhile are not made up for. Null: there is nothing to call.
+ */
+export async function beginRun(
+  db: Db,
+  { urls, vault }: { urls: Urls; vault: Vault },
+  cronId: string,
+): Promise<BegunRun | null> {
+  return inTransaction(db, async (db) => {
+    const [cron] = await lockCron(db, { id: cronId })
+    if (!cron) return null
+    const { projectId, path, due, now } = cron
+    const nextAt = due ? nextRun(parseSchedule(cron.schedule), now)! : cron.nextAt
+    await enqueue(db, { kind: 'cron', key: cronId, payload: { cronId }, runAt: nextAt })
+    if (!due) return null
+    await db.cron.update({ where: { id: cronId }, data: { nextAt } })
+    await db.cronRun.updateMany({ where: { cronId, outcome: 'running' }, data: lost })
+    const run = { id: newId('crr'), cronId, dueAt: cron.nextAt, startedAt: now }
+    const [target] = await readCronTarget(db, { projectId })
+    const refusal = await refusalOf(db, urls, projectId, target)
+    await db.cronRun.create({ data: { ...run, outcome: refusal ? 'skipped' : 'running', error: refusal } })
+    if (refusal || !target?.deploymentId) return null
+    const secret = await openProductionVariable(db, vault, projectId, 'CRON_SECRET')
+    return { id: run.id, path, label: target.label, deploymentId: target.deploymentId, secret }
+  })
+}
+
+type Target = { label: string; deploymentId: string | null; suspended: boolean }
+
+/** Why nothing is called; null if it is. */
+async function refusalOf(db: Db, urls: Urls, projectId: string, target: Target | undefined): Promise<string | null> {
+  if (!target?.deploymentId) return 'Skipped: no deployment serves production.'
+  if (target.suspended) return 'Skipped: the account is suspended.'
+  if (await findNotice(db, projectId, urls.host(target.label))) return 'Skipped: production is taken down.'
+  return null
+}
+
+/** Ends a run, and says so in the log of the deployment that was called. */
+export async function endRun(db: Db, { id, path, deploymentId }: BegunRun, result: RunResult): Promise<void> {
+  const { count } = await db.cronRun.updateMany({ where: { id, outcome: 'running' }, data: result })
+  // Deleted with its cron, or given up for lost.
+  if (count === 0) return
+  const { status, durationMs, error } = result
+  const text = `cron ${path}: ${status ?? 'no answer'} in ${durationMs} ms${error ? `. ${error}` : ''}`
+  // The deployment may be gone by now.
+  if ((await db.deployment.count({ where: { id: deploymentId } })) === 0) return
+  await appendLines(db, deploymentId, [{ stream: 'system', step: 'run', text, at: new Date() }])
+}
+
+const overdueMs = 10 * 60_000
+
+/** Queues crons that have no job, and ends runs whose worker is gone for good. Tells how many were queued. */
+export async function requeueForgottenCrons(db: Database): Promise<number> {
+  const before = new Date(Date.now() - overdueMs)
+  await db.cronRun.updateMany({ where: { outcome: 'running', startedAt: { lt: before } }, data: lost })
+  return (await queueForgottenCrons(db, { before })).length
+}
+
+const keptRuns = 50
+
+export function forgetOldRuns(db: Db, signal?: AbortSignal): Promise<number> {
+  return deleteInBatches(signal, async (limit) => (await forgetSurplusRuns(db, { keep: keptRuns, limit }))[0]!)
+}

@@ -1,0 +1,157 @@
+// Deploy hooks: made, listed and deleted; and called, which starts a deployment.
+import { hash } from 'node:crypto'
+import type { Static } from '@sinclair/typebox'
+import type { DeployHook, Project } from '../../generated/client.ts'
+import { type Db, inTransaction } from '../../platform/database.ts'
+import { Fault, invalidField } from '../../platform/errors.ts'
+import { newId, timeOf } from '../../platform/ids.ts'
+import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
+import { isRefName } from '../../platform/repositories.ts'
+import type { Urls } from '../../platform/urls.ts'
+import type {
+  CreateDeployHook,
+  DeployHookResult,
+  DeployHook as DeployHookSchema,
+  DeployHookWithUrl,
+} from '../../schemas/deploy-hooks.ts'
+import { checkQuota } from '../accounts/quotas.ts'
+import { createDeployment, type PlanOptions, planDeployment } from '../deployments/deployments.ts'
+import { findProject, findProjectToChange } from '../projects/projects.ts'
+import type { Actor } from '../tokens/actor.ts'
+import { logChange, newHookSecret } from './push-hooks.ts'
+import { lockDeployHooks, shareProject } from './statements.ts'
+
+export type DeployHookView = Static<typeof DeployHookSchema>
+
+function view({ id, name, ref, createdAt, lastUsedAt }: DeployHook): DeployHookView {
+  return { id, name, ref, createdAt: createdAt.toISOString(), lastUsedAt: lastUsedAt?.toISOString() ?? null }
+}
+
+/** Its use is no change. */
+export function deployHookVersion({ lastUsedAt: _use, ...version }: DeployHookView): unknown {
+  return version
+}
+
+const hashOf = (secret: string) => Uint8Array.from(hash('sha256', secret, 'buffer'))
+
+async function findRow(db: Db, project: Project, id: string): Promise<DeployHook> {
+  const row = await db.deployHook.findFirst({ where: { id, projectId: project.id } })
+  if (!row) throw new Fault('not_found', `There is no deploy hook ${id} in ${project.name}.`)
+  return row
+}
+
+export async function listDeployHooks(
+  db: Db,
+  actor: Actor,
+  key: string,
+  page: PageRequest,
+): Promise<PageOf<DeployHookView>> {
+  const project = await findProject(db, actor, key)
+  const { where, ...rest } = byId(page, 'dhk')
+  const found = await db.deployHook.findMany({ where: { ...where, projectId: project.id }, ...rest })
+  return pageOf(found, page, view, (row) => [row.id])
+}
+
+export async function findDeployHook(db: Db, actor: Actor, key: string, id: string): Promise<DeployHookView> {
+  return view(await findRow(db, await findProject(db, actor, key), id))
+}
+
+/** What a schema cannot say of a deploy hook. */
+export function checkDeployHook({ ref }: { ref?: string | null | undefined }): void {
+  if (ref != null && !isRefName(ref)) {
+    throw invalidField('#/ref', 'bad_format', 'must be a branch, a tag or a commit, by a name that git allows')
+  }
+}
+
+export async function createDeployHook(
+  db: Db,
+  urls: Urls,
+  actor: Actor,
+  { key, input }: { key: string; input: Static<typeof CreateDeployHook> },
+): Promise<Static<typeof DeployHookWithUrl>> {
+  checkDeployHook(input)
+  const secret = newHookSecret('brd')
+  return inTransaction(db, async (db) => {
+    const project = await findProjectToChange(db, actor, key)
+    if (project.repo === '') {
+      throw new Fault('project_without_repository', `${project.name} has no repository that a hook could deploy.`)
+    }
+    const used = await db.deployHook.count({ where: { projectId: project.id } })
+    await checkQuota(db, actor.accountId, 'deployHooks', used)
+    const id = newId('dhk')
+    const { name, ref = null } = input
+    const data = { id, projectId: project.id, name, ref, hash: hashOf(secret), createdAt: timeOf(id) }
+    const row = await db.deployHook.create({ data })
+    await logChange(db, urls, actor, project)
+    return { ...view(row), url: urls.deployHook(secret) }
+  })
+}
+
+export async function deleteDeployHook(
+  db: Db,
+  urls: Urls,
+  actor: Actor,
+  { key, id, precondition }: { key: string; id: string; precondition(version: unknown): void },
+): Promise<void> {
+  await inTransaction(db, async (db) => {
+    const project = await findProjectToChange(db, actor, key)
+    precondition(deployHookVersion(view(await findRow(db, project, id))))
+    await db.deployHook.delete({ where: { id } })
+    await logChange(db, urls, actor, project)
+  })
+}
+
+export type CalledHook = { id: string; ref: string; production: boolean; actor: Actor; projectId: string }
+
+/** The hook of a secret. One that is unknown is refused alike, whatever it looks like. */
+export async function findCalledHook(db: Db, secret: string): Promise<CalledHook> {
+  const found = /^brd_[0-9A-Za-z]{40}$/.test(secret)
+    ? await db.deployHook.findUnique({
+        where: { hash: hashOf(secret) },
+        include: { project: { include: { account: { select: { suspendedAt: true } } } } },
+      })
+    : null
+  if (!found) throw new Fault('not_found', 'There is no such deploy hook.')
+  const { id, project } = found
+  if (project.account.suspendedAt) throw new Fault('account_suspended')
+  const ref = found.ref ?? project.productionBranch
+  const actor = { accountId: project.accountId, tokenId: id, scopes: [], projectIds: [project.id] }
+  return { id, ref, production: ref === project.productionBranch, actor, projectId: project.id }
+}
+
+export type CallOptions = PlanOptions & { urls: Urls }
+
+/** Starts the deployment; the repository is asked before the transaction, as for one that a caller of the API makes. */
+export async function callDeployHook(
+  db: Db,
+  { urls, ...options }: CallOptions,
+  { id, ref, production, actor, projectId }: CalledHook,
+): Promise<Static<typeof DeployHookResult>> {
+  const plan = await planDeployment(db, options, actor, { project: projectId, ref, production }).catch((error) => {
+    // Not a field of the request, which has none.
+    throw error instanceof Fault && error.code === 'ref_not_found' ? new Fault('ref_not_found', error.message) : error
+  })
+  return inTransaction(db, async (db) => {
+    // The project before its hooks, as every change of the two locks them.
+    await shareProject(db, { projectId })
+    // Those who call at once take turns, so that the later ones see the deployment of the first.
+    const locked = await lockDeployHooks(db, { projectId })
+    if (!locked.some((hook) => hook.id === id)) throw new Fault('not_found', 'There is no such deploy hook.')
+    await db.deployHook.update({ where: { id }, data: { lastUsedAt: new Date() } })
+    // A build that has begun may have read what the caller has changed since, so only one that waits will do. Without
+    // a commit, it takes the newest of the ref when it begins.
+    const commit = { in: [plan.commit, ''] }
+    const queued = await db.deployment.findFirst({
+      where: { projectId, ref, production, commit, state: 'BUILDING', startedAt: null, source: { not: 'upload' } },
+      orderBy: { id: 'desc' },
+      select: { id: true },
+    })
+    if (queued) {
+      const detail = `${queued.id} of the same commit waits for its build already.`
+      return { deployment: queued.id, reason: 'already_queued', detail }
+    }
+    const made = await createDeployment(db, urls, actor, { ...plan, source: 'hook' })
+    const where = production ? 'to production' : 'as a preview'
+    return { deployment: made.id, reason: 'deployed', detail: `${ref} is being deployed ${where}.` }
+  })
+}

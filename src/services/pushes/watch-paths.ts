@@ -1,0 +1,96 @@
+// Whether a push changes anything under the watched paths of a project.
+import type { Static } from '@sinclair/typebox'
+import type { Push } from '../../schemas/push-hooks.ts'
+
+type Pattern = { negated: boolean; parts: string[]; folder: boolean }
+
+/** `*` stands for any part of one name. Each piece between two stars is looked for once, so nothing backtracks. */
+function fitsName(part: string, name: string): boolean {
+  const [first = '', ...rest] = part.split('*')
+  const last = rest.pop()
+  if (last === undefined) return part === name
+  if (!name.startsWith(first)) return false
+  let at = first.length
+  for (const piece of rest) {
+    const found = name.indexOf(piece, at)
+    if (found < 0) return false
+    at = found + piece.length
+  }
+  return name.length - last.length >= at && name.endsWith(last)
+}
+
+function read(text: string): Pattern {
+  const negated = text.startsWith('!')
+  const parts = text
+    .slice(negated ? 1 : 0)
+    .replace(/^\.\//, '')
+    .replace(/\/$/, '')
+    .split('/')
+  return { negated, parts, folder: !parts.at(-1)!.includes('*') }
+}
+
+/** `**` stands for any number of folders; a pattern that ends in a plain name is for all that is in a folder, too. */
+function fits({ parts, folder }: Pattern, names: readonly string[]): boolean {
+  // Which beginnings of the path fit the parts so far, by their length.
+  let reached = [true, ...names.map(() => false)]
+  for (const part of parts) {
+    const next: boolean[] = []
+    for (let length = 0; length <= names.length; length++) {
+      if (part === '**') next.push(reached[length]! || (length > 0 && next[length - 1]!))
+      else next.push(length > 0 && reached[length - 1]! && fitsName(part, names[length - 1]!))
+    }
+    reached = next
+  }
+  return folder ? reached.includes(true) : reached[names.length]!
+}
+
+/**
+ * Whether one of the files is watched: by the last pattern that fits it, which says no if it begins with `!`. A file that
+ * none fits is watched if all patterns say no.
+ */
+export function watchesAny(patterns: readonly string[], files: readonly string[]): boolean {
+  const known = patterns.map(read)
+  const others = known.every(({ negated }) => negated)
+  return files.some((file) => {
+    const names = file.split('/')
+    const last = known.findLast((pattern) => fits(pattern, names))
+    return last === undefined ? others : !last.negated
+  })
+}
+
+// Hosts leave out commits of a large push: GitHub all but the first 2,048, and earlier all but 20; Gitea all but 5.
+const mostCommits = 20
+const mostFilesOfCommit = 300
+// A push that changes more is built, and nobody's list is looked through for long.
+const mostCharacters = 50_000
+
+const isTexts = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((item) => typeof item === 'string')
+
+function filesOf(commit: unknown): string[] | null {
+  if (typeof commit !== 'object' || commit === null) return null
+  const { added, modified, removed } = commit as Record<string, unknown>
+  const lists = [added, modified, removed].map((list) => list ?? [])
+  if (added == null && modified == null && removed == null) return null
+  if (!lists.every(isTexts)) return null
+  const files = lists.flat()
+  return files.length < mostFilesOfCommit ? files : null
+}
+
+/** The files that a push changes, after `before`; null where it does not tell of all of them. */
+export function changesOf(push: Static<typeof Push>): { before: string; files: string[] } | null {
+  const { commits, before, forced, created } = push
+  if (typeof before !== 'string' || !/^[0-9a-f]{40,64}$/.test(before) || /^0+$/.test(before)) return null
+  if (forced === true || created === true || !Array.isArray(commits)) return null
+  const total = push.total_commits_count ?? push.total_commits
+  if (typeof total === 'number' ? total !== commits.length : commits.length >= mostCommits) return null
+  const files: string[] = []
+  for (const commit of commits) {
+    const found = filesOf(commit)
+    if (found === null) return null
+    files.push(...found)
+  }
+  // A commit that changes nothing is made to have something built.
+  if (files.length === 0 || files.reduce((sum, { length }) => sum + length, 0) > mostCharacters) return null
+  return { before, files: [...new Set(files)] }
+}
