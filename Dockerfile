@@ -22,7 +22,7 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc npm prune --omit=dev --omit
 
 FROM node:24-bookworm-slim
 RUN apt-get update \
-  && apt-get install -y --no-install-recommends git git-lfs ca-certificates bubblewrap nftables slirp4netns \
+  && apt-get install -y --no-install-recommends git git-lfs openssh-client ca-certificates bubblewrap nftables slirp4netns \
   && rm -rf /var/lib/apt/lists/*
 WORKDIR /berth
 # npm tells which registry builds use, and must not want to write into a home.

@@ -1,9 +1,9 @@
 // What git needs to reach one repository: its address, checked, and the access to it. Nothing of that outlives the fetch.
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Reach } from './checked-lookup.ts'
+import { makeKeyFolder } from './key-folders.ts'
 import { originOf, overSsh, type RepositoryAddress, urlOfAddress } from './repository-address.ts'
 import { hostKeysIn } from './ssh-keys.ts'
 
@@ -98,7 +98,7 @@ async function overKey(
   { privateKey, hostKeys, learned }: Extract<RepositoryAccess, { kind: 'deploy_key' }>,
   connectTo: string | undefined,
 ) {
-  const directory = await mkdtemp(join(tmpdir(), 'berth-ssh-'))
+  const directory = await makeKeyFolder()
   const [keyFile, hostsFile] = [join(directory, 'key'), join(directory, 'hosts')]
   await writeFile(keyFile, privateKey, { mode: 0o600 })
   await writeFile(hostsFile, hostKeys.map((key) => `${hostname} ${key}\n`).join(''), { mode: 0o600 })

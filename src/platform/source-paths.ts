@@ -1,4 +1,5 @@
 // Paths of files that somebody sends to be built: plain names below one root, none of which git or a site could misread.
+import { createPauses } from './pauses.ts'
 
 const longestPathBytes = 1024
 const longestNameBytes = 255
@@ -7,36 +8,49 @@ const deepest = 64
 /** Code points that some file systems leave out of names: with them `.git` can be spelt in many ways. */
 const ignored = /[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\u00ad]/g
 
+/** Printable ASCII is as it looks: it has one form, and nothing in it is left out. */
+const ascii = /^[\x20-\x7e]*$/
+const dotGit = /(?:^|\/)(?:\.git|git~\d+)[ .]*(?:\/|$)/i
+
+function isInGit(part: string): boolean {
+  const plain = part
+    .replace(ignored, '')
+    .normalize('NFKC')
+    .replace(/[ .]+$/, '')
+    .toLowerCase()
+  return plain === '.git' || /^git~\d+$/.test(plain)
+}
+
 /** What is wrong with a path; null if nothing is. */
 export function refusalOfPath(path: string): string | null {
-  if (!path.isWellFormed()) return 'is not UTF-8'
+  const isAscii = ascii.test(path)
+  if (!isAscii && !path.isWellFormed()) return 'is not UTF-8'
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-  if (/[\x00-\x1f\x7f]/.test(path)) return 'has a control character'
-  if (Buffer.byteLength(path) > longestPathBytes) return `has more than ${longestPathBytes} bytes`
+  if (!isAscii && /[\x00-\x1f\x7f]/.test(path)) return 'has a control character'
+  if ((isAscii ? path.length : Buffer.byteLength(path)) > longestPathBytes)
+    return `has more than ${longestPathBytes} bytes`
   if (path.startsWith('/')) return 'is absolute'
   const parts = path.split('/')
   if (parts.length > deepest) return `lies more than ${deepest} folders deep`
   for (const part of parts) {
     if (part === '' || part === '.' || part === '..') return 'has a part that is no plain name'
-    if (Buffer.byteLength(part) > longestNameBytes) return `has a name of more than ${longestNameBytes} bytes`
-    const plain = part
-      .replace(ignored, '')
-      .normalize('NFKC')
-      .replace(/[ .]+$/, '')
-      .toLowerCase()
-    if (plain === '.git' || /^git~\d+$/.test(plain)) return 'is inside of a .git folder, which is never sent'
+    const bytes = isAscii ? part.length : Buffer.byteLength(part)
+    if (bytes > longestNameBytes) return `has a name of more than ${longestNameBytes} bytes`
   }
-  return null
+  return (isAscii ? dotGit.test(path) : parts.some(isInGit)) ? 'is inside of a .git folder, which is never sent' : null
 }
 
 export type PathFault = { index: number; why: string; repeated: boolean }
 
 /** What is wrong with the paths of a tree, each by itself and beside the others; at most `most` faults. */
-export function faultsOfPaths(paths: readonly string[], most: number): PathFault[] {
+export async function faultsOfPaths(paths: readonly string[], most: number): Promise<PathFault[]> {
+  const pauses = createPauses()
   const faults: PathFault[] = []
-  const seen = new Map<string, number>()
+  const seen = new Set<string>()
   for (const [index, path] of paths.entries()) {
     if (faults.length >= most) return faults
+    const pause = pauses()
+    if (pause) await pause
     const why = refusalOfPath(path)
     if (why !== null) {
       faults.push({ index, why, repeated: false })
@@ -45,17 +59,26 @@ export function faultsOfPaths(paths: readonly string[], most: number): PathFault
     // Names that differ only in their Unicode form are one file on other systems, and look the same to visitors.
     const normal = path.normalize('NFC')
     if (seen.has(normal)) faults.push({ index, why: 'is there twice', repeated: true })
-    else seen.set(normal, index)
+    else seen.add(normal)
   }
-  paths.forEach((path, index) => {
-    if (faults.length >= most) return
+  const folders = new Set<string>()
+  for (const [index, path] of paths.entries()) {
+    if (faults.length >= most) return faults
+    const pause = pauses()
+    if (pause) await pause
     const normal = path.normalize('NFC')
-    for (let at = normal.indexOf('/'); at >= 0; at = normal.indexOf('/', at + 1)) {
-      if (!seen.has(normal.slice(0, at))) continue
-      faults.push({ index, why: 'lies in what is a file by another path', repeated: true })
-      return
+    const above: string[] = []
+    let isInFile = false
+    for (let at = normal.lastIndexOf('/'); at > 0 && !isInFile; at = normal.lastIndexOf('/', at - 1)) {
+      const folder = normal.slice(0, at)
+      // That it is no file, nor what it lies in, is known.
+      if (folders.has(folder)) break
+      isInFile = seen.has(folder)
+      above.push(folder)
     }
-  })
+    if (isInFile) faults.push({ index, why: 'lies in what is a file by another path', repeated: true })
+    else for (const folder of above) folders.add(folder)
+  }
   return faults
 }
 

@@ -73,6 +73,8 @@ function paxOf(bytes: Buffer): Map<string, string> {
     const isWhole = length > 0 && record.length === length && blank > 0 && equals > blank && record.at(-1) === 0x0a
     if (!isWhole) throw new BadArchive('The archive is damaged.')
     const key = record.toString('latin1', blank + 1, equals)
+    // The size of such a file is not that of its content.
+    if (key.startsWith('GNU.sparse.')) throw new BadArchive('The archive has a sparse file, which cannot be deployed.')
     if (key === 'path' || key === 'linkpath' || key === 'size') found.set(key, decode(record.subarray(equals + 1, -1)))
     at += length
   }
@@ -101,6 +103,9 @@ export async function* readArchive(reader: ByteReader): AsyncGenerator<ArchiveEn
       const bytes = await reader.take(ownSize)
       await reader.take(tarPadding(ownSize).length)
       if (flag === 'x') pax = paxOf(bytes)
+      if (flag === 'g' && paxOf(bytes).size > 0) {
+        throw new BadArchive('The archive has a name or a size for all of its files.')
+      }
       if (flag === 'L') longName = decode(field(bytes, 0, bytes.length))
       if (flag === 'K') longTarget = decode(field(bytes, 0, bytes.length))
       continue
@@ -115,8 +120,9 @@ export async function* readArchive(reader: ByteReader): AsyncGenerator<ArchiveEn
     const shown = JSON.stringify(name.slice(0, 200))
     if (!kind)
       throw new BadArchive(`${shown} is ${otherKinds[flag] ?? 'of an unknown kind'}, which cannot be deployed.`)
-    const size = kind === 'file' ? Number(pax.get('size') ?? ownSize) : 0
-    if (!Number.isSafeInteger(size) || size < 0) throw new BadArchive(`${shown} has no size.`)
+    const told = pax.get('size') ?? String(ownSize)
+    const size = kind === 'file' ? Number(told) : 0
+    if (!/^\d+$/.test(told) || !Number.isSafeInteger(size)) throw new BadArchive(`${shown} has no size.`)
     if (kind !== 'file' && ownSize !== 0) throw new BadArchive(`${shown} has content, but is no file.`)
     const target = pax.get('linkpath') ?? longTarget ?? decode(field(block, 157, 100))
     yield { kind, path: plain(name), mode: number(block, 100, 8), size, target }

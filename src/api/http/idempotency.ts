@@ -4,10 +4,11 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Db } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { etagOf } from '../../platform/etags.ts'
+import { createPauses, type Pauses } from '../../platform/pauses.ts'
 import { placeOf } from '../../platform/secrets.ts'
 import { findAnswer, lockKey, type StoredAnswer, storeAnswer } from '../../services/idempotency/keys.ts'
 import type { Deps } from '../deps.ts'
-import { textOf } from './json-bodies.ts'
+import { mostAtOnce, parseJson } from './json-bodies.ts'
 import { problemOf, statuses, toFault } from './problem.ts'
 
 declare module 'fastify' {
@@ -30,14 +31,44 @@ function replay(deps: Deps, request: FastifyRequest, reply: FastifyReply, stored
 }
 
 /** The body without what JSON leaves to the writer: white space, the order of keys, and how numbers and text are spelt. */
-function canonical(raw: Buffer | null): string {
-  if (!raw || raw.length === 0) return ''
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_key, part: unknown) => (isObject(part) ? sorted(part) : part))
+}
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+const sorted = (value: object) => Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+
+const itemsAtOnce = 200
+
+/** The same in pieces: of a long list some items at a time. */
+async function* canonicalPieces(value: unknown, pauses: Pauses): AsyncGenerator<string> {
+  if (Array.isArray(value) && value.length > itemsAtOnce) {
+    for (let at = 0; at < value.length; at += itemsAtOnce) {
+      const pause = pauses()
+      if (pause) await pause
+      yield (at === 0 ? '[' : ',') + canonical(value.slice(at, at + itemsAtOnce)).slice(1, -1)
+    }
+    yield ']'
+  } else if (isObject(value)) {
+    let before = '{'
+    for (const [key, part] of Object.entries(sorted(value))) {
+      yield `${before}${JSON.stringify(key)}:`
+      yield* canonicalPieces(part, pauses)
+      before = ','
+    }
+    yield before === '{' ? '{}' : '}'
+  } else yield canonical(value)
+}
+
+async function fingerprintOf({ url, rawBody }: FastifyRequest): Promise<Buffer> {
+  const hash = createHash('sha256').update(`${url}\n`)
+  if (!rawBody || rawBody.length === 0) return hash.digest()
   // Parsed once more, because the body of the request has its defaults by now, which may change with the server.
-  return JSON.stringify(JSON.parse(textOf(raw)), (_key, value: unknown) =>
-    typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : value,
-  )
+  const body = await parseJson(rawBody)
+  if (rawBody.length < mostAtOnce) return hash.update(canonical(body)).digest()
+  for await (const piece of canonicalPieces(body, createPauses())) hash.update(piece)
+  return hash.digest()
 }
 
 /** Before a POST runs: reads the key, and replays the stored response if there is one. */
@@ -46,8 +77,7 @@ export function createReplay(deps: Deps) {
     if (typeof key !== 'string' || !/^[\x21-\x7e]([\x20-\x7e]{0,253}[\x21-\x7e])?$/.test(key)) {
       throw new Fault('invalid_idempotency_key')
     }
-    const fingerprint = createHash('sha256').update(`${request.url}\n`).update(canonical(request.rawBody)).digest()
-    request.idempotency = { key, fingerprint }
+    request.idempotency = { key, fingerprint: await fingerprintOf(request) }
     const stored = await findAnswer(deps.db, request.actor.tokenId, key)
     if (stored) replay(deps, request, reply, stored)
     return stored !== null

@@ -2,8 +2,13 @@
 import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify'
 import { Fault, type FieldError } from '../../platform/errors.ts'
 import { invalidFields } from '../../platform/fields.ts'
+import { parseInPieces, pointerPart, RepeatedKey } from './json-pieces.ts'
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
+// A mark of the order of bytes is one only at the very beginning.
+const utf8Piece = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+/** Bodies of more bytes are worked on in pieces. */
+export const mostAtOnce = 128 << 10
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -17,15 +22,29 @@ export function useJsonBodies(app: FastifyInstance): void {
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, raw: Buffer, done) => {
     request.rawBody = raw
     if (raw.length === 0) return done(null, undefined)
+    if (raw.length > mostAtOnce) {
+      return void readLarge(raw).then(
+        (body) => done(null, body),
+        (error) => done(faultOf(error)),
+      )
+    }
     try {
       done(null, readBody(raw))
     } catch (error) {
-      if (error instanceof Fault) return done(error)
-      const reason = error instanceof SyntaxError ? error.message : 'it is not UTF-8'
-      done(new Fault('invalid_json', `The body is not valid JSON: ${reason.slice(0, 200)}`, { cause: error }))
+      done(faultOf(error))
     }
   })
 }
+
+function faultOf(error: unknown): Fault {
+  if (error instanceof Fault) return error
+  if (error instanceof RepeatedKey) return repeated(JSON.stringify(error.key).slice(0, 100))
+  const reason = error instanceof SyntaxError ? error.message : 'it is not UTF-8'
+  return new Fault('invalid_json', `The body is not valid JSON: ${reason.slice(0, 200)}`, { cause: error })
+}
+
+const repeated = (key: string) =>
+  new Fault('invalid_json', `The body is not valid JSON: ${key} is there twice in one object.`)
 
 /** The text of a body, without the mark that tells the order of its bytes; throws if it is not UTF-8. */
 export const textOf = (raw: Buffer) => utf8.decode(raw)
@@ -35,15 +54,42 @@ function readBody(raw: Buffer): unknown {
   const body: unknown = JSON.parse(text)
   if (typeof body !== 'object' || body === null) return body
   // Of two equal keys JSON.parse keeps the last one in silence. Counting finds that without looking at any key.
-  if (countKeys(raw) !== countFields(body)) {
-    throw new Fault('invalid_json', `The body is not valid JSON: ${repeatedKey(raw)} is there twice in one object.`)
-  }
+  if (countKeys(raw) !== countFields(body)) throw repeated(repeatedKey(raw))
   // NUL and lone surrogates can only be written as escapes, so most bodies need no further check.
   if (text.includes('\\u')) {
     const errors = findUnstorable(body, 'body')
     if (errors.length > 0) unstorable.set(body, errors)
   }
   return body
+}
+
+/** The body as it is written, for who needs it without what its schema adds. */
+export async function parseJson(raw: Buffer): Promise<unknown> {
+  if (raw.length <= mostAtOnce) return JSON.parse(textOf(raw))
+  return parseInPieces(withoutMark(raw), (piece) => JSON.parse(utf8Piece.decode(piece)))
+}
+
+const withoutMark = (raw: Buffer) => (raw[0] === 0xef && raw[1] === 0xbb && raw[2] === 0xbf ? raw.subarray(3) : raw)
+
+/** The same as `readBody`, while others get on. */
+async function readLarge(raw: Buffer): Promise<unknown> {
+  const errors: FieldError[] = []
+  const body = await parseInPieces(withoutMark(raw), (piece, { pointer, from }) => {
+    const text = utf8Piece.decode(piece)
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && countKeys(piece) !== countFields(value)) {
+      throw repeated(repeatedKey(piece))
+    }
+    if (text.includes('\\u') && errors.length < mostUnstorable) errors.push(...unstorableAt(value, pointer, from))
+    return value
+  })
+  if (errors.length > 0 && typeof body === 'object') unstorable.set(body!, errors.slice(0, mostUnstorable))
+  return body
+}
+
+function unstorableAt(value: unknown, pointer: string, from: number | undefined): FieldError[] {
+  if (from === undefined) return findUnstorable(value, 'body', pointer)
+  return (value as unknown[]).flatMap((item, index) => findUnstorable(item, 'body', `${pointer}/${from + index}`))
 }
 
 const quote = 0x22
@@ -111,9 +157,9 @@ export function unstorableIn(body: unknown): FieldError[] {
 }
 
 /** NUL and lone surrogates, in the order in which they are written. */
-function findUnstorable(value: unknown, part: FieldError['in']): FieldError[] {
+function findUnstorable(value: unknown, part: FieldError['in'], at = '#'): FieldError[] {
   const errors: FieldError[] = []
-  const stack: [unknown, string][] = [[value, '#']]
+  const stack: [unknown, string][] = [[value, at]]
   while (stack.length > 0 && errors.length < mostUnstorable) {
     const [item, pointer] = stack.pop()!
     const bad = (detail: string) => errors.push({ in: part, pointer, code: 'bad_characters', detail })
@@ -134,10 +180,6 @@ const isStorable = (text: string) => !text.includes('\0') && text.isWellFormed()
 export function refuseUnstorable(value: unknown, part: FieldError['in']): void {
   const errors = findUnstorable(value, part)
   if (errors.length > 0) throw invalidFields(errors)
-}
-
-export function pointerPart(key: string): string {
-  return key.replaceAll('~', '~0').replaceAll('/', '~1')
 }
 
 /** Refuses a body for an operation without one: its fields would otherwise be ignored silently. */

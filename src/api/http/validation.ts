@@ -6,7 +6,8 @@ import { Fault, type FieldError } from '../../platform/errors.ts'
 import { invalidFields, mostFieldErrors, refusedBy } from '../../platform/fields.ts'
 import { lazily } from './compilers.ts'
 import { cutLong, inOrder, soundPart } from './field-order.ts'
-import { pointerPart, unstorableIn } from './json-bodies.ts'
+import { unstorableIn } from './json-bodies.ts'
+import { pointerPart } from './json-pieces.ts'
 import { nearest } from './nearest.ts'
 
 /** The largest body of a request; larger ones are refused before they are read. */
@@ -53,14 +54,22 @@ function validatorOf(schema: FastifySchema, part: Part): (data: unknown) => true
       return validate(data) || { error: new ShapeFault(fieldErrors(validate, part)) }
     }
   }
-  const isRight = firstFault.compile(schema as object)
-  const findAll = bodies.compile(schema as object)
+  const faultsOf = bodyFaults(schema)
   return (body: unknown) => {
-    const unstorable = unstorableIn(body)
-    if (unstorable.length === 0 && isRight(body)) return true
+    const errors = [...unstorableIn(body), ...faultsOf(body)]
+    return errors.length === 0 || { error: new ShapeFault(errors) }
+  }
+}
+
+/** Finds what is wrong with the form of a body. */
+export function bodyFaults(schema: object): (body: unknown) => FieldError[] {
+  const isRight = firstFault.compile(schema)
+  const findAll = bodies.compile(schema)
+  return (body) => {
+    if (isRight(body)) return []
     const long = cutLong(schema, body)
     findAll(body)
-    return { error: new ShapeFault([...long, ...unstorable, ...fieldErrors(findAll, part)]) }
+    return [...long, ...fieldErrors(findAll, 'body')]
   }
 }
 
@@ -82,7 +91,7 @@ export function useValidation(app: FastifyInstance): void {
 }
 
 /** A refusal for the form of a request, before its meaning was looked at. */
-class ShapeFault extends Fault {
+export class ShapeFault extends Fault {
   constructor(errors: FieldError[]) {
     super('validation_failed', undefined, { errors })
   }

@@ -1,18 +1,13 @@
-// /deployments/{id}/logs: what a build printed, in pages or as it comes.
-
-import { Fault } from '../../platform/errors.ts'
-import { decodeCursor, pageOf } from '../../platform/page.ts'
+// /deployments/{id}/logs: what a build printed, and then its servers, in pages or as it comes.
 import { Named } from '../../schemas/common.ts'
 import { DeploymentParams, LogLines, LogMessage, LogQuery } from '../../schemas/deployments.ts'
 import { linesAfter } from '../../services/deployments/deployment-logs.ts'
 import { findDeployment } from '../../services/deployments/deployments.ts'
 import { isFinished } from '../../services/deployments/states.ts'
 import { follow } from '../http/live-stream.ts'
-import { sendPage } from '../http/page.ts'
+import { resumeAfter, sendLines, streamBatch } from '../http/log-lines.ts'
 import { wantsStream } from '../http/sse.ts'
 import type { RoutePlugin } from './route.ts'
-
-const streamBatch = 500
 
 export const deploymentLogRoutes: RoutePlugin = async (app, { deps }) => {
   const { db } = deps
@@ -26,7 +21,8 @@ export const deploymentLogRoutes: RoutePlugin = async (app, { deps }) => {
         tags: ['Deployments'],
         summary: 'Read the log of a deployment',
         description:
-          'Lines of the build, oldest first, kept for 90 days or as long as the operator has set. With `Accept: ' +
+          'Lines of the build, and behind them those that its servers print, oldest first. Lines of the build are kept for ' +
+          '90 days or as long as the operator has set, those of servers for 24 hours, as in `/runtime-logs`. With `Accept: ' +
           'text/event-stream` the same lines live: every event carries its number as id, `Last-Event-ID` resumes after it, ' +
           'and an `end` event with the final state closes the stream.',
         params: DeploymentParams,
@@ -39,20 +35,10 @@ export const deploymentLogRoutes: RoutePlugin = async (app, { deps }) => {
       const { id } = request.params
       await findDeployment(db, actor, id)
       if (!wantsStream(request)) {
-        const { limit = 100, cursor } = request.query
-        const after = cursor === undefined ? 0 : sequence(decodeCursor(cursor, 'lines', 'asc', 1)[0])
-        const page = { limit, order: 'asc' as const, after: cursor === undefined ? null : [String(after)] }
-        const found = await linesAfter(db, id, after, limit + 1)
-        const lines = pageOf(
-          found,
-          page,
-          (line) => line,
-          ({ seq }) => [String(seq)],
-        )
-        return sendPage(request, reply, page, { lines })
+        return sendLines(request, reply, request.query, ({ seq, limit }) => linesAfter(db, id, seq, limit))
       }
 
-      let seq = sequence(request.headers['last-event-id'] ?? '0')
+      let seq = resumeAfter(request)
       return follow(deps, request, reply, {
         wakesOnEvent: ({ subject }) => subject === id,
         wakesOnLog: (deploymentId) => deploymentId === id,
@@ -72,9 +58,4 @@ export const deploymentLogRoutes: RoutePlugin = async (app, { deps }) => {
       })
     },
   )
-}
-
-function sequence(text: string | string[] | undefined): number {
-  if (typeof text !== 'string' || !/^\d{1,9}$/.test(text)) throw new Fault('invalid_cursor')
-  return Number(text)
 }

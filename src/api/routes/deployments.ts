@@ -15,7 +15,7 @@ import {
   DeploymentStates,
   PromoteDeployment,
 } from '../../schemas/deployments.ts'
-import { SourceArchive } from '../../schemas/uploads.ts'
+import { mostSourceFiles, SourceArchive } from '../../schemas/uploads.ts'
 import {
   checkDeployment,
   createDeployment,
@@ -35,6 +35,7 @@ import {
 import { createUploaded, planArchive, planUploaded } from '../../services/deployments/uploaded.ts'
 import { openReceiver } from '../../services/uploads/receiver.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
+import { type LongList, listValidator, longListIn } from '../http/list-validation.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { leavePlace } from '../http/transport.ts'
 import { compileValidator } from '../http/validation.ts'
@@ -43,6 +44,13 @@ import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 const archiveTypes = ['application/gzip', 'application/x-gzip', 'application/x-tar']
 // A list of files is long; everything else of the body is short.
 const listLimitBytes = 8 << 20
+
+const sourceFiles: LongList = {
+  name: 'files',
+  pointer: '#/source/files',
+  mostItems: mostSourceFiles,
+  holder: (body) => (body as { source?: unknown } | null)?.source,
+}
 
 type Archive = { pipe(): unknown } & AsyncIterable<Buffer>
 
@@ -95,7 +103,12 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
       bodyLimit: listLimitBytes,
       validatorCompiler: (route) => {
         const validate = compileValidator(route)
-        return Object.assign((data: unknown) => isArchive(data) || validate(data), validate)
+        const validateList = listValidator(route.schema as object, sourceFiles)
+        const check = (data: unknown) => {
+          const files = longListIn(data, sourceFiles)
+          return files ? validateList(data, files) : validate(data)
+        }
+        return Object.assign((data: unknown) => isArchive(data) || check(data), validate)
       },
       schema: {
         operationId: 'createDeployment',

@@ -1,17 +1,14 @@
 // /deployments/{id}/runtime-logs: what the servers of a deployment print, in pages or as it comes.
 import { Fault, invalidField } from '../../platform/errors.ts'
-import { decodeCursor, pageOf } from '../../platform/page.ts'
 import { Named } from '../../schemas/common.ts'
 import { DeploymentParams } from '../../schemas/deployments.ts'
 import { RuntimeLogLines, RuntimeLogMessage, RuntimeLogQuery } from '../../schemas/runtime-logs.ts'
 import { findDeployment } from '../../services/deployments/deployments.ts'
 import { runtimeLinesAfter } from '../../services/deployments/runtime-logs.ts'
 import { follow } from '../http/live-stream.ts'
-import { sendPage } from '../http/page.ts'
+import { resumeAfter, sendLines, streamBatch } from '../http/log-lines.ts'
 import { wantsStream } from '../http/sse.ts'
 import type { RoutePlugin } from './route.ts'
-
-const streamBatch = 500
 
 export const runtimeLogRoutes: RoutePlugin = async (app, { deps }) => {
   const { db } = deps
@@ -36,11 +33,11 @@ export const runtimeLogRoutes: RoutePlugin = async (app, { deps }) => {
     async (request, reply) => {
       const { actor } = request
       const { id } = request.params
-      const { limit = 100, cursor, since, ...rest } = request.query
+      const { limit, cursor, since, ...rest } = request.query
       const filter = { ...rest, since: since === undefined ? undefined : timeOf(since) }
       await findDeployment(db, actor, id)
       if (wantsStream(request)) {
-        let seq = sequence(request.headers['last-event-id'] ?? '0')
+        let seq = resumeAfter(request)
         return follow(deps, request, reply, {
           wakesOnEvent: ({ subject }) => subject === id,
           wakesOnLog: (deploymentId) => deploymentId === id,
@@ -62,16 +59,7 @@ export const runtimeLogRoutes: RoutePlugin = async (app, { deps }) => {
           },
         })
       }
-      const seq = cursor === undefined ? 0 : sequence(decodeCursor(cursor, 'lines', 'asc', 1)[0])
-      const page = { limit, order: 'asc' as const, after: cursor === undefined ? null : [String(seq)] }
-      const found = await runtimeLinesAfter(db, id, filter, { seq, limit: limit + 1 })
-      const lines = pageOf(
-        found,
-        page,
-        (line) => line,
-        ({ seq }) => [String(seq)],
-      )
-      return sendPage(request, reply, page, { lines })
+      return sendLines(request, reply, { limit, cursor }, (after) => runtimeLinesAfter(db, id, filter, after))
     },
   )
 }
@@ -80,9 +68,4 @@ function timeOf(text: string): Date {
   const time = new Date(text)
   if (Number.isNaN(time.getTime())) throw invalidField('#/since', 'bad_format', 'is not a time there is')
   return time
-}
-
-function sequence(text: string | string[] | undefined): number {
-  if (typeof text !== 'string' || !/^\d{1,9}$/.test(text)) throw new Fault('invalid_cursor')
-  return Number(text)
 }

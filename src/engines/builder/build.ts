@@ -13,6 +13,7 @@ import type { Programs } from '../../sandbox/programs.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { Build } from '../../services/deployments/builds.ts'
 import { readUploaded } from '../../services/deployments/sources.ts'
+import { noteLost } from '../../services/uploads/uploads.ts'
 import { type Caches, foldersOf } from './cache.ts'
 import { type Command, maxDiskMb, openCommands, outOfTime } from './commands.ts'
 import { checkTool, tellDetected } from './detection/telling.ts'
@@ -30,7 +31,7 @@ import { entriesOfSource, neverPublished, outputInSource, siteLimits, storeSite 
 import { openSource, refusedBy, unreachable } from './source.ts'
 import { asText, type Source } from './source-tree.ts'
 import { beforeInstall, type FetchedTools, fetchTools, scriptCommandOf } from './toolchain.ts'
-import { notKept, openUploadedSource } from './uploaded-source.ts'
+import { lostOf, NotKept, openUploadedSource } from './uploaded-source.ts'
 import { openWorkspace } from './workspace.ts'
 
 export type BuildTools = {
@@ -191,10 +192,13 @@ async function fetchFrom({ tools, build, directory, deadline, log, signal }: Tas
 /** The files that were sent, as a commit: from there on they are built as any other. */
 async function openUploaded({ tools, build, directory, log, signal }: Task): Promise<Source> {
   const files = await readUploaded(tools.db, build.id)
-  if (!files) throw notKept()
+  if (!files) throw new NotKept()
   log.system(`Taking ${files.length} uploaded ${files.length === 1 ? 'file' : 'files'}`)
   const options = { directory: join(directory, 'git'), searchPath: tools.config.searchPath, signal }
-  return openUploadedSource(tools.artifacts, files, options)
+  return openUploadedSource(tools.artifacts, files, options).catch(async (error) => {
+    if (error instanceof NotKept) await noteLost(tools.db, await lostOf(tools.artifacts, files, signal))
+    throw error
+  })
 }
 
 /** The limit per file does not bound the sum of packs, submodules and Git LFS files. */

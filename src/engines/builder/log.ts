@@ -70,7 +70,9 @@ export function createBuildLog(
     let line = stripVTControlCharacters(text.slice(text.lastIndexOf('\r') + 1)).replaceAll('\0', '')
     for (const secret of masked) line = line.replaceAll(secret, '***')
     line = line.replaceAll(hostDirectory, '…')
-    return line.length > maxLineLength ? `${line.slice(0, maxLineLength)}…` : line
+    const cut = line.length > maxLineLength ? `${line.slice(0, maxLineLength)}…` : line
+    // A cut may go through a character of two halves, of which PostgreSQL stores none alone.
+    return cut.toWellFormed()
   }
 
   function push(stream: NewLogLine['stream'], text: string): void {

@@ -13,8 +13,25 @@ const ref = 'refs/heads/main'
 const mostSaid = 2_000
 
 /** The files are gone: unfinished when they were given up, or from before a restored backup. */
-export const notKept = () =>
-  new BuildFailure('upload_incomplete', 'The uploaded files are not kept any more. Deploy them again.')
+export class NotKept extends BuildFailure {
+  constructor() {
+    super('upload_incomplete', 'The uploaded files are not kept any more. Deploy them again.')
+  }
+}
+
+/** Which of the contents the store does not have, or not as they were, and cannot bring back. */
+export async function lostOf(
+  artifacts: Artifacts,
+  files: readonly UploadedFile[],
+  signal: AbortSignal,
+): Promise<string[]> {
+  const lost: string[] = []
+  for (const hash of new Set(files.map(({ sha256 }) => sha256))) {
+    signal.throwIfAborted()
+    if (!(await artifacts.mend(hash))) lost.push(hash)
+  }
+  return lost
+}
 
 /** A path as `git fast-import` reads it: in quotes, with what is not plain ASCII as octal numbers. */
 export function quoted(path: string): string {
@@ -85,7 +102,7 @@ async function writeCommit(
 
 async function small(artifacts: Artifacts, sha256: string, size: number): Promise<Buffer> {
   const content = await artifacts.load(sha256).catch(lost)
-  if (content.length !== size) throw notKept()
+  if (content.length !== size) throw new NotKept()
   return content
 }
 
@@ -102,11 +119,11 @@ async function writeLarge(
     if (left < 0) break
     await write(chunk)
   }
-  if (left !== 0) throw notKept()
+  if (left !== 0) throw new NotKept()
 }
 
 /** A store that cannot be used puts the build back; content that it does not have ends it. */
 function lost(error: NodeJS.ErrnoException): never {
   const isGone = error instanceof MissingObject || error.code === 'ENOENT' || /missing or damaged/.test(error.message)
-  throw isGone ? notKept() : error
+  throw isGone ? new NotKept() : error
 }

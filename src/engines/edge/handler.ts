@@ -26,7 +26,7 @@ import type { Responder } from './respond.ts'
 import type { EdgeResponse } from './responses.ts'
 import type { SecondLook } from './second-look.ts'
 import type { ServerProjects } from './server-projects.ts'
-import { admits, asksForPassword } from './site-guards.ts'
+import { asksForPassword, createGuards } from './site-guards.ts'
 import type { Site, Sites } from './sites.ts'
 import { deploymentOf, remember } from './skew.ts'
 import type { Snapshot } from './snapshot.ts'
@@ -85,6 +85,7 @@ export function createHandler(options: HandlerOptions): Handler {
     log,
   } = options
   const underWay = createUnderWay()
+  const admits = createGuards()
   const proxied = new WeakSet<ServerResponse>()
   const isBarred = (host: string) => state.snapshot?.find(host)?.barred === true
 
@@ -154,7 +155,7 @@ export function createHandler(options: HandlerOptions): Handler {
     const current = visit.target
     const target = deploymentOf(request, { url: visit.url, found, current }, state.snapshot!)
     const go = (target: Target) => {
-      remember(request, response, target)
+      remember(request, response, { url: visit.url, target, current })
       handleRequest(request, response, { ...visit, target })
     }
     if (target.deploymentId === current.deploymentId) return void go(current)
@@ -243,9 +244,9 @@ export function createHandler(options: HandlerOptions): Handler {
       }
     }
     const found = resolve(site, path, mark < 0 ? '' : url.slice(mark), request.headers['accept-language'])
-    if (!site.plain && !admits(request, response, { site, path, found })) {
-      return void respond.page(response, 'unauthorized', asksForPassword)
-    }
+    const admitted = site.plain || admits(request, response, { projectId: target.projectId, site, path, found })
+    if (admitted === false) return void respond.page(response, 'unauthorized', asksForPassword)
+    if (admitted !== true) return void respond.page(response, 'tooMany', ['retry-after', String(admitted)])
     if (!found) respond.page(response, 'notFound')
     else if (found.kind === 'redirect') respond.redirect(response, found)
     else {

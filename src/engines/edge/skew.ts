@@ -1,5 +1,6 @@
 // Skew protection: what a page loads comes from the deployment of the page, also when production has moved on.
 import type { IncomingMessage } from 'node:http'
+import { isNamedByContent } from './caching.ts'
 import { cookiesOf } from './cookies.ts'
 import { isEncrypted } from './encryption.ts'
 import { both, privately } from './private-answers.ts'
@@ -11,6 +12,8 @@ const cookieName = '__dpl'
 const visitSeconds = 24 * 60 * 60
 
 type Asked = { url: string; found: Host; current: Target }
+
+type Remembered = { url: string; target: Target; current: Target }
 
 /** Files whose name has a hash in it are the same for everybody; all else depends on the visitor. */
 const dependent: Adjust = (headers) => {
@@ -27,8 +30,11 @@ export function deploymentOf(request: IncomingMessage, { url, found, current }: 
 }
 
 /** A page is remembered by its visitor; no shared cache keeps what depends on that. */
-export function remember(request: IncomingMessage, response: EdgeResponse, { deploymentId }: Target): void {
-  response.adjust = both(response.adjust, dependent)
+export function remember(request: IncomingMessage, response: EdgeResponse, { url, target, current }: Remembered): void {
+  const { deploymentId } = target
+  // A site may call immutable what is not named by its content: of an earlier one nobody else shall get it.
+  const isShared = deploymentId === current.deploymentId || isNamedByContent(url.split('?', 1)[0]!.slice(1))
+  response.adjust = both(response.adjust, isShared ? dependent : privately)
   if (!isNavigation(request)) return
   const secure = isEncrypted(request) ? '; Secure' : ''
   const cookie = `${cookieName}=${deploymentId}; Path=/; Max-Age=${visitSeconds}; HttpOnly; SameSite=Lax${secure}`

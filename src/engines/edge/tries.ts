@@ -1,4 +1,5 @@
-// How often somebody may guess the password of previews: by address and project, and by project altogether.
+// How often somebody may guess a password of a project: by address, and less often once many addresses guess wrong.
+import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { clientOf } from '../../platform/client-address.ts'
 
@@ -10,37 +11,68 @@ export type Tries = {
 }
 
 const windowMs = 15 * 60_000
-const perAddress = 10
-// Of many addresses together; each guess costs this machine a slow hash.
+// So many wrong guesses of all addresses are an attack. An address that has not guessed yet may still do so: whoever
+// knows the password gets in, whatever strangers do.
 const perProject = 300
+const perAddressUnderAttack = 2
 const mostKept = 20_000
 
-export function createTries(): Tries {
-  const counts = new LRUCache<string, { count: number; untilMs: number }>({ max: mostKept })
-  const keysOf = (projectId: string, address: string) =>
-    [
-      [`${projectId} ${clientOf(address)}`, perAddress],
-      [projectId, perProject],
-    ] as const
-
-  function countOf(key: string) {
-    const known = counts.get(key)
-    if (known && known.untilMs > Date.now()) return known
-    const fresh = { count: 0, untilMs: Date.now() + windowMs }
-    counts.set(key, fresh)
-    return fresh
-  }
+export function createTries(perAddress = 10): Tries {
+  const addresses = new LRUCache<string, Count>({ max: mostKept })
+  // In a place of its own, so that no number of addresses makes it forget an attack.
+  const projects = new LRUCache<string, Count>({ max: mostKept })
+  const keyOf = (projectId: string, address: string) => `${projectId} ${clientOf(address)}`
 
   return {
     take(projectId, address) {
-      const taken = keysOf(projectId, address).map(([key, most]) => ({ of: countOf(key), most }))
-      const full = taken.find(({ of, most }) => of.count >= most)
-      if (full) return Math.max(1, Math.ceil((full.of.untilMs - Date.now()) / 1000))
-      for (const { of } of taken) of.count++
+      const own = countOf(addresses, keyOf(projectId, address))
+      const all = countOf(projects, projectId)
+      if (own.count >= (all.count >= perProject ? perAddressUnderAttack : perAddress)) {
+        return Math.max(1, Math.ceil((own.untilMs - Date.now()) / 1000))
+      }
+      own.count++
+      all.count++
       return null
     },
     giveBack(projectId, address) {
-      for (const [key] of keysOf(projectId, address)) countOf(key).count = Math.max(0, countOf(key).count - 1)
+      for (const one of [countOf(addresses, keyOf(projectId, address)), countOf(projects, projectId)]) {
+        one.count = Math.max(0, one.count - 1)
+      }
     },
+  }
+}
+
+type Count = { count: number; untilMs: number }
+
+function countOf(counts: LRUCache<string, Count>, key: string): Count {
+  const known = counts.get(key)
+  if (known && known.untilMs > Date.now()) return known
+  const fresh = { count: 0, untilMs: Date.now() + windowMs }
+  counts.set(key, fresh)
+  return fresh
+}
+
+/** What came, from where, for which project; `isRight`: whether it opens what was asked for. */
+export type Shown = { projectId: string; address: string; credentials: string; isRight: boolean }
+
+/**
+ * The same for credentials that come with every request: those that were wrong before count once, since a browser
+ * repeats them for every picture, and those that were right from this address are let in whatever others there guess.
+ */
+export function createCredentialTries() {
+  // No slow hash is spent on these, and an office behind one address mistypes more often than a person.
+  const tries = createTries(30)
+  const known = new LRUCache<string, true>({ max: mostKept })
+
+  /** True and false as it is; otherwise how many seconds to wait. */
+  return ({ projectId, address, credentials, isRight }: Shown): boolean | number => {
+    const key = hash('sha256', `${isRight} ${projectId} ${clientOf(address)} ${credentials}`, 'base64')
+    if (known.get(key)) return isRight
+    const wait = tries.take(projectId, address)
+    // Nobody learns whether this one was right.
+    if (wait !== null) return wait
+    if (isRight) tries.giveBack(projectId, address)
+    known.set(key, true)
+    return isRight
   }
 }

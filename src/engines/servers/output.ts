@@ -53,7 +53,9 @@ export function createOutput(writer: LogWriter, limits: LogLimits): Output {
     // Removes what a terminal would overwrite, and NUL, which PostgreSQL cannot store.
     let line = stripVTControlCharacters(text.slice(text.lastIndexOf('\r') + 1)).replaceAll('\0', '')
     for (const secret of masked) line = line.replaceAll(secret, '***')
-    return line.length > maxLineLength ? `${line.slice(0, maxLineLength)}…` : line
+    const cut = line.length > maxLineLength ? `${line.slice(0, maxLineLength)}…` : line
+    // A cut may go through a character of two halves, of which PostgreSQL stores none alone.
+    return cut.toWellFormed()
   }
 
   function push(stream: NewLogLine['stream'], text: string): void {

@@ -5,6 +5,7 @@ import type { Artifacts } from '../../platform/artifacts.ts'
 import { blobName, type Encoding } from '../../platform/blobs.ts'
 import type { Database } from '../../platform/database.ts'
 import { findServed } from '../../services/deployments/stored-files.ts'
+import { noteLost } from '../../services/uploads/uploads.ts'
 import { readManifests } from './references.ts'
 
 export type MendOptions = { db: Database; artifacts: Artifacts; log: Logger }
@@ -51,8 +52,12 @@ export async function mend({ db, artifacts, log }: MendOptions, signal: AbortSig
   async function repair(name: string, hash: string | undefined, deploymentIds: string[]): Promise<void> {
     const served = await findServed(db, deploymentIds)
     const ready = deploymentIds.filter((id) => served.get(id) === 'READY')
-    // Nothing needs it; the sweep removes what is there.
-    if (ready.length === 0) return settled(name, 'a damaged file is not needed by any deployment')
+    // At most the next deployment of the same files needs it, which asks for it then. The sweep removes what is there.
+    if (ready.length === 0) {
+      const wasSource = name === hash && (await noteLost(db, [hash]))
+      const what = wasSource ? 'is asked for when it is deployed again' : 'is not needed by any deployment'
+      return settled(name, `a damaged file ${what}`)
+    }
     log.error(
       { file: name, deploymentIds: ready },
       'a file of these deployments is damaged; one of them is built again',

@@ -1,8 +1,9 @@
-// Removes what belongs to deployments and projects that are gone: manifests, server trees, work trees and caches.
+// Removes what belongs to deployments and projects that are gone: manifests, server trees, work trees, caches and keys.
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Artifacts, Remnant, RemnantFolder } from '../../platform/artifacts.ts'
 import type { Database } from '../../platform/database.ts'
+import { sweepKeyFolders } from '../../platform/key-folders.ts'
 import { remnantsIn } from '../../platform/local-inventory.ts'
 import { removeTree } from '../../platform/remove-tree.ts'
 import { findProjects, findServed, findToBuild } from '../../services/deployments/stored-files.ts'
@@ -28,6 +29,7 @@ const fewUnknown = 50
 /** What this machine has. */
 export async function sweepTrees(sweep: TreeSweep): Promise<void> {
   for (const folder of sweep.artifacts.inventory.remnants) if (!folder.shared) await sweepRemnants(sweep, folder)
+  await sweepKeyFolders()
   await sweepBuilds(sweep)
   await sweepCaches(sweep)
 }

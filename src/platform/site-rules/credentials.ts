@@ -24,12 +24,16 @@ export function addressesOf(file: string): string[] {
   return bare.endsWith('/index') ? [address, bare, bare.slice(0, -'index'.length)] : [address, bare]
 }
 
-/** Compares with every one, in a time that does not depend on what was sent. */
-export function holdsOne(credentials: readonly Buffer[], authorization: string | undefined): boolean {
+/** The name and password that a header has; null if it has none. */
+export function givenBy(authorization: string | undefined): string | null {
   const [, encoded] = /^basic +([A-Za-z0-9+/_-]+=*) *$/i.exec(authorization ?? '') ?? []
-  if (encoded === undefined) return false
-  const given = hashOf(Buffer.from(encoded, 'base64').toString())
+  return encoded === undefined ? null : Buffer.from(encoded, 'base64').toString()
+}
+
+/** Compares with every one, in a time that does not depend on what was sent. */
+export function holdsOne(credentials: readonly Buffer[], given: string): boolean {
+  const own = hashOf(given)
   let held = false
-  for (const hash of credentials) held = timingSafeEqual(hash, given) || held
+  for (const hash of credentials) held = timingSafeEqual(hash, own) || held
   return held
 }

@@ -1,4 +1,4 @@
-// Writes a backup: one snapshot of the database, then the files that its deployments need, while everything runs on.
+// Writes a backup: one snapshot of the database, then the files that its deployments need and are made from, while everything runs on.
 import { createWriteStream } from 'node:fs'
 import { rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -10,9 +10,9 @@ import { syncPath } from '../../platform/durable.ts'
 import { keyIdOf } from '../../platform/secrets.ts'
 import { inBlocks, type TreeEntry } from '../../platform/trees.ts'
 import { pack, type Summary } from './archive.ts'
-import { readArtifacts, readPlainFiles } from './files.ts'
+import { listUploaded, readArtifacts, readPlainFiles } from './files.ts'
 import { readRepositories } from './repositories.ts'
-import { beOnlyBackup, holdArtifacts, readMigrations, readReady } from './statements.ts'
+import { beOnlyBackup, holdArtifacts, readMigrations, readReady, readUploadedContents } from './statements.ts'
 import { readLayout, readRows } from './tables.ts'
 
 export type Place = {
@@ -31,6 +31,8 @@ export type Place = {
 export class BackupError extends Error {
   override name = 'BackupError'
 }
+
+const contentsAtOnce = 10_000
 
 // What is large is compressed already.
 const compression = { level: 1, chunkSize: 256 << 10 }
@@ -85,6 +87,7 @@ async function begin(
   })
   const layout = await readLayout(connection)
   const ready = (await readReady(db, {})).map(({ id }) => id)
+  const uploaded = await listUploaded((after) => readUploadedContents(db, { after, limit: contentsAtOnce }))
   const summary: Summary = { deployments: ready.length, incomplete: [] }
   const note = (what: string, why: string) => void summary.incomplete.push({ what, why })
 
@@ -94,7 +97,7 @@ async function begin(
     await client.query('COMMIT')
     yield* readPlainFiles(dataDir)
     yield* readRepositories(join(dataDir, 'repos'), searchPath, note)
-    yield* readArtifacts(artifacts, ready, note)
+    yield* readArtifacts(artifacts, ready, uploaded, note)
   }
 
   const head = {

@@ -29,13 +29,32 @@ export async function* readPlainFiles(dataDir: string): AsyncGenerator<TreeEntry
   }
 }
 
-/** The blobs, the manifest and the tree of each deployment; a blob that several need is packed once. */
+/** The hash as 32 characters instead of 64: these are the only things in memory that grow with what is stored. */
+const shortOf = (hash: string) => Buffer.from(hash, 'hex').toString('latin1')
+
+/** What deployments are made from, by the short form of the hash: its size. */
+export type Contents = Map<string, number>
+
+/** Reads, in pages, what was uploaded; `read` is asked for what comes behind the given hash. */
+export async function listUploaded(
+  read: (after: string) => Promise<{ sha256: string; size: string }[]>,
+): Promise<Contents> {
+  const contents: Contents = new Map()
+  for (let after = ''; ; ) {
+    const page = await read(after)
+    for (const { sha256, size } of page) contents.set(shortOf(sha256), Number(size))
+    if (page.length === 0) return contents
+    after = page.at(-1)!.sha256
+  }
+}
+
+/** The blobs, the manifest and the tree of each deployment, and what was uploaded; a blob that several need is packed once. */
 export async function* readArtifacts(
   artifacts: Artifacts,
   ids: readonly string[],
+  uploaded: Contents,
   note: Note,
 ): AsyncGenerator<TreeEntry> {
-  // The hash as 32 characters instead of 64: this set is the only thing in memory that grows with what is stored.
   const packed = new Set<string>()
   const damaged = new Map<string, string>()
 
@@ -61,7 +80,7 @@ export async function* readArtifacts(
       for (const encoding of encodings) {
         const size = encoding ? stored[encoding] : stored.size
         if (size === undefined) continue
-        const key = `${Buffer.from(stored.hash, 'hex').toString('latin1')}${encoding ?? ''}`
+        const key = shortOf(stored.hash) + (encoding ?? '')
         if (!packed.has(key)) yield* readBlob(stored.hash, size, encoding)
         packed.add(key)
         const fault = damaged.get(blobEntry(stored.hash, encoding))
@@ -84,6 +103,12 @@ export async function* readArtifacts(
     }
     for (const fault of faults) note(id, fault)
     yield manifestOf(id, manifest)
+  }
+  for (const [short, size] of uploaded) {
+    const hash = Buffer.from(short, 'latin1').toString('hex')
+    if (!packed.has(short)) yield* readBlob(hash, size)
+    const fault = damaged.get(blobEntry(hash))
+    if (fault) note('what was uploaded', fault)
   }
 }
 

@@ -1,5 +1,5 @@
 // SQL of backups: what the database consists of, the copying of its tables, and the lock that keeps artifacts in place.
-import { boolean, int8, statement, text, textArray } from '../../platform/statement.ts'
+import { boolean, int4, int8, statement, text, textArray } from '../../platform/statement.ts'
 
 /** Held shared by a backup; whoever removes artifacts that a backup may need takes it exclusively. */
 const artifactsLock = `hashtextextended('berth artifacts', 0)`
@@ -94,6 +94,24 @@ export const readReady = statement('backups.ready', {
   in: {},
   out: { id: text() },
   sql: () => `SELECT id FROM deployment WHERE state = 'READY' ORDER BY id`,
+})
+
+/**
+ * What deployments without git are built from, and what was uploaded for the next one; behind the given content. Of
+ * the same snapshot, too.
+ */
+export const readUploadedContents = statement('backups.uploadedContents', {
+  reason: 'not in Prisma',
+  in: { after: text(), limit: int4() },
+  out: { sha256: text(), size: int8() },
+  sql: (p) => `
+    SELECT DISTINCT ON (sha256) sha256, size FROM (
+      (SELECT DISTINCT ON (sha256) sha256, size FROM source_file
+        WHERE present AND sha256 > ${p.after} ORDER BY sha256 LIMIT ${p.limit})
+      UNION ALL
+      (SELECT DISTINCT ON (sha256) sha256, size FROM upload
+        WHERE complete AND expires_at > now() AND sha256 > ${p.after} ORDER BY sha256 LIMIT ${p.limit})) needed
+    ORDER BY sha256 LIMIT ${p.limit}`,
 })
 
 // The following name tables and columns, which no parameter can.

@@ -13,7 +13,7 @@ import { limitOf, quotaFault } from '../accounts/quotas.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { listArchive, spool, storeArchive } from '../uploads/archives.ts'
 import type { Receiver } from '../uploads/receiver.ts'
-import { createSource, knownContents, lockUploads, shareSources } from '../uploads/statements.ts'
+import { addFiles, createSource, knownContents, lockUploads, shareSources } from '../uploads/statements.ts'
 import { checkBytesHeld, waitMs } from '../uploads/uploads.ts'
 import { createDeployment, type DeploymentPlan, type DeploymentView, findProjectToDeploy } from './deployments.ts'
 import type { UploadedFile } from './sources.ts'
@@ -38,15 +38,13 @@ export function gitMode(mode = 0o644): number | null {
 }
 
 /** The files of a request, or every fault of their paths, modes and sizes. */
-export function checkFiles(source: Static<typeof DeploymentSource>): UploadedFile[] {
+export async function checkFiles(source: Static<typeof DeploymentSource>): Promise<UploadedFile[]> {
   const errors: FieldError[] = []
   const refuse = (pointer: string, code: FieldError['code'], detail: string) =>
     errors.push({ in: 'body', pointer: `#/source/files/${pointer}`, code, detail })
   const { files } = source
-  for (const { index, why, repeated } of faultsOfPaths(
-    files.map(({ path }) => path),
-    mostFieldErrors,
-  )) {
+  const paths = files.map(({ path }) => path)
+  for (const { index, why, repeated } of await faultsOfPaths(paths, mostFieldErrors)) {
     refuse(`${index}/path`, repeated ? 'repeated' : 'bad_format', why)
   }
   const sizes = new Map<string, number>()
@@ -63,21 +61,19 @@ export function checkFiles(source: Static<typeof DeploymentSource>): UploadedFil
 
 const bytesOf = (contents: ReadonlyMap<string, number>) => [...contents.values()].reduce((sum, size) => sum + size, 0)
 
+type TreeLimit = 'sourceFiles' | 'sourceBytes' | 'uploadFileBytes'
+
+async function requireWithin(db: Db, accountId: string, limit: TreeLimit, used: number): Promise<void> {
+  const max = await limitOf(db, accountId, limit)
+  if (used > max) throw quotaFault({ limit, used, max })
+}
+
 /** Refuses a tree that is larger than one deployment may be. */
-export async function checkTree(db: Db, accountId: string, files: readonly UploadedFile[]): Promise<void> {
-  const within = async (limit: 'sourceFiles' | 'sourceBytes' | 'uploadFileBytes', used: number) => {
-    const max = await limitOf(db, accountId, limit)
-    if (used > max) throw quotaFault({ limit, used, max })
-  }
-  await within('sourceFiles', files.length)
-  await within(
-    'sourceBytes',
-    files.reduce((sum, { size }) => sum + size, 0),
-  )
-  await within(
-    'uploadFileBytes',
-    files.reduce((most, { size }) => Math.max(most, size), 0),
-  )
+async function checkTree(db: Db, accountId: string, files: readonly UploadedFile[]): Promise<void> {
+  const bytes = files.reduce((sum, { size }) => sum + size, 0)
+  const most = files.reduce((most, { size }) => Math.max(most, size), 0)
+  await requireWithin(db, accountId, 'sourceBytes', bytes)
+  await requireWithin(db, accountId, 'uploadFileBytes', most)
 }
 
 /** Everything that must be known of a deployment whose files are listed before it is written. */
@@ -91,13 +87,12 @@ export async function planUploaded(
   if (ref !== undefined)
     throw invalidField('#/ref', 'not_allowed', 'is that of a repository; files that are sent have none')
   const project = await findProjectToDeploy(db, actor, key)
-  const files = checkFiles(source)
+  // Before they are looked at: that takes longer.
+  await requireWithin(db, actor.accountId, 'sourceFiles', source.files.length)
+  const files = await checkFiles(source)
   await checkTree(db, actor.accountId, files)
   return { project, production, region, files, prebuilt: source.prebuilt ?? false }
 }
-
-// Of the headers of an archive; its files are bounded by the quota.
-const mostOverheadBytes = 64 << 20
 
 export type SentArchive = { project: string; production: boolean; prebuilt: boolean; body: AsyncIterable<Buffer> }
 
@@ -117,7 +112,7 @@ export async function planArchive(
   ])
   await receiver.requireRoom(0)
   return receiver.aside(async (path) => {
-    await spool(body, path, bytes + mostOverheadBytes)
+    await spool(body, path, bytes)
     const found = await listArchive(path, { files, bytes, fileBytes })
     await inTransaction(db, async (db) => {
       await lockUploads(db, { accountId })
@@ -127,6 +122,9 @@ export async function planArchive(
     return { project, production, region, files: found, prebuilt, sent: new Set(found.map(({ sha256 }) => sha256)) }
   })
 }
+
+// To write thousands of files as one text would keep others waiting.
+const filesAtOnce = 2_000
 
 /** Writes the deployment and its files. Its build is queued at once if nothing has to be uploaded. */
 export async function createUploaded(db: Db, urls: Urls, actor: Actor, plan: UploadPlan): Promise<DeploymentView> {
@@ -151,8 +149,12 @@ export async function createUploaded(db: Db, urls: Urls, actor: Actor, plan: Upl
     // What waited so far counts for this deployment from now on.
     const waited = found.reduce((sum, { size, isNew }) => sum + (isNew ? Number(size) : 0), 0)
     const newBytes = String(bytesOf(added) + waited)
-    const row = { deploymentId: view.id, accountId, projectId, prebuilt, missing: missing.length, newBytes, waitMs }
-    const [made] = await createSource(db, { ...row, files: listed })
+    const owner = { deploymentId: view.id, accountId, projectId }
+    const row = { ...owner, prebuilt, missing: missing.length, newBytes, waitMs }
+    const [made] = await createSource(db, row)
+    for (let at = 0; at < listed.length; at += filesAtOnce) {
+      await addFiles(db, { ...owner, files: listed.slice(at, at + filesAtOnce) })
+    }
     // What was uploaded for no deployment yet belongs to this one now.
     const taken = found.filter(({ isNew }) => isNew).map(({ sha256 }) => sha256)
     if (taken.length > 0) await db.upload.deleteMany({ where: { accountId, sha256: { in: taken } } })

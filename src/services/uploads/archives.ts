@@ -21,17 +21,24 @@ export type ArchiveLimits = { files: number; bytes: number; fileBytes: number }
 
 const link = 0o120000
 
-/** Writes the body to the file; refuses more than `mostBytes`. */
-export async function spool(body: AsyncIterable<Buffer>, path: string, mostBytes: number): Promise<void> {
-  async function* bounded() {
-    let bytes = 0
-    for await (const chunk of body) {
-      bytes += chunk.length
-      if (bytes > mostBytes) throw new Fault('body_too_large', `The archive has more than ${mostBytes} bytes.`)
-      yield chunk
-    }
+// Of its headers; the files themselves are bounded by the quota.
+const overheadBytes = 64 << 20
+
+async function* bounded(chunks: AsyncIterable<Buffer>, mostBytes: number, refusal: () => Fault) {
+  let bytes = 0
+  for await (const chunk of chunks) {
+    bytes += chunk.length
+    if (bytes > mostBytes) throw refusal()
+    yield chunk
   }
-  await pipeline(Readable.from(bounded()), createWriteStream(path, { flags: 'wx', mode: 0o600 }))
+}
+
+/** Writes the body to the file; refuses more than files of so many bytes need. */
+export async function spool(body: AsyncIterable<Buffer>, path: string, fileBytes: number): Promise<void> {
+  const mostBytes = fileBytes + overheadBytes
+  const tooLarge = () => new Fault('body_too_large', `The archive has more than ${mostBytes} bytes.`)
+  const stream = Readable.from(bounded(body, mostBytes, tooLarge))
+  await pipeline(stream, createWriteStream(path, { flags: 'wx', mode: 0o600 }))
 }
 
 async function isGzip(path: string): Promise<boolean> {
@@ -47,11 +54,14 @@ async function isGzip(path: string): Promise<boolean> {
 /** Calls `each` for every file and link; its content has to be read from the reader within. */
 async function walk(
   path: string,
+  mostBytes: number,
   each: (entry: ArchiveEntry, content: AsyncIterable<Buffer>) => Promise<void>,
 ): Promise<void> {
   const packed = createReadStream(path, { highWaterMark: 1 << 18 })
   const bytes = (await isGzip(path)) ? packed.pipe(createGunzip()) : packed
-  const reader = new ByteReader(bytes)
+  // However small it is packed: also names, folders and what else comes without a file take time to read.
+  const tooMany = () => badArchive(`The archive has more than ${mostBytes} bytes.`)
+  const reader = new ByteReader(bounded(bytes, mostBytes, tooMany))
   try {
     for await (const entry of readArchive(reader)) {
       if (entry.kind === 'directory') continue
@@ -78,7 +88,7 @@ async function* only(content: Buffer): AsyncGenerator<Buffer> {
 export async function listArchive(path: string, limits: ArchiveLimits): Promise<ArchivedFile[]> {
   const files: ArchivedFile[] = []
   let bytes = 0
-  await walk(path, async (entry, content) => {
+  await walk(path, limits.bytes + overheadBytes, async (entry, content) => {
     const shown = JSON.stringify(entry.path.slice(0, 200))
     const size = entry.kind === 'link' ? Buffer.byteLength(entry.target) : entry.size
     bytes += size
@@ -94,7 +104,7 @@ export async function listArchive(path: string, limits: ArchiveLimits): Promise<
     files.push({ path: entry.path, sha256: digest.digest('hex'), size, mode })
   })
   if (files.length === 0) throw badArchive('The archive has no file.')
-  const [fault] = faultsOfPaths(
+  const [fault] = await faultsOfPaths(
     files.map((file) => file.path),
     1,
   )
@@ -102,12 +112,12 @@ export async function listArchive(path: string, limits: ArchiveLimits): Promise<
   return files
 }
 
-/** Stores the content of all files, durably. */
+/** Stores the content of all files, durably. The archive was listed before. */
 export async function storeArchive(artifacts: Artifacts, path: string): Promise<void> {
   const hashes = new Set<string>()
   const running = new Set<Promise<void>>()
   let failure: unknown
-  await walk(path, async (entry, content) => {
+  await walk(path, Number.POSITIVE_INFINITY, async (entry, content) => {
     if (failure) throw failure
     if (entry.size > artifacts.mostBufferedBytes) {
       hashes.add((await artifacts.store('', entry.size, content)).hash)

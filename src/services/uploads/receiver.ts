@@ -28,6 +28,9 @@ export type Receiver = {
 
 export type ReceiverOptions = { directory: string; artifacts: Artifacts; reserveBytes: number }
 
+// Whoever writes to a file does so within a request, and none takes longer than 30 s.
+const longestRequestMs = 45_000
+
 // Smaller content never touches the disk before it is known to be right.
 const mostInMemory = 256 << 10
 
@@ -66,7 +69,7 @@ export function openReceiver(
 
 export function createReceiver({ directory, artifacts, reserveBytes }: ReceiverOptions): Receiver {
   const partOf = (accountId: string, sha256: string) => join(directory, `${accountId}.${sha256}.part`)
-  const asidePath = () => join(directory, `${randomBytes(12).toString('hex')}.new`)
+  const asidePath = (name = '') => join(directory, `${name}${randomBytes(12).toString('hex')}.new`)
   const sizeOf = async (path: string) => (await stat(path).catch(() => null))?.size ?? 0
 
   async function requireRoom(bytes: number): Promise<void> {
@@ -74,8 +77,9 @@ export function createReceiver({ directory, artifacts, reserveBytes }: ReceiverO
     if ((await freeBytes(directory)) - bytes < reserveBytes) throw unavailable(new Error('the disk has no room'))
   }
 
-  async function aside<T>(work: (path: string) => Promise<T>): Promise<T> {
-    const path = asidePath()
+  /** `name`: of a part, which outlives a process that is killed. */
+  async function aside<T>(work: (path: string) => Promise<T>, name?: string): Promise<T> {
+    const path = asidePath(name)
     await mkdir(directory, { recursive: true, mode: 0o700 })
     try {
       return await storing(() => work(path))
@@ -89,9 +93,21 @@ export function createReceiver({ directory, artifacts, reserveBytes }: ReceiverO
     if ((await sizeOf(path)) > (await sizeOf(part))) await rename(path, part)
   }
 
+  /** A process that was killed kept nothing: what it had written so far becomes the part, if it is longer. */
+  async function adopt(accountId: string, sha256: string): Promise<string> {
+    const part = partOf(accountId, sha256)
+    for (const name of await readdir(directory).catch(() => [])) {
+      if (!name.startsWith(`${accountId}.${sha256}.`) || !name.endsWith('.new')) continue
+      const path = join(directory, name)
+      const found = await stat(path).catch(() => null)
+      if (found && Date.now() - found.mtimeMs > longestRequestMs) await keepPart(path, part).catch(() => {})
+    }
+    return part
+  }
+
   /** Takes the part that is there, so that nobody else writes to it. */
   async function takePart({ accountId, sha256, from }: Piece, path: string): Promise<void> {
-    const part = partOf(accountId, sha256)
+    const part = await adopt(accountId, sha256)
     const taken = await rename(part, path).then(
       () => true,
       () => false,
@@ -187,11 +203,11 @@ export function createReceiver({ directory, artifacts, reserveBytes }: ReceiverO
         await artifacts.keep([sha256])
         await rm(part, { force: true })
         return size
-      })
+      }, `${accountId}.${sha256}.`)
     },
-    offsetOf: (accountId, sha256) => sizeOf(partOf(accountId, sha256)),
+    offsetOf: async (accountId, sha256) => sizeOf(await adopt(accountId, sha256)),
     storeAll,
-    aside,
+    aside: (work) => aside(work),
     requireRoom,
     async sweep() {
       const before = Date.now() - waitMs

@@ -73,20 +73,26 @@ export const createSource = statement('uploads.createSource', {
     missing: int4(),
     newBytes: int8(),
     waitMs: int4(),
-    files: jsonb<FileToStore[]>(),
   },
   out: { expiresAt: optional(text()) },
   sql: (p) => `
-    WITH made AS (
-      INSERT INTO deployment_source (deployment_id, account_id, project_id, prebuilt, missing, new_bytes, expires_at)
-      VALUES (${p.deploymentId}, ${p.accountId}, ${p.projectId}, ${p.prebuilt}, ${p.missing}, ${p.newBytes},
-        CASE WHEN ${p.missing} > 0 THEN now() + ${p.waitMs} * interval '1 millisecond' END)
-      RETURNING expires_at),
-    listed AS (
+    INSERT INTO deployment_source (deployment_id, account_id, project_id, prebuilt, missing, new_bytes, expires_at)
+    VALUES (${p.deploymentId}, ${p.accountId}, ${p.projectId}, ${p.prebuilt}, ${p.missing}, ${p.newBytes},
+      CASE WHEN ${p.missing} > 0 THEN now() + ${p.waitMs} * interval '1 millisecond' END)
+    RETURNING expires_at::text AS "expiresAt"`,
+})
+
+export const addFiles = statement('uploads.addFiles', {
+  reason: 'not in Prisma',
+  in: { deploymentId: text(), accountId: text(), projectId: text(), files: jsonb<FileToStore[]>() },
+  out: { count: int4() },
+  sql: (p) => `
+    WITH listed AS (
       INSERT INTO source_file (deployment_id, path, account_id, project_id, sha256, size, mode, present)
       SELECT ${p.deploymentId}, f.path, ${p.accountId}, ${p.projectId}, f.sha256, f.size, f.mode, f.present
-      FROM jsonb_to_recordset(${p.files}) AS f(path text, sha256 text, size bigint, mode int, present boolean))
-    SELECT expires_at::text AS "expiresAt" FROM made`,
+      FROM jsonb_to_recordset(${p.files}) AS f(path text, sha256 text, size bigint, mode int, present boolean)
+      RETURNING 1)
+    SELECT count(*)::int AS count FROM listed`,
 })
 
 /** The contents have come: deployments that waited for nothing else are queued. Returns those that were waited for. */
@@ -114,10 +120,27 @@ export const arrive = statement('uploads.arrive', {
       FROM counted c JOIN deployment d ON d.id = c.deployment_id WHERE s.deployment_id = c.deployment_id
       RETURNING s.deployment_id, s.missing, d.account_id, d.production, d.state),
     queued AS (${queueBuilds(
-      `(SELECT deployment_id AS id, account_id, production FROM moved WHERE missing = 0 AND state = 'BUILDING') ready`,
+      `(SELECT deployment_id AS id, account_id, production FROM moved m WHERE missing = 0 AND state = 'BUILDING'
+        AND NOT EXISTS (SELECT 1 FROM job j WHERE j.kind = 'build' AND j.key = m.deployment_id)) ready`,
       p.trace,
     )})
     SELECT DISTINCT sha256 FROM came`,
+})
+
+/** The store has lost the contents, whoever uploaded them: they are asked for when they are deployed again. */
+export const forgetContents = statement('uploads.forgetContents', {
+  reason: 'not in Prisma',
+  in: { hashes: textArray() },
+  out: { files: int4() },
+  sql: (p) => `
+    WITH gone AS (
+      UPDATE source_file SET present = false WHERE sha256 = ANY(${p.hashes}) AND present RETURNING deployment_id),
+    counted AS (SELECT deployment_id, count(*)::integer AS files FROM gone GROUP BY deployment_id),
+    moved AS (
+      UPDATE deployment_source s SET missing = s.missing + c.files FROM counted c
+      WHERE s.deployment_id = c.deployment_id RETURNING 1),
+    waiting AS (DELETE FROM upload WHERE sha256 = ANY(${p.hashes}) AND complete RETURNING 1)
+    SELECT ((SELECT count(*) FROM gone) + (SELECT count(*) FROM waiting))::integer AS files`,
 })
 
 /** Hashes of all that the artifact store must keep for uploads, behind the given one. */

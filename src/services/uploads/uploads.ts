@@ -8,7 +8,7 @@ import type { Upload as UploadSchema } from '../../schemas/uploads.ts'
 import { limitOf, quotaFault } from '../accounts/quotas.ts'
 import { inProjectsOf } from '../projects/projects.ts'
 import type { Actor } from '../tokens/actor.ts'
-import { arrive, bytesHeld, lockUploads, neededContents, otherSize } from './statements.ts'
+import { arrive, bytesHeld, forgetContents, lockUploads, neededContents, otherSize } from './statements.ts'
 
 export type UploadView = Static<typeof UploadSchema>
 
@@ -131,6 +131,12 @@ export async function findUpload(db: Db, actor: Actor, sha256: string, here: num
 export function forgetOldUploads(db: Db, signal?: AbortSignal): Promise<number> {
   const where = { expiresAt: { lt: new Date() } }
   return deleteInBatches(signal, (limit) => db.upload.deleteMany({ where, limit }))
+}
+
+/** Notes that the store has lost contents; whether anybody needed them. Called for the system: there is no owner. */
+export async function noteLost(db: Db, hashes: readonly string[]): Promise<boolean> {
+  const [noted] = await forgetContents(db, { hashes: [...hashes] })
+  return noted!.files > 0
 }
 
 const perRead = 5_000

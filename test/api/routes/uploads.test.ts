@@ -1,6 +1,6 @@
 // Uploads and deployments without git: what is asked for, what is refused, and that refusals leave nothing.
 import { createHash, randomBytes } from 'node:crypto'
-import { readdir } from 'node:fs/promises'
+import { copyFile, readdir, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -429,4 +429,36 @@ it('a request that is cut off can be gone on with, and what is left of it expire
   expect(await receiver.receive({ ...piece, from: 500_000 }, rest())).toBe(900_000)
   expect(await isStored(piece.sha256)).toBe(true)
   expect(await readdir(directory)).toEqual([])
+})
+
+it('goes on with what a process had written that was killed, once nobody can be writing to it', async () => {
+  const directory = join(api.config.dataDir, 'killed')
+  const receiver = createReceiver({ directory, artifacts: api.deps.artifacts, reserveBytes: 0 })
+  const content = randomBytes(900_000)
+  const piece = { accountId: 'acc_x', sha256: sha256(content), from: 0, end: 900_000, size: 900_000 }
+  const stopped = Promise.withResolvers<void>()
+  const began = Promise.withResolvers<void>()
+  async function* halts() {
+    yield content.subarray(0, 500_000)
+    began.resolve()
+    await stopped.promise
+  }
+  const received = receiver.receive(piece, halts()).catch(() => {})
+  await began.promise
+  const [name] = await readdir(directory)
+  // As a killed process leaves it.
+  await copyFile(join(directory, name!), join(directory, `acc_x.${piece.sha256}.killed.new`))
+  await copyFile(join(directory, name!), join(directory, `acc_y.${piece.sha256}.killed.new`))
+  expect(await receiver.offsetOf('acc_x', piece.sha256)).toBe(0)
+  const before = new Date(Date.now() - 60_000)
+  await utimes(join(directory, `acc_x.${piece.sha256}.killed.new`), before, before)
+  expect(await receiver.offsetOf('acc_x', piece.sha256)).toBe(500_000)
+  expect(await receiver.offsetOf('acc_y', piece.sha256)).toBe(0)
+  stopped.resolve()
+  await received
+  async function* rest() {
+    yield content.subarray(500_000)
+  }
+  expect(await receiver.receive({ ...piece, from: 500_000 }, rest())).toBe(900_000)
+  expect(await isStored(piece.sha256)).toBe(true)
 })

@@ -1,6 +1,6 @@
 // Deployments without git, from the upload to what is served; and that the sweep keeps what they need.
 import { createHash } from 'node:crypto'
-import { rm, utimes } from 'node:fs/promises'
+import { rm, utimes, writeFile } from 'node:fs/promises'
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createStorage } from '../../../src/engines/storage/index.ts'
@@ -93,4 +93,27 @@ it('ends with a reason if the files are not kept any more', async () => {
   await rm(artifacts.pathOf(sha256(content)))
   const { id } = await deploy(made.body.name, { 'index.html': content })
   expect(await platform.settled(id)).toMatchObject({ state: 'ERROR', error: { code: 'upload_incomplete' } })
+  // What the message advises helps: the content is asked for again.
+  const again = await deploy(made.body.name, { 'index.html': content }, { prebuilt: true })
+  expect(again.missing).toEqual([sha256(content)])
+  expect(await platform.settled(again.id), await platform.log(again.id)).toMatchObject({ state: 'READY' })
+})
+
+it('asks for a source again that the scrub found damaged, and brings what is served back by it', async () => {
+  const { api, artifacts } = platform
+  await api.call('POST', '/projects', { body: { name: 'damaged', framework: 'static' } })
+  const files = { 'index.html': 'shown to visitors', 'b.txt': 'b' }
+  const { id } = await deploy('damaged', files, { prebuilt: true })
+  expect(await platform.settled(id)).toMatchObject({ state: 'READY' })
+  const hash = sha256(files['index.html'])
+  await writeFile(artifacts.pathOf(hash), 'shown to nobody!!')
+  await artifacts.report(hash)
+  const storage = createStorage({ config: api.config, db: api.db, artifacts, log: pino({ level: 'silent' }) })
+  await storage.mend(AbortSignal.timeout(60_000))
+  await expect.poll(() => api.db.sourceFile.count({ where: { sha256: hash, present: false } })).toBe(1)
+  const again = await deploy('damaged', files, { prebuilt: true })
+  expect(again.missing).toEqual([hash])
+  expect(await platform.settled(again.id), await platform.log(again.id)).toMatchObject({ state: 'READY' })
+  expect(await platform.file(id, 'index.html')).toBe('shown to visitors')
+  expect(await api.db.deploymentSource.findMany({ where: { missing: { not: 0 } } })).toEqual([])
 })

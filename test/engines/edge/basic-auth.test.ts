@@ -92,3 +92,28 @@ test('what depends on the language says so', async () => {
   expect((await get('/home')).status).toBe(404)
   expect((await get('/')).headers.vary).toContain('Accept-Language')
 })
+
+test('guesses of an address are bounded, and who has shown the right pair before goes on', async () => {
+  const other = await world.site('guessed', {
+    'index.html': 'home',
+    'secret/index.html': 'plans',
+    _headers: '/secret/*\n  Basic-Auth: ann:one bob:two',
+  })
+  const ask = (who: string, at = other) => world.get(at, '/secret/', basic(who))
+  expect((await ask('ann:one')).text).toBe('plans')
+  // A browser repeats what is wrong for every picture of a page.
+  for (let time = 0; time < 40; time++) expect((await ask('ann:wrong')).status).toBe(401)
+  for (let guess = 1; guess < 30; guess++) expect((await ask(`ann:${guess}`)).status).toBe(401)
+  const refused = await ask('ann:31')
+  expect(refused.status).toBe(429)
+  expect(Number(refused.headers['retry-after'])).toBeGreaterThan(800)
+  expect(refused.headers['cache-control']).toBe('private, no-store')
+  // Nobody learns from it what is right.
+  expect((await ask('bob:two')).status).toBe(429)
+  expect((await ask('ann:wrong')).status).toBe(401)
+  expect((await ask('ann:one')).text).toBe('plans')
+  expect((await world.get(other, '/secret/')).status).toBe(401)
+  expect((await world.get(other, '/')).status).toBe(200)
+  // Another project has its own count.
+  expect((await get('/secret/', basic('bob:two:three'))).status).toBe(200)
+})

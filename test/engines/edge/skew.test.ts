@@ -54,14 +54,26 @@ test('the parameter names a deployment, and a page that was asked for by it is r
   expect([shown.text, shown.headers['set-cookie']![0]!.split(';')[0]]).toEqual(['old', `__dpl=${ids.old}`])
 })
 
+test('no shared cache keeps what an earlier deployment has at an address of the current one', async () => {
+  const forAll = { _headers: '/*\n  Cache-Control: public, max-age=900, immutable\n  CDN-Cache-Control: max-age=900' }
+  await deploy('first', true, { ...page('first'), ...forAll })
+  await deploy('second', true, { ...page('second'), ...forAll })
+  const cookie = `__dpl=${ids.first}`
+  for (const asked of [await get('/data.json', { cookie }), await get(`/data.json?dpl=${ids.first}`)]) {
+    expect([asked.text, asked.headers['cache-control']]).toEqual(['first', 'private, max-age=900, immutable'])
+    expect(asked.headers).not.toHaveProperty('cdn-cache-control')
+  }
+  expect((await get('/data.json')).headers['cache-control']).toBe('public, max-age=900, immutable')
+})
+
 test('nothing else is reached by it: no other project, no preview, nothing that is gone', async () => {
   for (const id of [ids.foreign, ids.preview, 'dpl_none', '../x', '', `${ids.old}x`]) {
-    expect((await get(`/data.json?dpl=${id}`)).text).toBe('new')
-    expect((await get('/data.json', { cookie: `__dpl=${id}` })).text).toBe('new')
+    expect((await get(`/data.json?dpl=${id}`)).text).toBe('second')
+    expect((await get('/data.json', { cookie: `__dpl=${id}` })).text).toBe('second')
   }
   const gone = { id: ids.old!, precondition() {} }
   await deleteDeployment(world.db, world.urls, world.actor, gone)
-  await until(async () => (await get('/data.json', { cookie: `__dpl=${ids.old}` })).text === 'new')
+  await until(async () => (await get('/data.json', { cookie: `__dpl=${ids.old}` })).text === 'second')
 })
 
 test('a password that the site asks for now is not gone around by an earlier deployment', async () => {

@@ -25,6 +25,15 @@ test('chunks become lines, without escapes and secrets', async () => {
   expect(output.latest()).toEqual(lines)
 })
 
+test('a line that is cut within a character can be stored', async () => {
+  const { lines, output } = collect()
+  output.print('stdout', bytes(`${'x'.repeat(7_999)}😀\n${'y'.repeat(15_999)}`))
+  output.print('stdout', bytes(`😀${'z'.repeat(15_998)}\n`))
+  await output.flush()
+  expect(lines.length).toBe(2)
+  for (const line of lines) expect(line.isWellFormed()).toBe(true)
+})
+
 test('what comes too fast is dropped with a note, and the next minute goes on', async () => {
   vi.useFakeTimers()
   const { lines, output } = collect({ bytesPerMinute: 1000, bytes: 1 << 20 })

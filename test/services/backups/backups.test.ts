@@ -110,6 +110,37 @@ describe('what was restored', () => {
     expect(await query(restored.databaseUrl, next)).toEqual([{ id: '3' }])
   })
 
+  test('has what deployments without git are built from, and what waits for one; what is damaged is named', async () => {
+    const place = await newPlace()
+    const [kept, waiting, lost] = ['kept', 'waits', 'lost'].map((text) =>
+      Buffer.from(`${text} ${randomBytes(8).toString('hex')}`),
+    )
+    const hashes: string[] = []
+    for (const content of [kept!, waiting!, lost!]) {
+      hashes.push((await place.artifacts.store('', content.length, [content])).hash)
+    }
+    const { accountId, projectId } = place
+    const deploymentId = await place.ready()
+    await place.db.deploymentSource.create({
+      data: { deploymentId, accountId, projectId, prebuilt: false, missing: 0, newBytes: 1 },
+    })
+    const file = (path: string, sha256: string, content: Buffer) => ({
+      ...{ deploymentId, accountId, projectId, path, sha256, size: content.length, mode: 0o100644, present: true },
+    })
+    await place.db.sourceFile.createMany({ data: [file('a', hashes[0]!, kept!), file('b', hashes[2]!, lost!)] })
+    const upload = { accountId, sha256: hashes[1]!, size: waiting!.length, complete: true }
+    await place.db.upload.create({ data: { ...upload, expiresAt: new Date(Date.now() + 3600_000) } })
+    await writeFile(place.artifacts.pathOf(hashes[2]!), 'changed')
+    const restored = await restoreTo(await backUp(place), place.keys)
+    expect(restored.end.incomplete).toEqual([
+      {
+        what: 'what was uploaded',
+        why: expect.stringMatching(new RegExp(`${hashes[2]} (has another size|is damaged)`)),
+      },
+    ])
+    expect(await Promise.all(hashes.map((hash) => restored.artifacts.isWhole(hash)))).toEqual([true, true, false])
+  })
+
   test('may be read by any tar, and holds no key', async () => {
     const place = await newPlace()
     await addServer(place)

@@ -1,0 +1,34 @@
+// Folders for keys that a program reads from a file. A process that is killed leaves them; the next one removes them.
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const prefix = 'berth-ssh-'
+// No fetch takes as long, whatever process has the number by then.
+const longestMs = 24 * 3600_000
+
+/** Named after this process, so that others can tell whether it still runs. */
+export const makeKeyFolder = () => mkdtemp(join(tmpdir(), `${prefix}${process.pid}-`))
+
+/** Removes those of processes that run no more. */
+export async function sweepKeyFolders(): Promise<void> {
+  for (const name of await readdir(tmpdir())) {
+    const [, pid] = new RegExp(`^${prefix}(\\d{1,10})-\\w+$`).exec(name) ?? []
+    if (pid === undefined) continue
+    const path = join(tmpdir(), name)
+    const madeMs = (await stat(path).catch(() => null))?.mtimeMs
+    if (madeMs !== undefined && !mayBeUsed(Number(pid), madeMs)) await rm(path, { recursive: true, force: true })
+  }
+}
+
+function mayBeUsed(pid: number, madeMs: number): boolean {
+  if (Date.now() - madeMs > longestMs) return false
+  // In a container the next process often has the number of the one before.
+  if (pid === process.pid) return madeMs >= performance.timeOrigin
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH'
+  }
+}
