@@ -36,6 +36,10 @@ export const frameworks = [
   'vitepress',
   'parcel',
   'jekyll',
+  'solidstart',
+  'tanstack-start',
+  'qwik',
+  'nitro',
   'node',
   'other',
 ] as const
