@@ -108,3 +108,6 @@ export class SandboxError extends Error {
 
 /** Time between SIGTERM and SIGKILL. */
 export const GRACE_MS = 1000
+
+/** Where a server listens that is told no other port: that of most templates. */
+export const DEFAULT_PORT = 3000

@@ -2,7 +2,14 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { clearTimeout, setTimeout } from 'node:timers'
-import { type Connect, type Exit, SandboxError, type SandboxedCommand, type SandboxedProcess } from './command.ts'
+import {
+  type Connect,
+  DEFAULT_PORT,
+  type Exit,
+  SandboxError,
+  type SandboxedCommand,
+  type SandboxedProcess,
+} from './command.ts'
 import { connectTo } from './connect.ts'
 import type { ControlGroups } from './control-groups.ts'
 import { type Du, watchDisk } from './disk.ts'
@@ -38,7 +45,6 @@ const ISOLATION = [
 const FORWARDER_INSIDE = '/opt/berth/forwarder.cjs'
 const EGRESS_INSIDE = '/opt/berth/egress.sock'
 const RESOLVER_INSIDE = '/opt/berth/resolver.sock'
-const DEFAULT_PORT = 3000
 // Added for bubblewrap, slirp4netns and the forwarder, so that the command has its full limits.
 const OWN = { processes: 6, forwarderProcesses: 24, forwarderMb: 64 }
 const LOSS_MS = 500

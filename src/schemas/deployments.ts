@@ -106,6 +106,7 @@ export const warningCodes = [
   'several_lockfiles',
   'lockfile_outdated',
   'node_version_unsupported',
+  'package_manager_unknown',
   'warnings_dropped',
 ] as const
 

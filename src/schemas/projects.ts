@@ -37,6 +37,10 @@ export const frameworks = [
   'vitepress',
   'parcel',
   'jekyll',
+  'solidstart',
+  'tanstack-start',
+  'qwik',
+  'nitro',
   'node',
   'other',
 ] as const

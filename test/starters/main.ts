@@ -1,4 +1,5 @@
 // `npm run test:starters -- vite-react …`: deploys what generators make on a server of its own, and prints a table.
+// With --no-hand the same commands are not run by hand, which takes as long again.
 import { spawn } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { get } from 'node:http'
@@ -6,10 +7,12 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '../helpers/ports.ts'
-import { type Starter, starters } from './starters.ts'
+import type { Starter } from './starter.ts'
+import { starters } from './starters.ts'
 
 const limitMs = 15 * 60_000
-const names = process.argv.slice(2)
+const names = process.argv.slice(2).filter((name) => name !== '--no-hand')
+const isCompared = !process.argv.includes('--no-hand')
 const unknown = names.filter((name) => !starters.some((starter) => starter.name === name))
 if (unknown.length > 0) throw new Error(`There is no starter ${unknown.join(', ')}.`)
 
@@ -73,15 +76,20 @@ async function call(method: string, path: string, body?: object): Promise<any> {
   return said
 }
 
-/** The first line of what visitors get that is not empty. */
-function firstLine(url: string): Promise<string> {
+/** What visitors get: its heading or title, else its first line. */
+function bodyOf(text: string): string {
+  const heading = /<h1[^>]*>(.+?)<\/h1>/s.exec(text) ?? /<title[^>]*>(.+?)<\/title>/s.exec(text)
+  const line = heading?.[0] ?? text.split('\n').find((line) => line.trim() !== '') ?? ''
+  return line.trim().replaceAll(/\s+/g, ' ').slice(0, 80)
+}
+
+function visit(url: string): Promise<string> {
   const { hostname } = new URL(url)
   return new Promise((resolve, reject) => {
     get({ host: '127.0.0.1', port: edge, path: '/', headers: { host: `${hostname}:${edge}` } }, async (answer) => {
       let text = ''
       for await (const chunk of answer) text += chunk
-      const line = text.split('\n').find((line) => line.trim() !== '') ?? ''
-      resolve(`${answer.statusCode} ${line.trim().slice(0, 50)}`)
+      resolve(`${answer.statusCode} ${bodyOf(text)}`)
     }).on('error', reject)
   })
 }
@@ -111,7 +119,7 @@ async function tryStarter({ name, make, files = {}, after, rootDirectory }: Star
     console.error(deployment.error, await call('GET', `/deployments/${made.id}/logs?limit=1000`))
   const { detected } = deployment
   const seconds = (Date.parse(deployment.finishedAt) - Date.parse(deployment.startedAt)) / 1000
-  const body = deployment.state === 'READY' ? await firstLine(deployment.url) : deployment.error.message.split('\n')[0]
+  const body = deployment.state === 'READY' ? await visit(deployment.url) : deployment.error.message.split('\n')[0]
   const hand = await byHand(app, place, detected)
   const started = detected?.startCommand ?? detected?.output
   const facts = [
@@ -130,7 +138,7 @@ async function byHand(
   place: string,
   detected: { packageManager: string; buildCommand: string | null } | null,
 ) {
-  if (!detected?.packageManager?.startsWith('npm')) return '–'
+  if (!isCompared || !detected?.packageManager?.startsWith('npm')) return '–'
   const copy = join(place, 'copy')
   await cp(app, copy, { recursive: true })
   const line = ['npm install --no-audit --no-fund', ...(detected.buildCommand ? [detected.buildCommand] : [])].join(
@@ -155,11 +163,10 @@ try {
     if (Date.now() > untilMs) throw new Error('The server did not start.')
     await sleep(500)
   }
-  console.log(
-    '| starter | framework | kind | manager | build | output or start | state | time | by hand | first line |',
-  )
+  console.log('| starter | framework | kind | manager | build | output or start | state | time | by hand | body |')
   console.log('|---|---|---|---|---|---|---|---|---|---|')
-  for (const starter of starters.filter(({ name }) => names.length === 0 || names.includes(name))) {
+  const wanted = names.map((name) => starters.find((starter) => starter.name === name)!)
+  for (const starter of names.length === 0 ? starters : wanted) {
     const row = await tryStarter(starter).catch((error: Error) => {
       console.error(`${starter.name}: ${error.message}`)
       return [starter.name, 'could not be made']

@@ -1,19 +1,7 @@
 // The starters: each is made by its own generator from the package registry. Where that asks another host for its template,
 // or there is none, it is a few files.
-
-export type Starter = {
-  name: string
-  /** Run in an empty directory; makes the folder `app`. */
-  make?: string
-  /** Written into `app`. */
-  files?: Record<string, string>
-  /** Run in `app` afterwards, for example to write a lockfile. */
-  after?: string
-  rootDirectory?: string
-}
-
-const json = (value: object) => JSON.stringify(value, null, 2)
-const listen = 'process.env.PORT ?? 3000'
+import { fromFiles } from './from-files.ts'
+import { json, listen, type Starter } from './starter.ts'
 
 const nextApp =
   'npx --yes create-next-app@latest app --yes --ts --app --no-eslint --no-tailwind --no-src-dir --use-npm --disable-git'
@@ -36,9 +24,9 @@ const express = {
   'app.js': `require('express')().get('/', (_, answer) => answer.send('express')).listen(${listen})\n`,
 }
 
-const managed = (manager: string, lock: string): Starter => ({
+const managed = (manager: string, lock: string, files = {}): Starter => ({
   name: manager.replace('@', '-'),
-  files: { ...express, '.gitignore': 'node_modules\n' },
+  files: { ...express, '.gitignore': 'node_modules\n.yarn\n.pnp.*\n', ...files },
   after: `npx --yes ${lock}`,
 })
 
@@ -46,47 +34,12 @@ export const starters: Starter[] = [
   { name: 'vite-react', make: 'npm create --yes vite@latest app -- --template react --no-interactive' },
   { name: 'vite-vue', make: 'npm create --yes vite@latest app -- --template vue --no-interactive' },
   { name: 'vite-svelte', make: 'npm create --yes vite@latest app -- --template svelte --no-interactive' },
-  {
-    name: 'astro',
-    files: {
-      'package.json': json({
-        name: 'app',
-        type: 'module',
-        scripts: { build: 'astro build' },
-        dependencies: { astro: 'latest' },
-      }),
-      'astro.config.mjs': "import { defineConfig } from 'astro/config'\nexport default defineConfig({})\n",
-      'src/pages/index.astro': '<html lang="en"><head><title>astro</title></head><body><h1>astro</h1></body></html>\n',
-    },
-  },
   { name: 'sveltekit', make: 'npx --yes sv create app --template minimal --types ts --no-add-ons --no-install' },
   { name: 'next-server', make: nextApp, files: nextLayout },
   {
     name: 'next-static',
     make: nextApp,
     files: { ...nextLayout, 'next.config.ts': "export default { output: 'export' }\n" },
-  },
-  {
-    name: 'nuxt',
-    files: {
-      'package.json': json({
-        name: 'app',
-        private: true,
-        type: 'module',
-        scripts: { build: 'nuxt build', generate: 'nuxt generate' },
-        dependencies: { nuxt: 'latest', vue: 'latest', 'vue-router': 'latest' },
-      }),
-      'nuxt.config.ts': 'export default defineNuxtConfig({ telemetry: false })\n',
-      'app.vue': '<template><h1>nuxt</h1></template>\n',
-    },
-  },
-  { name: 'react-router', make: 'npx --yes create-react-router@latest app --yes --no-install --no-git-init' },
-  {
-    name: 'eleventy',
-    files: {
-      'package.json': json({ name: 'app', private: true, devDependencies: { '@11ty/eleventy': '^3' } }),
-      'index.md': '# eleventy\n',
-    },
   },
   {
     name: 'docusaurus',
@@ -100,21 +53,6 @@ export const starters: Starter[] = [
     },
   },
   { name: 'express', files: express },
-  {
-    name: 'hono',
-    files: {
-      'package.json': json({
-        name: 'app',
-        type: 'module',
-        scripts: { start: 'node index.js' },
-        dependencies: { hono: 'latest', '@hono/node-server': 'latest' },
-      }),
-      // The port of the template is fixed: it is the default of PORT.
-      'index.js':
-        "import { serve } from '@hono/node-server'\nimport { Hono } from 'hono'\n" +
-        "serve({ fetch: new Hono().get('/', (c) => c.text('hono')).fetch, port: 3000 })\n",
-    },
-  },
   {
     name: 'workspaces',
     files: {
@@ -134,6 +72,20 @@ export const starters: Starter[] = [
   },
   managed('pnpm@10', 'pnpm@10 install --lockfile-only'),
   managed('yarn@1', 'yarn@1 install'),
-  managed('yarn@4', '@yarnpkg/cli-dist@4 install'),
+  managed('yarn@4', '@yarnpkg/cli-dist@4 install --no-immutable', { '.yarnrc.yml': 'nodeLinker: node-modules\n' }),
+  { ...managed('yarn@4', '@yarnpkg/cli-dist@4 install --no-immutable'), name: 'yarn-4-pnp' },
   managed('bun', 'bun install --lockfile-only'),
+  { name: 'nest', make: 'npx --yes @nestjs/cli@latest new app --skip-install --skip-git -p npm' },
+  { name: 'angular', make: 'npx --yes @angular/cli@20 new app --defaults --skip-install --skip-git' },
+  { name: 'angular-ssr', make: 'npx --yes @angular/cli@20 new app --defaults --ssr --skip-install --skip-git' },
+  { name: 'create-vue', make: 'npm create --yes vue@latest app -- --default' },
+  { name: 'qwik', make: 'npm create --yes qwik@latest empty app' },
+  {
+    name: 'tanstack-start',
+    // Its last step asks another host.
+    make: 'npx --yes @tanstack/cli@latest create app --no-install --no-git --yes || test -f app/vite.config.ts',
+  },
+  { name: 'express-generator', make: 'npx --yes express-generator@4 --no-view app' },
+  { name: 'fastify-cli', make: 'npx --yes fastify-cli@latest generate app' },
+  ...fromFiles,
 ]

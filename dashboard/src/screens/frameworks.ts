@@ -22,6 +22,10 @@ export const frameworks: { value: Schemas['Framework']; text: string }[] = [
   { value: 'vitepress', text: 'VitePress' },
   { value: 'parcel', text: 'Parcel' },
   { value: 'jekyll', text: 'Jekyll' },
+  { value: 'solidstart', text: 'SolidStart' },
+  { value: 'tanstack-start', text: 'TanStack Start' },
+  { value: 'qwik', text: 'Qwik' },
+  { value: 'nitro', text: 'Nitro' },
   { value: 'node', text: 'Node.js server' },
   { value: 'other', text: 'Another one that makes files' },
 ]

@@ -16,6 +16,7 @@ import { readUploaded } from '../../services/deployments/sources.ts'
 import { noteLost } from '../../services/uploads/uploads.ts'
 import { type Caches, foldersOf } from './cache.ts'
 import { type Command, maxDiskMb, openCommands, outOfTime } from './commands.ts'
+import { projectsIn } from './detection/detect.ts'
 import { checkTool, tellDetected } from './detection/telling.ts'
 import type { Detected } from './detection/types.ts'
 import { type Disk, DiskFull } from './disk.ts'
@@ -140,6 +141,7 @@ const asTheyAre = (recipe: Recipe, server: boolean): Recipe => ({
   build: null,
   outputs: [{ path: '.', needsIndex: false }],
   dependenciesKey: null,
+  selfContained: null,
   server,
   detected: {
     ...recipe.detected,
@@ -251,8 +253,8 @@ async function buildInSandbox(
     signal.throwIfAborted()
     log.step('publish')
     const published = await (recipe.server
-      ? publishServer(task, packer, { ...fetched, manager })
-      : publishSite(task, packer, recipe))
+      ? publishServer(task, packer, { ...fetched, manager, selfContained: recipe.selfContained })
+      : publishSite(task, source, packer, recipe))
     key = recipe.dependenciesKey
     await ready(published)
   } finally {
@@ -280,19 +282,25 @@ function commandsOf(recipe: Recipe, cached: boolean, registry: string, log: Buil
   return commands
 }
 
+async function missingFrom({ build, prefix }: Task, source: Source, recipe: Recipe, names: string[]) {
+  // Nobody who has set what is published meant another folder.
+  const isOpen = build.framework === 'auto' && build.outputDirectory === null
+  const apps = isOpen ? await projectsIn(source, prefix) : []
+  return outputMissing(recipe.outputs, { names, apps }, recipe, build)
+}
+
 async function publishSource(task: Task, source: Source, recipe: Recipe): Promise<Published> {
-  const { build, prefix, log } = task
+  const { prefix, log } = task
   log.step('publish')
   const output = outputInSource(source, prefix, recipe.outputs)
-  if ('missing' in output) throw outputMissing(recipe.outputs, output.missing, recipe, build)
+  if ('missing' in output) throw await missingFrom(task, source, recipe, output.missing)
   return publishFiles(task, await storeSite(task.tools.artifacts, entriesOfSource(source, output), '/build'))
 }
 
-async function publishSite(task: Task, packer: Packer, recipe: Recipe): Promise<Published> {
-  const { build } = task
+async function publishSite(task: Task, source: Source, packer: Packer, recipe: Recipe): Promise<Published> {
   const plan = { root: task.root, candidates: recipe.outputs, without: neverPublished }
   const files = await packer.pack(plan, siteLimits, async (packed) => {
-    if ('missing' in packed.output) throw outputMissing(recipe.outputs, packed.output.missing, recipe, build)
+    if ('missing' in packed.output) throw await missingFrom(task, source, recipe, packed.output.missing)
     return storeSite(task.tools.artifacts, packed.entries(), packed.output.inside)
   })
   return publishFiles(task, files)
@@ -306,7 +314,7 @@ async function publishFiles({ tools, build, log }: Task, files: Manifest['files'
   return { server: false, bytes: bytesOf(files), files: Object.keys(files).length }
 }
 
-type Built = Pick<FetchedTools, 'node'> & Pick<Recipe, 'manager'>
+type Built = Pick<FetchedTools, 'node'> & Pick<Recipe, 'manager' | 'selfContained'>
 
 /** What its server runs with; npm is that of the machine. */
 function programsOf({ node, manager }: Built): Pick<Manifest, 'node' | 'manager'> {
@@ -314,10 +322,11 @@ function programsOf({ node, manager }: Built): Pick<Manifest, 'node' | 'manager'
   return { ...(node && { node }), ...(name !== 'npm' && version !== null && { manager: { name, version } }) }
 }
 
-/** The whole tree with its dependencies: in an npm workspace they are above the root directory. */
+/** The whole tree with its dependencies, which may be above the root directory, unless the build has copied them. */
 async function publishServer(task: Task, packer: Packer, built: Built): Promise<Published> {
-  const { tools, build, root } = task
-  const plan = { root: '', candidates: [{ path: '.', needsIndex: false }], without: ['.git'] }
+  const { tools, build, root, prefix } = task
+  const whole = { root: '', candidates: [{ path: '.', needsIndex: false }], without: ['.git'] }
+  const plan = { ...whole, ...(built.selfContained && { modulesOf: `${prefix}${built.selfContained}` }) }
   const { bytes } = await packer.pack(plan, serverLimits, (packed) =>
     layOut(packed.entries(), tools.artifacts.serverDirectory(build.id)),
   )

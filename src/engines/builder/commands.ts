@@ -8,6 +8,7 @@ import { type Build, factsOf } from '../../services/deployments/builds.ts'
 import type { PackageManager } from './detection/types.ts'
 import { BuildFailure, type FailureCode } from './failure.ts'
 import type { BuildLog } from './log.ts'
+import { mostSearched, remedyFor } from './remedies.ts'
 import { quote, type Steps, stepsArgv, stepsOf } from './steps.ts'
 import { downloadsInside, managerEnvironment } from './toolchain.ts'
 import type { Workspace } from './workspace.ts'
@@ -55,6 +56,12 @@ export function openCommands(options: CommandsOptions): Commands {
   const { config, urls, sandbox, build, variables, registry, workspace, log, signal } = options
   const script = Promise.withResolvers<string>()
   let steps: Steps | undefined
+  let printed = ''
+  const print = (stream: 'stdout' | 'stderr', chunk: Buffer) => {
+    printed += chunk
+    if (printed.length > 4 * mostSearched) printed = printed.slice(-mostSearched)
+    log.output(stream, chunk)
+  }
   const process = sandbox.run({
     argv: stepsArgv,
     input: script.promise,
@@ -88,7 +95,7 @@ export function openCommands(options: CommandsOptions): Commands {
         : { reach: build.buildNetwork, private: privateHosts(registry, config.gitUrlTemplate) },
     onOutput(stream, chunk) {
       if (stream === 'stdout') steps?.heard(chunk)
-      else log.output(stream, chunk)
+      else print(stream, chunk)
     },
   })
   const exited = process.exited.finally(onAbort(signal, process.kill))
@@ -98,6 +105,7 @@ export function openCommands(options: CommandsOptions): Commands {
       let command = commands[0]!
       const begin = (next: Command) => {
         command = next
+        printed = ''
         log.step(next.step)
         log.system(`${placeOf(next, options.root)}$ ${next.text}`)
       }
@@ -109,14 +117,14 @@ export function openCommands(options: CommandsOptions): Commands {
           log.endCommand()
           begin(commands[index]!)
         },
-        (chunk) => log.output('stdout', chunk),
+        (chunk) => print('stdout', chunk),
       )
       script.resolve(steps.script)
       const exit = await exited
       steps.end()
       log.endCommand()
       signal.throwIfAborted()
-      judge(exit, command, config)
+      judge(exit, command, config, printed)
     },
     close: () => process.kill(),
   }
@@ -135,7 +143,7 @@ function scriptOf({ text, directory, before }: Command, root: string): string {
   return [...enter, ...(before ? [before] : []), text].join('\n')
 }
 
-function judge(exit: Exit, command: Command, config: Config): void {
+function judge(exit: Exit, command: Command, config: Config, printed: string): void {
   if (exit.reason === 'timeout') throw outOfTime(config)
   if (exit.reason === 'memory') {
     throw new BuildFailure(
@@ -148,7 +156,8 @@ function judge(exit: Exit, command: Command, config: Config): void {
   }
   if (exit.code !== 0) {
     const how = exit.signal ? `was ended by ${exit.signal}` : `exited with ${exit.code}`
-    throw new BuildFailure(command.failure, `${command.text} ${how}.`)
+    const remedy = remedyFor(printed.slice(-mostSearched))
+    throw new BuildFailure(command.failure, `${command.text} ${how}.${remedy ? ` ${remedy}` : ''}`)
   }
 }
 

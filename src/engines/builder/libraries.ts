@@ -4,6 +4,8 @@ import type { Source } from './source-tree.ts'
 
 const longestManifest = 1 << 20
 const mostPackages = 1_000
+// Of all packages together; those beyond it are taken for ones that need nothing.
+const mostBytes = 16 << 20
 const kinds = ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies']
 
 type Member = { directory: string; name: string | null; needs: string[]; isBuilt: boolean }
@@ -31,7 +33,11 @@ export async function librariesOf(
   if (root === manager.directory) return []
   const directories = memberDirectories(source, manager)
   const members: Member[] = []
-  for (const directory of directories) members.push(await readMember(source, directory))
+  let bytesLeft = mostBytes
+  for (const directory of directories) {
+    bytesLeft -= source.entries.get(`${directory}package.json`)?.size ?? 0
+    members.push(await readMember(source, directory, bytesLeft < 0 ? 0 : longestManifest))
+  }
   const byName = new Map(members.flatMap((member) => (member.name === null ? [] : [[member.name, member] as const])))
   const ordered: string[] = []
   const seen = new Set<Member>()
@@ -56,8 +62,8 @@ export async function librariesOf(
   return ordered
 }
 
-async function readMember(source: Source, directory: string): Promise<Member> {
-  const text = await source.text(`${directory}package.json`, longestManifest)
+async function readMember(source: Source, directory: string, longest: number): Promise<Member> {
+  const text = await source.text(`${directory}package.json`, longest)
   const manifest = objectOf(parse(text ?? ''))
   const { name } = manifest
   const needs = kinds.flatMap((kind) => Object.keys(objectOf(manifest[kind])))

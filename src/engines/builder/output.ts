@@ -27,6 +27,10 @@ const frameworkOutputs: Partial<Record<Build['framework'], string[]>> = {
   vitepress: ['.vitepress/dist', 'docs/.vitepress/dist'],
   parcel: ['dist'],
   jekyll: ['_site'],
+  solidstart: ['.output/public'],
+  'tanstack-start': ['dist/client'],
+  qwik: ['dist'],
+  nitro: ['.output/public'],
 }
 
 // The usual names without a known framework. Some may hold sources instead: those need an index page.
@@ -66,11 +70,12 @@ const signs: [file: RegExp, what: string][] = [
 /** What was looked for, what was seen, and which setting helps. */
 export function outputMissing(
   candidates: Candidate[],
-  seen: string[],
-  recipe: { build: string | null },
+  /** Names in the root directory, and folders that look like projects of their own. */
+  seen: { names: string[]; apps: string[] },
+  recipe: { build: string | null; hint: string | null },
   build: Pick<Build, 'framework' | 'outputDirectory'>,
 ): BuildFailure {
-  const names = [...new Set(seen)]
+  const names = [...new Set(seen.names)]
     .filter((name) => name !== '.git')
     .sort()
     .map(printable)
@@ -83,7 +88,11 @@ export function outputMissing(
   const [sign] = names.flatMap((name) => signs.filter(([file]) => file.test(name)).map(([, what]) => ({ name, what })))
   const shown = names.slice(0, 12).join(', ') + (names.length > 12 ? ' and more' : '')
   const saw = sign ? `${sign.name}: ${sign.what}.` : names.length > 0 ? `There is ${shown}.` : 'The folder is empty.'
-  return new BuildFailure('output_missing', `${looked} ${saw} ${cureOf(names, sign !== undefined, recipe, build)}`)
+  const cure =
+    seen.apps.length > 0
+      ? `Set rootDirectory to the project that is meant: ${seen.apps.map(printable).join(', ')}.`
+      : cureOf(names, sign !== undefined, recipe, build)
+  return new BuildFailure('output_missing', `${looked} ${saw} ${recipe.hint ?? cure}`)
 }
 
 function cureOf(

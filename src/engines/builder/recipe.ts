@@ -4,7 +4,14 @@ import type { Build } from '../../services/deployments/builds.ts'
 import { type Detection, detect } from './detection/detect.ts'
 import { librariesOf } from './libraries.ts'
 import type { Source } from './source-tree.ts'
-import { type ChosenManager, chooseManager, dependenciesKeyOf, installCommandOf } from './toolchain.ts'
+import {
+  byYarn,
+  type ChosenManager,
+  chooseManager,
+  dependenciesKeyOf,
+  installCommandOf,
+  usesPlugAndPlay,
+} from './toolchain.ts'
 
 export type Recipe = Detection & {
   /** Null: nothing to install. */
@@ -25,16 +32,20 @@ export type Recipe = Detection & {
 /** `root` is the root directory, empty or with a slash at its end. */
 export async function readRecipe(source: Source, root: string, build: Build): Promise<Recipe> {
   const detection = await detect(source, root, build)
-  const { packageManager, buildCommand, kind, node } = detection.detected
+  const { packageManager, kind, node } = detection.detected
   const server = kind === 'server'
   // A site that nothing builds needs no packages.
-  const isIdle = build.framework === 'auto' && buildCommand === null && !server
+  const isIdle = build.framework === 'auto' && detection.detected.buildCommand === null && !server
   const manager = packageManager && !isIdle ? await chooseManager(source, packageManager) : null
+  const startsByYarn = manager !== null && (await usesPlugAndPlay(source, manager))
+  const own = (command: string | null) => (command !== null && startsByYarn ? byYarn(command) : command)
+  const buildCommand = build.buildCommand ?? own(detection.detected.buildCommand)
+  const startCommand = own(detection.detected.startCommand)
   const install = build.installCommand ?? (manager && installCommandOf(manager))
   const hash = manager?.lockfile && source.entries.get(manager.lockfile)?.hash
   return {
     ...detection,
-    detected: { ...detection.detected, packageManager: manager ?? packageManager },
+    detected: { ...detection.detected, buildCommand, startCommand, packageManager: manager ?? packageManager },
     install,
     build: buildCommand,
     manager,

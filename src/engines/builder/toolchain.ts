@@ -30,6 +30,7 @@ const versions: Record<Exclude<ManagerName, 'npm'>, [lockfile: RegExp, version: 
 }
 
 const longestLockfile = 64 << 20
+const longestSettings = 1 << 16
 
 /** A package manager whose version is known; null is the npm of this machine. */
 export type ChosenManager = PackageManager & { program: Program | null }
@@ -70,6 +71,22 @@ export function installCommandOf({ name, version, lockfile }: PackageManager): s
 /** Runs a script of package.json; its name is the platform's own. */
 export const scriptCommandOf = (manager: Pick<PackageManager, 'name'> | null, script: string) =>
   `${manager?.name ?? 'npm'} run ${script}`
+
+/** Yarn from version 2 on unpacks no packages unless it is told to: only programs that it starts find them. */
+export async function usesPlugAndPlay(source: Source, { name, version, directory }: PackageManager): Promise<boolean> {
+  if (name !== 'yarn' || !isBerry(version)) return false
+  const settings = await source.text(`${directory}.yarnrc.yml`, longestSettings)
+  return !/^nodeLinker:\s*["']?(node-modules|pnpm)\b/m.test(settings ?? '')
+}
+
+/** A command of the platform's own, started by yarn. */
+export const byYarn = (command: string): string =>
+  command
+    .replace(/(^|&& )npx --no-install /g, '$1yarn ')
+    .replace(/^npm (start|run) ?/, 'yarn run $1 ')
+    .replace(/^yarn run run /, 'yarn run ')
+    .replace(/^node /, 'yarn node ')
+    .trim()
 
 /**
  * What runs before the install command, unseen. yarn 1 fetches from the addresses in its lockfile, whatever registry it

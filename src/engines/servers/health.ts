@@ -10,7 +10,7 @@ const probeMs = 10_000
 const goneMs = 250
 
 // A sandbox's forwarder accepts before the server listens, so a broken connection means the same as none.
-const nothingListens = 'nothing listens at the port of the variable PORT'
+export const nothingListens = 'nothing listens at the port of the variable PORT'
 const noAnswer = 'it accepts connections but gives no answer'
 const headOnly = 'it sends the head of an answer and nothing more'
 const untried = 'nothing was tried'

@@ -1,10 +1,10 @@
 // One run of a deployment's server, from its start to the end of its last process, and its open exchanges.
 import { access } from 'node:fs/promises'
 import { onAbort } from '../../platform/abort.ts'
-import type { Connect, Exit, MountedProgram, Sandbox } from '../../sandbox/sandbox.ts'
+import { type Connect, DEFAULT_PORT, type Exit, type MountedProgram, type Sandbox } from '../../sandbox/sandbox.ts'
 import type { Network } from '../../services/deployments/builds.ts'
 import { ServerUnavailable, ServerUnhealthy } from './failures.ts'
-import { becomesHealthy } from './health.ts'
+import { becomesHealthy, nothingListens } from './health.ts'
 import type { ServerLimits } from './limits.ts'
 import type { Output } from './output.ts'
 import { createPool, type Pool } from './pool.ts'
@@ -106,7 +106,7 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
       const Unavailable = ours ? ServerUnavailable : ServerUnhealthy
       await run.kill()
       await ended
-      throw new Unavailable(withOutput(reason, output.latest()))
+      throw new Unavailable(withOutput(elsewhere(reason, output.latest()), output.latest()))
     }
     return await instanceOf((await run.connect)!, run.kill, ended)
   } catch (error) {
@@ -131,6 +131,15 @@ async function healthOf(
   const host = URL.canParse(url) ? new URL(url).host : 'localhost'
   const reason = await becomesHealthy(connect, host, startMs, signal)
   return reason && `The server was not healthy within ${startMs / 1000} s: ${reason}`
+}
+
+const printedPort = /(?:\bport:?\s{0,3}|(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]):)(\d{2,5})\b/i
+
+/** Most programs print where they listen: a port of their own is the usual mistake. */
+export function elsewhere(reason: string, lines: string[]): string {
+  const port = lines.map((line) => printedPort.exec(line)?.[1]).findLast((found) => found !== undefined)
+  if (port === undefined || port === String(DEFAULT_PORT) || !reason.endsWith(nothingListens)) return reason
+  return `${reason}, it names port ${port} instead: listen at process.env.PORT`
 }
 
 // The message is stored in the deployment and its events; the log has the whole output.

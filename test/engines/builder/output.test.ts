@@ -26,9 +26,10 @@ describe('where the output is looked for', () => {
 })
 
 describe('an output that is missing is told with what was looked for, what was seen, and what helps', () => {
-  function told(seen: string[], buildCommand: string | null, more: Partial<Build> = {}): string {
+  function told(seen: string[], buildCommand: string | null, more: Partial<Build> = {}, apps: string[] = []): string {
     const project = build(more)
-    const failure = outputMissing(outputsOf(project, buildCommand !== null), seen, { build: buildCommand }, project)
+    const recipe = { build: buildCommand, hint: null }
+    const failure = outputMissing(outputsOf(project, buildCommand !== null), { names: seen, apps }, recipe, project)
     expect(failure.code).toBe('output_missing')
     return failure.message
   }
@@ -38,6 +39,13 @@ describe('an output that is missing is told with what was looked for, what was s
     expect(message).toContain('looked for an index.html at the root')
     expect(message).toContain('requirements.txt: a Python project.')
     expect(message).toContain('Set buildCommand and outputDirectory if it makes a site')
+  })
+
+  test('a repository of several projects', () => {
+    const apps = ['apps/web (Next.js)', 'apps/api (Node.js server)']
+    expect(told(['apps', 'package.json'], 'npm run build', {}, apps)).toContain(
+      'Set rootDirectory to the project that is meant: apps/web (Next.js), apps/api (Node.js server).',
+    )
   })
 
   test('a container image', () => {

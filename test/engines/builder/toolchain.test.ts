@@ -4,12 +4,14 @@ import { librariesOf, memberDirectories } from '../../../src/engines/builder/lib
 import type { Source } from '../../../src/engines/builder/source-tree.ts'
 import {
   beforeInstall,
+  byYarn,
   chooseManager,
   dependenciesKeyOf,
   fetchTools,
   installCommandOf,
   managerEnvironment,
   scriptCommandOf,
+  usesPlugAndPlay,
 } from '../../../src/engines/builder/toolchain.ts'
 import { hasGlibc, hostNode, nodeMajors } from '../../../src/sandbox/node-versions.ts'
 import { type Program, ProgramUnavailable } from '../../../src/sandbox/programs.ts'
@@ -110,6 +112,27 @@ describe('a package manager', () => {
     expect(beforeInstall(manager('npm'), 'https://mirror.test')).toBeNull()
   })
 
+  test.each([
+    ['npm start', 'yarn run start'],
+    ['npm run start:prod', 'yarn run start:prod'],
+    ["node 'dist/index.js'", "yarn node 'dist/index.js'"],
+    ['npx --no-install next start', 'yarn next start'],
+    ['yarn add -D x && npx --no-install vite build', 'yarn add -D x && yarn vite build'],
+    ['yarn run build', 'yarn run build'],
+  ])('%s is %s where yarn alone finds packages', (command, byIt) => {
+    expect(byYarn(command)).toBe(byIt)
+  })
+
+  test('yarn alone finds packages from version 2 on, unless they are unpacked', async () => {
+    const plays = (version: string, settings?: string) =>
+      usesPlugAndPlay(sourceOf(settings === undefined ? {} : { '.yarnrc.yml': settings }), manager('yarn', { version }))
+    expect(await plays('4.18.1')).toBe(true)
+    expect(await plays('4.18.1', 'enableScripts: false\n')).toBe(true)
+    expect(await plays('4.18.1', 'a: b\nnodeLinker: "node-modules"\n')).toBe(false)
+    expect(await plays('3.8.7', 'nodeLinker: pnpm\n')).toBe(false)
+    expect(await plays('1.22.22')).toBe(false)
+  })
+
   test('other Nodes, versions, directories and lockfiles have other dependencies', () => {
     const one = manager('pnpm', { version: '10.1.0' })
     const keys = [
@@ -187,6 +210,20 @@ describe('libraries of a workspace', () => {
       'e/package.json': 'no json',
     })
     expect(await librariesOf(source, { directory: '' }, 'a/')).toEqual(['c/', 'b/'])
+  })
+
+  test('are read within bounds of all together', async () => {
+    const large = json({ name: 'x', dependencies: { a: 'x'.repeat(900_000) } })
+    const files = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`p${at}/package.json`, large]))
+    const source = sourceOf(files)
+    let bytes = 0
+    const text: Source['text'] = async (path, most) => {
+      if (files[path]!.length > most) return null
+      bytes += files[path]!.length
+      return files[path]!
+    }
+    await librariesOf({ ...source, text }, { directory: '' }, 'p0/')
+    expect(bytes).toBeLessThan(17 << 20)
   })
 
   test('may be a long chain', async () => {

@@ -22,6 +22,10 @@ export type Plan = {
   build?: string
   /** Instead of `npm start`. */
   start?: string
+  /** A folder with all modules that the server needs: node_modules elsewhere are not published. */
+  selfContained?: string
+  /** What is missing in the project where the first output has no index page; it then needs one. */
+  hint?: string
   because: string[]
 }
 

@@ -5,10 +5,12 @@ import type { Source } from '../source-tree.ts'
 import { scriptCommandOf } from '../toolchain.ts'
 import type { Adapter, Facts, Plan } from './adapter.ts'
 import { adapters } from './adapters/index.ts'
+import { appsIn } from './apps.ts'
 import { withoutComments } from './config-text.ts'
 import { lockfileWarnings } from './lockfile.ts'
 import { findManager } from './manager.ts'
-import { longestManifest, readManifest } from './manifest.ts'
+import { longestManifest, type PackageManifest, readManifest } from './manifest.ts'
+import { nodeNeeds } from './node-needs.ts'
 import { chooseNode } from './node-version.ts'
 import type { Detected } from './types.ts'
 import type { Warning } from './warning.ts'
@@ -23,10 +25,15 @@ export type Detection = {
   outputs: Candidate[]
   /** A program of the machine that the build needs. */
   tool: string | null
+  /** As in the plan of an adapter. */
+  selfContained: string | null
+  hint: string | null
   warnings: Warning[]
 }
 
 const longestConfig = 1 << 16
+const longestVersion = 1_000
+const unreadHint = 'package.json was not read, the warning says why.'
 // Where a site without a build may be, if it is not in the root directory.
 const usualSites = ['public', 'dist', 'site', 'www', 'docs', 'src']
 
@@ -47,17 +54,22 @@ export async function detect(source: Source, root: string, settings: Settings): 
     has: (path) => source.entries.has(root + path),
     hasFolder: foldersOf(source, root),
   }
+  const isUnread = manifest.unreadable
   const adapter = adapterOf(facts, settings)
   const plan = adapter ? adapter.plan(facts, await configOf(source, root, adapter)) : null
   const script = manifest.scripts.has('build') ? scriptCommandOf(packages.manager, 'build') : null
   const buildCommand = settings.buildCommand ?? plan?.build ?? script ?? adapter?.build ?? null
   const isServer = plan?.kind === 'server' && (settings.outputDirectory === null || settings.framework === 'node')
   const outputs = isServer ? whole : candidatesOf(facts, settings, plan, buildCommand !== null)
-  const node = chooseNode([
-    { file: '.nvmrc', text: await source.text(`${root}.nvmrc`, 1000) },
-    { file: '.node-version', text: await source.text(`${root}.node-version`, 1000) },
-    { file: 'engines of package.json', text: manifest.node },
-  ])
+  const node = chooseNode(
+    [
+      { file: '.nvmrc', text: await source.text(`${root}.nvmrc`, longestVersion) },
+      { file: '.node-version', text: await source.text(`${root}.node-version`, longestVersion) },
+      { file: 'engines of package.json', text: manifest.node },
+    ],
+    undefined,
+    await nodeNeeds(source, packages.manager, manifest),
+  )
   const because = [
     ...reasonsOf(facts, settings, adapter),
     ...(isServer || settings.outputDirectory === null ? (plan?.because ?? []) : []),
@@ -76,14 +88,37 @@ export async function detect(source: Source, root: string, settings: Settings): 
     },
     title: adapter?.title ?? 'no framework',
     outputs,
+    selfContained: isServer ? (plan.selfContained ?? null) : null,
+    hint: plan?.hint ?? (isUnread ? unreadHint : null),
     tool: settings.buildCommand === null && script === null ? (adapter?.tool ?? null) : null,
     warnings: [
+      ...unreadFiles(source, root, manifest),
       ...packages.warnings,
       ...node.warnings,
       ...(await lockfileWarnings(source, packages.manager, root, manifest)),
     ],
   }
 }
+
+/** Files that decide about a build and say nothing, for a reason that their owner may not see. */
+function unreadFiles(source: Source, root: string, { unreadable }: PackageManifest): Warning[] {
+  const bounds: [name: string, most: number, otherwise: string | null][] = [
+    ['package.json', longestManifest, unreadable ? 'is no JSON object' : null],
+    ['.nvmrc', longestVersion, null],
+    ['.node-version', longestVersion, null],
+  ]
+  return bounds.flatMap(([name, most, otherwise]) => {
+    const entry = source.entries.get(root + name)
+    if (!entry) return []
+    const large = entry.size > most ? `is larger than ${most} bytes` : otherwise
+    const why = entry.kind === 'link' ? 'is a symbolic link' : large
+    return why === null ? [] : [{ code: 'file_ignored', message: `It ${why}, so it was not read.`, file: root + name }]
+  })
+}
+
+/** Folders that look like projects of their own, to tell the owner of a repository of several. */
+export const projectsIn = (source: Source, root: string): Promise<string[]> =>
+  appsIn(source, root, (facts) => adapters.find((adapter) => isSeen(adapter, facts))?.title ?? null)
 
 const whole: Candidate[] = [{ path: '.', needsIndex: false }]
 
@@ -123,7 +158,8 @@ function reasonsOf({ manifest, has }: Facts, settings: Settings, adapter: Adapte
 
 function candidatesOf(facts: Facts, settings: Settings, plan: Plan | null, isBuilt: boolean): Candidate[] {
   if (plan && settings.outputDirectory === null) {
-    const own = [...new Set(plan.outputs)].map((path, index) => ({ path, needsIndex: index > 0 }))
+    const isPage = plan.hint !== undefined
+    const own = [...new Set(plan.outputs)].map((path, index) => ({ path, needsIndex: isPage || index > 0 }))
     const others = outputsOf(settings, isBuilt).filter(({ path }) => !plan.outputs.includes(path))
     return settings.framework === 'auto' ? own : [...own, ...others.map(({ path }) => ({ path, needsIndex: true }))]
   }

@@ -4,7 +4,7 @@ import { ownOf, type PackageManifest, parseObject } from './manifest.ts'
 import type { PackageManager } from './types.ts'
 import type { Warning } from './warning.ts'
 
-const longestLockfile = 4 << 20
+export const longestLockfile = 4 << 20
 
 /** Lockfiles of other package managers have to fit, or the install fails. */
 export async function lockfileWarnings(

@@ -3,6 +3,7 @@ import type { Source } from '../source-tree.ts'
 import { longestManifest, type PackageManifest, readManifest } from './manifest.ts'
 import type { ManagerName, PackageManager } from './types.ts'
 import type { Warning } from './warning.ts'
+import { hasMember } from './workspaces.ts'
 
 // Where there are several, the first one is taken.
 const lockfiles: readonly [file: string, name: ManagerName][] = [
@@ -31,6 +32,11 @@ export async function findManager(source: Source, root: string, manifest: Packag
     const message = `There are lockfiles of several package managers (${names}): ${name} is used. Remove those of the others.`
     warnings.push({ code: 'several_lockfiles', message, file: directory + found[0]![0] })
   }
+  const written = [manifest.packageManager, place.manifest.packageManager].find((text) => text !== null)
+  if (written && !named) {
+    const message = `packageManager of package.json is no name with an exact version, such as pnpm@10.1.0: ${name} is used.`
+    warnings.push({ code: 'package_manager_unknown', message, file: `${root}package.json` })
+  }
   if (!lockfile && manifest.dependencies.size === 0 && !manifest.unreadable && directory === root) {
     return { manager: null, because: [], warnings }
   }
@@ -51,7 +57,8 @@ async function placeOf(source: Source, root: string, manifest: PackageManifest) 
     const text = await source.text(`${directory}package.json`, longestManifest)
     const above = readManifest(text)
     const isWorkspace = above.workspaces || source.entries.has(`${directory}pnpm-workspace.yaml`)
-    if (text !== null && isWorkspace) return { directory, manifest: above }
+    if (text === null || !isWorkspace) continue
+    if (await hasMember(source, directory, above, root)) return { directory, manifest: above }
   }
   return { directory: root, manifest }
 }

@@ -11,6 +11,8 @@ export type PackageManifest = {
   /** `engines.node`. */
   node: string | null
   workspaces: boolean
+  /** Patterns of the folders that belong to the workspace; null if they are not listed here. */
+  members: string[] | null
 }
 
 export const longestManifest = 1 << 20
@@ -33,6 +35,9 @@ function texts(value: unknown, most = longestText): [string, string][] {
     .slice(0, mostEntries)
     .filter((entry): entry is [string, string] => textOf(entry[1], most) !== null)
 }
+
+const listOf = (value: unknown): string[] | null =>
+  Array.isArray(value) ? value.slice(0, mostEntries).filter((one) => textOf(one, 200) !== null) : null
 
 /** Null for anything but a JSON object. */
 export function parseObject(text: string): Record<string, unknown> | null {
@@ -58,5 +63,6 @@ export function readManifest(text: string | null): PackageManifest {
     packageManager: textOf(ownOf(found, 'packageManager'), 300),
     node: textOf(ownOf(ownOf(found, 'engines'), 'node'), 200),
     workspaces: ownOf(found, 'workspaces') != null,
+    members: listOf(ownOf(found, 'workspaces')) ?? listOf(ownOf(ownOf(found, 'workspaces'), 'packages')),
   }
 }

@@ -7,12 +7,19 @@ const supported: readonly NodeMajor[] = nodeMajors
 const codeNames: Record<string, number> = { hydrogen: 18, iron: 20, jod: 22, krypton: 24 }
 const longestRange = 200
 
+/** `range` is one that `engines` may have. */
+export type NodeNeed = { name: string; range: string }
+
 export type FoundNode = { node: NodeMajor; because: string[]; warnings: Warning[] }
 
-/** `asked`: what each file says, the first one that says anything decides. */
+/**
+ * `asked`: what each file says, the first one that says anything decides; `needs`: what packages need, who are heard
+ * as far as that allows.
+ */
 export function chooseNode(
   asked: { file: string; text: string | null }[],
   host: NodeMajor = hostNode ?? '24',
+  needs: NodeNeed[] = [],
 ): FoundNode {
   for (const { file, text } of asked) {
     const range = firstLine(text)
@@ -20,13 +27,29 @@ export function chooseNode(
     const suits = majorsOf(range)
     if (suits === null) continue
     const fitting = supported.filter((major) => suits(Number(major)))
-    const node = fitting.includes(host) ? host : fitting.at(-1)
-    if (node) return { node, because: [`${file} asks for Node.js ${range}.`], warnings: [] }
+    if (fitting.length > 0) {
+      const { node, because } = choice(fitting, host, needs)
+      return { node, because: [`${file} asks for Node.js ${range}.`, ...because], warnings: [] }
+    }
     const nearest = nearestTo(suits)
     const message = `${file} asks for Node.js ${range}, which is not to be had: ${nearest} is used. There are ${supported.join(', ')}.`
     return { node: nearest, because: [], warnings: [{ code: 'node_version_unsupported', message, file }] }
   }
-  return { node: host, because: [], warnings: [] }
+  return { ...choice(supported, host, needs), warnings: [] }
+}
+
+/** The machine's own where it may be, else the newest. */
+function choice(
+  fitting: readonly NodeMajor[],
+  host: NodeMajor,
+  needs: NodeNeed[],
+): Pick<FoundNode, 'node' | 'because'> {
+  const own = fitting.includes(host) ? host : fitting.at(-1)!
+  const isFor = (major: NodeMajor) => (need: NodeNeed) => majorsOf(need.range)?.(Number(major)) ?? true
+  const missing = needs.find((need) => !isFor(own)(need))
+  // Never an older one: bounds from above are mostly out of date.
+  const node = missing && fitting.findLast((major) => Number(major) > Number(own) && needs.every(isFor(major)))
+  return node ? { node, because: [`${missing.name} needs Node.js ${missing.range}.`] } : { node: own, because: [] }
 }
 
 function firstLine(text: string | null): string | null {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { detect, type Settings } from '../../../../src/engines/builder/detection/detect.ts'
+import { detect, projectsIn, type Settings } from '../../../../src/engines/builder/detection/detect.ts'
 import { treeOf } from './tree.ts'
 
 const found = async (files: Record<string, string | object>, more: Partial<Settings> = {}, root = '') =>
@@ -184,6 +184,71 @@ describe('what is detected', () => {
     ],
     ['Vite with Express for tests', manifest(['vite', 'express'], { start: 'vite' }), 'files', 'vite', 'dist'],
     ['a bare server', { ...manifest([], { start: 'node .' }), 'index.js': '' }, 'server', 'node', 'npm start'],
+    [
+      'Express in TypeScript, by what the build makes of main',
+      manifest(['express'], { build: 'tsc' }, { main: 'dist/index.js' }),
+      'server',
+      'node',
+      "node 'dist/index.js'",
+    ],
+    [
+      'Express whose start script runs another',
+      manifest(['express'], { start: 'npm run serve', serve: 'node .' }),
+      'server',
+      'node',
+      'npm start',
+    ],
+    ['nothing but a start script', manifest([], { start: 'serve -l $PORT' }), 'server', 'node', 'npm start'],
+    [
+      'a start script beside a page',
+      { ...manifest([], { start: 'live-server' }), 'index.html': '' },
+      'files',
+      'static',
+      '.',
+    ],
+    [
+      'SolidStart',
+      manifest(['@solidjs/start', 'vinxi'], { build: 'vinxi build', start: 'vinxi start' }),
+      'server',
+      'solidstart',
+      'node .output/server/index.mjs',
+    ],
+    [
+      'TanStack Start with Nitro',
+      { ...manifest(['@tanstack/react-start', 'vite']), 'vite.config.ts': 'export default { plugins: [nitro()] }' },
+      'server',
+      'tanstack-start',
+      'node .output/server/index.mjs',
+    ],
+    [
+      'TanStack Start by itself',
+      { ...manifest(['@tanstack/react-start', 'vite']), 'vite.config.ts': 'plugins: [tanstackStart()]' },
+      'server',
+      'tanstack-start',
+      'npx --no-install srvx --prod -s ../client dist/server/server.js',
+    ],
+    [
+      'Qwik for Express',
+      { ...manifest(['@builder.io/qwik-city', 'express'], {}), 'adapters/express/vite.config.ts': '' },
+      'server',
+      'qwik',
+      'node server/entry.express.js',
+    ],
+    [
+      'Qwik that is static',
+      { ...manifest(['@builder.io/qwik-city']), 'adapters/static/vite.config.ts': '' },
+      'files',
+      'qwik',
+      'dist',
+    ],
+    ['Nitro', manifest(['nitro', 'h3'], { build: 'nitro build' }), 'server', 'nitro', 'node .output/server/index.mjs'],
+    [
+      'Nitro with a static preset',
+      { ...manifest(['nitropack']), 'nitro.config.ts': "export default { preset: 'static' }" },
+      'files',
+      'nitro',
+      '.output/public',
+    ],
     ['Hugo', { 'hugo.toml': '', 'content/a.md': '' }, 'files', 'hugo', 'public'],
     ['Jekyll', { '_config.yml': '', '_posts/a.md': '' }, 'files', 'jekyll', '_site'],
     ['plain files', { 'index.html': '' }, 'files', 'static', '.'],
@@ -217,6 +282,39 @@ describe('what is detected', () => {
       /^npm install --no-save @sveltejs\/adapter-node\S* && .*npm run build$/,
     )
     expect((await found(kit('@sveltejs/adapter-node'))).detected.buildCommand).not.toContain('install')
+  })
+
+  test('srvx is installed for TanStack Start where it is missing', async () => {
+    const start = (...more: string[]) => found(manifest(['@tanstack/react-start', ...more]))
+    expect((await start()).detected.buildCommand).toMatch(/^npm install --no-save srvx\S* && npm run build$/)
+    expect((await start('srvx')).detected.buildCommand).toBe('npm run build')
+  })
+
+  test('what Nitro makes has its own modules, unless it is told not to', async () => {
+    expect((await found(manifest(['nuxt']))).selfContained).toBe('.output')
+    expect((await found(manifest(['express'], { start: 'node .' }))).selfContained).toBeNull()
+    const apart = { ...manifest(['nuxt']), 'nuxt.config.ts': 'nitro: { externals: { trace: false } }' }
+    expect((await found(apart)).selfContained).toBeNull()
+  })
+
+  test('Qwik without an adapter needs a page, and says what makes one', async () => {
+    const { outputs, hint } = await found(manifest(['@builder.io/qwik-city', 'vite']))
+    expect(outputs).toEqual([{ path: 'dist', needsIndex: true }])
+    expect(hint).toContain('qwik add')
+  })
+
+  test('folders that look like projects, without examples and libraries', async () => {
+    const web = manifest(['next'])['package.json']
+    const files = {
+      'package.json': { workspaces: ['*/*'], scripts: { build: 'turbo run build' } },
+      'apps/web/package.json': web,
+      'apps/api/package.json': manifest(['fastify'], { start: 'node .' })['package.json'],
+      'packages/ui/package.json': { name: 'ui', scripts: { build: 'tsc' } },
+      'examples/one/package.json': web,
+      'node_modules/x/package.json': web,
+    }
+    expect(await projectsIn(treeOf(files), '')).toEqual(['apps/web (Next.js)', 'apps/api (Node.js server)'])
+    expect(await projectsIn(treeOf(files), 'apps/')).toEqual(['web (Next.js)', 'api (Node.js server)'])
   })
 
   test('why, in sentences', async () => {

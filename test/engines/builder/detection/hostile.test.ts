@@ -31,6 +31,36 @@ describe('a hostile package.json', () => {
     })
   })
 
+  test.each([
+    ['no JSON', '{', 'is no JSON object'],
+    ['one that is too large', `"${'x'.repeat(50 << 20)}"`, 'is larger than'],
+  ])('%s is told of', async (_what, text, why) => {
+    const { warnings, hint } = await detect(treeOf({ 'package.json': text }), '', settings)
+    expect(warnings).toEqual([{ code: 'file_ignored', message: expect.stringContaining(why), file: 'package.json' }])
+    expect(hint).toContain('package.json was not read')
+  })
+
+  test('that is a link is not followed, and it is told', async () => {
+    const source = treeOf({ 'web/package.json': '/etc/passwd', 'web/.nvmrc': '9'.repeat(10 << 20) })
+    Object.assign(source.entries.get('web/package.json')!, { kind: 'link' })
+    const { warnings } = await detect({ ...source, text: async () => null }, 'web/', settings)
+    expect(warnings.map(({ file, message }) => [file, message])).toEqual([
+      ['web/package.json', expect.stringContaining('symbolic link')],
+      ['web/.nvmrc', expect.stringContaining('larger than')],
+    ])
+  })
+
+  test.each(['npm@../../x', 'npm@1.0.0; id', 'pnpm@latest', 'evil@1.0.0'])(
+    'with packageManager %s gets npm, and it is told',
+    async (packageManager) => {
+      const files = { 'package.json': { packageManager, dependencies: { a: '1' } } }
+      const { detected, warnings } = await detect(treeOf(files), '', settings)
+      expect(detected.packageManager).toMatchObject({ name: 'npm', version: null })
+      expect(warnings).toEqual([expect.objectContaining({ code: 'package_manager_unknown', file: 'package.json' })])
+      expect(JSON.stringify(warnings)).not.toContain(packageManager)
+    },
+  )
+
   test('with very many dependencies is read in bounds', async () => {
     const dependencies = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`a${at}`, '1']))
     expect((await detected({ 'package.json': { dependencies } })).packageManager).toMatchObject({ name: 'npm' })
@@ -115,6 +145,7 @@ describe('a hostile configuration file', () => {
         packageManager: null,
         node: null,
         workspaces: false,
+        members: null,
       }
       const facts = {
         manifest,

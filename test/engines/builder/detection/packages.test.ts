@@ -2,7 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { lockfileWarnings } from '../../../../src/engines/builder/detection/lockfile.ts'
 import { findManager } from '../../../../src/engines/builder/detection/manager.ts'
 import { readManifest } from '../../../../src/engines/builder/detection/manifest.ts'
+import { nodeNeeds } from '../../../../src/engines/builder/detection/node-needs.ts'
 import { chooseNode } from '../../../../src/engines/builder/detection/node-version.ts'
+import { isAmong, packagesOf } from '../../../../src/engines/builder/detection/workspaces.ts'
 import { treeOf } from './tree.ts'
 
 const managed = (files: Record<string, string | object>, root = '') => {
@@ -56,7 +58,12 @@ describe('the package manager', () => {
     const above = { 'package.json': { workspaces: ['apps/*'], packageManager: 'npm@11.0.0' }, 'package-lock.json': '' }
     const { manager } = await managed({ ...above, 'apps/web/package.json': {} }, 'apps/web/')
     expect(manager).toEqual({ name: 'npm', version: '11.0.0', lockfile: 'package-lock.json', directory: '' })
-    const pnpm = { 'package.json': {}, 'pnpm-workspace.yaml': '', 'pnpm-lock.yaml': '', 'a/b/package.json': {} }
+    const pnpm = {
+      'package.json': {},
+      'pnpm-workspace.yaml': 'packages: [a/*]',
+      'pnpm-lock.yaml': '',
+      'a/b/package.json': {},
+    }
     expect((await managed(pnpm, 'a/b/')).manager).toMatchObject({ name: 'pnpm', directory: '' })
     const apart = { 'package.json': {}, 'yarn.lock': '', 'web/package.json': { dependencies: { a: '1' } } }
     expect((await managed(apart, 'web/')).manager).toMatchObject({ name: 'npm', lockfile: null, directory: 'web/' })
@@ -112,6 +119,82 @@ describe('the version of Node.js', () => {
     const found = chosen(text)
     expect(found.node).toBe(node)
     expect(found.warnings).toEqual([expect.objectContaining({ code: 'node_version_unsupported', file: '.nvmrc' })])
+  })
+})
+
+describe('the Node.js that packages need', () => {
+  const needs = async (dependencies: object, lock?: object) => {
+    const files = { 'package.json': { dependencies }, ...(lock && { 'package-lock.json': lock }) }
+    const manager = { name: 'npm', version: null, lockfile: lock ? 'package-lock.json' : null, directory: '' } as const
+    return nodeNeeds(treeOf(files), manager, readManifest(JSON.stringify({ dependencies })))
+  }
+  const locked = (engines: unknown) => ({ packages: { 'node_modules/a': { engines } } })
+
+  test('is known of frameworks, by the version that is asked for', async () => {
+    expect(await needs({ astro: '^7.0.0' })).toEqual([{ name: 'astro', range: '>=22' }])
+    expect(await needs({ astro: 'latest' })).toHaveLength(1)
+    expect(await needs({ astro: '^5.1.0', express: '^5', nuxt: 'file:../x' })).toEqual([])
+  })
+
+  test('is what the lockfile of npm has of them', async () => {
+    expect(await needs({ a: '^1' }, locked({ node: '>=22.12.0' }))).toEqual([{ name: 'a', range: '>=22.12.0' }])
+    expect(await needs({ b: '^1' }, locked({ node: '>=22' }))).toEqual([])
+    for (const engines of [null, 7, [], 'x', { node: {} }, { node: '$(id)' }, { node: '>'.repeat(999) }])
+      expect(await needs({ a: '^1' }, locked(engines))).toEqual([])
+  })
+
+  test('is taken instead of the one of the machine, never an older one, and within what the project asks for', () => {
+    const chosen = (text: string | null, host: '20' | '24', ...ranges: string[]) =>
+      chooseNode(
+        [{ file: 'engines', text }],
+        host,
+        ranges.map((range) => ({ name: 'a', range })),
+      )
+    expect(chosen(null, '20', '>=22')).toEqual({ node: '24', because: ['a needs Node.js >=22.'], warnings: [] })
+    expect(chosen(null, '20', '>=18')).toEqual({ node: '20', because: [], warnings: [] })
+    expect(chosen('>=18', '20', '^20.19.0 || ^22.1')).toMatchObject({ node: '20' })
+    expect(chosen('>=18', '20', '>=18', '^22')).toMatchObject({ node: '22' })
+    expect(chosen('20', '20', '>=22')).toMatchObject({ node: '20' })
+    expect(chosen(null, '24', '^20')).toMatchObject({ node: '24' })
+    expect(chosen(null, '20', 'nonsense')).toMatchObject({ node: '20' })
+  })
+})
+
+describe('the folders of a workspace', () => {
+  test.each([
+    [['apps/*'], 'apps/web', true],
+    [['./apps/*/'], 'apps/web', true],
+    [['apps/*'], 'website', false],
+    [['apps/*'], 'apps/web/deep', false],
+    [['packages/**'], 'packages/a/b', true],
+    [['**'], 'a/b/c', true],
+    [['**/web', '!old/**'], 'old/web', false],
+    [['@scope/*', 'lib-*-js'], 'lib-a-b-js', true],
+    [['{a,b}/*'], 'anything', true],
+    [[], 'a', false],
+  ])('%j have %s: %s', (patterns, path, among) => {
+    expect(isAmong(patterns, path)).toBe(among)
+  })
+
+  test('are found in bounded time, whatever the patterns', () => {
+    expect(isAmong(['*'.repeat(200)], 'a'.repeat(5000))).toBe(true)
+    expect(isAmong(Array(1000).fill(`${'**/a/'.repeat(39)}b`), 'a/'.repeat(500))).toBe(false)
+  })
+
+  test.each([
+    ['packages:\n  - \'apps/*\' # ours\n\n  - "b"\nother:\n  - c\n', ['apps/*', 'b']],
+    ["packages: ['apps/*', b]\n", ['apps/*', 'b']],
+    ['onlyBuiltDependencies:\n  - esbuild\n', []],
+    ['packages: *all\n', null],
+  ])('of pnpm in %j', (yaml, packages) => {
+    expect(packagesOf(yaml)).toEqual(packages)
+  })
+
+  test('are installed with it; another folder by itself', async () => {
+    const above = { 'package.json': { workspaces: { packages: ['apps/*'] } }, 'yarn.lock': '' }
+    const files = { ...above, 'apps/web/package.json': {}, 'site/package.json': { dependencies: { a: '1' } } }
+    expect((await managed(files, 'apps/web/')).manager).toMatchObject({ name: 'yarn', directory: '' })
+    expect((await managed(files, 'site/')).manager).toMatchObject({ name: 'npm', directory: 'site/' })
   })
 })
 

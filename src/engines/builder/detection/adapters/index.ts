@@ -3,9 +3,11 @@ import type { Adapter } from '../adapter.ts'
 import { angular } from './angular.ts'
 import { astro } from './astro.ts'
 import { next } from './next.ts'
+import { nitro, solidStart, tanstackStart } from './nitro.ts'
 import { nodeLibrary, nodeScript } from './node.ts'
 import { nuxt } from './nuxt.ts'
 import { hugo, jekyll } from './programs.ts'
+import { qwik } from './qwik.ts'
 import { reactRouter, remix } from './react-router.ts'
 import { docusaurus, eleventy, gatsby, vitepress } from './sites.ts'
 import { sveltekit } from './sveltekit.ts'
@@ -23,6 +25,10 @@ export const adapters: readonly Adapter[] = [
   eleventy,
   vitepress,
   angular,
+  solidStart,
+  tanstackStart,
+  qwik,
+  nitro,
   // A server may use a bundler for its pages, so it comes before them.
   nodeLibrary,
   createReactApp,

@@ -28,10 +28,18 @@ const usualFiles = [
 const libraryOf = ({ manifest }: Facts) => libraries.find(([name]) => manifest.dependencies.has(name))
 
 /** A script that runs a program for good: not one that starts the development server of a bundler. */
-const runsProgram = (script: string) =>
-  /(^|[\s;&])(node|tsx|ts-node|bun|nest start|fastify start|nodemon|pm2-runtime)(\s|$)/.test(script)
+function runsProgram(script: string, { scripts }: Facts['manifest']): boolean {
+  const program =
+    /(^|[\s;&])(node|tsx|ts-node|bun|nest start|fastify start|nodemon|pm2-runtime|srvx|\.\/bin\/\S+)(\s|$)/
+  if (program.test(script)) return true
+  const other = /(?:^|&&\s?)(?:npm|pnpm|yarn|bun) run ([\w:.-]{1,100})\s{0,20}$/.exec(script)?.[1]
+  return other !== undefined && program.test(scripts.get(other) ?? '')
+}
 
+/** The file to start: one of the repository, or `main` where the build is to write it. */
 const mainOf = (facts: Facts): string | null => {
+  const main = facts.manifest.main && plainFolder(facts.manifest.main)
+  if (main && facts.buildText !== '' && /^(dist|build|lib|out)\//.test(main)) return main
   const names = [facts.manifest.main, ...usualFiles]
   return names.map((name) => name && plainFolder(name)).find((name) => name && facts.has(name)) || null
 }
@@ -60,7 +68,10 @@ export const nodeLibrary: Adapter = {
   title: 'Node.js server',
   suits: (facts) => {
     const start = facts.manifest.scripts.get('start')
-    return libraryOf(facts) !== undefined && (start === undefined ? mainOf(facts) !== null : runsProgram(start))
+    return (
+      libraryOf(facts) !== undefined &&
+      (start === undefined ? mainOf(facts) !== null : runsProgram(start, facts.manifest))
+    )
   },
   build: null,
   plan: planOf,
@@ -71,7 +82,10 @@ export const nodeScript: Adapter = {
   ...nodeLibrary,
   suits({ manifest, hasManifest, has }) {
     const start = manifest.scripts.get('start')
-    if (start !== undefined) return runsProgram(start)
+    const isSite = has('index.html') || has('public/index.html')
+    // Nothing but a start script: whatever it runs, there is nothing else to serve.
+    if (start !== undefined && !manifest.scripts.has('build') && !isSite && !manifest.workspaces) return true
+    if (start !== undefined) return runsProgram(start, manifest)
     return hasManifest && has('server.js') && !has('index.html') && !manifest.scripts.has('build')
   },
 }

@@ -1,6 +1,6 @@
 // Nuxt: generated as files, or the server that its build makes.
 import { type Adapter, configFiles, files, server } from '../adapter.ts'
-import { mayBe } from '../config-text.ts'
+import { isSet, mayBe } from '../config-text.ts'
 
 export const nuxt: Adapter = {
   name: 'nuxt',
@@ -12,6 +12,7 @@ export const nuxt: Adapter = {
     const outputs = ['.output/public', 'dist']
     if (/\bgenerate\b|--prerender\b/.test(buildText)) return files(outputs, 'The build generates a static site.')
     if (mayBe(config, 'preset', 'static')) return files(outputs, "The configuration of Nuxt has preset: 'static'.")
-    return server('node .output/server/index.mjs', 'The build makes a server; nuxt generate would make files.')
+    const plan = server('node .output/server/index.mjs', 'The build makes a server; nuxt generate would make files.')
+    return isSet(config, 'trace', false) ? plan : { ...plan, selfContained: '.output' }
   },
 }

@@ -1,0 +1,19 @@
+// Qwik City: its adapters, each with a folder of its own, say what is made. Without one the build makes no page.
+import { type Adapter, files, server } from '../adapter.ts'
+
+const servers = ['node-server', 'express', 'fastify']
+
+export const qwik: Adapter = {
+  name: 'qwik',
+  title: 'Qwik',
+  packages: ['@builder.io/qwik-city', '@qwik.dev/router'],
+  build: 'npx --no-install qwik build',
+  plan({ has }) {
+    const uses = (name: string) => ['ts', 'mts', 'js'].some((ending) => has(`adapters/${name}/vite.config.${ending}`))
+    const name = servers.find(uses)
+    if (name !== undefined) return server(`node server/entry.${name}.js`, `It has the adapter ${name}.`)
+    if (uses('static')) return files(['dist'], 'It has the adapter static.')
+    const hint = 'Qwik makes pages with an adapter only: run npm run qwik add static, or node-server for a server.'
+    return { ...files(['dist'], 'It has no adapter that is known.'), hint }
+  },
+}

@@ -1,0 +1,34 @@
+// The folders of a repository that look like projects of their own, for whom the root directory has nothing to publish.
+import { memberDirectories } from '../libraries.ts'
+import { asText, type Source } from '../source-tree.ts'
+import type { Facts } from './adapter.ts'
+import { longestManifest, readManifest } from './manifest.ts'
+
+const mostRead = 100
+const mostNamed = 6
+// What others look at, not what is deployed.
+const aside = /(^|\/)(\.[^/]+|examples?|fixtures?|tests?|__tests__|e2e|templates?|scripts|tools)\//
+
+/** Each with what it looks like: `apps/web (Next.js)`. `titleOf` knows what a folder is. */
+export async function appsIn(
+  source: Source,
+  root: string,
+  titleOf: (facts: Facts) => string | null,
+): Promise<string[]> {
+  const directories = memberDirectories(source, { directory: root }).filter((one) => one !== root && !aside.test(one))
+  const found: string[] = []
+  for (const directory of directories.slice(0, mostRead)) {
+    const manifest = readManifest(await source.text(`${directory}package.json`, longestManifest >> 2))
+    const title = titleOf({
+      manifest,
+      hasManifest: true,
+      manager: null,
+      buildText: manifest.scripts.get('build') ?? '',
+      has: (path) => source.entries.has(directory + path),
+      hasFolder: () => false,
+    })
+    if (title !== null) found.push(`${asText(directory.slice(root.length, -1)).slice(0, 100)} (${title})`)
+    if (found.length === mostNamed) break
+  }
+  return found
+}

@@ -1,0 +1,52 @@
+// What to do about a command that failed, from what it printed. Only known sentences: its output may have secrets in it.
+
+const fits = (lockfile: string, command: string) =>
+  `${lockfile} does not fit package.json: run ${command} and commit the lockfile.`
+
+const remedies: readonly [printed: RegExp, remedy: string][] = [
+  [/ERR_PNPM_(OUTDATED_LOCKFILE|LOCKFILE_CONFIG_MISMATCH)/, fits('pnpm-lock.yaml', 'pnpm install')],
+  [
+    /ERR_PNPM_(LOCKFILE_BREAKING_CHANGE|BROKEN_LOCKFILE)|pnpm-lock\.yaml is not compatible/,
+    'Another version of pnpm wrote pnpm-lock.yaml: name yours as packageManager in package.json.',
+  ],
+  [/Your lockfile needs to be updated|YN0028/, fits('yarn.lock', 'yarn install')],
+  [/lockfile had changes, but lockfile is frozen/, fits('bun.lock', 'bun install')],
+  [/`npm ci` can only install packages when your package\.json/, fits('package-lock.json', 'npm install')],
+  [/\bEJSONPARSE\b|ERR_PNPM_JSON_PARSE/, 'A package.json is no JSON: mend it and commit it.'],
+  [
+    /\bERESOLVE\b/,
+    'Packages need versions of each other that do not fit: change them in package.json, or set installCommand to npm install --legacy-peer-deps.',
+  ],
+  [/\bEINTEGRITY\b|ERR_PNPM_TARBALL_INTEGRITY/, 'A package is not what the lockfile says: write the lockfile anew.'],
+  [
+    /\b(E404|ETARGET)\b|ERR_PNPM_(FETCH_404|NO_MATCHING_VERSION)|YN0035|Couldn't find (any versions for|package) /,
+    'A package, or the version that is asked for, is not in the registry: the log names it.',
+  ],
+  [
+    /npm error code EBADENGINE|ERR_PNPM_UNSUPPORTED_ENGINE|The engine "node" is incompatible|(requires?|needs?|supports?|upgrade to) (a |at least |minimum )?Node(\.?js)? (version|v?>?=?\s?\d)|Node(\.?js)? v?[\d.]+ is not supported|You are using Node\.js/i,
+    'It needs another version of Node.js: name it in .nvmrc, or in engines of package.json.',
+  ],
+  [
+    /JavaScript heap out of memory/,
+    'Node.js ran out of its memory: set the variable NODE_OPTIONS to --max-old-space-size=1536, or build less at once.',
+  ],
+  [
+    /\b(ENOTFOUND|EAI_AGAIN)\b|Failed to fetch .{1,200} from Google Fonts/,
+    'A host could not be reached: buildNetwork of the project says what a build may reach.',
+  ],
+  [
+    /\bsh: \d+: .{1,200}: not found|: command not found/,
+    'A program is not installed: add its package to package.json. Where the variable NODE_ENV is production, devDependencies are left out.',
+  ],
+  [
+    /Cannot find (module|package) '[^.'/]/,
+    'A module is not installed: add its package to package.json. Where the variable NODE_ENV is production, devDependencies are left out.',
+  ],
+]
+
+/** As much of the end of the output as is searched. */
+export const mostSearched = 32_768
+
+/** Null: nothing that is known. */
+export const remedyFor = (printed: string): string | null =>
+  remedies.find(([pattern]) => pattern.test(printed))?.[1] ?? null
