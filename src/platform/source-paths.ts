@@ -12,6 +12,8 @@ const ignored = /[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\u00ad]/g
 const ascii = /^[\x20-\x7e]*$/
 const dotGit = /(?:^|\/)(?:\.git|git~\d+)[ .]*(?:\/|$)/i
 
+const normalOf = (path: string) => (ascii.test(path) ? path : path.normalize('NFC'))
+
 function isInGit(part: string): boolean {
   const plain = part
     .replace(ignored, '')
@@ -57,7 +59,7 @@ export async function faultsOfPaths(paths: readonly string[], most: number): Pro
       continue
     }
     // Names that differ only in their Unicode form are one file on other systems, and look the same to visitors.
-    const normal = path.normalize('NFC')
+    const normal = normalOf(path)
     if (seen.has(normal)) faults.push({ index, why: 'is there twice', repeated: true })
     else seen.add(normal)
   }
@@ -66,7 +68,7 @@ export async function faultsOfPaths(paths: readonly string[], most: number): Pro
     if (faults.length >= most) return faults
     const pause = pauses()
     if (pause) await pause
-    const normal = path.normalize('NFC')
+    const normal = normalOf(path)
     const above: string[] = []
     let isInFile = false
     for (let at = normal.lastIndexOf('/'); at > 0 && !isInFile; at = normal.lastIndexOf('/', at - 1)) {

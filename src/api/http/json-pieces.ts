@@ -23,7 +23,6 @@ type Outline = { at: number[]; depth: number[] }
 async function outlineOf(raw: Buffer, pauses: Pauses): Promise<Outline> {
   const outline: Outline = { at: [], depth: [] }
   let depth = 0
-  let inText = false
   let look = bytesPerLook
   for (let at = 0; at < raw.length; at++) {
     if (at >= look) {
@@ -32,12 +31,7 @@ async function outlineOf(raw: Buffer, pauses: Pauses): Promise<Outline> {
       if (pause) await pause
     }
     const byte = raw[at]!
-    if (inText) {
-      if (byte === backslash) at++
-      else if (byte === quote) inText = false
-      continue
-    }
-    if (byte === quote) inText = true
+    if (byte === quote) at = endOfText(raw, at)
     else if (byte === openList || byte === openObject) depth++
     else if (byte === comma || byte === colon || byte === closeList || byte === closeObject) {
       if (depth <= deepest) {
@@ -48,9 +42,21 @@ async function outlineOf(raw: Buffer, pauses: Pauses): Promise<Outline> {
       if (byte === closeList || byte === closeObject) depth--
     }
   }
-  if (depth !== 0 || inText) throw new SyntaxError('Unexpected end of JSON input')
+  if (depth !== 0) throw cutShort()
   return outline
 }
+
+/** Where the text ends that begins at `start`. */
+function endOfText(raw: Buffer, start: number): number {
+  for (let at = raw.indexOf(quote, start + 1); at >= 0; at = raw.indexOf(quote, at + 1)) {
+    let before = at
+    while (raw[before - 1] === backslash) before--
+    if ((at - before) % 2 === 0) return at
+  }
+  throw cutShort()
+}
+
+const cutShort = () => new SyntaxError('Unexpected end of JSON input')
 
 const tooMany = invalidFields([
   { in: 'body', pointer: '#', code: 'too_long', detail: `The body has more than ${mostParts} parts.` },

@@ -87,7 +87,11 @@ async function begin(
   })
   const layout = await readLayout(connection)
   const ready = (await readReady(db, {})).map(({ id }) => id)
-  const uploaded = await listUploaded((after) => readUploadedContents(db, { after, limit: contentsAtOnce }))
+  // A database that was not migrated yet may have none.
+  const hasUploads = layout.tables.some(({ name }) => name === 'source_file')
+  const uploaded = await listUploaded(async (after) =>
+    hasUploads ? readUploadedContents(db, { after, limit: contentsAtOnce }) : [],
+  )
   const summary: Summary = { deployments: ready.length, incomplete: [] }
   const note = (what: string, why: string) => void summary.incomplete.push({ what, why })
 
