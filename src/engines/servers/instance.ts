@@ -139,7 +139,7 @@ const printedPort = /(?:\bport:?\s{0,3}|(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[:
 export function elsewhere(reason: string, lines: string[]): string {
   const port = lines.map((line) => printedPort.exec(line)?.[1]).findLast((found) => found !== undefined)
   if (port === undefined || port === String(DEFAULT_PORT) || !reason.endsWith(nothingListens)) return reason
-  return `${reason}, it names port ${port} instead: listen at process.env.PORT`
+  return `${reason}, it names port ${port} instead: it has to take that of PORT`
 }
 
 // The message is stored in the deployment and its events; the log has the whole output.

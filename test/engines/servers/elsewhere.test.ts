@@ -12,7 +12,7 @@ test.each([
   ['Port: 9000', '9000'],
 ])('a server that prints %j is told of its port', (line, port) => {
   expect(elsewhere(reason, ['starting', line])).toBe(
-    `${reason}, it names port ${port} instead: listen at process.env.PORT`,
+    `${reason}, it names port ${port} instead: it has to take that of PORT`,
   )
 })
 
