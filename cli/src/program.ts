@@ -2,7 +2,7 @@
 import { Command, CommanderError, Option } from 'commander'
 import { version } from './kit/built-in.ts'
 import { type Context, createContext } from './kit/context.ts'
-import { exitCodes } from './kit/failures.ts'
+import { exitCodes, usage } from './kit/failures.ts'
 
 /** Resolves to an exit code other than 0, or to nothing. */
 export type Action<O = Record<string, never>> = (
@@ -17,20 +17,30 @@ const projectOption = () => new Option('-p, --project <name>', 'project (default
 
 export async function run(args: string[], home: string | null): Promise<number> {
   let ended: Promise<number> | undefined
-  const program = describe((command, load) =>
+  const asJson = args.includes('--json')
+  const call: On = (command, load) => {
     command.action(async (...given: unknown[]) => {
       const context = createContext(command, home)
       ended = finish(context, async () => (await load())(context, argumentsOf(given), command.opts()))
       await ended
-    }),
-  )
+    })
+  }
+  // Most of the time there is one command to make, and not all of them; but who errs is told what there is.
+  const one = describe(call, { only: args[0], silent: asJson })
+  const program = one.commands.length > 0 ? one : describe(call, { silent: asJson })
   try {
     await program.parseAsync(args, { from: 'user' })
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage
-    throw error
+    if (!(error instanceof CommanderError)) throw error
+    if (error.exitCode === 0) return exitCodes.ok
+    if (asJson) throw usage(messageOf(error))
+    return exitCodes.usage
   }
   return (await ended) ?? exitCodes.ok
+}
+
+function messageOf({ code, message }: CommanderError): string {
+  return code === 'commander.help' ? 'No command is named.' : message.replace(/^error: /, '')
 }
 
 /** Commander gives the arguments, one by one or as lists, and behind them the options and the command. */
@@ -52,10 +62,13 @@ async function finish(context: Context, work: () => Promise<number | undefined>)
   return (await Promise.race([worked, interrupted])) ?? exitCodes.ok
 }
 
-type On = (command: Command, load: Load) => Command
+type On = (command: Command, load: Load) => void
 
-/** The tree of commands; `on` says what happens when one is called. */
-export function describe(on: On): Command {
+// Stands for a command that is not made, whatever is declared of it.
+const unmade: Command = new Proxy({} as Command, { get: () => () => unmade })
+
+/** The tree of commands, or `only` one of them; `call` says what happens when one is called. */
+export function describe(call: On, { only, silent }: { only?: string | undefined; silent?: boolean } = {}): Command {
   const program = new Command('berth')
     .description('Deploys, domains, DNS and all else of a Berth server.')
     .version(version, '-V, --version')
@@ -66,9 +79,15 @@ export function describe(on: On): Command {
     .showHelpAfterError('(add --help for help)')
     .exitOverride()
     .configureHelp({ showGlobalOptions: true })
-  const group = (name: string, text: string) => program.command(name).description(text)
+  // With --json what is wrong is told as all other errors are.
+  if (silent) program.configureOutput({ writeErr() {} })
+  const isMade = (name: string) => only === undefined || only === name
   const add = (parent: Command, usage: string, text: string) => parent.command(usage).description(text)
-  const top = (usage: string, text: string) => add(program, usage, text)
+  const top = (usage: string, text: string) => (isMade(usage.split(' ')[0]!) ? add(program, usage, text) : unmade)
+  const group = top
+  const on: On = (command, load) => {
+    if (command !== unmade) call(command, load)
+  }
 
   on(
     top('login', 'sign in: approve it in the console, or give --token')
@@ -182,6 +201,11 @@ export function describe(on: On): Command {
   )
   on(add(dns, 'export <domain>', 'print the zone file'), async () => (await import('./commands/dns.ts')).exportZone)
 
+  on(
+    add(dns, 'dnssec <domain> [state]', 'show how a zone is signed, or sign it: on, off'),
+    async () => (await import('./commands/dns.ts')).dnssec,
+  )
+
   const env = group('env', 'variables of a project')
   on(add(env, 'ls', 'list variables').addOption(projectOption()), async () => (await import('./commands/env.ts')).list)
   on(
@@ -251,7 +275,7 @@ export function describe(on: On): Command {
     async () => (await import('./commands/events.ts')).listen,
   )
   on(top('completion <shell>', 'print a script for bash, zsh or fish'), async () =>
-    (await import('./commands/completion.ts')).completion(program),
+    (await import('./commands/completion.ts')).completion(describe(() => {})),
   )
   on(
     top('api <path>', 'call the API itself, such as /projects')

@@ -9,9 +9,15 @@ export async function ask(question: string, instead: string, signal: AbortSignal
     throw usage(`${question.replace(/\??$/, '')}: give ${instead}, because there is no terminal to ask at.`)
   const { createInterface } = await import('node:readline/promises')
   const lines = createInterface({ input: process.stdin, output: process.stderr })
+  // The terminal tells Ctrl-C to whoever reads from it, and to nobody else.
+  lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
+  const left = new Promise<never>((_, reject) => {
+    lines.once('close', () => reject(usage('Nothing was answered.')))
+  })
   try {
-    return (await lines.question(`${question} `, { signal })).trim()
+    return (await Promise.race([lines.question(`${question} `, { signal }), left])).trim()
   } finally {
+    left.catch(() => {})
     lines.close()
   }
 }
