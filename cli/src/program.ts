@@ -1,8 +1,7 @@
 // Every command with its arguments and options; what it does is loaded when it is run.
-import { Command, CommanderError, Option } from 'commander'
+import { Command, Option } from 'commander'
 import { version } from './kit/built-in.ts'
-import { type Context, createContext } from './kit/context.ts'
-import { exitCodes, usage } from './kit/failures.ts'
+import type { Context } from './kit/context.ts'
 
 /** Resolves to an exit code other than 0, or to nothing. */
 export type Action<O = Record<string, never>> = (
@@ -15,54 +14,7 @@ type Load = () => Promise<Action<any>>
 
 const projectOption = () => new Option('-p, --project <name>', 'project (default: the linked one)')
 
-export async function run(args: string[], home: string | null): Promise<number> {
-  let ended: Promise<number> | undefined
-  const asJson = args.includes('--json')
-  const call: On = (command, load) => {
-    command.action(async (...given: unknown[]) => {
-      const context = createContext(command, home)
-      ended = finish(context, async () => (await load())(context, argumentsOf(given), command.opts()))
-      await ended
-    })
-  }
-  // Most of the time there is one command to make, and not all of them; but who errs is told what there is.
-  const one = describe(call, { only: args[0], silent: asJson })
-  const program = one.commands.length > 0 ? one : describe(call, { silent: asJson })
-  try {
-    await program.parseAsync(args, { from: 'user' })
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error
-    if (error.exitCode === 0) return exitCodes.ok
-    if (asJson) throw usage(messageOf(error))
-    return exitCodes.usage
-  }
-  return (await ended) ?? exitCodes.ok
-}
-
-function messageOf({ code, message }: CommanderError): string {
-  return code === 'commander.help' ? 'No command is named.' : message.replace(/^error: /, '')
-}
-
-/** Commander gives the arguments, one by one or as lists, and behind them the options and the command. */
-function argumentsOf(given: unknown[]): string[] {
-  return given.slice(0, -2).flatMap((one) => (one === undefined ? [] : (one as string | string[])))
-}
-
-/** Ends at Ctrl-C, whatever is under way; what was begun is taken back first, as far as that goes. */
-async function finish(context: Context, work: () => Promise<number | undefined>): Promise<number> {
-  const { signal, undo } = context
-  const interrupted = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => {
-      const late = new Promise((resolve) => setTimeout(resolve, 3_000))
-      const undone = Promise.allSettled([...undo].map((one) => one()))
-      void Promise.race([undone, late]).then(() => reject(signal.reason))
-    })
-  })
-  const worked = work().catch((error) => (signal.aborted ? interrupted : Promise.reject(error)))
-  return (await Promise.race([worked, interrupted])) ?? exitCodes.ok
-}
-
-type On = (command: Command, load: Load) => void
+export type On = (command: Command, load: Load) => void
 
 // Stands for a command that is not made, whatever is declared of it.
 const unmade: Command = new Proxy({} as Command, { get: () => () => unmade })
@@ -226,6 +178,27 @@ export function describe(call: On, { only, silent }: { only?: string | undefined
       .addOption(projectOption())
       .option('--target <target>', 'production or preview', 'preview'),
     async () => (await import('./commands/env.ts')).pull,
+  )
+
+  const hooks = group('hooks', 'addresses that start a deployment')
+  on(
+    add(hooks, 'ls', 'list deploy hooks').addOption(projectOption()),
+    async () => (await import('./commands/hooks.ts')).list,
+  )
+  on(
+    add(hooks, 'add <name>', 'make a deploy hook; its address is shown once')
+      .addOption(projectOption())
+      .option('--ref <ref>', 'branch, tag or commit (default: the production branch)'),
+    async () => (await import('./commands/hooks.ts')).add,
+  )
+  on(
+    add(hooks, 'rm <id>', 'delete a deploy hook').addOption(projectOption()),
+    async () => (await import('./commands/hooks.ts')).remove,
+  )
+  const crons = group('crons', 'what is called on a schedule')
+  on(
+    add(crons, 'ls', 'list crons, with their next and last run').addOption(projectOption()),
+    async () => (await import('./commands/hooks.ts')).crons,
   )
 
   const tokens = group('tokens', 'API tokens of the account')

@@ -37,6 +37,8 @@ export type Blobs = {
   pathOf(hash: string, encoding?: Encoding): string
   /** Stores the content of a file unless it is there undamaged. The name's extension decides whether it is compressed. */
   store(name: string, size: number, content: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<StoredFile>
+  /** The same for content that is stored already, and not read for it: null unless this process knows it to be whole. */
+  again(name: string, hash: string, size: number): Promise<StoredFile | null>
   /** Whether the file is there and its content is what its name says. */
   isWhole(hash: string, encoding?: Encoding): Promise<boolean>
   /** The content; null if it is missing or damaged. For files that fit into memory. */
@@ -145,8 +147,16 @@ export function createBlobs(directory: string, onDamaged: (name: string) => void
       place(pathOf(name, 'br'), (aside) => writeFile(aside, copies.br)),
       place(pathOf(name, 'gzip'), (aside) => writeFile(aside, copies.gzip)),
     ])
-    await Promise.all([known.noteWhole(pathOf(name, 'br')), known.noteWhole(pathOf(name, 'gzip'))])
+    await Promise.all([known.noteWritten(pathOf(name, 'br')), known.noteWritten(pathOf(name, 'gzip'))])
     return { br: copies.br.length, gzip: copies.gzip.length }
+  }
+
+  async function again(fileName: string, name: string, size: number): Promise<StoredFile | null> {
+    const sizeOf = async (encoding?: Encoding) => (await known.use(pathOf(name, encoding))) || null
+    if ((await sizeOf()) !== size) return null
+    if (!isCompressible(fileName, size)) return { hash: name, size }
+    const [br, gzip] = await Promise.all([sizeOf('br'), sizeOf('gzip')])
+    return br && gzip ? { hash: name, size, br, gzip } : null
   }
 
   async function compress(fileName: string, name: string, content: Buffer): Promise<Pick<StoredFile, 'br' | 'gzip'>> {
@@ -216,6 +226,7 @@ export function createBlobs(directory: string, onDamaged: (name: string) => void
       for await (const chunk of content) chunks.push(chunk)
       return storeSmall(name, chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
     },
+    again,
     isWhole,
     load,
     mend,

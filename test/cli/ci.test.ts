@@ -97,7 +97,7 @@ test.skipIf(!isInstalled('curl')).each(Object.entries(lines))(
       const { body } = await platform.api.call('GET', '/deployments?limit=1')
       expect(body.deployments[0]).toMatchObject({ state: 'READY', current: true, source: 'upload' })
       expect(await platform.file(body.deployments[0].id, 'index.html')).toBe(`<h1>${name}</h1>`)
-      // The program that was fetched into the folder is no part of the site.
+      // Neither the program that was fetched into the folder nor the token that is kept below it is part of the site.
       expect(body.deployments[0].files).toBe(1)
       if (name === 'GitHub Actions') expect(asked).toContain('/job Bearer of the job')
     } finally {

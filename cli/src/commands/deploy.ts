@@ -36,16 +36,17 @@ export const deploy: Action<Options> = async (context, [directory = '.'], option
   context.undo.add(tell)
   const done = await following
   context.undo.delete(tell)
+  const code = ended(done, out)
   out.show(done, () => (done.state === 'READY' ? clean(done.url) : ''))
-  return ended(done, out)
+  return code
 }
 
 async function readFolder({ out }: Context, directory: string): Promise<SourceFile[]> {
   const { paths, secrets } = await listFiles(directory)
-  if (secrets.length > 0)
-    out.say(
-      `Not uploaded: ${clean(secrets.slice(0, 5).join(', '))}${secrets.length > 5 ? ' …' : ''} (.berthignore can name it: !.env)`,
-    )
+  if (secrets.length > 0) {
+    const named = `${clean(secrets.slice(0, 5).join(', '))}${secrets.length > 5 ? ' …' : ''}`
+    out.say(`Not uploaded: ${named}. To send one, name it in .berthignore: !${clean(secrets[0])}`)
+  }
   if (paths.length === 0) throw usage(`There are no files to deploy in ${directory}.`)
   return hashFiles(directory, paths, (done) => out.progress(`Reading ${done} of ${paths.length} files`))
 }

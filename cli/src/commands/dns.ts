@@ -39,18 +39,15 @@ export const set: Action<{ ttl?: string }> = async ({ berth, out }, [domain, nam
 
 export const remove: Action = async ({ berth, out, options, signal }, [domain, name, type]) => {
   const client = await berth()
-  if (type === undefined && !name!.startsWith('rec_'))
-    throw usage('Name the type too, such as `berth dns rm example.com www A`.')
-  if (type !== undefined && name!.startsWith('rec_')) throw usage('Give the id of a record alone, without a type.')
+  const isId = name!.startsWith('rec_')
+  if (type === undefined && !isId) throw usage('Name the type too, such as `berth dns rm example.com www A`.')
+  if (type !== undefined && isId) throw usage('Give the id of a record alone, without a type.')
+  const path = { domain: domain!, name: name!, type: type?.toUpperCase() ?? '' }
+  // To delete what is not there is no error of the API; whoever types it has mistaken something.
+  if (!isId) await client.get('/dns/{domain}/rrsets/{name}/{type}', { params: { path } })
   await confirm(`Delete ${type ? `${type} of ` : ''}${name} in ${domain}?`, options.yes, signal)
-  if (type === undefined)
-    await client.delete('/dns/{domain}/records/{id}', { params: { path: { domain: domain!, id: name! } } })
-  else {
-    const path = { domain: domain!, name: name!, type: type.toUpperCase() }
-    // To delete what is not there is no error of the API; whoever types it has mistaken something.
-    await client.get('/dns/{domain}/rrsets/{name}/{type}', { params: { path } })
-    await client.delete('/dns/{domain}/rrsets/{name}/{type}', { params: { path } })
-  }
+  if (isId) await client.delete('/dns/{domain}/records/{id}', { params: { path: { domain: domain!, id: name! } } })
+  else await client.delete('/dns/{domain}/rrsets/{name}/{type}', { params: { path } })
   out.say('Deleted.')
 }
 

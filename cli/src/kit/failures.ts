@@ -101,7 +101,10 @@ function words(error: unknown): string[] {
   const { code, detail, errors = [], requestId } = refusal.problem
   return [
     `Error: ${clean(detail)} (${clean(code)})`,
-    ...errors.map((one) => `  ${clean(one.pointer.replace(/^#\//, ''))}: ${clean(one.detail)}`),
+    // The detail of a problem with one field is that of the field.
+    ...errors
+      .filter((one) => !detail.includes(one.detail))
+      .map((one) => `  ${clean(one.pointer.replace(/^#\//, ''))}: ${clean(one.detail)}`),
     ...(code === 'route_not_found'
       ? [`The server does not know this. It may be older than this program (${version}).`]
       : []),

@@ -1,9 +1,19 @@
 // The files of a folder: what is uploaded of it, with the hash of each.
 import { createHash } from 'node:crypto'
-import { createReadStream, lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'
+import {
+  createReadStream,
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+} from 'node:fs'
 import { basename, join } from 'node:path'
 import { exitCodes, Failure, usage } from './failures.ts'
 import { isIgnored, isSecret, type Rule, readRules, secretFiles } from './ignore.ts'
+import { fileOf } from './logins.ts'
 
 export type SourceFile = { path: string; sha256: string; size: number; mode?: number }
 
@@ -20,8 +30,7 @@ export async function listFiles(root: string): Promise<{ paths: string[]; secret
   const stats = statSync(root, { throwIfNoEntry: false })
   if (!stats) throw usage(`There is no folder ${root}.`)
   if (!stats.isDirectory()) throw usage(`${root} is not a folder.`)
-  // Fetched into the folder, as in CI, this program is no part of it.
-  const self = realpathSync(process.argv[1] ?? '.')
+  const own = ownFiles()
   const found: string[] = []
   const secrets: string[] = []
   const pausing = createPauses()
@@ -45,12 +54,18 @@ export async function listFiles(root: string): Promise<{ paths: string[]; secret
       if (entry.isDirectory()) await walk(`${path}/`, rules)
       // Sockets, pipes and devices have no content. Links are sent as links, wherever they lead.
       else if (entry.isSymbolicLink()) found.push(path)
-      else if (entry.isFile() && !(entry.name === basename(self) && realpathSync(join(root, path)) === self))
+      else if (entry.isFile() && !(own.has(entry.name) && own.get(entry.name) === realpathSync(join(root, path))))
         found.push(path)
       if (found.length > mostFiles)
         throw usage(`${root} has more than ${mostFiles} files.`, 'Leave out what is not needed by .berthignore.')
     }
   }
+}
+
+/** By name: this program, fetched into the folder as in CI, and the tokens, where the folder is the home of a job. */
+function ownFiles(): Map<string, string> {
+  const existing = [process.argv[1] ?? '', fileOf()].filter((path) => path !== '' && existsSync(path))
+  return new Map(existing.map((path) => [basename(realpathSync(path)), realpathSync(path)]))
 }
 
 /** Files are read at once, which is faster than one after the other in the background; but Ctrl-C must be heard. */

@@ -6,7 +6,6 @@ import type { Source, TreeEntry } from './source-tree.ts'
 import { loadUploaded, streamUploaded } from './uploaded-source.ts'
 
 const linkMode = 0o120000
-const readsAhead = 8
 
 export function openStoredSource(artifacts: Artifacts, files: readonly UploadedFile[], signal: AbortSignal): Source {
   const entries = new Map<string, TreeEntry>()
@@ -15,26 +14,11 @@ export function openStoredSource(artifacts: Artifacts, files: readonly UploadedF
     entries.set(name.toString('latin1'), { name, kind: mode === linkMode ? 'link' : 'file', hash: sha256, size })
   }
 
-  const isSmall = ({ size }: TreeEntry) => size <= artifacts.mostBufferedBytes
-
-  /** Small files are read some ahead of whoever takes them. */
   async function* read(wanted: Iterable<TreeEntry>): AsyncGenerator<FileContent> {
-    const left = [...wanted]
-    const ahead: Promise<Buffer>[] = []
-    let begun = 0
-    for (const [at, entry] of left.entries()) {
+    for (const { hash: sha256, size } of wanted) {
       signal.throwIfAborted()
-      for (; begun < left.length && begun < at + readsAhead; begun++) {
-        const next = left[begun]!
-        if (!isSmall(next)) continue
-        ahead[begun] = loadUploaded(artifacts, next.hash, next.size)
-        // Whoever takes it hears of it.
-        ahead[begun]!.catch(() => {})
-      }
-      const whole = () => ahead[at] ?? loadUploaded(artifacts, entry.hash, entry.size)
-      const stream = () => streamUploaded(artifacts, entry.hash, entry.size)
-      yield { whole, stream }
-      delete ahead[at]
+      const whole = () => loadUploaded(artifacts, sha256, size)
+      yield { sha256, whole, stream: () => streamUploaded(artifacts, sha256, size) }
     }
   }
 

@@ -1,5 +1,5 @@
 // A whole platform for the session of docs/cli.md: the server, Pebble, and a parent zone that delegates to our nameservers.
-// It listens on port 53 of loopback addresses of its own, so it needs root, named (Debian: bind9) and pebble.
+// It listens on port 53 of loopback addresses of its own, so it needs root, nsd, unbound and pebble.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { openSync } from 'node:fs'
@@ -20,33 +20,58 @@ export type World = {
 }
 
 const parent = '127.99.0.1'
+const resolver = '127.99.0.4'
 const ours = ['127.99.0.2', '127.99.0.3']
 const root = join(import.meta.dirname, '../../..')
 
-async function startParent(directory: string): Promise<ChildProcess> {
+/** The zone above, by NSD, and a resolver that knows it, by Unbound. */
+async function startParent(directory: string): Promise<ChildProcess[]> {
+  const file = (name: string) => join(directory, name)
   const zone = [
     '$TTL 60',
-    '@ SOA ns.example. hostmaster.example. 1 60 60 3600 60',
-    '@ NS ns.example.',
+    '@ SOA ns.com. hostmaster.com. 1 60 60 3600 60',
+    '@ NS ns.com.',
     `ns A ${parent}`,
-    'shop NS ns1.berth.example.',
-    'shop NS ns2.berth.example.',
-    ...ours.map((address, index) => `ns${index + 1}.berth A ${address}`),
+    ...ours.flatMap((address, index) => [
+      `example NS ns${index + 1}.berth-dns.com.`,
+      `ns${index + 1}.berth-dns A ${address}`,
+    ]),
   ]
-  const options = [`directory "${directory}"`, `listen-on { ${parent}; }`, 'listen-on-v6 { none; }', 'recursion yes']
-  options.push('dnssec-validation no', `pid-file "${directory}/named.pid"`, 'allow-query { any; }', 'prefetch 0')
-  const config = `options { ${options.join('; ')}; };\nzone "example" { type primary; file "${directory}/example.zone"; };\ncontrols { };\n`
-  await writeFile(join(directory, 'example.zone'), `${zone.join('\n')}\n`)
-  await writeFile(join(directory, 'named.conf'), config)
-  return spawn('named', ['-g', '-n', '1', '-c', join(directory, 'named.conf')], { stdio: 'ignore' })
+  await writeFile(file('com.zone'), `${zone.join('\n')}\n`)
+  const nsd = [
+    'server:',
+    ...[
+      `ip-address: ${parent}`,
+      'username: ""',
+      'chroot: ""',
+      'database: ""',
+      `zonesdir: "${directory}"`,
+      'verbosity: 1',
+    ],
+    ...[`pidfile: "${file('nsd.pid')}"`, `xfrdfile: "${file('xfrd')}"`, `zonelistfile: "${file('zones')}"`],
+    ...['remote-control:', 'control-enable: no', 'zone:', 'name: "com"', `zonefile: "${file('com.zone')}"`],
+  ]
+  await writeFile(file('nsd.conf'), `${nsd.join('\n')}\n`)
+  const unbound = [
+    'server:',
+    ...[`interface: ${resolver}`, 'port: 53', 'do-ip6: no', 'do-not-query-localhost: no', 'module-config: "iterator"'],
+    ...['access-control: 127.0.0.0/8 allow', 'chroot: ""', 'username: ""', 'use-syslog: no', 'do-daemonize: no'],
+    ...[`pidfile: "${file('unbound.pid')}"`, 'remote-control:', 'control-enable: no'],
+    ...['stub-zone:', 'name: "com"', `stub-addr: ${parent}`],
+  ]
+  await writeFile(file('unbound.conf'), `${unbound.join('\n')}\n`)
+  return [
+    spawn('nsd', ['-d', '-c', file('nsd.conf')], { stdio: 'ignore' }),
+    spawn('unbound', ['-d', '-c', file('unbound.conf')], { stdio: 'ignore' }),
+  ]
 }
 
 export async function startWorld(): Promise<World> {
   const directory = await mkdtemp(join(tmpdir(), 'berth-session-'))
   // PostgreSQL runs as another user under root and must get through.
   await chmod(directory, 0o711)
-  const named = join(directory, 'named')
-  await mkdir(named)
+  const names = join(directory, 'names')
+  await mkdir(names)
   const [port, httpPort, httpsPort] = await Promise.all([freePort(), freePort(), freePort()])
   const closers: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })]
   const stop = async () => {
@@ -58,7 +83,7 @@ export async function startWorld(): Promise<World> {
     await once(child, 'exit')
   }
   try {
-    closers.push(ending(await startParent(named)))
+    for (const child of await startParent(names)) closers.push(ending(child))
     const pebble = await startPebble({ dnsServer: `${ours[0]}:53`, httpPort })
     closers.push(() => pebble.stop())
     const log = join(directory, 'server.log')
@@ -71,9 +96,9 @@ export async function startWorld(): Promise<World> {
       EDGE_ADDRESSES: '127.0.0.1',
       METRICS_PORT: '0',
       DRAIN_SECONDS: '0',
-      NAMESERVERS: 'ns1.berth.example,ns2.berth.example',
+      NAMESERVERS: 'ns1.berth-dns.com,ns2.berth-dns.com',
       NAMESERVER_LISTEN: ours.map((address) => `${address}:53`).join(),
-      DNS_RESOLVERS: parent,
+      DNS_RESOLVERS: resolver,
       ACME_DIRECTORY_URL: pebble.directoryUrl,
       ACME_CA_FILE: pebble.caFile,
     }
@@ -102,7 +127,7 @@ export async function startWorld(): Promise<World> {
 
 /** Approves a code as the console does: somebody who was invited opens the link, and agrees. */
 export async function createApproval({ call }: World): Promise<(userCode: string) => Promise<void>> {
-  const invited = await call('POST', '/api/invitations', { email: 'ada@example.com', role: 'owner' })
+  const invited = await call('POST', '/api/members/invitations', { email: 'ada@example.com', role: 'owner' })
   const { secret } = (await invited.json()) as { secret: string }
   const page = { 'sec-fetch-site': 'same-origin', authorization: '' }
   const opened = await call('POST', '/auth/setup', { code: secret }, page)
