@@ -4,6 +4,10 @@ import { join } from 'node:path'
 import { freePort, startChild, withoutLimits } from '../children.ts'
 
 export type Platform = {
+  /** Of the API, and its token. */
+  url: string
+  token: string
+  edgePort: number
   createProject(name: string, body: object): Promise<void>
   /** Milliseconds from sending the request until the API says READY. */
   deploy(project: string): Promise<number>
@@ -16,11 +20,12 @@ type Deployment = { id: string; state: string; errorMessage?: string }
 
 export async function startPlatform(directory: string, gitUrlTemplate: string): Promise<Platform> {
   const port = await freePort()
+  const edgePort = await freePort()
   const logFile = join(directory, 'server.log')
   const environment = {
     DATA_DIR: join(directory, 'data'),
     PORT: String(port),
-    EDGE_HTTP_PORT: String(await freePort()),
+    EDGE_HTTP_PORT: String(edgePort),
     METRICS_PORT: '0',
     GIT_URL_TEMPLATE: gitUrlTemplate,
     ...withoutLimits,
@@ -41,6 +46,9 @@ export async function startPlatform(directory: string, gitUrlTemplate: string): 
   }
 
   return {
+    url: `http://127.0.0.1:${port}`,
+    token,
+    edgePort,
     async createProject(name, body) {
       await call('POST', '/projects', { name, ...body })
     },

@@ -1,4 +1,5 @@
-// `npm run bench -- deploy`: a Next.js starter from POST to READY, against the same commands by hand.
+// `npm run bench -- deploy`: a folder by the command line against rsync, and a Next.js starter against the same commands by hand.
+import { execFileSync } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,28 +7,38 @@ import { parseArgs } from 'node:util'
 import { startGitHost } from '../../test/helpers/git-host.ts'
 import { commitTo, createRepository } from '../../test/helpers/repository.ts'
 import { openBare } from '../build/bare.ts'
-import { startPlatform } from '../build/platform.ts'
+import { type Platform, startPlatform } from '../build/platform.ts'
 import { median, table, verdict } from '../figures.ts'
 import { nextStarter, page } from './next.ts'
+import { measureUploads } from './upload.ts'
 
 const wanted = { first: 1.15, second: 0.5 }
 
 export async function run(args: string[]): Promise<void> {
-  const { values } = parseArgs({ args, options: { rounds: { type: 'string', default: '3' } } })
+  const { values } = parseArgs({
+    args,
+    options: {
+      only: { type: 'string', default: '' },
+      rounds: { type: 'string', default: '3' },
+      uploads: { type: 'string', default: '6' },
+    },
+  })
   const [loadBefore] = loadavg()
   const directory = await mkdtemp(join(tmpdir(), 'berth-bench-'))
   // PostgreSQL and builds run as other users under root and must get through.
   await chmod(directory, 0o711)
   const closers: (() => unknown)[] = [() => rm(directory, { recursive: true, force: true })]
   try {
-    console.error('Next.js starter …')
-    const files = await nextStarter(join(directory, 'starter'))
     const repositories = join(directory, 'repositories')
     await mkdir(repositories)
     const host = await startGitHost(repositories)
     closers.push(() => host.close())
     const platform = await startPlatform(directory, host.template)
     closers.push(() => platform.stop())
+    if (values.only !== 'next') await uploads(platform, join(directory, 'uploads'), Number(values.uploads))
+    if (values.only === 'upload') return
+    console.error('Next.js starter …')
+    const files = await nextStarter(join(directory, 'starter'))
     const bare = await openBare(join(directory, 'bare'))
     const rounds: { bare: number; first: number; second: number }[] = []
     for (let round = 0; round < Number(values.rounds); round++) {
@@ -51,6 +62,15 @@ export async function run(args: string[]): Promise<void> {
   } finally {
     for (const close of closers.reverse()) await close()
   }
+}
+
+async function uploads(platform: Platform, directory: string, rounds: number): Promise<void> {
+  // The server hands out what is built.
+  const build = ['node_modules/tsx/dist/cli.mjs', 'cli/build.ts']
+  execFileSync(process.execPath, build, { cwd: join(import.meta.dirname, '../..'), stdio: 'inherit' })
+  await mkdir(directory)
+  await measureUploads(platform, directory, rounds)
+  console.log()
 }
 
 function report(rounds: { bare: number; first: number; second: number }[]): void {

@@ -7,7 +7,7 @@ async function main(args: string[]): Promise<number> {
     process.stdout.write(`${version}\n`)
     return exitCodes.ok
   }
-  const { run } = await import('./program.ts')
+  const { run } = await import('./run.ts')
   return run(args, home)
 }
 

@@ -1,8 +1,7 @@
 // Every command with its arguments and options; what it does is loaded when it is run.
-import { Command, CommanderError, Option } from 'commander'
+import { Command, Option } from 'commander'
 import { version } from './kit/built-in.ts'
-import { type Context, createContext } from './kit/context.ts'
-import { exitCodes } from './kit/failures.ts'
+import type { Context } from './kit/context.ts'
 
 /** Resolves to an exit code other than 0, or to nothing. */
 export type Action<O = Record<string, never>> = (
@@ -15,47 +14,13 @@ type Load = () => Promise<Action<any>>
 
 const projectOption = () => new Option('-p, --project <name>', 'project (default: the linked one)')
 
-export async function run(args: string[], home: string | null): Promise<number> {
-  let ended: Promise<number> | undefined
-  const program = describe((command, load) =>
-    command.action(async (...given: unknown[]) => {
-      const context = createContext(command, home)
-      ended = finish(context, async () => (await load())(context, argumentsOf(given), command.opts()))
-      await ended
-    }),
-  )
-  try {
-    await program.parseAsync(args, { from: 'user' })
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage
-    throw error
-  }
-  return (await ended) ?? exitCodes.ok
-}
+export type On = (command: Command, load: Load) => void
 
-/** Commander gives the arguments, one by one or as lists, and behind them the options and the command. */
-function argumentsOf(given: unknown[]): string[] {
-  return given.slice(0, -2).flatMap((one) => (one === undefined ? [] : (one as string | string[])))
-}
+// Stands for a command that is not made, whatever is declared of it.
+const unmade: Command = new Proxy({} as Command, { get: () => () => unmade })
 
-/** Ends at Ctrl-C, whatever is under way; what was begun is taken back first, as far as that goes. */
-async function finish(context: Context, work: () => Promise<number | undefined>): Promise<number> {
-  const { signal, undo } = context
-  const interrupted = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => {
-      const late = new Promise((resolve) => setTimeout(resolve, 3_000))
-      const undone = Promise.allSettled([...undo].map((one) => one()))
-      void Promise.race([undone, late]).then(() => reject(signal.reason))
-    })
-  })
-  const worked = work().catch((error) => (signal.aborted ? interrupted : Promise.reject(error)))
-  return (await Promise.race([worked, interrupted])) ?? exitCodes.ok
-}
-
-type On = (command: Command, load: Load) => Command
-
-/** The tree of commands; `on` says what happens when one is called. */
-export function describe(on: On): Command {
+/** The tree of commands, or `only` one of them; `call` says what happens when one is called. */
+export function describe(call: On, { only, silent }: { only?: string | undefined; silent?: boolean } = {}): Command {
   const program = new Command('berth')
     .description('Deploys, domains, DNS and all else of a Berth server.')
     .version(version, '-V, --version')
@@ -66,9 +31,15 @@ export function describe(on: On): Command {
     .showHelpAfterError('(add --help for help)')
     .exitOverride()
     .configureHelp({ showGlobalOptions: true })
-  const group = (name: string, text: string) => program.command(name).description(text)
+  // With --json what is wrong is told as all other errors are.
+  if (silent) program.configureOutput({ writeErr() {} })
+  const isMade = (name: string) => only === undefined || only === name
   const add = (parent: Command, usage: string, text: string) => parent.command(usage).description(text)
-  const top = (usage: string, text: string) => add(program, usage, text)
+  const top = (usage: string, text: string) => (isMade(usage.split(' ')[0]!) ? add(program, usage, text) : unmade)
+  const group = top
+  const on: On = (command, load) => {
+    if (command !== unmade) call(command, load)
+  }
 
   on(
     top('login', 'sign in: approve it in the console, or give --token')
@@ -182,6 +153,11 @@ export function describe(on: On): Command {
   )
   on(add(dns, 'export <domain>', 'print the zone file'), async () => (await import('./commands/dns.ts')).exportZone)
 
+  on(
+    add(dns, 'dnssec <domain> [state]', 'show how a zone is signed, or sign it: on, off'),
+    async () => (await import('./commands/dns.ts')).dnssec,
+  )
+
   const env = group('env', 'variables of a project')
   on(add(env, 'ls', 'list variables').addOption(projectOption()), async () => (await import('./commands/env.ts')).list)
   on(
@@ -202,6 +178,27 @@ export function describe(on: On): Command {
       .addOption(projectOption())
       .option('--target <target>', 'production or preview', 'preview'),
     async () => (await import('./commands/env.ts')).pull,
+  )
+
+  const hooks = group('hooks', 'addresses that start a deployment')
+  on(
+    add(hooks, 'ls', 'list deploy hooks').addOption(projectOption()),
+    async () => (await import('./commands/hooks.ts')).list,
+  )
+  on(
+    add(hooks, 'add <name>', 'make a deploy hook; its address is shown once')
+      .addOption(projectOption())
+      .option('--ref <ref>', 'branch, tag or commit (default: the production branch)'),
+    async () => (await import('./commands/hooks.ts')).add,
+  )
+  on(
+    add(hooks, 'rm <id>', 'delete a deploy hook').addOption(projectOption()),
+    async () => (await import('./commands/hooks.ts')).remove,
+  )
+  const crons = group('crons', 'what is called on a schedule')
+  on(
+    add(crons, 'ls', 'list crons, with their next and last run').addOption(projectOption()),
+    async () => (await import('./commands/hooks.ts')).crons,
   )
 
   const tokens = group('tokens', 'API tokens of the account')
@@ -251,7 +248,7 @@ export function describe(on: On): Command {
     async () => (await import('./commands/events.ts')).listen,
   )
   on(top('completion <shell>', 'print a script for bash, zsh or fish'), async () =>
-    (await import('./commands/completion.ts')).completion(program),
+    (await import('./commands/completion.ts')).completion(describe(() => {})),
   )
   on(
     top('api <path>', 'call the API itself, such as /projects')

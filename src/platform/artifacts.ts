@@ -91,6 +91,8 @@ export type Artifacts = {
   readonly shared: boolean
   /** Stores the content of a file unless it is there undamaged. The name's extension decides whether it is compressed. */
   store(name: string, size: number, content: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<StoredFile>
+  /** The same for content that is stored already, and not read for it; null if that has to be looked at. */
+  again?(name: string, hash: string, size: number): Promise<StoredFile | null>
   /** Makes stored blobs durable that no manifest names yet. */
   keep(hashes: readonly string[]): Promise<void>
   /** Where a build lays out the tree of a server before it is published. */

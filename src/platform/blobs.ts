@@ -1,7 +1,7 @@
 // Files by the hash of their content, with compressed copies: written once, verified whenever they are used again.
 import { createHash, hash, randomBytes } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { mkdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, extname, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -16,6 +16,7 @@ import {
   gzip,
 } from 'node:zlib'
 import { syncPath } from './durable.ts'
+import { createKnownFiles, type KnownFiles } from './known-files.ts'
 
 export type StoredFile = {
   /** SHA-256 of the content, in hexadecimal: its name in the store, and its ETag. */
@@ -32,9 +33,12 @@ export type Encoding = 'br' | 'gzip'
 export const blobName = /^([0-9a-f]{64})(?:\.(br|gzip))?$/
 
 export type Blobs = {
+  known: KnownFiles
   pathOf(hash: string, encoding?: Encoding): string
   /** Stores the content of a file unless it is there undamaged. The name's extension decides whether it is compressed. */
   store(name: string, size: number, content: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<StoredFile>
+  /** The same for content that is stored already, and not read for it: null unless this process knows it to be whole. */
+  again(name: string, hash: string, size: number): Promise<StoredFile | null>
   /** Whether the file is there and its content is what its name says. */
   isWhole(hash: string, encoding?: Encoding): Promise<boolean>
   /** The content; null if it is missing or damaged. For files that fit into memory. */
@@ -100,6 +104,7 @@ export async function isStreamOf(source: Readable, name: string, encoding?: Enco
 /** `onDamaged` hears of a file that was damaged and is written anew. */
 export function createBlobs(directory: string, onDamaged: (name: string) => void): Blobs {
   const pathOf = (name: string, encoding?: Encoding) => join(directory, blobPath(name, encoding))
+  const known = createKnownFiles()
 
   async function load(name: string, encoding?: Encoding): Promise<Buffer | null> {
     try {
@@ -123,17 +128,15 @@ export function createBlobs(directory: string, onDamaged: (name: string) => void
 
   /**
    * Whether a stored file can be used again. It is first marked as used now, so that a sweep keeps it, and then read:
-   * one that is being removed at this moment is missing by then.
+   * one that is being removed at this moment is missing by then. What this process read before is not read again.
    */
   async function reuse(name: string, encoding?: Encoding): Promise<boolean> {
-    const now = new Date()
-    const found = await utimes(pathOf(name, encoding), now, now).then(
-      () => true,
-      () => false,
-    )
-    if (!found) return false
+    const path = pathOf(name, encoding)
+    const used = await known.use(path)
+    if (used !== false) return used !== null
     const whole = (await load(name, encoding)) !== null
-    if (!whole) onDamaged(encoding ? `${name}.${encoding}` : name)
+    if (whole) await known.noteWhole(path)
+    else onDamaged(encoding ? `${name}.${encoding}` : name)
     return whole
   }
 
@@ -144,7 +147,16 @@ export function createBlobs(directory: string, onDamaged: (name: string) => void
       place(pathOf(name, 'br'), (aside) => writeFile(aside, copies.br)),
       place(pathOf(name, 'gzip'), (aside) => writeFile(aside, copies.gzip)),
     ])
+    await Promise.all([known.noteWritten(pathOf(name, 'br')), known.noteWritten(pathOf(name, 'gzip'))])
     return { br: copies.br.length, gzip: copies.gzip.length }
+  }
+
+  async function again(fileName: string, name: string, size: number): Promise<StoredFile | null> {
+    const sizeOf = async (encoding?: Encoding) => (await known.use(pathOf(name, encoding))) || null
+    if ((await sizeOf()) !== size) return null
+    if (!isCompressible(fileName, size)) return { hash: name, size }
+    const [br, gzip] = await Promise.all([sizeOf('br'), sizeOf('gzip')])
+    return br && gzip ? { hash: name, size, br, gzip } : null
   }
 
   async function compress(fileName: string, name: string, content: Buffer): Promise<Pick<StoredFile, 'br' | 'gzip'>> {
@@ -207,12 +219,14 @@ export function createBlobs(directory: string, onDamaged: (name: string) => void
 
   return {
     pathOf,
+    known,
     async store(name, size, content) {
       if (size > mostBufferedBytes) return storeLarge(size, content)
       const chunks: Buffer[] = []
       for await (const chunk of content) chunks.push(chunk)
       return storeSmall(name, chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
     },
+    again,
     isWhole,
     load,
     mend,

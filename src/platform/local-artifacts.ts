@@ -6,6 +6,7 @@ import type { Logger } from 'pino'
 import type { Artifacts, Manifest } from './artifacts.ts'
 import { type Blobs, createBlobs, mostBufferedBytes, place } from './blobs.ts'
 import { syncFileSystems, syncPath, syncPaths, syncTree } from './durable.ts'
+import { identityOf } from './known-files.ts'
 import { createLocalInventory, type Folders, foldersIn } from './local-inventory.ts'
 import { removeTree } from './remove-tree.ts'
 
@@ -23,6 +24,7 @@ export function createArtifacts(root: string, log?: Logger): LocalArtifacts {
   const blobs = createBlobs(folders.files, (file) =>
     log?.warn({ file }, 'a stored file was damaged; the build that has its content writes it anew'),
   )
+  const { known, ...offered } = blobs
   const { pathOf } = blobs
   const manifestPath = (deploymentId: string) => join(folders.manifests, `${deploymentId}.json`)
 
@@ -37,25 +39,34 @@ export function createArtifacts(root: string, log?: Logger): LocalArtifacts {
     return found
   }
 
+  async function syncBlobs(paths: string[]): Promise<void> {
+    if (paths.length === 0) return
+    await syncPaths([...paths, ...paths.map(dirname), folders.files], [folders.files])
+    await Promise.all(paths.map(known.noteDurable))
+  }
+
   async function makeDurable(manifest: Manifest, found: Map<string, number>, deploymentId: string): Promise<void> {
-    if (manifest.kind === 'static') {
-      const directories = [...found.keys()].map(dirname)
-      return syncPaths([...found.keys(), ...directories, folders.files], [folders.files])
-    }
+    if (manifest.kind === 'static') return syncBlobs([...found.keys()].filter((path) => !known.isDurable(path)))
     if (!(await syncFileSystems([folders.servers]))) await syncTree(join(folders.servers, deploymentId))
     await syncPath(folders.servers)
   }
 
-  /** A sweep that took one of them for unused, because this build took longer than any may, is noticed here. */
+  /**
+   * A sweep that took one of them for unused, because this build took longer than any may, is noticed here; and so is
+   * one that somebody has written anew since it was made durable.
+   */
   async function requireAll(found: Map<string, number>): Promise<void> {
     const left = [...found]
+    const anew: string[] = []
     const next = async () => {
       for (let one = left.pop(); one; one = left.pop()) {
-        const size = (await stat(one[0]).catch(() => null))?.size
-        if (size !== one[1]) throw new Error('a file of the deployment is gone from the store')
+        const now = await stat(one[0]).catch(() => null)
+        if (now?.size !== one[1]) throw new Error('a file of the deployment is gone from the store')
+        if (!known.isDurable(one[0], identityOf(now))) anew.push(one[0])
       }
     }
     await Promise.all(Array.from({ length: statsAtOnce }, next))
+    await syncBlobs(anew)
   }
 
   async function report(name: string): Promise<void> {
@@ -86,7 +97,7 @@ export function createArtifacts(root: string, log?: Logger): LocalArtifacts {
   }
 
   return {
-    ...blobs,
+    ...offered,
     mostBufferedBytes,
     storesAtOnce,
     shared: false,
@@ -99,8 +110,7 @@ export function createArtifacts(root: string, log?: Logger): LocalArtifacts {
       throw new Error(`${name} is missing or damaged`)
     },
     async keep(hashes) {
-      const paths = hashes.map((hash) => pathOf(hash))
-      await syncPaths([...paths, ...paths.map(dirname), folders.files], [folders.files])
+      await syncBlobs(hashes.map((hash) => pathOf(hash)))
     },
     open: (hash, encoding) => open(pathOf(hash, encoding)),
     async openTree(deploymentId) {

@@ -21,6 +21,10 @@ export const PollDevice = Body({
   grant_type: Type.Optional(Choice(['urn:ietf:params:oauth:grant-type:device_code'] as const)),
 })
 
+export const RevokeHeld = Body({
+  token: Type.String({ minLength: 1, maxLength: 500, description: 'The token that ends' }),
+})
+
 export const LookAtDevice = Body({ userCode: UserCode })
 
 export const AnswerDevice = Body({

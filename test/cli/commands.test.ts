@@ -42,7 +42,7 @@ describe('signing in', () => {
     const who = await json('whoami')
     expect(who).toMatchObject({ server: url, token: { scopes: ['*'] }, account: { id: api.accountId } })
     expect((await run('whoami')).stdout).toContain(url)
-  })
+  }, 120_000)
 
   test('is by a code that a person approves', async () => {
     const person = await newPerson(api, { role: 'developer' })
@@ -62,7 +62,7 @@ describe('signing in', () => {
     expect(who.token).toMatchObject({ createdBy: person.user.id })
     expect((await cli.run(['logout'], { env: home })).code).toBe(0)
     expect((await cli.run(['whoami', '--url', url], { env: home })).code).toBe(3)
-  })
+  }, 120_000)
 
   test('goes after the environment, and a stored token goes to its own server alone', async () => {
     const other = await api.newAccount()
@@ -72,7 +72,7 @@ describe('signing in', () => {
     expect(elsewhere).toMatchObject({ code: 3, stdout: '' })
     const plain = await cli.run(['whoami'], { env: { BERTH_URL: 'http://berth.example.com', ...env } })
     expect(plain).toMatchObject({ code: 2, stderr: expect.stringContaining('not encrypted') })
-  })
+  }, 120_000)
 
   test('has an exit code for each way to fail', async () => {
     expect((await run('whoami', '--token', 'brt_wrong')).code).toBe(3)
@@ -85,6 +85,28 @@ describe('signing in', () => {
     const refused = await run('projects', 'ls', '--json', '--token', body.secret)
     expect(refused).toMatchObject({ code: 4, stdout: '' })
     expect(JSON.parse(refused.stderr).error).toMatchObject({ code: 'insufficient_scope' })
+    // Wrong words are told as all else is.
+    for (const args of [['ls', '--frob'], ['frobnicate'], ['dns', 'rm'], []]) {
+      const wrong = await run(...args, '--json')
+      expect(wrong).toMatchObject({ code: 2, stdout: '' })
+      expect(JSON.parse(wrong.stderr).error.code).toBe('usage')
+    }
+    // Nothing of what is not there is no empty list.
+    expect((await run('ls', '-p', 'nothing')).code).toBe(5)
+    expect((await run('domains', 'ls', '-p', 'nothing')).code).toBe(5)
+    expect((await run('api', '/no/such/thing')).code).toBe(5)
+  }, 120_000)
+
+  test('ends with a token that works no more, whatever it may do', async () => {
+    const { body } = await api.call('POST', '/tokens', { body: { name: 'narrow', scopes: ['dns:read'] } })
+    const home = { XDG_CONFIG_HOME: join(cli.directory, 'narrow') }
+    expect((await cli.run(['login', '--url', url, '--token', body.secret], { env: home })).code).toBe(0)
+    expect(await cli.run(['logout'], { env: home })).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('revoked'),
+    })
+    expect((await api.call('GET', '/tokens/current', { token: body.secret })).status).toBe(401)
+    expect((await cli.run(['logout', '--url', url], { env: home })).code).toBe(3)
   }, 120_000)
 })
 
@@ -131,6 +153,10 @@ describe('domains and DNS', () => {
     expect((await run('dns', 'import', 'example.org', file)).code).toBe(2)
     expect((await run('dns', 'import', 'example.org', file, '--yes')).code).toBe(0)
     expect((await run('dns', 'rm', 'example.org', 'www', 'A', '--yes')).code).toBe(0)
+    expect(await run('dns', 'rm', 'example.org', 'www', 'A', '--yes')).toMatchObject({ code: 5, stdout: '' })
+    expect(await json('dns', 'dnssec', 'example.org')).toMatchObject({ domain: 'example.org' })
+    expect(await json('dns', 'dnssec', 'example.org', 'on')).toMatchObject({ enabled: true })
+    expect((await run('dns', 'dnssec', 'example.org', 'perhaps')).code).toBe(2)
     expect(await json('dns', 'ls', 'example.org')).toHaveLength(1)
     expect((await run('domains', 'rm', 'example.org')).code).toBe(2)
     expect((await run('domains', 'rm', 'example.org', '--yes')).code).toBe(0)

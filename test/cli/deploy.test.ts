@@ -157,6 +157,61 @@ test('a folder is uploaded but for what is ignored, and only what changed travel
   expect(asked.filter((one) => /uploads/.test(one))).toEqual([`PUT /api/uploads/${sha256}`])
 }, 60_000)
 
+test('files of secrets are not uploaded unless they are named', async () => {
+  await write({
+    'index.html': 'x',
+    '.env': 'A=1',
+    'app/.env.local': 'B=2',
+    '.env.example': 'A=',
+    '.env.production': 'C=3',
+  })
+  const first = await deploy()
+  expect(first).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining('Not uploaded: .env, .env.production, app/.env.local'),
+  })
+  expect(files.map(({ path }) => path)).toEqual(['.env.example', 'index.html'])
+  // Line ends of Windows, too.
+  await write({ '.berthignore': '!.env.production\r\n' })
+  await deploy()
+  expect(files.map(({ path }) => path)).toEqual(['.berthignore', '.env.example', '.env.production', 'index.html'])
+}, 60_000)
+
+test('links are sent as links, even in a circle', async () => {
+  await write({ 'a/index.html': 'x' })
+  await symlink('..', join(folder, 'a/up'))
+  await symlink('self', join(folder, 'self'))
+  expect((await deploy()).code).toBe(0)
+  expect(files.map(({ path, mode }) => [path, mode])).toEqual([
+    ['a/index.html', undefined],
+    ['a/up', 0o120000],
+    ['self', 0o120000],
+  ])
+}, 60_000)
+
+test('a server that is down, another one, or an older one is told in a sentence', async () => {
+  const away = await cli.run(['ls'], { env: { BERTH_URL: 'http://localhost:1', BERTH_TOKEN: 'brt_test' } })
+  expect(away).toMatchObject({
+    code: 7,
+    stderr: expect.stringMatching(/^Error: The server cannot be reached: \S.*\n$/),
+  })
+  const strange = createServer((request, response) => {
+    const { url: path = '' } = request
+    request.resume()
+    if (path.startsWith('/api/projects')) response.writeHead(302, { location: 'https://elsewhere.test/' }).end()
+    else if (path.startsWith('/api/events')) response.end('<html>')
+    else
+      response.writeHead(404, { 'content-type': 'application/json' }).end('{"code":"route_not_found","detail":"No."}')
+  })
+  const other = { BERTH_URL: `http://127.0.0.1:${await listen(strange)}`, BERTH_TOKEN: 'brt_test' }
+  const older = await cli.run(['rollback', 'dpl_1'], { env: other })
+  expect(older).toMatchObject({ code: 5, stderr: expect.stringContaining('may be older') })
+  const moved = await cli.run(['api', '/projects'], { env: other })
+  expect(moved).toMatchObject({ code: 7, stderr: expect.stringContaining('https://elsewhere.test/') })
+  strange.closeAllConnections()
+  strange.close()
+}, 60_000)
+
 test('a build that fails is exit code 1, and nothing of its log moves the cursor', async () => {
   await write({ 'index.html': 'x' })
   state = 'ERROR'

@@ -121,6 +121,40 @@ describe('a damaged file', () => {
   })
 })
 
+describe('a stored file that this process has read', () => {
+  const text = 'a line of the file\n'.repeat(100)
+
+  test('is used again without reading it, but not once it was changed, replaced or removed', async () => {
+    const again = (hash: string) => artifacts.again!('a.txt', hash, text.length)
+    const first = await store('a.txt', text)
+    // Written only, and not read: unknown.
+    expect(await again(first.hash)).toBeNull()
+    expect(await store('a.txt', text)).toEqual(first)
+    expect(await again(first.hash)).toEqual(first)
+    expect(await artifacts.again!('a.txt', first.hash, text.length + 1)).toBeNull()
+    expect(await artifacts.again!('a.txt', 'f'.repeat(64), text.length)).toBeNull()
+    const damages = [
+      async (path: string) => flip(path),
+      async (path: string) => {
+        const content = await readFile(path)
+        await rm(path)
+        await writeFile(path, content)
+      },
+      async (path: string) => rm(path),
+    ]
+    for (const damage of damages) {
+      for (const encoding of [undefined, 'br', 'gzip'] as const) {
+        await damage(artifacts.pathOf(first.hash, encoding))
+        expect(await again(first.hash)).toBeNull()
+        expect(await store('a.txt', text)).toEqual(first)
+        expect(await artifacts.isWhole(first.hash, encoding)).toBe(true)
+        await store('a.txt', text)
+        expect(await again(first.hash)).toEqual(first)
+      }
+    }
+  })
+})
+
 test('nothing is published that has a file missing', async () => {
   const files = { 'index.html': await store('index.html', page) }
   const manifest = { version: 1, kind: 'static', files, spaFallback: false, cleanUrls: true } as const

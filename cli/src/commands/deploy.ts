@@ -2,7 +2,8 @@
 import type { Deployment } from '../../../sdk/src/types.ts'
 import type { Context } from '../kit/context.ts'
 import { exitCodes, usage } from '../kit/failures.ts'
-import { hashFiles, listFiles } from '../kit/files.ts'
+import { hashFiles, listFiles, type SourceFile } from '../kit/files.ts'
+import { followLog, waitUntilBuilt } from '../kit/messages.ts'
 import { clean, cleanLog, size } from '../kit/text.ts'
 import { upload } from '../kit/uploads.ts'
 import type { Action } from '../program.ts'
@@ -15,52 +16,80 @@ type Uploading = Deployment & { uploads?: { missing: string[] } }
 export const deploy: Action<Options> = async (context, [directory = '.'], options) => {
   const { out } = context
   const project = await requireProject(context, options.project, directory)
-  const begun = await begin(context, directory, project, options)
+  const files = await readFolder(context, directory)
+  const made = await create(context, project, files, options)
   if (!options.wait) {
-    out.show(begun, () => clean(begun.url))
+    await send(context, directory, files, made)
+    out.show(made, () => clean(made.url))
     return exitCodes.ok
   }
-  const done = await follow(context, begun)
+  out.say(`Building ${clean(made.id)}`)
+  // Its log and its end are asked for while the files are under way.
+  const ending = new AbortController()
+  const following = follow({ ...context, signal: AbortSignal.any([context.signal, ending.signal]) }, made)
+  following.catch(() => {})
+  await send(context, directory, files, made).catch((error) => {
+    ending.abort(error)
+    throw error
+  })
+  const tell = async () => out.say(`The build goes on: berth logs -f ${clean(made.id)}`)
+  context.undo.add(tell)
+  const done = await following
+  context.undo.delete(tell)
+  const code = ended(done, out)
   out.show(done, () => (done.state === 'READY' ? clean(done.url) : ''))
-  return ended(done, out)
+  return code
 }
 
-/** Makes the deployment and sends what the server does not have yet. */
-async function begin(context: Context, directory: string, project: string, options: Options): Promise<Deployment> {
-  const { out } = context
-  const paths = await listFiles(directory)
+async function readFolder({ out }: Context, directory: string): Promise<SourceFile[]> {
+  const { paths, secrets } = await listFiles(directory)
+  if (secrets.length > 0) {
+    const named = `${clean(secrets.slice(0, 5).join(', '))}${secrets.length > 5 ? ' …' : ''}`
+    out.say(`Not uploaded: ${named}. To send one, name it in .berthignore: !${clean(secrets[0])}`)
+  }
   if (paths.length === 0) throw usage(`There are no files to deploy in ${directory}.`)
-  const files = await hashFiles(directory, paths, (done) => out.progress(`Reading ${done} of ${paths.length} files`))
-  const { prod = false, prebuilt = false } = options
+  return hashFiles(directory, paths, (done) => out.progress(`Reading ${done} of ${paths.length} files`))
+}
+
+async function create(
+  context: Context,
+  project: string,
+  files: SourceFile[],
+  { prod = false, prebuilt = false }: Options,
+): Promise<Uploading> {
   const source = { files, ...(prebuilt && { prebuilt }) }
   const answer = await context.send('POST', '/api/deployments', { body: { project, production: prod, source } })
-  const made = (await answer.json()) as Uploading
+  return answer.json()
+}
+
+/** Sends what the server does not have yet. */
+async function send(context: Context, directory: string, files: SourceFile[], made: Uploading): Promise<void> {
   const missing = made.uploads?.missing ?? []
   // Half a folder would wait for the rest until it is given up.
   const cancel = () => context.cancel(made.id)
   context.undo.add(cancel)
   try {
     const bytes = await upload(context, directory, files, missing)
-    out.say(`Uploaded ${size(bytes)} in ${missing.length} of ${files.length} files.`)
+    context.out.say(`Uploaded ${size(bytes)} in ${missing.length} of ${files.length} files.`)
   } catch (error) {
     if (!context.signal.aborted) await cancel()
     throw error
   } finally {
     if (!context.signal.aborted) context.undo.delete(cancel)
   }
-  return made
 }
 
 async function follow(context: Context, { id }: Deployment): Promise<Deployment> {
-  const { out, signal } = context
-  const berth = await context.berth()
-  out.say(`Building ${clean(id)}`)
-  const tell = async () => out.say(`The build goes on: berth logs -f ${clean(id)}`)
-  context.undo.add(tell)
-  for await (const line of berth.logs(id, { signal })) {
-    const text = cleanLog(line.text)
-    out.say(line.stream === 'system' ? out.paint('grey', text) : text)
-  }
-  context.undo.delete(tell)
-  return berth.get('/deployments/{id}', { params: { path: { id } } })
+  const { out } = context
+  const told = (async () => {
+    for await (const line of followLog(context, id)) {
+      const text = cleanLog(line.text)
+      out.say(line.stream === 'system' ? out.paint('grey', text) : text)
+    }
+  })().catch((error) => {
+    // Others of the account read logs already, as many as may: it is built all the same.
+    if (error.status !== 429) throw error
+  })
+  const [done] = await Promise.all([waitUntilBuilt(context, id), told])
+  return done
 }

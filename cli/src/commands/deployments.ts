@@ -6,7 +6,7 @@ import { exitCodes, Failure } from '../kit/failures.ts'
 import type { Output } from '../kit/output.ts'
 import { clean, cleanLog, time } from '../kit/text.ts'
 import type { Action } from '../program.ts'
-import { findProject, requireProject } from './link.ts'
+import { expectProject, findProject, requireProject } from './link.ts'
 
 type OfProject = { project?: string }
 
@@ -19,6 +19,7 @@ export const list: Action<OfProject & { all?: boolean; limit: string }> = async 
   const most = countOf(limit)
   const query = { ...(project && { project: [project] }), limit: Math.max(1, Math.min(100, most)) }
   const found = await collect((await context.berth()).list('/deployments', { params: { query } }), most)
+  await expectProject(context, project, found)
   const heads = ['ID', 'PROJECT', 'STATE', 'MADE', 'URL']
   context.out.list(found, heads, (it: Deployment) => [
     it.id,
@@ -49,6 +50,7 @@ async function newest(context: Context, given: string | undefined): Promise<stri
   const project = await requireProject(context, given)
   const query = { project: [project], limit: 1 }
   const { deployments } = await (await context.berth()).get('/deployments', { params: { query } })
+  await expectProject(context, project, deployments)
   if (!deployments[0]) throw new Failure(exitCodes.notFound, `${project} has no deployments.`)
   return deployments[0].id
 }

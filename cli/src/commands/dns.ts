@@ -39,15 +39,15 @@ export const set: Action<{ ttl?: string }> = async ({ berth, out }, [domain, nam
 
 export const remove: Action = async ({ berth, out, options, signal }, [domain, name, type]) => {
   const client = await berth()
-  if (type === undefined && !name!.startsWith('rec_'))
-    throw usage('Name the type too, such as `berth dns rm example.com www A`.')
+  const isId = name!.startsWith('rec_')
+  if (type === undefined && !isId) throw usage('Name the type too, such as `berth dns rm example.com www A`.')
+  if (type !== undefined && isId) throw usage('Give the id of a record alone, without a type.')
+  const path = { domain: domain!, name: name!, type: type?.toUpperCase() ?? '' }
+  // To delete what is not there is no error of the API; whoever types it has mistaken something.
+  if (!isId) await client.get('/dns/{domain}/rrsets/{name}/{type}', { params: { path } })
   await confirm(`Delete ${type ? `${type} of ` : ''}${name} in ${domain}?`, options.yes, signal)
-  if (type === undefined)
-    await client.delete('/dns/{domain}/records/{id}', { params: { path: { domain: domain!, id: name! } } })
-  else {
-    const path = { domain: domain!, name: name!, type: type.toUpperCase() }
-    await client.delete('/dns/{domain}/rrsets/{name}/{type}', { params: { path } })
-  }
+  if (isId) await client.delete('/dns/{domain}/records/{id}', { params: { path: { domain: domain!, id: name! } } })
+  else await client.delete('/dns/{domain}/rrsets/{name}/{type}', { params: { path } })
   out.say('Deleted.')
 }
 
@@ -106,4 +106,24 @@ export const exportZone: Action = async ({ berth, out }, [domain]) => {
   ).get('/dns/{domain}/zone', { params: { path: { domain: domain! } } })) as unknown as string
   // A zone file has tabs, and nothing else that a terminal would act upon.
   out.show({ domain, zone }, () => cleanLines(zone))
+}
+
+const states = ['on', 'off']
+
+/** How the zone is signed; with `on` or `off` that is changed first. */
+export const dnssec: Action = async ({ berth, out, options, signal }, [domain, wanted]) => {
+  if (wanted !== undefined && !states.includes(wanted)) throw usage(`It is on or off, and not ${wanted}.`)
+  const client = await berth()
+  const params = { path: { domain: domain! } }
+  if (wanted === 'off') await confirm(`End the signing of ${domain}?`, options.yes, signal)
+  const zone = wanted
+    ? await client.put('/dns/{domain}/dnssec', { params, body: { enabled: wanted === 'on' } })
+    : await client.get('/dns/{domain}/dnssec', { params })
+  if (zone.reason) out.say(clean(zone.reason))
+  out.show(zone, () =>
+    [
+      `signing     ${zone.enabled ? 'on' : 'off'} (${clean(zone.state)})`,
+      ...zone.ds.map(({ text }) => `DS record   ${clean(text)}`),
+    ].join('\n'),
+  )
 }

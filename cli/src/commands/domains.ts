@@ -7,12 +7,13 @@ import type { Output } from '../kit/output.ts'
 import { confirm } from '../kit/prompt.ts'
 import { clean, time } from '../kit/text.ts'
 import type { Action } from '../program.ts'
-import { findProject, requireProject } from './link.ts'
+import { expectProject, findProject, requireProject } from './link.ts'
 
 export const list: Action<{ project?: string }> = async (context, _, options) => {
   const project = await findProject(context, options.project)
   const query = project ? { project: [project] } : {}
   const found = await collect((await context.berth()).list('/domains', { params: { query } }))
+  await expectProject(context, project, found)
   const heads = ['NAME', 'PROJECT', 'VERIFIED', 'SSL', 'MADE']
   context.out.list(found, heads, (it: Domain) => [
     it.name,

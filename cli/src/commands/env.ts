@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import type { Schemas } from '../../../sdk/src/types.ts'
 import type { Context } from '../kit/context.ts'
 import { usage } from '../kit/failures.ts'
-import { ask, canAsk, confirm, readStdin } from '../kit/prompt.ts'
+import { askUnseen, canAsk, confirm, readStdin } from '../kit/prompt.ts'
 import { clean, time } from '../kit/text.ts'
 import type { Action } from '../program.ts'
 import { requireProject } from './link.ts'
@@ -36,7 +36,9 @@ export const set: Action<OfProject & { target: string; readable?: boolean }> = a
   // Not on the command line, where others of the machine see it.
   const value =
     given ??
-    (canAsk() ? await ask(`Value of ${key}:`, 'a value', context.signal) : (await readStdin()).replace(/\r?\n$/, ''))
+    (canAsk()
+      ? await askUnseen(`Value of ${key}:`, 'a value', context.signal)
+      : (await readStdin()).replace(/\r?\n$/, ''))
   const { target, readable = false } = options
   const init = { params: { path: { project, key: key! } }, body: { value, target, readable } } as never
   const kept = await (await context.berth()).put('/projects/{project}/env/{key}', init)
@@ -67,7 +69,7 @@ export const pull: Action<OfProject & { target: string }> = async (context, [fil
   const before = await readFile(file, 'utf8').catch(() => null)
   if (before !== null) await confirm(`Replace ${file}?`, context.options.yes, context.signal)
   await writeFile(file, readable.map(({ key, value }) => `${key}=${quoted(value!)}\n`).join(''), { mode: 0o600 })
-  context.out.say(`Wrote ${readable.length} variables to ${file}.`)
+  context.out.say(`Wrote ${readable.length} ${readable.length === 1 ? 'variable' : 'variables'} to ${file}.`)
   if (secret.length > 0) context.out.say(`Secret, and never returned: ${secret.map(clean).join(', ')}`)
   context.out.show(readable, () => '')
 }

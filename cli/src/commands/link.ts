@@ -41,6 +41,12 @@ export async function requireProject(context: Context, given: string | undefined
   return found
 }
 
+/** A list that is empty because there is no such project is an error, and not a list. */
+export async function expectProject(context: Context, project: string | null, found: unknown[]): Promise<void> {
+  if (project === null || found.length > 0) return
+  await (await context.berth()).get('/projects/{project}', { params: { path: { project } } })
+}
+
 export const link: Action = async (context, [given]) => {
   const { out, signal } = context
   const berth = await context.berth()

@@ -110,22 +110,32 @@ async function githubIdentity({ env, server, signal }: Context): Promise<string>
 }
 
 export const logout: Action = async (context) => {
-  const { out, send, env } = context
+  const { out, env } = context
   const server = await context.server()
   const token = await forgetLogin(server, env)
   if (token === null) throw new Failure(exitCodes.notSignedIn, `No login is stored for ${server}.`)
+  if (!(await revoke(context, token))) {
+    const hint = 'Revoke it in the console, or by `berth tokens rm` with another one.'
+    throw new Failure(
+      exitCodes.failed,
+      `The login is forgotten, but the token could not be revoked: it is alive.`,
+      hint,
+    )
+  }
+  out.say(`Signed out of ${server}; the token is revoked.`)
+}
+
+/** Whether the token is of no use any more. */
+async function revoke({ send }: Context, token: string): Promise<boolean> {
   const headers = { authorization: `Bearer ${token}` }
-  // A token that ended already, or may not revoke itself, is forgotten all the same.
-  const current = await send('GET', '/api/tokens/current', { open: true, any: true, headers }).catch(() => null)
-  const { id } = current?.ok ? ((await current.json()) as Token) : { id: null }
-  const revoked =
-    id !== null && (await send('DELETE', `/api/tokens/${id}`, { open: true, any: true, headers }).catch(() => null))
-  const ended = revoked ? revoked.ok : false
-  out.say(
-    ended
-      ? `Signed out of ${server}; the token is revoked.`
-      : `Signed out of ${server}. The token itself was not revoked.`,
-  )
+  const ask = (method: string, path: string, body?: object) =>
+    send(method, path, { open: true, any: true, headers, body }).catch(() => null)
+  if ((await ask('POST', '/auth/device/revoke', { token }))?.ok) return true
+  // Servers before that end it by its id, if it may do that.
+  const current = await ask('GET', '/api/tokens/current')
+  if (current?.status === 401) return true
+  if (!current?.ok) return false
+  return (await ask('DELETE', `/api/tokens/${(await current.json()).id}`))?.ok ?? false
 }
 
 export const whoami: Action = async (context) => {

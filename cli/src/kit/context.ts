@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import type { Berth } from '../../../sdk/src/client.ts'
 import { createOutput, type Output } from './output.ts'
 import { findServer, type Given, requireToken } from './server.ts'
+import { type Answer, createWire, Refused } from './wire.ts'
 
 /** Options that every command has. */
 export type Globals = Given & { json?: boolean; yes?: boolean }
@@ -22,7 +23,7 @@ export type Context = {
   /** The client; signed in, or it throws. */
   berth(): Promise<Berth>
   /** A request that the SDK has no types for; throws for every status of 400 or more. */
-  send(method: string, path: string, init?: RawInit): Promise<Response>
+  send(method: string, path: string, init?: RawInit): Promise<Answer>
   /** Cancels a deployment, even after Ctrl-C; what goes wrong with that is not told. */
   cancel(deploymentId: string): Promise<void>
 }
@@ -54,7 +55,7 @@ export function createContext(command: Command, home: string | null): Context {
   process.once('SIGTERM', () => interruption.abort(new Interrupted('Interrupted.')))
   let server: Promise<string> | undefined
   let berth: Promise<Berth> | undefined
-  let retrying: Promise<(request: Request) => Promise<Response>> | undefined
+  let wire: Promise<ReturnType<typeof createWire>> | undefined
 
   const context: Context = {
     out: createOutput(options.json === true, env),
@@ -78,22 +79,20 @@ export function createContext(command: Command, home: string | null): Context {
       const origin = await context.server()
       const token = open ? null : await requireToken(origin, options, env)
       const isRaw = typeof body === 'string' || body instanceof Uint8Array
-      const request = new Request(new URL(path, origin), {
+      wire ??= openWire(origin)
+      const answer = await (await wire)({
         method,
+        url: new URL(path, origin),
         headers: {
           ...(token && { authorization: `Bearer ${token}` }),
           ...(body !== undefined && !isRaw && { 'content-type': 'application/json' }),
           ...headers,
         },
-        body: body === undefined ? null : isRaw ? (body as string) : JSON.stringify(body),
+        body: body === undefined ? null : Buffer.from(isRaw ? (body as Buffer) : JSON.stringify(body)),
         signal,
       })
-      retrying ??= openFetch(origin)
-      const response = await (await retrying)(request)
-      if (any || response.ok) return response
-      const { BerthError } = await import('../../../sdk/src/errors.ts')
-      const text = await response.text()
-      throw new BerthError(response, parsed(text))
+      if (any || answer.ok) return answer
+      throw new Refused(answer, await answer.text())
     },
     async cancel(id) {
       const path = `/api/deployments/${encodeURIComponent(id)}/cancel`
@@ -101,12 +100,9 @@ export function createContext(command: Command, home: string | null): Context {
     },
   }
 
-  async function openFetch(origin: string) {
-    const [{ createFetch }, { createRetryingFetch }] = await Promise.all([
-      import('./proxy.ts'),
-      import('../../../sdk/src/retry.ts'),
-    ])
-    return createRetryingFetch({ fetch: createFetch(origin, env), retries: 3, timeoutMs: 120_000 })
+  async function openWire(origin: string) {
+    const { openTransport } = await import('./transport.ts')
+    return createWire(await openTransport(origin, env))
   }
 
   async function openClient(): Promise<Berth> {
@@ -120,12 +116,4 @@ export function createContext(command: Command, home: string | null): Context {
   }
 
   return context
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
 }

@@ -1,4 +1,5 @@
 // What went wrong, as an exit code and as words. docs/cli.md has the table of the codes.
+import { version } from './built-in.ts'
 import { clean, cleanJson } from './text.ts'
 
 export const exitCodes = {
@@ -65,11 +66,11 @@ export function codeOfStatus(status: number): ExitCode {
 function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if (error.name === 'TimeoutError' || error.message === 'fetch failed' || error.message === 'terminated') return true
-  const { code, syscall } = error as NodeJS.ErrnoException
-  const remote = ['connect', 'getaddrinfo', 'read', 'write', 'CONNECT']
+  const { code = '', syscall } = error as NodeJS.ErrnoException
+  const remote = ['connect', 'getaddrinfo', 'CONNECT']
   return (
-    (syscall !== undefined && remote.includes(syscall) && code !== 'EACCES') ||
-    /^(ERR_TLS|CERT_|DEPTH_|SELF_SIGNED|UNABLE_TO)/.test(code ?? '')
+    (syscall !== undefined && remote.includes(syscall)) ||
+    /^(ECONN|ENOTFOUND|EAI_|ETIMEDOUT|EHOST|ENET|HPE_|ERR_TLS|ERR_SSL|CERT_|DEPTH_|SELF_SIGNED|UNABLE_TO)/.test(code)
   )
 }
 
@@ -100,7 +101,13 @@ function words(error: unknown): string[] {
   const { code, detail, errors = [], requestId } = refusal.problem
   return [
     `Error: ${clean(detail)} (${clean(code)})`,
-    ...errors.map((one) => `  ${clean(one.pointer.replace(/^#\//, ''))}: ${clean(one.detail)}`),
+    // The detail of a problem with one field is that of the field.
+    ...errors
+      .filter((one) => !detail.includes(one.detail))
+      .map((one) => `  ${clean(one.pointer.replace(/^#\//, ''))}: ${clean(one.detail)}`),
+    ...(code === 'route_not_found'
+      ? [`The server does not know this. It may be older than this program (${version}).`]
+      : []),
     ...(refusal.status === 401 ? ['Sign in by `berth login`, or set BERTH_TOKEN.'] : []),
     ...(refusal.status >= 500 && requestId ? [`Request ${clean(requestId)}`] : []),
   ]
@@ -108,8 +115,8 @@ function words(error: unknown): string[] {
 
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  const { cause } = error
-  if (isUnreachable(error))
-    return `The server cannot be reached: ${cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code : error.message}`
-  return error.message
+  if (!isUnreachable(error)) return error.message
+  const { message, code } = (error.cause instanceof Error ? error.cause : error) as NodeJS.ErrnoException
+  // A name with several addresses has an error for each, and none of its own.
+  return `The server cannot be reached: ${message || code}`
 }

@@ -1,42 +1,80 @@
 // The files of a folder: what is uploaded of it, with the hash of each.
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
-import { lstat, readdir, readFile, readlink } from 'node:fs/promises'
-import { join } from 'node:path'
+import {
+  createReadStream,
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+} from 'node:fs'
+import { basename, join } from 'node:path'
 import { exitCodes, Failure, usage } from './failures.ts'
-import { isIgnored, type Rule, readRules } from './ignore.ts'
-import { inParallel } from './parallel.ts'
+import { isIgnored, isSecret, type Rule, readRules, secretFiles } from './ignore.ts'
+import { fileOf } from './logins.ts'
 
 export type SourceFile = { path: string; sha256: string; size: number; mode?: number }
 
 const ignoreFiles = ['.gitignore', '.berthignore']
 const linkMode = 0o120000
 const programMode = 0o755
+// As many as the API takes.
+const mostFiles = 50_000
 // Small ones are read whole.
 const streamedBytes = 1 << 20
 
-export async function listFiles(root: string): Promise<string[]> {
-  const stats = await lstat(root).catch(() => null)
+/** What is uploaded, and which files of secrets are not, though nobody said so. */
+export async function listFiles(root: string): Promise<{ paths: string[]; secrets: string[] }> {
+  const stats = statSync(root, { throwIfNoEntry: false })
   if (!stats) throw usage(`There is no folder ${root}.`)
-  if (!stats.isDirectory() && !stats.isSymbolicLink()) throw usage(`${root} is not a folder.`)
+  if (!stats.isDirectory()) throw usage(`${root} is not a folder.`)
+  const own = ownFiles()
   const found: string[] = []
-  await walk('', [])
-  return found.sort()
+  const secrets: string[] = []
+  const pausing = createPauses()
+  await walk('', secretFiles)
+  return { paths: found.sort(), secrets: secrets.sort() }
 
   async function walk(base: string, above: Rule[]): Promise<void> {
-    const entries = await readdir(join(root, base), { withFileTypes: true })
+    await pausing()
+    const entries = readdirSync(join(root, base), { withFileTypes: true })
     const rules = [...above]
     for (const name of ignoreFiles) {
       if (!entries.some((entry) => entry.name === name && entry.isFile())) continue
-      rules.push(...readRules(await readFile(join(root, base, name), 'utf8'), base))
+      rules.push(...readRules(readFileSync(join(root, base, name), 'utf8'), base))
     }
     for (const entry of entries) {
       const path = `${base}${entry.name}`
-      if (isIgnored(path, entry.name, entry.isDirectory(), rules)) continue
+      if (isIgnored(path, entry.name, entry.isDirectory(), rules)) {
+        if (entry.isFile() && isSecret(path, rules)) secrets.push(path)
+        continue
+      }
       if (entry.isDirectory()) await walk(`${path}/`, rules)
-      // Sockets, pipes and devices have no content.
-      else if (entry.isFile() || entry.isSymbolicLink()) found.push(path)
+      // Sockets, pipes and devices have no content. Links are sent as links, wherever they lead.
+      else if (entry.isSymbolicLink()) found.push(path)
+      else if (entry.isFile() && !(own.has(entry.name) && own.get(entry.name) === realpathSync(join(root, path))))
+        found.push(path)
+      if (found.length > mostFiles)
+        throw usage(`${root} has more than ${mostFiles} files.`, 'Leave out what is not needed by .berthignore.')
     }
+  }
+}
+
+/** By name: this program, fetched into the folder as in CI, and the tokens, where the folder is the home of a job. */
+function ownFiles(): Map<string, string> {
+  const existing = [process.argv[1] ?? '', fileOf()].filter((path) => path !== '' && existsSync(path))
+  return new Map(existing.map((path) => [basename(realpathSync(path)), realpathSync(path)]))
+}
+
+/** Files are read at once, which is faster than one after the other in the background; but Ctrl-C must be heard. */
+function createPauses(): () => Promise<void> {
+  let sinceMs = Date.now()
+  return async () => {
+    if (Date.now() - sinceMs < 50) return
+    await new Promise<void>((resolve) => setImmediate(resolve))
+    sinceMs = Date.now()
   }
 }
 
@@ -46,34 +84,31 @@ export async function hashFiles(
   paths: string[],
   progress: (done: number) => void,
 ): Promise<SourceFile[]> {
-  const files: SourceFile[] = new Array(paths.length)
-  let done = 0
-  await inParallel([...paths.keys()], 8, async (at) => {
-    files[at] = await describe(root, paths[at]!)
-    progress(++done)
-  })
+  const files: SourceFile[] = []
+  const pausing = createPauses()
+  for (const path of paths) {
+    await pausing()
+    files.push(await describe(root, path))
+    progress(files.length)
+  }
   return files
 }
 
 async function describe(root: string, path: string): Promise<SourceFile> {
   const full = join(root, path)
-  const { size, mode, isLink } = await lstat(full).then((stats) => ({
-    size: stats.size,
-    mode: stats.mode,
-    isLink: stats.isSymbolicLink(),
-  }))
-  if (isLink) {
-    const target = Buffer.from(await readlink(full))
+  const { size, mode } = lstatSync(full)
+  if ((mode & 0o170000) === linkMode) {
+    const target = Buffer.from(readlinkSync(full))
     return { path, sha256: sha256Of(target), size: target.length, mode: linkMode }
   }
   const program = mode & 0o111 ? { mode: programMode } : {}
   if (size <= streamedBytes) {
-    const content = await readFile(full)
+    const content = readFileSync(full)
     return { path, sha256: sha256Of(content), size: content.length, ...program }
   }
   const hash = createHash('sha256')
   let read = 0
-  for await (const chunk of createReadStream(full)) {
+  for await (const chunk of createReadStream(full, { highWaterMark: 1 << 20 })) {
     hash.update(chunk)
     read += chunk.length
   }
@@ -85,7 +120,7 @@ const sha256Of = (content: Uint8Array) => createHash('sha256').update(content).d
 /** The content of a file that was described; throws if it is another one by now. */
 export async function contentOf(root: string, { path, sha256, mode }: SourceFile): Promise<Buffer> {
   const full = join(root, path)
-  const content = mode === linkMode ? Buffer.from(await readlink(full)) : await readFile(full)
+  const content = mode === linkMode ? Buffer.from(readlinkSync(full)) : readFileSync(full)
   if (sha256Of(content) !== sha256) {
     throw new Failure(exitCodes.failed, `${path} was changed while it was uploaded.`, 'Deploy again.')
   }

@@ -52,9 +52,21 @@ function classOf(part: string): string {
 
 const literal = (text: string) => text.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&')
 
+/** Files of variables have secrets: they are left out unless a rule such as `!.env.production` wants them. */
+export const secretFiles = readRules('.env\n.env.*\n!.env.example\n!.env.sample\n!.env.template\n', '')
+
 /** The last rule that matches decides. */
 export function isIgnored(path: string, name: string, isDirectory: boolean, rules: Rule[]): boolean {
   if (never.has(name)) return true
-  const last = rules.findLast((rule) => (isDirectory || !rule.directoryOnly) && rule.matches(path))
+  const last = lastOf(path, isDirectory, rules)
   return last !== undefined && !last.negated
+}
+
+/** Whether it is left out by the rule about secrets, and by nothing else. */
+export function isSecret(path: string, rules: Rule[]): boolean {
+  return secretFiles.includes(lastOf(path, false, rules)!)
+}
+
+function lastOf(path: string, isDirectory: boolean, rules: Rule[]): Rule | undefined {
+  return rules.findLast((rule) => (isDirectory || !rule.directoryOnly) && rule.matches(path))
 }

@@ -4,14 +4,34 @@ import { usage } from './failures.ts'
 export const canAsk = () => process.stdin.isTTY === true && process.stderr.isTTY === true
 
 /** `instead` is the option to give where nobody can be asked. */
-export async function ask(question: string, instead: string, signal: AbortSignal): Promise<string> {
+export function ask(question: string, instead: string, signal: AbortSignal): Promise<string> {
+  return answerTo(question, instead, signal, false)
+}
+
+/** The same for secrets: what is typed is not shown. */
+export function askUnseen(question: string, instead: string, signal: AbortSignal): Promise<string> {
+  return answerTo(question, instead, signal, true)
+}
+
+async function answerTo(question: string, instead: string, signal: AbortSignal, unseen: boolean): Promise<string> {
   if (!canAsk())
     throw usage(`${question.replace(/\??$/, '')}: give ${instead}, because there is no terminal to ask at.`)
   const { createInterface } = await import('node:readline/promises')
-  const lines = createInterface({ input: process.stdin, output: process.stderr })
+  const { Writable } = await import('node:stream')
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
+  const lines = createInterface({ input: process.stdin, output: unseen ? nowhere : process.stderr, terminal: true })
+  // Only now does the terminal not show by itself what is typed.
+  if (unseen) process.stderr.write(`${question} `)
+  // The terminal tells Ctrl-C to whoever reads from it, and to nobody else.
+  lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
+  const left = new Promise<never>((_, reject) => {
+    lines.once('close', () => reject(usage('Nothing was answered.')))
+  })
   try {
-    return (await lines.question(`${question} `, { signal })).trim()
+    return (await Promise.race([lines.question(unseen ? '' : `${question} `, { signal }), left])).trim()
   } finally {
+    left.catch(() => {})
+    if (unseen) process.stderr.write('\n')
     lines.close()
   }
 }

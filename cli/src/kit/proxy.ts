@@ -1,9 +1,10 @@
-// Requests through the proxy of HTTPS_PROXY or HTTP_PROXY; Node's own fetch knows none before version 24.
-import { type ClientRequest, Agent as HttpAgent, request as httpRequest } from 'node:http'
+// Requests over TLS, and through the proxy of HTTPS_PROXY or HTTP_PROXY; Node's own fetch knows none before version 24.
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { type AgentOptions, Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { Readable } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
 import { usage } from './failures.ts'
+import { finish, type Sent, type Transport, withLength } from './transport.ts'
 
 export type Fetch = (input: Request, init?: RequestInit) => Promise<Response>
 
@@ -38,30 +39,39 @@ function isExcepted({ hostname, port, protocol }: URL, list: string): boolean {
   })
 }
 
+/** Requests over TLS, or through a proxy. */
+export function openSecure(server: string, env: NodeJS.ProcessEnv): Transport {
+  const proxy = proxyFor(new URL(server), env)
+  const tunnels = proxy ? new TunnelAgent(proxy) : new HttpsAgent({ keepAlive: true })
+  const connections = new HttpAgent({ keepAlive: true })
+  return ({ url, body, ...given }) => {
+    const options = withLength(given, body)
+    if (url.protocol === 'https:') return finish(httpsRequest(url, { ...options, agent: tunnels }), body)
+    if (!proxy) return finish(httpRequest(url, { ...options, agent: connections }), body)
+    const request = openTo(proxy)({
+      ...options,
+      ...addressOf(proxy),
+      agent: proxy.protocol === 'http:' ? connections : undefined,
+      path: url.href,
+      headers: { ...options.headers, host: url.host, ...credentials(proxy) },
+    })
+    return finish(request, body)
+  }
+}
+
 /** Node's fetch, or one that goes through the proxy of the server. */
 export function createFetch(server: string, env = process.env): Fetch {
-  const proxy = proxyFor(new URL(server), env)
-  if (!proxy) return (input, init) => fetch(input, init)
-  const tunnels = new TunnelAgent(proxy)
-  const connections = new HttpAgent({ keepAlive: true })
+  if (!proxyFor(new URL(server), env)) return (input, init) => fetch(input, init)
+  const transport = openSecure(server, env)
   return async (input, init) => {
-    const request = init ? new Request(input, init) : input
-    const url = new URL(request.url)
-    const body = request.body ? Buffer.from(await request.arrayBuffer()) : null
-    const headers = { ...Object.fromEntries(request.headers), ...(body && { 'content-length': String(body.length) }) }
-    const options = { method: request.method, headers, signal: request.signal }
-    const sent =
-      url.protocol === 'https:'
-        ? httpsRequest(url, { ...options, agent: tunnels })
-        : openTo(proxy)({
-            ...options,
-            ...addressOf(proxy),
-            agent: proxy.protocol === 'http:' ? connections : undefined,
-            path: url.href,
-            headers: { ...headers, host: url.host, ...credentials(proxy) },
-          })
-    return answerOf(sent, body)
+    return answerOf(await transport(await contentOf(init ? new Request(input, init) : input)))
   }
+}
+
+async function contentOf(request: Request): Promise<Sent> {
+  const body = request.body ? Buffer.from(await request.arrayBuffer()) : null
+  const { method, signal, url, headers } = request
+  return { method, signal, url: new URL(url), headers: Object.fromEntries(headers), body }
 }
 
 const openTo = (proxy: URL) => (proxy.protocol === 'https:' ? httpsRequest : httpRequest)
@@ -77,20 +87,14 @@ function credentials({ username, password }: URL): Record<string, string> {
   return { 'proxy-authorization': `Basic ${Buffer.from(pair).toString('base64')}` }
 }
 
-function answerOf(sent: ClientRequest, body: Buffer | null): Promise<Response> {
-  return new Promise((resolve, reject) => {
-    sent.on('error', reject)
-    sent.on('response', (answer) => {
-      const status = answer.statusCode!
-      const headers = new Headers()
-      for (let at = 0; at < answer.rawHeaders.length; at += 2)
-        headers.append(answer.rawHeaders[at]!, answer.rawHeaders[at + 1]!)
-      const isEmpty = status === 204 || status === 304
-      if (isEmpty) answer.resume()
-      resolve(new Response(isEmpty ? null : (Readable.toWeb(answer) as ReadableStream), { status, headers }))
-    })
-    sent.end(body ?? undefined)
-  })
+function answerOf(answer: IncomingMessage): Response {
+  const status = answer.statusCode!
+  const headers = new Headers()
+  for (let at = 0; at < answer.rawHeaders.length; at += 2)
+    headers.append(answer.rawHeaders[at]!, answer.rawHeaders[at + 1]!)
+  const isEmpty = status === 204 || status === 304
+  if (isEmpty) answer.resume()
+  return new Response(isEmpty ? null : (Readable.toWeb(answer) as ReadableStream), { status, headers })
 }
 
 /** TLS to the server itself, inside a tunnel that the proxy opens: it sees names, and no more. */

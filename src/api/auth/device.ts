@@ -1,7 +1,7 @@
 // /auth/device: signs a program in, such as the command line, after a person has approved it (as in RFC 8628).
 
 import { clientOf } from '../../platform/client-address.ts'
-import { AnswerDevice, BeginDevice, LookAtDevice, PollDevice } from '../../schemas/device.ts'
+import { AnswerDevice, BeginDevice, LookAtDevice, PollDevice, RevokeHeld } from '../../schemas/device.ts'
 import {
   answerDevice,
   beginDevice,
@@ -9,6 +9,7 @@ import {
   lookAtDevice,
   takeDeviceToken,
 } from '../../services/people/devices.ts'
+import { revokeOwnToken } from '../../services/tokens/tokens.ts'
 import { createRateLimit, tooMany } from '../http/rate-limit.ts'
 import type { AuthPlugin } from './plugin.ts'
 import { requireSigned } from './session.ts'
@@ -19,7 +20,7 @@ const pollsPerMinute = 600
 const forPrograms = { anyOrigin: true } as const
 
 export const deviceRoutes: AuthPlugin = async (app, { deps, ways }) => {
-  const { db, config, sharedLimits: limits } = deps
+  const { db, config, tokenDirectory, sharedLimits: limits } = deps
   const polls = createRateLimit(pollsPerMinute, limits && { limits, kind: 'device' })
 
   app.post('/auth/device', { config: forPrograms, schema: { body: BeginDevice } }, async (request) => {
@@ -42,6 +43,18 @@ export const deviceRoutes: AuthPlugin = async (app, { deps, ways }) => {
     const { secret, id, scopes, expiresAt, account } = await takeDeviceToken(db, request.body.device_code)
     const expires_in = Math.floor((expiresAt.getTime() - Date.now()) / 1000)
     return { access_token: secret, token_type: 'Bearer', expires_in, scope: scopes.join(' '), id, account }
+  })
+
+  // As in RFC 7009: a token that is of no use already is no error, and nothing is told of it.
+  app.post('/auth/device/revoke', { config: forPrograms, schema: { body: RevokeHeld } }, async (request, reply) => {
+    const { exceeded, resetSeconds } = await polls.take(clientOf(request.ip))
+    if (exceeded) throw tooMany('Too many questions for tokens from this address.', resetSeconds)
+    const held = await tokenDirectory.find(request.body.token, true)
+    if (held && held.revokedAt === null && !(held.expiresAt && held.expiresAt <= new Date())) {
+      await revokeOwnToken(db, { ...held, tokenId: held.id })
+      tokenDirectory.forgetAccount(held.accountId)
+    }
+    return reply.code(204).send(null)
   })
 
   // Whoever is signed in could approve the program of somebody else by a guess.

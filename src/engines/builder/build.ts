@@ -12,7 +12,7 @@ import type { Urls } from '../../platform/urls.ts'
 import type { Programs } from '../../sandbox/programs.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { Build } from '../../services/deployments/builds.ts'
-import { readUploaded } from '../../services/deployments/sources.ts'
+import { readUploaded, type UploadedFile } from '../../services/deployments/sources.ts'
 import { noteLost } from '../../services/uploads/uploads.ts'
 import { type Caches, foldersOf } from './cache.ts'
 import { type Command, maxDiskMb, openCommands, outOfTime } from './commands.ts'
@@ -31,6 +31,7 @@ import { layOut, serverLimits } from './server-tree.ts'
 import { entriesOfSource, neverPublished, outputInSource, siteLimits, storeSite } from './site.ts'
 import { openSource, refusedBy, unreachable } from './source.ts'
 import { asText, type Source } from './source-tree.ts'
+import { openStoredSource } from './stored-source.ts'
 import { beforeInstall, type FetchedTools, fetchTools, scriptCommandOf } from './toolchain.ts'
 import { lostOf, NotKept, openUploadedSource } from './uploaded-source.ts'
 import { openWorkspace } from './workspace.ts'
@@ -106,7 +107,6 @@ export async function runBuild(
   const task: Task = { tools, build, variables, access, root, prefix, directory, deadline, log, signal: either }
   try {
     await removeTree(directory)
-    await mkdir(join(directory, 'git'), { recursive: true, mode: 0o755 })
     const source = await fetchSource(task)
     try {
       await cloned(source.message)
@@ -126,6 +126,7 @@ export async function runBuild(
       source.close()
     }
   } catch (error) {
+    if (error instanceof NotKept) await noteLostFiles(task)
     if (signal.aborted || isReady || !(await disk.isCauseOf(error))) throw error
     throw new DiskFull('the disk of the platform is full', { cause: error })
   } finally {
@@ -154,6 +155,10 @@ const asTheyAre = (recipe: Recipe, server: boolean): Recipe => ({
 async function fetchSource(task: Task): Promise<Source> {
   const { tools, build, access, log } = task
   log.step('clone')
+  // A server is run from a tree that is checked out.
+  if (build.upload?.prebuilt && build.framework !== 'node')
+    return openStoredSource(tools.artifacts, await uploaded(task), task.signal)
+  await mkdir(join(task.directory, 'git'), { recursive: true, mode: 0o755 })
   if (build.upload) return openUploaded(task)
   if (build.repo === '') throw new BuildFailure('repository_unreachable', 'The project has no repository.')
   log.system(`Cloning ${build.repo} at ${build.commit.slice(0, 7)} (${build.ref})`)
@@ -191,16 +196,25 @@ async function fetchFrom({ tools, build, directory, deadline, log, signal }: Tas
     .finally(() => watch.stop())
 }
 
-/** The files that were sent, as a commit: from there on they are built as any other. */
-async function openUploaded({ tools, build, directory, log, signal }: Task): Promise<Source> {
+async function uploaded({ tools, build, log }: Task): Promise<UploadedFile[]> {
   const files = await readUploaded(tools.db, build.id)
   if (!files) throw new NotKept()
   log.system(`Taking ${files.length} uploaded ${files.length === 1 ? 'file' : 'files'}`)
+  return files
+}
+
+/** The files that were sent, as a commit: from there on they are built as any other. */
+async function openUploaded(task: Task): Promise<Source> {
+  const { tools, directory, signal } = task
+  const files = await uploaded(task)
   const options = { directory: join(directory, 'git'), searchPath: tools.config.searchPath, signal }
-  return openUploadedSource(tools.artifacts, files, options).catch(async (error) => {
-    if (error instanceof NotKept) await noteLost(tools.db, await lostOf(tools.artifacts, files, signal))
-    throw error
-  })
+  return openUploadedSource(tools.artifacts, files, options)
+}
+
+/** Whoever sends these files again is asked for those that are lost. */
+async function noteLostFiles({ tools, build, signal }: Task): Promise<void> {
+  const files = (await readUploaded(tools.db, build.id)) ?? []
+  await noteLost(tools.db, await lostOf(tools.artifacts, files, signal))
 }
 
 /** The limit per file does not bound the sum of packs, submodules and Git LFS files. */

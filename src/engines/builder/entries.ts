@@ -12,7 +12,8 @@ export type Entry =
   /** The content must be read, as a buffer or a stream, before the next entry. */
   | { kind: 'file'; path: string; executable: boolean; size: number; content: FileContent }
 
-export type FileContent = { whole(): Promise<Buffer>; stream(): AsyncIterable<Buffer> }
+/** With its SHA-256 where the store has it: then it may be read at any time, or not at all. */
+export type FileContent = { whole(): Promise<Buffer>; stream(): AsyncIterable<Buffer>; sha256?: string }
 
 export type Packed = {
   /** The candidate that was found and its path in the sandbox; or the names in the root directory if none was. */

@@ -141,8 +141,10 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   }
 
   async function build(build: Build, waited: string | null, signal: AbortSignal): Promise<BuildResult> {
-    const variables = await openVariables(db, vault, build)
-    const access = await openAccess(db, vault, build.projectId)
+    const [variables, access] = await Promise.all([
+      openVariables(db, vault, build),
+      openAccess(db, vault, build.projectId),
+    ])
     const log = logOf(build.id, [...Object.values(variables), ...secretsOf(access)])
     let result: BuildResult = 'ready'
     try {
@@ -201,11 +203,10 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       })
       try {
         // It may have been canceled before the listener was added.
-        const current = await findBuild(db, deploymentId)
+        const [current, lack] = await Promise.all([findBuild(db, deploymentId), lackOf(found)])
         if (current?.state !== 'BUILDING') return
         // Made while its account was being suspended: the suspension did not see it.
         if (current.suspended) return void (await finish(deploymentId, { to: 'CANCELED', failure: suspended }))
-        const lack = await lackOf(found)
         if (lack) return await putBack(lack, found, payload)
         if (!(await startBuild(db, found))) return
         const waitedMs = Date.now() - found.createdAt.getTime()

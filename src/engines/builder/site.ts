@@ -34,9 +34,11 @@ export async function storeSite(
     else if (entry.size > artifacts.mostBufferedBytes) {
       files.set(entry.path, await artifacts.store(entry.path, entry.size, entry.content.stream()))
     } else {
-      const content = await entry.content.whole()
-      const storing: Promise<void> = artifacts
-        .store(entry.path, content.length, [content])
+      const storing: Promise<void> = storeSmall(
+        artifacts,
+        entry,
+        entry.content.sha256 ? null : await entry.content.whole(),
+      )
         .then((stored) => void files.set(entry.path, stored))
         .catch((error) => {
           failure ??= error
@@ -57,6 +59,18 @@ export async function storeSite(
     throw new BuildFailure('output_too_large', 'The names and folders of its files take more than 4 MiB.')
   }
   return Object.fromEntries([...published].sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+/** `content` is null where the store has it already. */
+async function storeSmall(
+  artifacts: Artifacts,
+  { path, size, content: { sha256, whole } }: Extract<Entry, { kind: 'file' }>,
+  content: Buffer | null,
+): Promise<StoredFile> {
+  const known = sha256 ? await artifacts.again?.(path, sha256, size) : null
+  if (known) return known
+  const bytes = content ?? (await whole())
+  return artifacts.store(path, bytes.length, [bytes])
 }
 
 /** Names that differ only in Unicode form look the same to visitors and are one file on other systems. */

@@ -94,30 +94,26 @@ async function writeCommit(
   for (const { path, sha256, size, mode } of files) {
     signal.throwIfAborted()
     await write(`M ${mode.toString(8)} inline ${quoted(path)}\ndata ${size}\n`)
-    if (size <= artifacts.mostBufferedBytes) await write(await small(artifacts, sha256, size))
-    else await writeLarge(write, artifacts, sha256, size)
+    if (size <= artifacts.mostBufferedBytes) await write(await loadUploaded(artifacts, sha256, size))
+    else for await (const chunk of streamUploaded(artifacts, sha256, size)) await write(chunk)
     await write('\n')
   }
 }
 
-async function small(artifacts: Artifacts, sha256: string, size: number): Promise<Buffer> {
+/** Content that fits into memory. */
+export async function loadUploaded(artifacts: Artifacts, sha256: string, size: number): Promise<Buffer> {
   const content = await artifacts.load(sha256).catch(lost)
   if (content.length !== size) throw new NotKept()
   return content
 }
 
-async function writeLarge(
-  write: (bytes: Buffer) => Promise<void>,
-  artifacts: Artifacts,
-  sha256: string,
-  size: number,
-): Promise<void> {
+export async function* streamUploaded(artifacts: Artifacts, sha256: string, size: number): AsyncGenerator<Buffer> {
   const file = await artifacts.open(sha256).catch(lost)
   let left = size
   for await (const chunk of file.createReadStream({ highWaterMark: 1 << 20 })) {
     left -= chunk.length
     if (left < 0) break
-    await write(chunk)
+    yield chunk
   }
   if (left !== 0) throw new NotKept()
 }

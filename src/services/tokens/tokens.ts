@@ -217,6 +217,14 @@ export async function revokeToken(
   })
 }
 
+/** Whoever holds a token may end it, whatever its scopes are. */
+export async function revokeOwnToken(db: Db, actor: Actor): Promise<void> {
+  await inTransaction(db, async (db) => {
+    await lockCaller(db, actor)
+    await endLine(db, actor, { id: actor.tokenId, itself: true })
+  })
+}
+
 /**
  * Revokes what descends from a token, and the token itself if wanted; each of the first `highestEvents` has its event.
  * Whom they invited is not let in any more.

@@ -63,6 +63,19 @@ describe('a program', () => {
     expect((await api.call('GET', '/projects', { token: body.access_token })).status).toBe(403)
   })
 
+  test('ends its own token, whatever it may do, and learns nothing of others', async () => {
+    const { body } = await api.call('POST', '/tokens', { body: { name: 'narrow', scopes: ['dns:read'] } })
+    const { secret: token } = body
+    expect((await ask('/device/revoke', { token })).status).toBe(204)
+    expect((await api.call('GET', '/tokens/current', { token })).body.code).toBe('token_revoked')
+    for (const other of [token, 'brt_nobody']) {
+      expect(await ask('/device/revoke', { token: other })).toMatchObject({ status: 204, body: undefined })
+    }
+    expect((await ask('/device/revoke', {})).status).toBe(422)
+    const events = await api.call('GET', '/events?type=token.revoked&limit=1')
+    expect(events.body.events[0]).toMatchObject({ subject: body.id, actor: body.id })
+  })
+
   test('loses the token with the membership, and gets none if it ended before', async () => {
     const { browser, member } = await newPerson(api, { role: 'developer' })
     const [first, second] = [await begin(), await begin()]

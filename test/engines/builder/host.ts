@@ -30,10 +30,15 @@ export type Platform = {
   stop(): Promise<void>
 }
 
-export async function startPlatform(environment: Record<string, string> = {}, withWorker = true): Promise<Platform> {
+export async function startPlatform(
+  environment: Record<string, string> = {},
+  withWorker = true,
+  options: Parameters<typeof startApi>[1] = {},
+): Promise<Platform> {
   const root = await mkdtemp(join(tmpdir(), 'berth-git-'))
   const host = await startGitHost(root)
-  const api = await startApi({ GIT_URL_TEMPLATE: host.template, BUILD_TIMEOUT_MS: '60000', ...environment })
+  const settings = { GIT_URL_TEMPLATE: host.template, BUILD_TIMEOUT_MS: '60000', ...environment }
+  const api = await startApi(settings, options)
   // Tests that look into its folders use the directory.
   const artifacts = openArtifacts(api.config) as LocalArtifacts
   const sandbox = await sharedSandbox()

@@ -1,0 +1,189 @@
+// A folder of 60 files and 1.5 MB by `berth deploy`, whole and with one file changed, against rsync of the same folder.
+import { execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { request } from 'node:http'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Platform } from '../build/platform.ts'
+import { freePort } from '../children.ts'
+import { findProgram } from '../edge/peers.ts'
+import { median, table, verdict } from '../figures.ts'
+
+const run = promisify(execFile)
+const wanted = 1.3
+// What travels beside the changed bytes: the list of all files, a log and the headers of some requests.
+const mostBesideBytes = 32_000
+const fileCount = 60
+const fileBytes = 25_000
+const changesPerRound = 3
+
+type Kind = 'first' | 'change' | 'local' | 'synced' | 'daemon' | 'node' | 'start'
+type Figures = Map<Kind, number[]>
+
+const pathOf = (index: number) => join('assets', String(index % 6), `part-${index}.js`)
+
+/** Words, as pages have them: they can be compressed, but are the same nowhere. */
+const content = () =>
+  `${randomBytes(fileBytes * 0.36)
+    .toString('hex')
+    .slice(0, fileBytes * 0.7)}${' word'.repeat(fileBytes * 0.06)}`
+
+async function makeSite(directory: string): Promise<void> {
+  for (let index = 0; index < fileCount - 1; index++) {
+    await mkdir(join(directory, pathOf(index), '..'), { recursive: true })
+    await writeFile(join(directory, pathOf(index)), content())
+  }
+  await writeFile(join(directory, 'index.html'), content())
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const startedMs = performance.now()
+  await work()
+  return performance.now() - startedMs
+}
+
+export async function measureUploads(platform: Platform, directory: string, rounds: number): Promise<void> {
+  const home = join(directory, 'home')
+  await mkdir(home, { recursive: true })
+  const file = join(home, 'berth')
+  await writeFile(file, await (await fetch(`${platform.url}/cli`)).text())
+  const deploy = async (site: string, project: string, url = platform.url) => {
+    const env = { PATH: process.env.PATH, HOME: home, BERTH_URL: url, BERTH_TOKEN: platform.token }
+    const args = [file, 'deploy', site, '--project', project, '--prebuilt', '--prod', '--json']
+    const { stdout } = await run(process.execPath, args, { env })
+    if (JSON.parse(stdout).state !== 'READY') throw new Error(`The deployment is not READY: ${stdout}`)
+  }
+  const daemon = await startDaemon(directory)
+  const figures: Figures = new Map()
+  const note = (kind: Kind, ms: number) => figures.set(kind, [...(figures.get(kind) ?? []), ms])
+  const traffic: { up: number; down: number }[] = []
+  try {
+    for (let round = 0; round < rounds; round++) {
+      const [site, copy, synced] = ['site', 'copy', 'synced'].map((name) => join(directory, `${name}-${round}`))
+      const project = `folder-${round}`
+      await makeSite(site!)
+      for (const other of [copy!, synced!, join(directory, 'module')])
+        await cp(site!, other, { recursive: true, preserveTimestamps: true })
+      await platform.createProject(project, { framework: 'static' })
+      note('first', await timed(() => deploy(site!, project)))
+      for (let change = 0; change < changesPerRound; change++) {
+        const path = pathOf(round * changesPerRound + change)
+        await writeFile(join(site!, path), content())
+        const peers: [Kind, () => Promise<unknown>][] = [
+          ['change', () => deploy(site!, project)],
+          ['local', () => run('rsync', ['-a', '--delete', `${site}/`, `${copy}/`])],
+          ['synced', () => run('rsync', ['-a', '--delete', '--fsync', `${site}/`, `${synced}/`])],
+          ['daemon', () => run('rsync', ['-a', '--delete', `${site}/`, `${daemon.url}/`])],
+          ['node', () => run(process.execPath, ['-e', '0'])],
+          ['start', () => run(process.execPath, [file, '--version'])],
+        ]
+        // Each begins as often as every other.
+        const from = (round * changesPerRound + change) % peers.length
+        for (const [kind, work] of [...peers.slice(from), ...peers.slice(0, from)]) note(kind, await timed(work))
+        await expectServed(platform, project, path, await readFile(join(site!, path)))
+      }
+      const counter = await startCounter(platform.url)
+      await writeFile(join(site!, pathOf(0)), content())
+      await deploy(site!, project, counter.url)
+      traffic.push(counter.count())
+      counter.stop()
+    }
+  } finally {
+    await daemon.stop()
+  }
+  report(figures, traffic)
+}
+
+function report(figures: Figures, traffic: { up: number; down: number }[]): void {
+  const local = median(figures.get('local')!)
+  const row = (kind: Kind, name: string) => {
+    const values = figures.get(kind)!
+    return [
+      name,
+      ...[median(values), Math.min(...values), Math.max(...values)].map((ms) => ms.toFixed(0)),
+      (median(values) / local).toFixed(2),
+    ]
+  }
+  const rows = [
+    [`${fileCount} files, 1.5 MB, to the same disk`, 'median ms', 'least', 'most', 'of rsync'],
+    row('first', 'berth deploy, nothing known, until READY'),
+    row('change', 'berth deploy, one file changed, until READY'),
+    row('local', 'rsync of the change, from folder to folder'),
+    row('synced', 'the same with --fsync, as durable as a deployment'),
+    row('daemon', 'the same to a daemon, not durable'),
+    row('node', 'node, doing nothing'),
+    row('start', 'berth --version'),
+  ]
+  const up = median(traffic.map(({ up }) => up))
+  const down = median(traffic.map(({ down }) => down))
+  const ratio = median(figures.get('change')!) / local
+  console.log(`${table(rows)}\n`)
+  console.log(verdict(ratio <= wanted, `a change by the CLI at most ${wanted} of rsync`, ratio.toFixed(2)))
+  const said = `${up - fileBytes} bytes more than the file's ${fileBytes} (${down} bytes came back)`
+  console.log(verdict(up <= fileBytes + mostBesideBytes, 'only the changed file travels', said))
+}
+
+/** The edge serves what was deployed. */
+async function expectServed(platform: Platform, project: string, path: string, expected: Buffer): Promise<void> {
+  const served = await new Promise<Buffer>((resolve, reject) => {
+    const asked = request({
+      host: '127.0.0.1',
+      port: platform.edgePort,
+      path: `/${path}`,
+      headers: { host: `${project}.localhost` },
+    })
+    asked.on('error', reject).on('response', async (answer) => resolve(Buffer.concat(await answer.toArray())))
+    asked.end()
+  })
+  if (!served.equals(expected)) throw new Error(`The edge does not serve the new ${path}.`)
+}
+
+/** A port that leads to the server, and counts. */
+async function startCounter(to: string) {
+  let [up, down] = [0, 0]
+  const { port } = new URL(to)
+  const server = createServer((near) => {
+    const far = connect(Number(port), '127.0.0.1')
+    near.on('data', (chunk) => (up += chunk.length))
+    far.on('data', (chunk) => (down += chunk.length))
+    near.pipe(far).pipe(near)
+    near.on('error', () => far.destroy())
+    far.on('error', () => near.destroy())
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return { url, count: () => ({ up, down }), stop: () => server.close() }
+}
+
+async function startDaemon(directory: string) {
+  const program = findProgram('rsync')
+  if (program === null) throw new Error('rsync is not installed (Debian: apt install rsync)')
+  const port = await freePort()
+  const config = join(directory, 'rsyncd.conf')
+  const module = join(directory, 'module')
+  await mkdir(module)
+  const owner = process.getuid?.() === 0 ? 'uid = 0\ngid = 0\n' : ''
+  await writeFile(config, `use chroot = no\n${owner}[module]\npath = ${module}\nread only = no\n`)
+  const args = ['--daemon', '--no-detach', '--address=127.0.0.1', `--port=${port}`, `--config=${config}`]
+  const child = spawn(program, args, { stdio: 'ignore' })
+  const url = `rsync://127.0.0.1:${port}/module`
+  for (let tries = 0; ; tries++) {
+    const isUp = await run(program, [`${url}/`]).then(
+      () => true,
+      () => false,
+    )
+    if (isUp) break
+    if (tries > 50) throw new Error('The daemon of rsync does not answer.')
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  return {
+    url,
+    stop: () =>
+      new Promise<void>((resolve) => {
+        child.once('exit', () => resolve())
+        child.kill()
+      }),
+  }
+}

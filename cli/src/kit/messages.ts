@@ -1,0 +1,71 @@
+// The log of a deployment as it is written, and its end.
+
+import { backoffMs, pause, streamType } from '../../../sdk/src/retry.ts'
+import type { Deployment } from '../../../sdk/src/types.ts'
+import type { Context } from './context.ts'
+
+export type Line = { seq: number; stream: string; step: string; text: string }
+
+// The server gives a sign of life every 15 s.
+const silentMs = 45_000
+
+/** Ends with the build. Begins again behind the last line where the connection breaks off. */
+export async function* followLog({ send, signal }: Context, id: string): AsyncGenerator<Line> {
+  let last: string | null = null
+  let wasOpen = false
+  for (let failures = 0; ; ) {
+    try {
+      const headers = { accept: streamType, ...(last !== null && { 'last-event-id': last }) }
+      const { stream } = await send('GET', `/api/deployments/${encodeURIComponent(id)}/logs`, { headers, signal })
+      wasOpen = true
+      stream.setTimeout(silentMs, () => stream.destroy(new Error('The stream is silent.')))
+      for await (const message of messagesOf(stream)) {
+        failures = 0
+        if (message.event === 'end') return
+        last = message.id ?? last
+        yield JSON.parse(message.data)
+      }
+    } catch (error) {
+      const { status = 500 } = error as { status?: number }
+      if (signal.aborted || !wasOpen || (status < 500 && status !== 429)) throw error
+    }
+    await pause(backoffMs(++failures), signal)
+  }
+}
+
+type Message = { id: string | null; event: string; data: string }
+
+/** As the server writes them: lines of `name: value`, and an empty one behind each message. */
+async function* messagesOf(stream: AsyncIterable<Buffer>): AsyncGenerator<Message> {
+  let rest = Buffer.alloc(0)
+  for await (const chunk of stream) {
+    rest = Buffer.concat([rest, chunk])
+    for (let end = rest.indexOf('\n\n'); end >= 0; end = rest.indexOf('\n\n')) {
+      const message: Message = { id: null, event: 'message', data: '' }
+      for (const line of rest.toString('utf8', 0, end).split('\n')) {
+        const [, name, text = ''] = /^([^:]+): ?(.*)$/s.exec(line) ?? []
+        if (name === 'data') message.data += message.data === '' ? text : `\n${text}`
+        else if (name === 'id' || name === 'event') message[name] = text
+      }
+      rest = rest.subarray(end + 2)
+      if (message.data !== '') yield message
+    }
+  }
+}
+
+/** Reads until the build is over; `wait` calls are answered when it is. */
+export async function waitUntilBuilt({ send, signal }: Context, id: string): Promise<Deployment> {
+  for (let seconds = 60; ; ) {
+    const startedMs = Date.now()
+    const path = `/api/deployments/${encodeURIComponent(id)}${seconds > 0 ? `?wait=${seconds}` : ''}`
+    const answer = await send('GET', path, { signal }).catch((error) => {
+      // Others of the account wait already, as many as may.
+      if (error.status !== 429 || seconds === 0) throw error
+      return null
+    })
+    const found: Deployment | null = answer && (await answer.json())
+    if (found && found.state !== 'BUILDING') return found
+    seconds = answer ? 60 : 0
+    await pause(Math.max(0, 1_000 - (Date.now() - startedMs)), signal)
+  }
+}

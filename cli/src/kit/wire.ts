@@ -1,0 +1,139 @@
+// Requests to the server by Node's own HTTP: its fetch takes longer to load than a small deployment takes. Sent again where
+// that is safe, as the SDK does it.
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { backoffMs, pause, streamType } from '../../../sdk/src/retry.ts'
+import { exitCodes, Failure } from './failures.ts'
+import type { Sent, Transport } from './transport.ts'
+
+export type Answer = {
+  status: number
+  ok: boolean
+  headers: { get(name: string): string | null } & Iterable<[string, string]>
+  text(): Promise<string>
+  // biome-ignore lint/suspicious/noExplicitAny: whoever asked knows what it is.
+  json(): Promise<any>
+  /** Of an answer that is a stream, which nobody has read yet. */
+  stream: IncomingMessage
+}
+
+/** An answer of 400 or more; what it says is told by `tell`. */
+export class Refused extends Error {
+  override readonly name = 'BerthError'
+  readonly status: number
+  readonly problem: object | null
+
+  constructor({ status }: Answer, text: string) {
+    const body = parsed(text)
+    const problem = typeof body === 'object' && body !== null && 'code' in body && 'detail' in body ? body : null
+    super(problem ? String((problem as { detail: unknown }).detail) : `The server answered ${status}.`)
+    this.status = status
+    this.problem = problem
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+const retries = 3
+const timeoutMs = 120_000
+const longestRetryAfterMs = 120_000
+const passing = [500, 502, 503, 504]
+const refused = [409, 429, 503]
+
+/** Answers of every status; throws where none came, or one that leads to another address. */
+export function createWire(transport: Transport): (call: Sent) => Promise<Answer> {
+  async function attempt(call: Sent): Promise<Answer> {
+    const isStream = call.headers.accept === streamType
+    const signal = isStream ? call.signal : AbortSignal.any([call.signal, AbortSignal.timeout(timeoutMs)])
+    try {
+      const message = await transport({ ...call, signal })
+      const isOpen = isStream && message.statusCode === 200
+      return answerOf(message, isOpen ? null : Buffer.concat(await message.toArray()).toString('utf8'))
+    } catch (error) {
+      // Node tells that it was aborted, and not why.
+      throw signal.aborted ? signal.reason : error
+    }
+  }
+
+  return async function ask(call) {
+    const headers = { ...call.headers }
+    if (call.method === 'POST') headers['idempotency-key'] ??= randomUUID()
+    let mayBeDone = false
+    for (let sent = 1; ; sent++) {
+      const isLast = sent > retries
+      let pauseMs = backoffMs(sent)
+      try {
+        const answer = await attempt({ ...call, headers })
+        if (answer.status >= 300 && answer.status < 400 && answer.status !== 304) throw movedTo(answer)
+        if (mayBeDone && call.method === 'DELETE' && answer.status === 404) return { ...answer, status: 204, ok: true }
+        const waitMs = retryAfterMs(answer)
+        const again = waitMs !== null && refused.includes(answer.status) && !(await isUnsure(answer))
+        if (isLast || !(again || (isRepeatable(call) && passing.includes(answer.status)))) return answer
+        mayBeDone ||= !again
+        if (waitMs !== null) {
+          if (waitMs > longestRetryAfterMs) return answer
+          pauseMs = waitMs + Math.random() * 250
+        }
+      } catch (error) {
+        if (isLast || error instanceof Failure || call.signal.aborted || !isRepeatable(call)) throw error
+        mayBeDone = true
+      }
+      await pause(pauseMs, call.signal)
+    }
+  }
+}
+
+function answerOf(message: IncomingMessage, text: string | null): Answer {
+  const status = message.statusCode ?? 0
+  const given = message.headers
+  return {
+    status,
+    ok: status >= 200 && status < 300,
+    headers: {
+      get: (name) => given[name.toLowerCase()]?.toString() ?? null,
+      *[Symbol.iterator]() {
+        for (const [name, value] of Object.entries(given)) yield [name, String(value)] as [string, string]
+      },
+    },
+    text: async () => text ?? '',
+    json: async () => {
+      const body = parsed(text ?? '')
+      if (body === null) throw new Failure(exitCodes.unreachable, `The server answered ${status}, and no JSON.`)
+      return body
+    },
+    stream: message,
+  }
+}
+
+function movedTo({ status, headers }: Answer): Failure {
+  const to = headers.get('location') ?? 'another address'
+  return new Failure(
+    exitCodes.unreachable,
+    `The server answered ${status}: it is at ${to}.`,
+    'Give its address by --url.',
+  )
+}
+
+/** The server lost its database, perhaps when everything was done. */
+async function isUnsure(answer: Answer): Promise<boolean> {
+  return answer.status === 503 && (await answer.text()).includes('"database_unavailable"')
+}
+
+/** Whether a request whose answer was lost may be sent again: a POST has a key by which it is done once. */
+function isRepeatable({ method, headers }: Sent): boolean {
+  if (method === 'PUT' || method === 'DELETE') return (headers['if-match'] ?? '*') === '*'
+  return method !== 'PATCH'
+}
+
+function retryAfterMs({ headers }: Answer): number | null {
+  const value = headers.get('retry-after')
+  if (!value) return null
+  const ms = Number.isNaN(Number(value)) ? Date.parse(value) - Date.now() : Number(value) * 1000
+  return Number.isNaN(ms) ? null : Math.max(0, ms)
+}

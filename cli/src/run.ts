@@ -1,0 +1,52 @@
+// Runs one command: finds it by its words, and ends it at Ctrl-C.
+import { CommanderError } from 'commander'
+import { type Context, createContext } from './kit/context.ts'
+import { exitCodes, usage } from './kit/failures.ts'
+import { describe, type On } from './program.ts'
+
+export async function run(args: string[], home: string | null): Promise<number> {
+  let ended: Promise<number> | undefined
+  const asJson = args.includes('--json')
+  const call: On = (command, load) => {
+    command.action(async (...given: unknown[]) => {
+      const context = createContext(command, home)
+      ended = finish(context, async () => (await load())(context, argumentsOf(given), command.opts()))
+      await ended
+    })
+  }
+  // Most of the time there is one command to make, and not all of them; but who errs is told what there is.
+  const one = describe(call, { only: args[0], silent: asJson })
+  const program = one.commands.length > 0 ? one : describe(call, { silent: asJson })
+  try {
+    await program.parseAsync(args, { from: 'user' })
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error
+    if (error.exitCode === 0) return exitCodes.ok
+    if (asJson) throw usage(messageOf(error))
+    return exitCodes.usage
+  }
+  return (await ended) ?? exitCodes.ok
+}
+
+function messageOf({ code, message }: CommanderError): string {
+  return code === 'commander.help' ? 'No command is named.' : message.replace(/^error: /, '')
+}
+
+/** Commander gives the arguments, one by one or as lists, and behind them the options and the command. */
+function argumentsOf(given: unknown[]): string[] {
+  return given.slice(0, -2).flatMap((one) => (one === undefined ? [] : (one as string | string[])))
+}
+
+/** Ends at Ctrl-C, whatever is under way; what was begun is taken back first, as far as that goes. */
+async function finish(context: Context, work: () => Promise<number | undefined>): Promise<number> {
+  const { signal, undo } = context
+  const interrupted = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => {
+      const late = new Promise((resolve) => setTimeout(resolve, 3_000))
+      const undone = Promise.allSettled([...undo].map((one) => one()))
+      void Promise.race([undone, late]).then(() => reject(signal.reason))
+    })
+  })
+  const worked = work().catch((error) => (signal.aborted ? interrupted : Promise.reject(error)))
+  return (await Promise.race([worked, interrupted])) ?? exitCodes.ok
+}

@@ -1,0 +1,160 @@
+// `npm run docs:cli`: types every command into a terminal of 100 columns, and writes what came into docs/cli.md.
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
+import { createApproval, startWorld } from './world.ts'
+
+const root = join(import.meta.dirname, '../../..')
+const document = join(root, 'docs/cli.md')
+const [begin, end] = ['<!-- session: npm run docs:cli -->', '<!-- end of the session -->']
+
+execFileSync(process.execPath, ['node_modules/tsx/dist/cli.mjs', 'cli/build.ts'], { cwd: root, stdio: 'inherit' })
+const world = await startWorld()
+const home = join(world.directory, 'home')
+const env = { PATH: process.env.PATH, HOME: home, TERM: 'xterm', NO_COLOR: '1', XDG_CONFIG_HOME: join(home, '.config') }
+const shown: string[] = []
+
+type Expected = {
+  code?: number
+  /** Called with all that came so far. */
+  onOutput?(text: string): void
+  /** Typed once this was asked. */
+  answers?: [RegExp, string][]
+  /** Ctrl-C is typed once this has come. */
+  until?: RegExp
+}
+
+/** What a terminal shows of it in the end: lines that were written over are not there. */
+function asShown(text: string): string {
+  const shown = (line: string) => stripVTControlCharacters(line.slice(line.lastIndexOf('\r') + 1)).trimEnd()
+  return text.replace(/\r+\n/g, '\n').split('\n').map(shown).join('\n').trim()
+}
+
+async function type(command: string, expected: Expected = {}): Promise<string> {
+  const { code = 0, onOutput, answers = [], until } = expected
+  const line = `stty cols 100 rows 40; ${command.replace(/\bberth\b/, `'${process.execPath}' '${join(home, 'berth')}'`)}`
+  const child = spawn('script', ['-qec', line, '/dev/null'], { cwd: home, env, stdio: ['pipe', 'pipe', 'inherit'] })
+  let text = ''
+  let interrupted = false
+  const left = [...answers]
+  child.stdout.on('data', (chunk) => {
+    text += chunk
+    onOutput?.(text)
+    if (left[0]?.[0].test(text)) child.stdin.write(`${left.shift()![1]}\n`)
+    if (until?.test(text) && !interrupted) {
+      interrupted = true
+      child.stdin.write('\u0003')
+    }
+  })
+  const [ended] = (await once(child, 'close')) as [number]
+  const output = asShown(text)
+  console.error(`$ ${command}\n${output}`)
+  if (ended !== (until ? 130 : code)) throw new Error(`${command} ended with ${ended}:\n${output}`)
+  shown.push(`$ ${command}`, ...(output === '' ? [] : [output]))
+  return output
+}
+
+/** Types one command while another one waits for what it does. */
+async function meanwhile(waiting: string, until: RegExp, isReady: RegExp | null, work: () => Promise<unknown>) {
+  let began = () => {}
+  const ready = new Promise<void>((resolve) => {
+    began = resolve
+  })
+  if (!isReady) setTimeout(() => began(), 4_000)
+  const at = shown.length
+  const ended = type(waiting, { until, onOutput: (text) => isReady?.test(text) && began() })
+  await Promise.race([ready, ended])
+  await work()
+  await ended
+  // In the order of typing.
+  const [command, output] = shown.splice(-2)
+  shown.splice(at, 0, `${command} &`)
+  shown.push(output!)
+}
+
+try {
+  await mkdir(join(home, 'site'), { recursive: true })
+  await writeFile(join(home, 'site/index.html'), '<h1>Hello</h1>\n')
+  await writeFile(join(home, 'site/style.css'), 'h1 { color: teal }\n')
+  await writeFile(join(home, 'site/.env'), 'SECRET=1\n')
+  await writeFile(join(home, 'example.zone'), '@ MX 10 mail.example.com.\nmail A 192.0.2.25\nwww CNAME example.com.\n')
+  await writeFile(join(home, 'berth'), await (await fetch(`${world.url}/cli`)).text())
+  const approve = await createApproval(world)
+  let approved: Promise<void> | undefined
+  await type('berth login', {
+    onOutput(text) {
+      const code = /approve the code ([A-Z]{4}-[A-Z]{4})/.exec(text)?.[1]
+      if (code) approved ??= approve(code)
+    },
+  })
+  await approved
+  await type('berth whoami')
+  await type('berth projects create site --framework static')
+  await type('berth link site')
+  const first = await type('berth deploy site --prebuilt --prod')
+  const [id] = /dpl_\w+/.exec(first)!
+  await writeFile(join(home, 'site/index.html'), '<h1>Hello again</h1>\n')
+  const second = await type('berth deploy site --prebuilt')
+  const [preview] = /dpl_\w+/.exec(second)!
+  await type('berth ls')
+  await type(`berth inspect ${preview} --wait`)
+  await type(`berth promote ${preview}`)
+  await type('berth rollback')
+  await type(`berth logs ${id}`)
+  await type('berth logs -f')
+  await type('berth open')
+  await type('berth env set GREETING', { answers: [[/Value of GREETING/, 'hello']] })
+  await type('berth env set PAGE start --readable')
+  await type('berth env ls')
+  await type('berth env pull')
+  await type('berth domains add example.com --wait')
+  await type('berth domains verify example.com')
+  await type('berth domains ls')
+  await type('berth dns set example.com www A 192.0.2.1 192.0.2.2 --ttl 300')
+  await type('berth dns ls example.com')
+  await type('berth dns rm example.com www A', { answers: [[/\[y\/N\]/, 'y']] })
+  await type('berth dns rm example.com www A', { code: 5 })
+  await type('berth dns import example.com example.zone --dry-run')
+  await type('berth dns export example.com')
+  await type('berth dns dnssec example.com')
+  await type('berth tokens create ci --scope deployments:write projects:read --project site --expires 30d')
+  await type('berth tokens ls')
+  await type("berth tickets open 'A question' -m 'How long are logs kept?'")
+  await type('berth tickets ls')
+  await meanwhile('berth events -f --type ticket.*', /ticket\.\w+/, null, () =>
+    type("berth tickets open 'Another one' -m 'And events?'"),
+  )
+  const receiver = createServer((request, response) => request.resume().on('end', () => response.end()))
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
+  const { port } = receiver.address() as AddressInfo
+  await meanwhile(
+    `berth listen --forward-to http://localhost:${port}/hooks --type project.*`,
+    /200 .*project\./,
+    /Sending events/,
+    async () => {
+      await new Promise((resolve) => setTimeout(resolve, 4_000))
+      await type('berth api /projects/site -X PATCH -f settings.cleanUrls=true > /dev/null')
+    },
+  )
+  receiver.close()
+  await type('berth api /projects -f search=sit -X GET | head -5')
+  await type('berth completion bash | head -3')
+  await type('berth ls -p nothing', { code: 5 })
+  await type('berth domains rm example.com', { answers: [[/\[y\/N\]/, 'y']] })
+  await type('berth logout')
+  await type('berth ls', { code: 3 })
+  const text = await readFile(document, 'utf8')
+  const [before, after] = [text.indexOf(begin), text.indexOf(end)]
+  if (before < 0 || after < 0) throw new Error(`${document} has no place for the session.`)
+  const session = shown
+    .join('\n')
+    .replaceAll(home, '/home/ada')
+    .replace(/(whsec_|brt_)[A-Za-z0-9+/=_-]{12,}/g, '$1…')
+  await writeFile(document, `${text.slice(0, before + begin.length)}\n\`\`\`\n${session}\n\`\`\`\n${text.slice(after)}`)
+} finally {
+  await world.stop()
+}
