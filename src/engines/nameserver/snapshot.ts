@@ -175,14 +175,13 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
     },
     ...(kept && { restore: () => kept.restore(restore) }),
   }
-  const renewal = vault ? startRenewal({ db, table, signer, outside, log }) : null
   const followed = await follow(source, notifications, log).catch((error) => {
     offLost()
     large.close()
-    renewal?.close()
     throw error
   })
   await large.settled()
+  const renewal = vault ? startRenewal({ db, table, signer, outside, log }) : null
 
   async function close(): Promise<void> {
     offLost()
