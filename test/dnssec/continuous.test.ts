@@ -149,9 +149,8 @@ describe.skipIf(!possible)('a zone below a signed root', () => {
 
   const proofs = [
     [zone, 'DNSKEY'],
-    [`host.${zone}`, 'A'],
-    [`${fresh()}.wild.${zone}`, 'A'],
     [`${fresh()}.${zone}`, 'A'],
+    ...(long > 0 ? [[`host.${zone}`, 'A'] as const, [`${fresh()}.wild.${zone}`, 'A'] as const] : []),
   ] as const
 
   /** The records of a type that the resolver of all servers has proved; null if it has proved nothing. */

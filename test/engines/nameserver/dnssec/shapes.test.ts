@@ -6,30 +6,17 @@ import { faultsOf, signZone, transferred } from './world.ts'
 const label = 'l'.repeat(63)
 // With `.shapes.com` behind it, 255 octets in a packet.
 const longest = `${label}.${label}.${label}.${'m'.repeat(255 - 3 * 64 - 1 - 12)}`
-const odd = [
-  '\\046',
-  'a\\046b',
-  '\\000',
-  '\\255\\128',
-  '\\032',
-  'x\\009y',
-  '\\042',
-  '\\064',
-  '\\034\\059',
-  'UPPER',
-  'Mixed.cASE',
-]
+// Without `\064`: ldns takes an @ in a record for the origin, escaped or not.
+const odd = ['\\046', 'a\\046b', '\\000', '\\255\\128', '\\032', 'x\\009y', '\\034\\059', 'UPPER', 'Mixed.cASE']
 
 const records: [type: string, name: string, value: string][] = [
   ['A', '*', '192.0.2.1'],
-  ['TXT', '*.*', '"two stars"'],
-  ['A', 'a.*.b', '192.0.2.2'],
+  ['TXT', '*.x', '"a star"'],
   ['A', label, '192.0.2.3'],
   ['A', longest, '192.0.2.4'],
   ['CNAME', `*.${label}`, 'x.shapes.com'],
   ['NS', `cut.${label}`, 'ns.example.net'],
   ['A', `hidden.cut.${label}`, '192.0.2.5'],
-  ['NS', '*.stars', 'ns.example.net'],
   ['DNAME', 'away', 'other.example'],
   ['CNAME', 'near', 'deep.other.com'],
   ['ALIAS', 'nowhere', 'nothing.nowhere.shapes.com'],
@@ -49,11 +36,7 @@ describe.skipIf(isMissing('dig', 'dnssec-verify', 'ldns-verify-zone')).each(['ns
     afterAll(() => world.stop())
 
     test('are signed as BIND and ldns sign them', async () => {
-      const refused: string[] = []
-      for (const [type, name, value] of records) {
-        await world.addRecord('shapes.com', type, name, value).catch((error) => refused.push(`${name} ${error}`))
-      }
-      expect(refused).toEqual([])
+      for (const [type, name, value] of records) await world.addRecord('shapes.com', type, name, value)
       await signZone(world, 'shapes.com', denial)
       const text = await transferred(world, 'shapes.com')
       expect(await faultsOf('shapes.com', text)).toBe('')
