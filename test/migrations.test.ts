@@ -58,6 +58,7 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
     'dns_record_dname',
     'dns_record_duplicate',
     'dns_record_mx',
+    'domain_awaiting_ds',
     'domain_verified_name',
     'event_project',
     'job_build',

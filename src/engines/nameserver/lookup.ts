@@ -184,7 +184,8 @@ function redirect(found: Found, owner: string, dname: { owner: string; set: Rrse
 
 /** A set of the name itself in place of all of them (RFC 8482, section 4.1): unlike a made-up one, it is signed. */
 function anySetOf(node: ZoneNode, work: Work): Rrset | null {
-  return node.sets[0] ?? setAt(node, typeNumbers.A, work) ?? setAt(node, typeNumbers.AAAA, work)
+  const addresses = () => setAt(node, typeNumbers.A, work) ?? setAt(node, typeNumbers.AAAA, work)
+  return (node.alias && addresses()) ?? node.sets[0] ?? null
 }
 
 /** `name` is in the zone. Never fails, and takes no longer than the labels of the name and the chain allow. */

@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { headerOctets, opcodes, rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
 import { decodeQuery, emptyQuery, nameInQuery, type Query } from '../../dns/packet/query.ts'
 import { type AnswerCache, answerHash, belowHash, type Dnssec, standIn } from './cache.ts'
+import { withoutOthers } from './chains.ts'
 import type { Cookies } from './cookies.ts'
 import { isSigned, lookupSigned } from './dnssec/sets.ts'
 import { answerOctets, createEncoder, type Encoded, finishAnswer, optOctets } from './encode.ts'
@@ -86,7 +87,12 @@ export function createResponder(options: ResponderOptions): Responder {
 
   function find(source: ZoneSource, name: string, { type, dnssecOk }: Query): Found {
     const zone = table.zoneOf(source)
-    return isSigned(zone) ? lookupSigned(zone, { name, type, dnssecOk }, outside) : lookup(zone, name, type, outside)
+    return isSigned(zone) ? lookupSigned(zone, { name, type, dnssecOk }, outside) : findPlain(source, name, type)
+  }
+
+  function findPlain(source: ZoneSource, name: string, type: number): Found {
+    const found = lookup(table.zoneOf(source), name, type, outside)
+    return withoutOthers(found, (end) => table.find(end, type) !== source)
   }
 
   function answerFound(context: Context, name: string, found: Found, source: ZoneSource): Buffer | null {
@@ -120,7 +126,7 @@ export function createResponder(options: ResponderOptions): Responder {
     const zone = table.zoneOf(source)
     const encloser = encloserOf(zone, name)
     if (encloser === null || !source.live || !table.announce(source)) return undefined
-    const found = lookup(zone, standIn + encloser, query.type, outside)
+    const found = findPlain(source, standIn + encloser, query.type)
     if (!found.general || !found.cacheable) return undefined
     const encoded = encodeWhole(context, standIn + encloser, found)
     const questionEnd = headerOctets + standIn.length + encloser.length + 4
@@ -129,7 +135,7 @@ export function createResponder(options: ResponderOptions): Responder {
     const hash = belowHash(table.filter.hashOf(encloser), query.type)
     if (!whole.truncated) cache.set(hash, { ...whole, source, rcode: found.rcode, tuple, dnssec })
     if (!fits(context, whole)) {
-      const exact = { ...lookup(zone, name, query.type, outside), cacheable: false }
+      const exact = { ...findPlain(source, name, query.type), cacheable: false }
       return answerFound(context, name, exact, source)
     }
     const made = limited(context, found.rcode, tuple, () => finishAnswer(whole, message, query, opt))

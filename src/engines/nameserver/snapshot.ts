@@ -99,7 +99,8 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
     for (const name of names) {
       if (large.add(name, 'again')) continue
       const source = table.get(name)
-      if (source?.records instanceof RecordsByName) known.push(source)
+      // The changes of the platform's own zones are noted nowhere.
+      if (source?.records instanceof RecordsByName && !platform.has(name)) known.push(source)
       else others.push(name)
     }
     const changed = await readServedChanges(db, known)
@@ -174,14 +175,13 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
     },
     ...(kept && { restore: () => kept.restore(restore) }),
   }
-  const renewal = vault ? startRenewal({ db, table, signer, outside, log }) : null
   const followed = await follow(source, notifications, log).catch((error) => {
     offLost()
     large.close()
-    renewal?.close()
     throw error
   })
   await large.settled()
+  const renewal = vault ? startRenewal({ db, table, signer, outside, log }) : null
 
   async function close(): Promise<void> {
     offLost()

@@ -8,7 +8,7 @@ import type { RecordType } from '../../dns/record-types.ts'
 import { isRecordType, numberOf } from '../../dns/type-names.ts'
 import { aliasedType, challengeType } from '../../services/dns/served-zones.ts'
 import { generatedNames as namesOfEdge } from '../../services/dns/zones.ts'
-import { apexSets, ownedApexTypes } from './dnssec/apex.ts'
+import { apexSets, markAlias, ownedApexTypes } from './dnssec/apex.ts'
 import { type FoundSignatures, openSignatures, type ZoneSigning } from './dnssec/signing.ts'
 import type { SortedTexts } from './dnssec/sorted-texts.ts'
 import { type Rdata, rdataOf, soaRdata } from './rdata.ts'
@@ -144,11 +144,13 @@ class BuiltNodes extends Map<string, ZoneNode> implements NodeStore {
 /** Nodes of a large zone, built at every use: answers are cached, and most names are never asked for. */
 class NodesByName implements NodeStore {
   readonly #records: RecordsByName
+  readonly #marks: boolean
   /** Those that have more than their records. */
   readonly #own = new Map<string, ZoneNode>()
 
-  constructor(records: RecordsByName) {
+  constructor(records: RecordsByName, marks: boolean) {
     this.#records = records
+    this.#marks = marks
   }
 
   get(key: string): ZoneNode | undefined {
@@ -184,6 +186,7 @@ class NodesByName implements NodeStore {
     if (lines === undefined) return this.#records.has(key) ? emptyNode() : undefined
     const node = emptyNode()
     for (const record of recordsOf(lines)) addTo(node, record, key === origin)
+    if (this.#marks) markAlias(node)
     return node
   }
 }
@@ -199,6 +202,8 @@ function addTo(node: ZoneNode, record: ZoneRecord, isApex: boolean): void {
   addRecord(node, type, ttl, value)
   if (type === 'NS' && !isApex) node.cut = true
 }
+
+const marksAliases = ({ signing }: ZoneConstants) => signing?.denial === 'nsec3'
 
 /**
  * Adds the TXT record of an ACME challenge to a built zone without changing its other answers. Parent names that now
@@ -279,12 +284,13 @@ export function buildZone(name: string, serial: number, records: Iterable<ZoneRe
     hasCuts ||= node.cut
     if (generatedNames.has(record.name)) pointed.push(record)
   }
+  if (marksAliases(constants)) for (const node of nodes.values()) markAlias(node)
   return complete(name, serial, { nodes, hasCuts, pointed, challenges }, constants)
 }
 
 /** A zone whose nodes are built as they are asked for: takes the same time whatever its size. */
 export function openZone(name: string, serial: number, records: RecordsByName, constants: ZoneConstants): Zone {
-  const nodes = new NodesByName(records)
+  const nodes = new NodesByName(records, marksAliases(constants))
   const pointed = namesOfEdge.flatMap((one) => [...recordsOf(records.linesAt(keyOf(one, records.origin)) ?? '')])
   const { hasCuts } = records
   return complete(name, serial, { nodes, hasCuts, pointed, challenges: recordsOf(records.extras) }, constants)

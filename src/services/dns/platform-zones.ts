@@ -10,8 +10,11 @@ export type PlatformZoneOptions = Pick<Config, 'nameservers' | 'nameserverListen
   edge: Pick<Config['edge'], 'domain' | 'addresses'>
 }
 
-/** By name. A zone that is not verified does not own the names below it, so customers may attach them. */
-export type PlatformZones = ReadonlyMap<string, { verified: boolean; records: readonly string[] }>
+/** A zone that is not verified does not own the names below it, so customers may attach them. */
+type PlatformZone = { verified: boolean; records: string[] /** The pool. */; nameservers: readonly string[] }
+
+/** By name. */
+export type PlatformZones = ReadonlyMap<string, Readonly<PlatformZone>>
 
 const everyAddress = new Set(['0.0.0.0', '::'])
 const isLoopback = (address: string) => address === '::1' || address.startsWith('127.')
@@ -42,15 +45,16 @@ function zoneOfHost(options: PlatformZoneOptions, host: string): string | null {
 }
 
 export function platformZones(options: PlatformZoneOptions): PlatformZones {
-  const zones = new Map<string, { verified: boolean; records: string[] }>()
+  const zones = new Map<string, PlatformZone>()
+  const { nameservers } = options
   // The apex and www get the addresses of the edge as in every zone (generatedRecords).
   const records = options.edge.addresses.map((address) => addressLine('*', address))
-  zones.set(options.edge.domain.toLowerCase(), { verified: true, records })
-  for (const [index, name] of options.nameservers.entries()) {
+  zones.set(options.edge.domain.toLowerCase(), { verified: true, records, nameservers })
+  for (const [index, name] of nameservers.entries()) {
     const host = name.toLowerCase()
     const zone = zoneOfHost(options, host)
     if (zone === null) continue
-    if (!zones.has(zone)) zones.set(zone, { verified: false, records: [] })
+    if (!zones.has(zone)) zones.set(zone, { verified: false, records: [], nameservers })
     const relative = host.slice(0, -zone.length - 1)
     for (const address of addressesOf(options, index)) zones.get(zone)!.records.push(addressLine(relative, address))
   }

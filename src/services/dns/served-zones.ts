@@ -1,6 +1,7 @@
 // The zones that the nameservers answer for, as their snapshot reads them.
 import { type Database, type Db, onConnection, transactionOn } from '../../platform/database.ts'
 import type { PlatformZones } from './platform-zones.ts'
+import { signalLines } from './signals.ts'
 import type { ServedSigning } from './signature-statements.ts'
 import { readPlatformZoneRows, readZoneChanges, readZonePage, readZoneStates, readZones } from './statements.ts'
 
@@ -123,11 +124,12 @@ export const platformIds = 'platform '
 /** The platform's own zones come before any claim to their names, and belong to no account. */
 async function readPlatformZones(db: Db, platform: PlatformZones, names: string[]): Promise<ServedZoneRow[]> {
   const found = await readPlatformZoneRows(db, { names })
-  return found.map(({ name, serial, challenges, signing: keys }) => {
-    const { verified, records } = platform.get(name)!
-    const lines = challenges === null ? records : [...records, challenges]
+  return found.map(({ name, serial, challenges, signing: keys, signals }) => {
+    const { verified, records, nameservers } = platform.get(name)!
     // The keys are those of the domain of deployments; the zones of nameservers' names are for development alone.
     const signing = verified ? keys : null
+    const signalled = signing && signals ? signalLines(name, nameservers, signals) : []
+    const lines = [...records, ...(challenges === null ? [] : [challenges]), ...signalled]
     const source = { name, id: platformIds + name, serial, verified, refused: false, accountId: '', signing }
     return { ...source, records: lines.join('\n') }
   })

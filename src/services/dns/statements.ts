@@ -14,6 +14,7 @@ import {
 } from '../../platform/statement.ts'
 import { eventIn, insertEvent } from '../events/statements.ts'
 import { aliasLines } from './alias-statements.ts'
+import type { Signal } from './signals.ts'
 import { type ServedSigning, signingOf } from './signature-statements.ts'
 
 /**
@@ -261,14 +262,32 @@ export const readZoneChanges = statement('dns.zone-changes', {
       WHERE g.domain_id = z.id AND g.serial >= k.serial) g`,
 })
 
-/** Serials and challenges of the platform's own zones; their records are in the configuration. */
+// The newest of them: each makes four sets of the platform's zone, or more.
+const highestSignals = 500
+/** The zones that wait for their first DS. Whatever changes them raises the serial of the platform's zones (signal_serial). */
+const signals = `(
+  SELECT json_agg(json_build_object('name', s.name, 'nameservers', s.nameservers, 'keys', s.keys) ORDER BY s.id) FROM (
+    SELECT d.id, d.name, COALESCE(d.nameservers, '{}') AS nameservers, (
+      SELECT json_agg(json_build_object('tag', k.tag, 'publicKey', translate(encode(k.public_key, 'base64'), E'\\n', ''))
+        ORDER BY k.id) FROM zone_key k WHERE k.domain_id = d.id AND k.announced) AS keys
+    FROM domain d WHERE d.dnssec_state = 'awaiting_ds' AND d.verified ORDER BY d.id DESC LIMIT ${highestSignals}) s
+  WHERE s.keys IS NOT NULL)`
+
+/** Serials, challenges and signals of the platform's own zones; their records are in the configuration. */
 export const readPlatformZoneRows = statement('dns.platform-zones', {
   reason: 'snapshot for an engine',
   in: { names: textArray() },
-  out: { name: text(), serial: int4(), challenges: optional(text()), signing: optional(json<ServedSigning>()) },
+  out: {
+    name: text(),
+    serial: int4(),
+    challenges: optional(text()),
+    signing: optional(json<ServedSigning>()),
+    signals: optional(json<Signal[]>()),
+  },
   sql: (p) => `
     SELECT p.name, p.serial, ${challengesOf('p.name')} AS challenges,
-      ${signingOf('k.domain_id IS NULL', `'nsec'`, 'false')} AS signing
+      ${signingOf('k.domain_id IS NULL', `'nsec'`, 'false')} AS signing,
+      CASE WHEN EXISTS (SELECT 1 FROM zone_key k WHERE k.domain_id IS NULL) THEN ${signals} END AS signals
     FROM platform_zone p
     WHERE p.name = ANY(${p.names})`,
 })

@@ -1,4 +1,4 @@
-// The records that signing adds at the apex of a zone: its keys, and what the parent is asked to have of them.
+// The records that signing adds to a zone: at its apex its keys, and what the parent is asked to have of them; and marks.
 import { cdnskeyDelete, cdsDelete, nsec3ParamRdata } from '../../../dns/dnssec/denial.ts'
 import { dnskeyRdata, dsRdata } from '../../../dns/dnssec/keys.ts'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
@@ -28,4 +28,21 @@ export function apexSets(origin: string, signing: ServedSigning, ttl: number): A
   return sets.flatMap(([type, ttl, octets]) =>
     octets.length === 0 ? [] : [{ type, ttl, rdatas: octets.map(octetsRdata) }],
   )
+}
+
+// For private use; elsewhere it is the type of ALIAS records.
+const markType = 65_401
+
+type Marked = {
+  sets: Readonly<Omit<ApexSet, 'rdatas'> & { rdatas: readonly Rdata[] }>[]
+  alias: { ttl: number } | null
+}
+
+/**
+ * Has a name with an ALIAS exist where its zone is transferred to, even while the ALIAS has no address: in the chain of
+ * NSEC3 it is there, and a secondary, to which a name without records does not exist, could not prove its answer.
+ */
+export function markAlias({ sets, alias }: Marked): void {
+  if (!alias || sets.some(({ type }) => type === markType)) return
+  sets.push({ type: markType, ttl: alias.ttl, rdatas: [octetsRdata(none)] })
 }

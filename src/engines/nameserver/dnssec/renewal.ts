@@ -32,6 +32,8 @@ export type Renewal = {
 }
 
 const everyMs = 60_000
+// At the start, and while there are more: after a long time without a nameserver, all of them are due.
+const soonMs = 1_000
 const atOnce = 500
 const dayMs = 86_400_000
 const retryMs = 3_600_000
@@ -49,11 +51,14 @@ export function startRenewal(options: RenewalOptions): Renewal {
     return undefined
   }
 
-  /** Of one zone, in the version that is served here; what is newer is settled in another round. */
-  async function settle(source: ZoneSource, due: readonly DueSignature[]): Promise<void> {
+  /**
+   * Of one zone, in the version that is served here; what is newer is settled in another round. False if it is another
+   * claim to the name that is served, or not signed.
+   */
+  async function settle(source: ZoneSource, due: readonly DueSignature[]): Promise<boolean> {
     const zone = table.zoneOf(source)
     const domainId = due[0]!.domainId
-    if (!isSigned(zone) || (domainId ?? source.id) !== source.id) return
+    if (!isSigned(zone) || (domainId ?? source.id) !== source.id) return false
     const entries = new Set(due.map(({ name, type }) => entryOfSet(zone, name, type)))
     const { keys } = zone.signed.signing
     const named = (keyId: string, fingerprint: string) => keyId + fingerprint
@@ -81,13 +86,13 @@ export function startRenewal(options: RenewalOptions): Renewal {
       raise,
     }
     await settleSignatures(db, settlement)
+    return true
   }
 
   /** False if the zone is not served here. */
   async function settleSome(due: readonly DueSignature[]): Promise<boolean> {
     const source = sourceOf(due[0]!)
-    if (source) await settle(source, due)
-    return source !== undefined
+    return source !== undefined && (await settle(source, due))
   }
 
   async function round(): Promise<number> {
@@ -110,15 +115,24 @@ export function startRenewal(options: RenewalOptions): Renewal {
     return running
   }
 
-  const timer = setInterval(
-    () => void run().catch((err) => log.warn({ err }, 'signatures of zones could not be renewed; it is tried again')),
-    everyMs,
-  )
-  timer.unref()
+  let timer: NodeJS.Timeout
+  let closed = false
+  function runIn(ms: number): void {
+    timer = setTimeout(async () => {
+      const count = await run().catch((err) => {
+        log.warn({ err }, 'signatures of zones could not be renewed; it is tried again')
+        return 0
+      })
+      if (!closed) runIn(count < atOnce ? everyMs : soonMs)
+    }, ms)
+    timer.unref()
+  }
+  runIn(soonMs)
   return {
     run,
     async close() {
-      clearInterval(timer)
+      closed = true
+      clearTimeout(timer)
       await running?.catch(() => {})
     },
   }

@@ -144,7 +144,12 @@ export async function startWorld(
   }
 }
 
-export type Peer = { directory: string; output(): string; stop(): Promise<void> }
+export type Peer = {
+  directory: string
+  output(): string
+  signal(name: NodeJS.Signals): void
+  stop(): Promise<void>
+}
 
 /** A server in a directory of its own, which is written from `files`; ended by its own process id. */
 export async function startPeer(
@@ -171,6 +176,7 @@ export async function startPeer(
   return {
     directory,
     output: () => output,
+    signal: (name) => void child.kill(name),
     async stop() {
       child.kill('SIGTERM')
       const late = setTimeout(() => child.kill('SIGKILL'), 3_000)
