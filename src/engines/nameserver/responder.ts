@@ -4,7 +4,7 @@ import { headerOctets, opcodes, rcodes, typeNumbers } from '../../dns/packet/num
 import { decodeQuery, emptyQuery, nameInQuery, type Query } from '../../dns/packet/query.ts'
 import { type AnswerCache, answerHash, belowHash, type Dnssec, standIn } from './cache.ts'
 import type { Cookies } from './cookies.ts'
-import { gapsOf } from './dnssec/gaps.ts'
+import { gapsOf } from './dnssec/gap-tables.ts'
 import { isSigned, lookupBelowSigned, lookupSigned } from './dnssec/sets.ts'
 import { answerOctets, createEncoder, type Encoded, finishAnswer, optOctets } from './encode.ts'
 import { encloserOf, type Found, lookup, type OutsideAddresses } from './lookup.ts'

@@ -1,13 +1,11 @@
 // Tells between which two neighbours in the chain of a signed zone a name would be, from the octets of its question and in
 // any thread: names in one gap have the same proof.
 import { hash } from 'node:crypto'
-import { orderKey } from '../../../dns/dnssec/canonical.ts'
 import { headerOctets, highestNameOctets } from '../../../dns/packet/numbers.ts'
 import { lowerCase } from '../../../dns/packet/wire-names.ts'
-import { chainOf, type SignedZone } from './chain.ts'
 
 /** Some entries of a chain: entry i is between `starts[i]` and `starts[i + 1]` of the octets. */
-type Part = { readonly starts: Uint32Array; readonly octets: Uint8Array }
+export type GapPart = { readonly starts: Uint32Array; readonly octets: Uint8Array }
 
 /** A chain as threads tell each other of it. */
 export type GapTable = {
@@ -15,16 +13,15 @@ export type GapTable = {
   /** NSEC3: entries are hashes. Otherwise they are names below the origin, in an order that octets have too. */
   readonly hashed: boolean
   readonly originOctets: number
-  readonly parts: readonly Part[]
+  readonly parts: readonly GapPart[]
 }
 
-const hashOctets = 20
+export const hashOctets = 20
 // More than any part has.
 const highestPart = 4096
-const partsInAStep = 4
 
 /** Into `octets` at a place; the end of a label is 0, and what would not come after it is written as two octets. */
-function writeOctet(octets: Uint8Array, at: number, octet: number): number {
+export function writeOctet(octets: Uint8Array, at: number, octet: number): number {
   if (octet > 1) {
     octets[at] = octet
     return at + 1
@@ -32,35 +29,6 @@ function writeOctet(octets: Uint8Array, at: number, octet: number): number {
   octets[at] = 1
   octets[at + 1] = octet + 1
   return at + 2
-}
-
-/** An entry of an NSEC chain from its key, in which the end of a label is 0 and every octet is one higher. */
-function writeKey(octets: Uint8Array, start: number, key: string, from: number): number {
-  let at = start
-  for (let index = from; index < key.length; index++) {
-    const code = key.charCodeAt(index)
-    if (code === 0) octets[at++] = 0
-    else at = writeOctet(octets, at, code - 1)
-  }
-  return at
-}
-
-/** Those of a large zone are in memory that threads share, so that telling them takes no copy. */
-function pack(entries: readonly string[], from: number, hashed: boolean, share: boolean): Part {
-  const scratch = new Uint8Array(entries.reduce((sum, entry) => sum + 2 * entry.length, 0))
-  const starts = [0]
-  let at = 0
-  for (const entry of entries) {
-    if (!hashed) at = writeKey(scratch, at, entry, from)
-    else for (let index = 0; index < hashOctets; index++) scratch[at++] = entry.charCodeAt(index)
-    starts.push(at)
-  }
-  const room = 4 * starts.length
-  const memory = share ? new SharedArrayBuffer(room + at) : new ArrayBuffer(room + at)
-  const part = { starts: new Uint32Array(memory, 0, starts.length), octets: new Uint8Array(memory, room) }
-  part.starts.set(starts)
-  part.octets.set(scratch.subarray(0, at))
-  return part
 }
 
 export class Gaps {
@@ -98,7 +66,7 @@ export class Gaps {
   }
 
   /** Whether an entry is behind the name. */
-  #isBehind({ starts, octets }: Part, index: number): boolean {
+  #isBehind({ starts, octets }: GapPart, index: number): boolean {
     const asked = this.#asked
     const start = starts[index]!
     const length = starts[index + 1]! - start
@@ -134,39 +102,4 @@ export class Gaps {
     hash('sha1', name, 'buffer').copy(this.#asked)
     this.#length = hashOctets
   }
-}
-
-let last = 0
-/** By the part of a chain: versions of a large zone share most of them. */
-const packed = new WeakMap<readonly string[], Part>()
-const made = new WeakMap<SignedZone, Gaps | 'under way'>()
-
-/** The gaps of a version of a zone. Null while those of a large one are made, which is done in steps. */
-export function gapsOf(zone: SignedZone): Gaps | null {
-  const known = made.get(zone)
-  if (known) return known === 'under way' ? null : known
-  const hashed = zone.signed.signing.denial === 'nsec3'
-  const from = hashed ? 0 : orderKey(zone.origin).length
-  const chain = chainOf(zone).parts
-  const share = chain.length > 1
-  let left = 0
-  const step = (most: number): Gaps | null => {
-    for (let fresh = 0; left < chain.length; left++) {
-      if (packed.has(chain[left]!)) continue
-      if (fresh++ === most) return null
-      packed.set(chain[left]!, pack(chain[left]!, from, hashed, share))
-    }
-    const parts = chain.map((part) => packed.get(part)!)
-    const gaps = new Gaps({ id: ++last, hashed, originOctets: zone.origin.length, parts })
-    made.set(zone, gaps)
-    return gaps
-  }
-  const goOn = () => {
-    if (!step(partsInAStep)) setImmediate(goOn)
-  }
-  const gaps = step(partsInAStep)
-  if (gaps) return gaps
-  made.set(zone, 'under way')
-  setImmediate(goOn)
-  return null
 }

@@ -21,7 +21,7 @@ export function unreallySigned(table: ZoneTable, name: string, text: string, ser
   const signing = { denial, cdsDelete: false, keys: [key] }
   const bare = table.draft({ ...row, signing: { ...signing, signatures: '', chain: null } }) as SignedZone
   const entries = Array.from(wantedOf(row, signing.keys, setsOf(bare, nowhere)), ({ key, fingerprint }) => {
-    const octets = createHash('sha512').update(fingerprint, 'latin1').digest('latin1')
+    const octets = createHash('sha512').update(fingerprint, 'latin1').digest().toString('latin1')
     return [key, octets.padEnd(signatureOctets, 'x')] as const
   })
   return { ...row, signing: { ...signing, signatures: packSignatures(entries), chain: null } }
