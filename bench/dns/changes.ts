@@ -15,8 +15,9 @@ export type Changes = {
   othersMs: number[]
 }
 
-/** Where the changes are: `zone` is called for each, and `other` has an address and stays as it is. */
-export type Place = { url: string; server: Server; zone(): string; other: string }
+/** Where the changes are: `zone` is called for each, and `other` has an address and stays as it is. If they are signed, the
+ * answer is there with its signature. */
+export type Place = { url: string; server: Server; zone(): string; other: string; signed: boolean }
 
 const actor: Actor = { accountId, tokenId: 'tok_1', scopes: ['*'], projectIds: null }
 const perSecond = 100
@@ -28,10 +29,11 @@ const warmUpWrites = 50
  * Records are made as a POST makes them, so a write is over when its 201 would be sent. Each name was asked for just
  * before, so that the answer must replace one that is known not to exist.
  */
-export async function measureChanges({ url, server, zone: zoneOf, other }: Place, seconds: number): Promise<Changes> {
+export async function measureChanges(place: Place, seconds: number): Promise<Changes> {
+  const { url, server, zone: zoneOf, other, signed } = place
   console.error(`${perSecond} writes a second for ${seconds} s …`)
   const db = openDatabase(url, 10)
-  const askers = await Promise.all(server.ports.map((port) => createAsker(port)))
+  const askers = await Promise.all(server.ports.map((port) => createAsker(port, '127.0.0.1', signed)))
   const run = Math.floor(performance.now()).toString(36)
   const write = async (number: number): Promise<number> => {
     const zone = zoneOf()
@@ -39,7 +41,7 @@ export async function measureChanges({ url, server, zone: zoneOf, other }: Place
     await Promise.all(askers.map((asker) => asker.ask(name, 'A')))
     await createRecord(db, actor, zone, { type: 'A', name, value: '192.0.2.1' })
     const committedMs = performance.now()
-    await Promise.all(askers.map((asker) => untilThere(asker, name, committedMs)))
+    await Promise.all(askers.map((asker) => untilThere(asker, name, committedMs, signed ? 2 : 1)))
     return performance.now() - committedMs
   }
   try {
@@ -80,10 +82,10 @@ export async function askWhile(port: number, name: string, goOn: () => boolean):
   return ms
 }
 
-async function untilThere(asker: Asker, name: string, sinceMs: number): Promise<void> {
+async function untilThere(asker: Asker, name: string, sinceMs: number, records: number): Promise<void> {
   while (performance.now() - sinceMs < giveUpMs) {
     const answer = await asker.ask(name, 'A', 500)
-    if (answer?.rcode === rcodes.NOERROR && answer.answers === 1) return
+    if (answer?.rcode === rcodes.NOERROR && answer.answers === records) return
     await sleep(pauseMs)
   }
   throw new Error(`${name} was not answered ${giveUpMs} ms after its commit`)

@@ -8,7 +8,8 @@ const execute = promisify(execFile)
 
 /** Answers a second, and the server's own processor time for one of them. */
 export type Slice = { perSecond: number; cpuUs: number }
-export type Target = { server: Server; mixFile: string }
+/** With `dnssecOk`, signatures are asked for. */
+export type Target = { server: Server; mixFile: string; dnssecOk?: boolean }
 
 // Enough sockets that servers with one per processor get their share on each; enough in flight that nobody waits.
 const clients = 16
@@ -18,10 +19,11 @@ const highestLost = 0.001
 
 /** Throws if answers were lost, or were errors: then the figure is not of answers. At most `perSecond` are asked. */
 export async function load(program: string, target: Target, limit: ['-l' | '-n', number], perSecond?: number) {
-  const { server, mixFile } = target
+  const { server, mixFile, dnssecOk = false } = target
   const args = ['-s', '127.0.0.1', '-p', String(server.ports[0]), '-d', mixFile, '-e', '-c', String(clients)]
   args.push('-T', String(threads), '-q', String(inFlight), '-t', '2', limit[0], String(limit[1]))
   if (perSecond !== undefined) args.push('-Q', String(perSecond))
+  if (dnssecOk) args.push('-D')
   const beforeMs = await server.cpuMs()
   const { stdout } = await execute(program, args)
   const usedMs = (await server.cpuMs()) - beforeMs

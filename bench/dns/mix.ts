@@ -7,11 +7,12 @@ export type Question = {
   name: string
   type: keyof typeof typeNumbers
   rcode: number
-  /** Records in the answer section. */
+  /** Records in the answer section; with their signatures, one more for each set. */
   answers: number
+  sets: number
 }
 
-type Kind = { share: number; label: string; type: Question['type']; rcode?: number; answers: number }
+type Kind = { share: number; label: string; type: Question['type']; rcode?: number; answers: number; sets?: number }
 
 // Shares of 100. {k} is one of `variants` names that no record spells out.
 const kinds: Kind[] = [
@@ -22,7 +23,7 @@ const kinds: Kind[] = [
   { share: 3, label: '', type: 'NS', answers: 2 },
   { share: 2, label: '', type: 'SOA', answers: 1 },
   { share: 1, label: '', type: 'CAA', answers: 1 },
-  { share: 14, label: 'www.', type: 'A', answers: 2 },
+  { share: 14, label: 'www.', type: 'A', answers: 2, sets: 2 },
   { share: 6, label: 'api.', type: 'A', answers: 2 },
   { share: 4, label: 'mail.', type: 'A', answers: 1 },
   { share: 5, label: 'mail.', type: 'AAAA', answers: 0 },
@@ -47,10 +48,10 @@ export function makeMix(count: number, zones: number, seed: number): Question[] 
   const random = randomNumbers(seed)
   const dice = kinds.flatMap((kind) => new Array<Kind>(kind.share).fill(kind))
   return Array.from({ length: count }, () => {
-    const { label, type, rcode = rcodes.NOERROR, answers } = dice[Math.floor(random() * dice.length)]!
+    const { label, type, rcode = rcodes.NOERROR, answers, sets } = dice[Math.floor(random() * dice.length)]!
     const zone = zoneName(1 + Math.floor(random() * zones))
     const variant = String(Math.floor(random() * variants))
-    return { name: label.replace('{k}', variant) + zone, type, rcode, answers }
+    return { name: label.replace('{k}', variant) + zone, type, rcode, answers, sets: sets ?? Math.min(answers, 1) }
   })
 }
 
@@ -66,7 +67,7 @@ export function makeFlood(kind: keyof typeof floods, count: number, zones: numbe
   return Array.from({ length: count }, (_, number) => {
     const zone = zoneName(1 + Math.floor(random() * zones))
     const own = Math.floor(random() * 2 ** 32).toString(36) + number.toString(36)
-    return { name: `${own}.${label}${zone}`, type: 'A', rcode, answers }
+    return { name: `${own}.${label}${zone}`, type: 'A', rcode, answers, sets: answers }
   })
 }
 

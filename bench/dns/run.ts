@@ -1,5 +1,5 @@
 // `npm run bench -- dns`: answers against Knot and PowerDNS in turns, also to names that are never repeated, from change to
-// answer, also in a large zone, and 100,000 zones.
+// answer, also in a large zone, all of that with signed zones, and 100,000 zones.
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,8 +11,25 @@ import { expectAnswers } from './asker.ts'
 import { askWhile, type Changes, measureChanges } from './changes.ts'
 import { load, loadInTurns } from './load.ts'
 import { floods, makeFlood, makeMix, randomNumbers, writeMix } from './mix.ts'
-import { reportAnswers, reportChanges, reportFlood, reportLarge, reportScale, type Scale } from './report.ts'
-import { type Server, startFloor, startKnot, startOurs, startPowerDns } from './servers.ts'
+import {
+  reportAnswers,
+  reportChanges,
+  reportFlood,
+  reportLarge,
+  reportScale,
+  reportSigned,
+  type Scale,
+} from './report.ts'
+import {
+  type Server,
+  signedName,
+  startFloor,
+  startKnot,
+  startOurs,
+  startPowerDns,
+  startPowerDnsSigned,
+} from './servers.ts'
+import { addKeys, transferZoneFiles } from './signed.ts'
 import { largeZone, seed, seedLarge, writeZoneFiles, zoneName } from './zones.ts'
 
 const sizes = { few: 1_000, many: 100_000 }
@@ -22,7 +39,8 @@ const newQuestions = 200_000
 const largeRecords = 100_000
 const floodQuestions = 600_000
 const floodPerSecond = 10_000
-const parts = ['answers', 'floods', 'changes', 'large', 'scale'] as const
+const signedParts = ['signed', 'signed-floods', 'signed-changes', 'signed-large'] as const
+const parts = ['answers', 'floods', 'changes', 'large', ...signedParts, 'scale'] as const
 type Part = (typeof parts)[number]
 
 type Bench = {
@@ -32,6 +50,8 @@ type Bench = {
   seconds: number
   ours: Server
   url: string
+  /** Whether the zones are signed, and asked for with DO. */
+  signed: boolean
   mixFile: string
   /** Ours on another database; ended with the benchmark. */
   startAnother(name: string, size: number, large?: number): Promise<{ server: Server; url: string; seedMs: number }>
@@ -63,6 +83,7 @@ export async function run(args: string[]): Promise<void> {
       const startedMs = performance.now()
       const url = await seed(postgres, name, size)
       if (large > 0) await seedLarge(url, large)
+      if (name.startsWith(signedName)) await addKeys(url)
       const seedMs = performance.now() - startedMs
       const server = await startOurs(program, directory, name, url)
       closers.push(() => server.stop())
@@ -76,10 +97,13 @@ export async function run(args: string[]): Promise<void> {
     const dnsperf = findProgram('dnsperf')
     if (dnsperf === null) console.log('dnsperf is not installed: nothing is said about answers a second.\n')
     const { rounds, seconds } = { rounds: Number(values.rounds), seconds: Number(values.seconds) }
-    const bench: Bench = { directory, dnsperf, rounds, seconds, ours, url, mixFile, startAnother }
-    if (wanted.includes('answers') || wanted.includes('floods')) await compareAnswers(bench, wanted)
-    if (wanted.includes('changes')) reportChanges(sizes.few, await measureChanges(anyOf(sizes.few, url, ours), 10))
-    if (wanted.includes('large')) await compareLarge(bench)
+    const bench: Bench = { directory, dnsperf, rounds, seconds, ours, url, signed: false, mixFile, startAnother }
+    await runParts(bench, { answers: 'answers', floods: 'floods', changes: 'changes', large: 'large' }, wanted)
+    if (signedParts.some((part) => wanted.includes(part))) {
+      const { server, url } = await startAnother(signedName, sizes.few)
+      const names = { answers: 'signed', floods: 'signed-floods', changes: 'signed-changes', large: 'signed-large' }
+      await runParts({ ...bench, ours: server, url, signed: true }, names as Record<Kind, Part>, wanted)
+    }
     if (wanted.includes('scale')) reportScale(await measureScale(bench), sizes)
     console.log(`load average before the start ${loadBefore!.toFixed(1)} on ${availableParallelism()} processors`)
   } finally {
@@ -87,22 +111,36 @@ export async function run(args: string[]): Promise<void> {
   }
 }
 
-/** Changes in any of so many zones. */
-function anyOf(zones: number, url: string, server: Server) {
-  const random = randomNumbers(3)
-  return { url, server, zone: () => zoneName(2 + Math.floor(random() * (zones - 1))), other: zoneName(1) }
+type Kind = 'answers' | 'floods' | 'changes' | 'large'
+
+/** What is wanted of zones of one sort. */
+async function runParts(bench: Bench, names: Record<Kind, Part>, wanted: Part[]): Promise<void> {
+  const { signed } = bench
+  const kinds = (Object.keys(names) as Kind[]).filter((kind) => wanted.includes(names[kind]))
+  if (kinds.includes('answers') || kinds.includes('floods')) await compareAnswers(bench, kinds)
+  if (kinds.includes('changes')) {
+    reportChanges(sizes.few, await measureChanges(anyOf(sizes.few, bench), 10), signed)
+  }
+  if (kinds.includes('large')) await compareLarge(bench)
 }
 
-async function compareAnswers(bench: Bench, wanted: Part[]): Promise<void> {
-  const { directory, dnsperf, ours, mixFile, rounds, seconds } = bench
+/** Changes in any of so many zones. */
+function anyOf(zones: number, { url, ours: server, signed }: Pick<Bench, 'url' | 'ours' | 'signed'>) {
+  const random = randomNumbers(3)
+  return { url, server, signed, zone: () => zoneName(2 + Math.floor(random() * (zones - 1))), other: zoneName(1) }
+}
+
+async function compareAnswers(bench: Bench, kinds: Kind[]): Promise<void> {
+  const { directory, dnsperf, ours, mixFile, rounds, seconds, signed } = bench
   if (dnsperf === null) return
-  const zones = await writeZoneFiles(directory, sizes.few)
+  const zones = await (signed ? transferZoneFiles(directory, ours, sizes.few) : writeZoneFiles(directory, sizes.few))
+  if (zones === null) return console.log('dig is not installed: there are no zones for the peers.\n')
   const mix = makeMix(questions, sizes.few, 1)
   const servers = [ours]
   const peers: Server[] = []
   try {
     for (const [name, start] of [
-      ['PowerDNS', startPowerDns],
+      ['PowerDNS', signed ? startPowerDnsSigned : startPowerDns],
       ['Knot', startKnot],
     ] as const) {
       const peer = await start(directory, zones, sizes.few)
@@ -110,16 +148,17 @@ async function compareAnswers(bench: Bench, wanted: Part[]): Promise<void> {
       else console.log(`${name} is not installed: it is left out.`)
     }
     servers.push(...peers)
-    for (const { name, ports } of servers) for (const port of ports) await expectAnswers(name, port, mix)
-    if (wanted.includes('floods')) await compareFloods({ ...bench, dnsperf }, servers)
-    if (!wanted.includes('answers')) return
+    for (const { name, ports } of servers) for (const port of ports) await expectAnswers(name, port, mix, signed)
+    if (kinds.includes('floods')) await compareFloods({ ...bench, dnsperf }, servers)
+    if (!kinds.includes('answers')) return
     const floor = await startFloor(directory)
     peers.push(floor)
     servers.push(floor)
-    const targets = servers.map((server) => ({ server, mixFile }))
-    const slices = await loadInTurns(dnsperf, targets, rounds, seconds, 'answers/s')
+    const targets = servers.map((server) => ({ server, mixFile, dnssecOk: signed }))
+    const slices = await loadInTurns(dnsperf, targets, rounds, seconds, signed ? 'signed answers/s' : 'answers/s')
     const bytes = await Promise.all(servers.map((server) => server.residentBytes()))
-    reportAnswers(servers.map(({ name }, i) => ({ name, slices: slices[i]!, residentBytes: bytes[i]! })))
+    const report = signed ? reportSigned : reportAnswers
+    report(servers.map(({ name }, i) => ({ name, slices: slices[i]!, residentBytes: bytes[i]! })))
   } finally {
     for (const peer of peers) await peer.stop()
   }
@@ -127,22 +166,23 @@ async function compareAnswers(bench: Bench, wanted: Part[]): Promise<void> {
 
 /** Names that are asked for once: the caches of answers do not help. */
 async function compareFloods(bench: Bench & { dnsperf: string }, servers: Server[]): Promise<void> {
-  const { directory, dnsperf, ours, rounds, seconds } = bench
-  for (const what of Object.keys(floods) as (keyof typeof floods)[]) {
-    const flood = makeFlood(what, floodQuestions, sizes.few)
-    const mixFile = join(directory, `flood-${what.replaceAll(' ', '-')}`)
+  const { directory, dnsperf, ours, rounds, seconds, signed } = bench
+  for (const kind of Object.keys(floods) as (keyof typeof floods)[]) {
+    const what = signed ? `${kind}, signed` : kind
+    const flood = makeFlood(kind, floodQuestions, sizes.few)
+    const mixFile = join(directory, `flood-${kind.replaceAll(' ', '-')}`)
     await writeMix(mixFile, flood)
     // A few: all of them would fill the caches of the peers before the first round.
-    for (const { name, ports } of servers) await expectAnswers(name, ports[0]!, flood.slice(0, 2_000))
+    for (const { name, ports } of servers) await expectAnswers(name, ports[0]!, flood.slice(0, 2_000), signed)
     const before = await ours.residentBytes()
-    const targets = servers.map((server) => ({ server, mixFile }))
+    const targets = servers.map((server) => ({ server, mixFile, dnssecOk: signed }))
     const slices = await loadInTurns(dnsperf, targets, rounds, seconds, what)
     const bytes = await Promise.all(servers.map((server) => server.residentBytes()))
     const measured = servers.map(({ name }, i) => ({ name, slices: slices[i]!, residentBytes: bytes[i]! }))
     const beside = async (file: string) => {
       let over = false
       const asked = askWhile(ours.ports[0]!, zoneName(1), () => !over)
-      await load(dnsperf, { server: ours, mixFile: file }, ['-l', seconds], floodPerSecond)
+      await load(dnsperf, { server: ours, mixFile: file, dnssecOk: signed }, ['-l', seconds], floodPerSecond)
       over = true
       return asked
     }
@@ -152,8 +192,8 @@ async function compareFloods(bench: Bench & { dnsperf: string }, servers: Server
 }
 
 /** Changes in a large zone and in a small one, in turns. */
-async function compareLarge({ startAnother }: Bench): Promise<void> {
-  const { server, url } = await startAnother('large', 10, largeRecords)
+async function compareLarge({ startAnother, signed }: Bench): Promise<void> {
+  const { server, url } = await startAnother(signed ? `${signedName}_large` : 'large', 10, largeRecords)
   const sums: Record<'large' | 'small', Changes> = {
     large: { writesPerSecond: 0, ms: [], othersMs: [] },
     small: { writesPerSecond: 0, ms: [], othersMs: [] },
@@ -162,13 +202,14 @@ async function compareLarge({ startAnother }: Bench): Promise<void> {
     // A new one each time, so that it stays small.
     const zones = { large: largeZone, small: zoneName(2 + round) }
     for (const name of ['large', 'small'] as const) {
-      const { ms, othersMs } = await measureChanges({ url, server, zone: () => zones[name], other: zoneName(1) }, 3)
+      const place = { url, server, signed, zone: () => zones[name], other: zoneName(1) }
+      const { ms, othersMs } = await measureChanges(place, 3)
       // Not by spreading: there are thousands.
       sums[name].ms = sums[name].ms.concat(ms)
       sums[name].othersMs = sums[name].othersMs.concat(othersMs)
     }
   }
-  reportLarge(largeRecords, sums.large, sums.small)
+  reportLarge(largeRecords, sums.large, sums.small, signed ? 'signed zone' : 'zone')
 }
 
 async function measureScale(bench: Bench): Promise<Scale> {
@@ -193,7 +234,7 @@ async function measureScale(bench: Bench): Promise<Scale> {
     await writeMix(freshFile, makeMix(newQuestions, sizes.many, 4))
     scale.fresh = await load(dnsperf, { server: many, mixFile: freshFile }, ['-n', 1])
   }
-  reportChanges(sizes.many, await measureChanges(anyOf(sizes.many, url, many), 3))
+  reportChanges(sizes.many, await measureChanges(anyOf(sizes.many, { url, ours: many, signed: false }), 3))
   scale.loadedBytes = await many.residentBytes()
   return scale
 }

@@ -1,13 +1,14 @@
 // The nameservers as processes: ours compiled and by its command line, Knot and PowerDNS from temporary directories.
 import { execFile, spawn } from 'node:child_process'
 import { openSync } from 'node:fs'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { freePort } from '../children.ts'
 import { findProgram } from '../edge/peers.ts'
 import { answersWithin } from './asker.ts'
+import { signingEnvironment, writePresigned } from './signed.ts'
 import { zoneName } from './zones.ts'
 
 const execute = promisify(execFile)
@@ -26,9 +27,12 @@ export type Server = {
 
 type Command = { name: string; program: string; args: string[]; cwd: string; env?: NodeJS.ProcessEnv; ports: number[] }
 
+/** What names of databases with signed zones begin with. */
+export const signedName = 'signed'
 export const floorName = 'Node’s echo'
 const processors = availableParallelism()
-const startTimeoutMs = 60_000
+// A large zone may have to be signed before.
+const startTimeoutMs = 300_000
 // The unit of /proc/<pid>/stat is a hundredth of a second on every Linux.
 const tickMs = 10
 
@@ -43,6 +47,7 @@ export async function startOurs(program: string, directory: string, name: string
     DATABASE_URL: url,
     DATA_DIR: cwd,
     NAMESERVER_LISTEN: ports.map((port) => `127.0.0.1:${port}`).join(','),
+    ...(name.startsWith(signedName) && signingEnvironment),
   }
   // For a profile: BENCH_NODE_ARGS='--cpu-prof --cpu-prof-dir=profiles'.
   const nodeArgs = (process.env.BENCH_NODE_ARGS ?? '').split(' ').filter((arg) => arg !== '')
@@ -61,8 +66,7 @@ export async function startFloor(directory: string): Promise<Server> {
 export async function startKnot(directory: string, zones: string, size: number): Promise<Server | null> {
   const program = findProgram('knotd')
   if (program === null) return null
-  const cwd = join(directory, 'knot')
-  await mkdir(cwd)
+  const cwd = await mkdtemp(join(directory, 'knot-'))
   const port = await freePort()
   const config = `server:
     rundir: "${cwd}"
@@ -95,17 +99,37 @@ export async function startPowerDns(directory: string, zones: string, size: numb
   const cwd = join(directory, 'powerdns')
   await mkdir(cwd)
   const port = await freePort()
-  const named = numbers(size).map((number) => {
-    return `zone "${zoneName(number)}" { type master; file "${join(zones, `${zoneName(number)}.zone`)}"; };\n`
-  })
-  await writeFile(join(cwd, 'named.conf'), named.join(''))
+  await writeNamedConf(cwd, zones, size)
   const convertArgs = ['--gsqlite', '--transactions', `--named-conf=${join(cwd, 'named.conf')}`]
   const { stdout: inserts } = await execute(convert, convertArgs, { cwd, maxBuffer: 2 ** 30 })
   await writeFile(join(cwd, 'fill.sql'), `PRAGMA synchronous = OFF;\n${schema}\n${inserts}`)
   await execute(sqlite, [join(cwd, 'zones.sqlite'), `.read ${join(cwd, 'fill.sql')}`])
-  // Its caches hold every answer for the whole run, and it has a receiver on every processor.
-  const config = `launch=gsqlite3
-gsqlite3-database=${join(cwd, 'zones.sqlite')}
+  const backend = `launch=gsqlite3\ngsqlite3-database=${join(cwd, 'zones.sqlite')}`
+  return startPdns(program, cwd, port, backend)
+}
+
+/** Serves zones that are signed already from their files. Null where it, its backend or its tools are not installed. */
+export async function startPowerDnsSigned(directory: string, zones: string, size: number): Promise<Server | null> {
+  const program = findProgram('pdns_server')
+  if (!program) return null
+  const cwd = join(directory, 'powerdns-signed')
+  await mkdir(cwd)
+  const [config, store] = [join(cwd, 'named.conf'), join(cwd, 'dnssec.sqlite')]
+  await writeNamedConf(cwd, zones, size)
+  if (!(await writePresigned(store, size))) return null
+  return startPdns(program, cwd, await freePort(), `launch=bind\nbind-config=${config}\nbind-dnssec-db=${store}`)
+}
+
+async function writeNamedConf(cwd: string, zones: string, size: number): Promise<void> {
+  const named = numbers(size).map((number) => {
+    return `zone "${zoneName(number)}" { type master; file "${join(zones, `${zoneName(number)}.zone`)}"; };\n`
+  })
+  await writeFile(join(cwd, 'named.conf'), named.join(''))
+}
+
+/** Its caches hold every answer for the whole run, and it has a receiver on every processor. */
+async function startPdns(program: string, cwd: string, port: number, backend: string): Promise<Server> {
+  const config = `${backend}
 local-address=127.0.0.1
 local-port=${port}
 socket-dir=${cwd}

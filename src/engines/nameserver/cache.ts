@@ -1,9 +1,11 @@
-// Caches encoded answers until their zone changes: by question, or by the name below which no asked name exists.
+// Caches encoded answers until their zone changes: by question, or by the name below which no asked name exists, and for a
+// signed one the gap that it is in.
 
 import { headerOctets } from '../../dns/packet/numbers.ts'
 import type { Query } from '../../dns/packet/query.ts'
 import { lowerCase } from '../../dns/packet/wire-names.ts'
 import type { Tally } from '../../services/traffic/tallies.ts'
+import type { Gaps } from './dnssec/gaps.ts'
 import type { Template } from './encode.ts'
 import { countQuestion } from './traffic.ts'
 
@@ -20,6 +22,8 @@ export type CachedAnswer<Source extends AnswerSource> = Template & {
   type: number
   /** For whom it is: of a signed zone, who asks for signatures has another answer than who does not. */
   dnssec: Dnssec
+  /** Where `below` has a gap: finds that of a name. */
+  gaps: Gaps | null
   /** How often it was given and not counted for its zone yet. */
   hits: number
 }
@@ -49,6 +53,10 @@ export type AnswerCache<Source extends AnswerSource> = {
 export type Encloser = { readonly encloserAt: number; readonly encloserHash: number }
 
 export const belowHash = (encloserHash: number, type: number) => Math.imul(encloserHash ^ type, 0x01000193)
+
+/** Where the answer for one gap is kept, and where it is found out which gap a name is in. */
+const gapHash = (hash: number, gap: number) => Math.imul(~hash ^ Math.imul(gap + 1, 0x9e3779b1), 0x01000193)
+const gapsHash = (hash: number) => ~hash
 
 /** Stands for the names that do not exist in the template of their answer: it is no octet, so that no name has it. */
 export const standIn = '\x01\u0100'
@@ -117,6 +125,23 @@ export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, sl
     used += room
   }
 
+  function put(slot: number, answer: Omit<CachedAnswer<Source>, 'type' | 'hits'>): void {
+    const { source, rcode, tuple, dnssec, below, gaps } = answer
+    const length = answer.end - answer.start
+    if (length > rooms[slot]!) takeRoom(slot, length)
+    const octets = memory[Math.floor(places[slot]! / slabOctets)]!
+    const start = places[slot]! % slabOctets
+    const end = start + answer.octets.copy(octets, start, answer.start, answer.end)
+    const type = typeOf(octets, start)
+    slots[slot] = { octets, start, end, below, source, rcode, tuple, dnssec, gaps, type, hits: 0 }
+  }
+
+  /** What a slot has for all names below another, or those of them in a gap. */
+  function belowAt(slot: number, gap: number | null): CachedAnswer<Source> | null {
+    const entry = liveAt(slot)
+    return entry?.below && entry.below.gap === gap ? entry : null
+  }
+
   return {
     clear,
     count,
@@ -131,34 +156,47 @@ export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, sl
       return isEqual(entry, message, headerOctets, query) ? entry : null
     },
     getBelow(message, query, { encloserAt, encloserHash }) {
-      const entry = liveAt(slotOf(belowHash(encloserHash, query.type)))
-      if (!entry?.below || !isFor(entry, query)) return null
-      if (query.questionEnd - encloserAt !== entry.below.questionEnd - belowAt) return null
-      return isEqual(entry, message, encloserAt, query) ? entry : null
+      const hash = belowHash(encloserHash, query.type)
+      const entry = belowAt(slotOf(hash), null)
+      if (entry && isBelow(entry, message, query, encloserAt)) return entry
+      const all = query.dnssecOk ? belowAt(slotOf(gapsHash(hash)), gapsAlone) : null
+      if (!all || !isBelow(all, message, query, encloserAt)) return null
+      const gap = all.gaps!.find(message, query.nameEnd, encloserAt)
+      const own = belowAt(slotOf(gapHash(hash, gap)), gap)
+      return own && isBelow(own, message, query, encloserAt) ? own : null
     },
-    set(hash, { source, rcode, tuple, dnssec, below, ...answer }) {
-      const length = answer.end - answer.start
-      if (length > highestOctets) return
-      const slot = slotOf(hash)
-      if (length > rooms[slot]!) takeRoom(slot, length)
-      const octets = memory[Math.floor(places[slot]! / slabOctets)]!
-      const start = places[slot]! % slabOctets
-      const end = start + answer.octets.copy(octets, start, answer.start, answer.end)
-      const type = typeOf(octets, start)
-      slots[slot] = { octets, start, end, below, source, rcode, tuple, dnssec, type, hits: 0 }
+    set(hash, answer) {
+      if (answer.end - answer.start > highestOctets) return
+      const { below, gaps } = answer
+      if (!below || below.gap === null) return put(slotOf(hash), answer)
+      put(slotOf(gapHash(hash, below.gap)), answer)
+      const known = slots[slotOf(gapsHash(hash))]
+      if (known?.gaps === gaps && known.below?.gap === gapsAlone && known.source.live) return
+      // The question alone.
+      const end = answer.start + below.questionEnd
+      put(slotOf(gapsHash(hash)), { ...answer, end, below: { ...below, gap: gapsAlone } })
     },
   }
 }
 
-const belowAt = headerOctets + standIn.length
+const generalAt = headerOctets + standIn.length
+/** In place of a gap: an entry that has no answer, but finds the gap. */
+const gapsAlone = -1
 
 /** Whether a template is for the question of a message, whose name is compared from a label on. */
 function isEqual({ octets, start, below }: Template, message: Buffer, from: number, query: Query): boolean {
   const { nameEnd, questionEnd } = query
-  const moved = start + (below ? belowAt : headerOctets) - from
+  const moved = start + (below ? generalAt : headerOctets) - from
   for (let at = from; at < nameEnd; at++) if (octets[at + moved] !== lowerCase[message[at]!]) return false
   for (let at = nameEnd; at < questionEnd; at++) if (octets[at + moved] !== message[at]) return false
   return true
+}
+
+/** Whether an answer to all names below another is one to this question, whose name has the other at `encloserAt`. */
+function isBelow(entry: CachedAnswer<AnswerSource>, message: Buffer, query: Query, encloserAt: number): boolean {
+  if (!isFor(entry, query)) return false
+  if (query.questionEnd - encloserAt !== entry.below!.questionEnd - generalAt) return false
+  return isEqual(entry, message, encloserAt, query)
 }
 
 /** The type in the question of an answer, after its name. */

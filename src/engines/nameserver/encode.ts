@@ -18,6 +18,8 @@ export type Below = {
   questionEnd: number
   /** Compression pointers to anything but the name of the question. */
   pointers: readonly number[]
+  /** For a signed answer: the gap of the chain that the name is in. Null where it does not matter. */
+  gap: number | null
 }
 
 export type Encoder = {

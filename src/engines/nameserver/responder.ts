@@ -5,7 +5,8 @@ import { decodeQuery, emptyQuery, nameInQuery, type Query } from '../../dns/pack
 import { type AnswerCache, answerHash, belowHash, type Dnssec, standIn } from './cache.ts'
 import { withoutOthers } from './chains.ts'
 import type { Cookies } from './cookies.ts'
-import { isSigned, lookupSigned } from './dnssec/sets.ts'
+import { gapsOf } from './dnssec/gap-tables.ts'
+import { isSigned, lookupBelowSigned, lookupSigned } from './dnssec/sets.ts'
 import { answerOctets, createEncoder, type Encoded, finishAnswer, optOctets } from './encode.ts'
 import { encloserOf, type Found, lookup, type OutsideAddresses } from './lookup.ts'
 import type { NameserverMetrics } from './metrics.ts'
@@ -104,7 +105,7 @@ export function createResponder(options: ResponderOptions): Responder {
       const whole = encodeWhole(context, name, found)
       const dnssec = dnssecOf(query, source)
       if (cacheable && !whole.truncated) {
-        cache.set(answerHash(query.hash, dnssec), { ...whole, source, rcode: found.rcode, tuple, dnssec })
+        cache.set(answerHash(query.hash, dnssec), { ...whole, source, rcode: found.rcode, tuple, dnssec, gaps: null })
       }
       if (fits(context, whole)) return finishAnswer(whole, message, query, opt)
       const limit = limitOf(context) - (opt ? optOctets(opt) : 0)
@@ -115,28 +116,32 @@ export function createResponder(options: ResponderOptions): Responder {
   }
 
   /**
-   * The answer to a name that does not exist is made and cached for all such names below its closest encloser. Undefined
-   * if the name exists, or its answer is not theirs.
+   * The answer to a name that does not exist is made and cached for all such names below its closest encloser; with
+   * signatures, for those in its gap. Undefined if the name exists, or its answer is not theirs.
    */
   function answerBelow(context: Context, name: string, source: ZoneSource): Buffer | null | undefined {
     const { message, query, opt } = context
     const dnssec = dnssecOf(query, source)
-    // What proves that a name does not exist depends on its neighbours.
-    if (dnssec === 'with') return undefined
     const zone = table.zoneOf(source)
     const encloser = encloserOf(zone, name)
     if (encloser === null || !source.live || !table.announce(source)) return undefined
-    const found = findPlain(source, standIn + encloser, query.type)
+    const signed = dnssec === 'with' && isSigned(zone) ? zone : null
+    const gaps = signed && gapsOf(signed)
+    if (signed && !gaps) return undefined
+    const general = standIn + encloser
+    const found = signed
+      ? lookupBelowSigned(signed, { name, general, type: query.type }, outside)
+      : findPlain(source, general, query.type)
     if (!found.general || !found.cacheable) return undefined
-    const encoded = encodeWhole(context, standIn + encloser, found)
-    const questionEnd = headerOctets + standIn.length + encloser.length + 4
-    const whole = { ...encoded, below: { questionEnd, pointers: encoded.pointers } }
+    const encoded = encodeWhole(context, general, found)
+    const questionEnd = headerOctets + general.length + 4
+    const gap = gaps?.find(message, query.nameEnd, query.nameEnd - encloser.length) ?? null
+    const whole = { ...encoded, below: { questionEnd, pointers: encoded.pointers, gap } }
     const tuple = tupleOf(query, found, source)
     const hash = belowHash(table.filter.hashOf(encloser), query.type)
-    if (!whole.truncated) cache.set(hash, { ...whole, source, rcode: found.rcode, tuple, dnssec })
+    if (!whole.truncated) cache.set(hash, { ...whole, source, rcode: found.rcode, tuple, dnssec, gaps })
     if (!fits(context, whole)) {
-      const exact = { ...findPlain(source, name, query.type), cacheable: false }
-      return answerFound(context, name, exact, source)
+      return answerFound(context, name, { ...find(source, name, query), cacheable: false }, source)
     }
     const made = limited(context, found.rcode, tuple, () => finishAnswer(whole, message, query, opt))
     if (made) countQuestion(table.tallyOf(source), query.type, found.rcode)

@@ -86,6 +86,11 @@ export class RecordsByName {
     return key === this.origin || this.#parts.lines.has(key) || this.#parts.children.has(key)
   }
 
+  /** Whether there are names below another one. */
+  hasBelow(key: string): boolean {
+    return this.#parts.children.has(key)
+  }
+
   /** Every name that exists. */
   *keys(): Generator<string> {
     const { lines, children } = this.#parts

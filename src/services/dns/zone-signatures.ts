@@ -1,5 +1,6 @@
 // Signatures of zones: each is made once, and whoever serves the zone serves this one.
 import { type Database, type Db, inTransaction, violation } from '../../platform/database.ts'
+import { noteChangedNames } from './alias-statements.ts'
 import {
   deleteSignatureRows,
   dueSignatureRows,
@@ -95,13 +96,15 @@ export type Settlement = {
   /** To be looked at again, later. */
   kept: readonly Named[]
   keptUntil: Date
+  /** Names of the zone whose signatures are renewed: of a large one, these alone are looked at. */
+  names: readonly string[]
   /** The version itself is too old: another one is made, and with it a new signature of its SOA. */
   raise: boolean
 }
 
 /** Renewed signatures are in use from the next version on, which is made here; unless the zone has changed meanwhile. */
 export async function settleSignatures(db: Database, settlement: Settlement): Promise<boolean> {
-  const { domainId, zone, serial, renewed, unused, kept, keptUntil, raise } = settlement
+  const { domainId, zone, serial, renewed, unused, kept, keptUntil, names, raise } = settlement
   return inTransaction(db, async (db) => {
     const [locked] = await lockZoneSerial(db, { domainId, name: zone })
     if (locked?.serial !== serial) return false
@@ -112,7 +115,10 @@ export async function settleSignatures(db: Database, settlement: Settlement): Pr
     if (!raise && (made[0]?.count ?? 0) === 0) return true
     const data = { serial: { increment: 1 } }
     if (domainId === null) await db.platformZone.update({ where: { name: zone }, data })
-    else await db.domain.update({ where: { id: domainId }, data })
+    else {
+      await db.domain.update({ where: { id: domainId }, data })
+      if (names.length > 0) await noteChangedNames(db, { zoneId: domainId, names: [...names] })
+    }
     return true
   })
 }

@@ -29,7 +29,7 @@ function store(
   const { message, query } = asked(name)
   const octets = Buffer.concat([message, Buffer.alloc(size, fill)])
   const answer = { octets, start: 0, end: octets.length, below: null, truncated: false, pointers: [] }
-  cache.set(query.hash, { ...answer, source, rcode: 0, tuple: 1, dnssec: 'any' })
+  cache.set(query.hash, { ...answer, source, rcode: 0, tuple: 1, dnssec: 'any', gaps: null })
 }
 
 function find(cache: ReturnType<typeof createAnswerCache>, name: string): Buffer | null {

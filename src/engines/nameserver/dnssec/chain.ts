@@ -1,4 +1,5 @@
 // The names of a signed zone in the order of their denial, and the record that each has in it: NSEC, or NSEC3.
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { nameOfKey, orderKey } from '../../../dns/dnssec/canonical.ts'
 import { hashInOwner, nsec3Hash, nsec3Owner, nsec3Rdata, nsecRdata } from '../../../dns/dnssec/denial.ts'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
@@ -11,6 +12,7 @@ export type SignedZone = Zone & { signed: SignedParts }
 
 const addressTypes = [typeNumbers.A, typeNumbers.AAAA]
 const hashOctets = 20
+const entriesInAStep = 1_000
 /** Behind every name with the same hash. */
 const last = '\uffff'
 
@@ -53,10 +55,40 @@ export function isInChain(zone: SignedZone, name: string, node: ZoneNode | undef
   return !isHidden(zone, name)
 }
 
+const inOrder = (one: string, other: string) => (one < other ? -1 : 1)
+
 export function buildChain(zone: SignedZone): SortedTexts {
   const entries: string[] = []
   for (const [name, node] of zone.nodes) if (isInChain(zone, name, node)) entries.push(entryOf(zone, name))
-  return SortedTexts.from(entries.sort((one, other) => (one < other ? -1 : 1)))
+  return SortedTexts.from(entries.sort(inOrder))
+}
+
+/** The same in steps, because a large zone takes longer than others should wait. */
+export async function buildChainInSteps(zone: SignedZone): Promise<SortedTexts> {
+  let runs: string[][] = [[]]
+  for (const [name, node] of zone.nodes) {
+    if (isInChain(zone, name, node)) runs.at(-1)!.push(entryOf(zone, name))
+    if (runs.at(-1)!.length < entriesInAStep) continue
+    runs.at(-1)!.sort(inOrder)
+    runs.push([])
+    await nextTurn()
+  }
+  runs.at(-1)!.sort(inOrder)
+  while (runs.length > 1) {
+    const longer: string[][] = []
+    for (let at = 0; at < runs.length; at += 2) longer.push(await merged(runs[at]!, runs[at + 1] ?? []))
+    runs = longer
+  }
+  return SortedTexts.from(runs[0]!)
+}
+
+async function merged(one: readonly string[], other: readonly string[]): Promise<string[]> {
+  const all: string[] = []
+  for (let [left, right] = [0, 0]; left < one.length || right < other.length; ) {
+    const isLeft = right === other.length || (left < one.length && one[left]! < other[right]!)
+    if (all.push(isLeft ? one[left++]! : other[right++]!) % (10 * entriesInAStep) === 0) await nextTurn()
+  }
+  return all
 }
 
 export function chainOf(zone: SignedZone): SortedTexts {

@@ -14,7 +14,7 @@ const signaturesInARow = 1_000
 
 /** The rows of a signed zone: as many as its texts and its signatures need. */
 export function* signedRows(state: State, texts: Iterable<string>, signing: ZoneSigning): Generator<KeptRow> {
-  const { signatures, chain: _made, ...how } = signing
+  const { signatures, chain: _made, touched: _changed, ...how } = signing
   const entries = entriesOf(signatures)
   const lines = texts[Symbol.iterator]()
   for (;;) {

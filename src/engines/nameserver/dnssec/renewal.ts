@@ -1,6 +1,7 @@
 // Renews signatures before they expire, and removes those that are in use no more; a few at a time, in the background.
 import type { Logger } from 'pino'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
+import { textName } from '../../../dns/packet/wire-names.ts'
 import type { Database } from '../../../platform/database.ts'
 import { platformIds } from '../../../services/dns/served-zones.ts'
 import {
@@ -10,8 +11,10 @@ import {
   settleSignatures,
 } from '../../../services/dns/zone-signatures.ts'
 import type { OutsideAddresses } from '../lookup.ts'
+import { nameOf } from '../transfer/changed-lines.ts'
+import { RecordsByName } from '../zone-records.ts'
 import type { ZoneSource, ZoneTable } from '../zone-table.ts'
-import { entryOfSet } from './chain.ts'
+import { entryOfSet, nameOfEntry, type SignedZone } from './chain.ts'
 import { isSigned, setsIn } from './sets.ts'
 import { isOld, type Signer, wantedOf } from './signer.ts'
 
@@ -37,6 +40,17 @@ const soonMs = 1_000
 const atOnce = 500
 const dayMs = 86_400_000
 const retryMs = 3_600_000
+
+/** The names at some entries of a large zone, as its records have them; of a small one, which is read as a whole, none. */
+function namesAt({ records }: ZoneSource, zone: SignedZone, entries: Iterable<string>): string[] {
+  if (!(records instanceof RecordsByName)) return []
+  return Array.from(entries, (entry) => {
+    const key = nameOfEntry(zone, entry)
+    const lines = records.linesAt(key)
+    if (lines !== undefined) return nameOf(lines)
+    return key === zone.origin ? '@' : textName(`${key.slice(0, -zone.origin.length)}\0`)
+  })
+}
 
 export function startRenewal(options: RenewalOptions): Renewal {
   const { db, table, signer, outside, log, now = () => Math.floor(Date.now() / 1000) } = options
@@ -83,6 +97,7 @@ export function startRenewal(options: RenewalOptions): Renewal {
       unused: due.filter((one) => !isUsed(one)),
       kept: soas,
       keptUntil: new Date(now() * 1000 + dayMs),
+      names: namesAt(source, zone, entries),
       raise,
     }
     await settleSignatures(db, settlement)

@@ -90,3 +90,17 @@ export function lookupSigned(
     : found
   return dnssecOk ? withSignatures(zone, all, outside) : all
 }
+
+/**
+ * What all names have that do not exist below another one, in the gap that one of them is in. The answer has the general
+ * name, which is below the same one, and the proofs are those of the name.
+ */
+export function lookupBelowSigned(
+  zone: SignedZone,
+  { name, general, type }: { name: string; general: string; type: number },
+  outside: OutsideAddresses,
+): Found {
+  const found = search(zone, { name: general, type, prove: true }, outside)
+  const proofs = found.proofs!.map((proof) => (proof.name === general ? { ...proof, name } : proof))
+  return withSignatures(zone, { ...found, proofs }, outside)
+}

@@ -9,10 +9,23 @@ import type { SortedTexts } from './sorted-texts.ts'
  */
 export type Signatures = string | NameMap<string>
 
+/** What may differ between two versions of a large zone. */
+export type Touched = {
+  /** The serial of the version before. */
+  readonly from: number
+  /** Names whose records may differ, in either version. */
+  readonly owners: readonly string[]
+  /** Entries of the chain before and after that may have other sets, or another neighbour. */
+  readonly before: readonly string[]
+  readonly after: readonly string[]
+}
+
 export type ZoneSigning = ServedSigning & {
   readonly signatures: Signatures
   /** The chain of a large zone; null where it is made from the built zone. */
   readonly chain: SortedTexts | null
+  /** How a version of a large zone was made from the one before; without it, it was made as a whole. */
+  readonly touched?: Touched
 }
 
 export type FoundSignatures = { get(key: string): string | undefined }

@@ -28,6 +28,11 @@ export class SortedTexts {
     return new SortedTexts(parts)
   }
 
+  /** All texts in parts of bounded length, none of which ever changes. */
+  get parts(): readonly (readonly string[])[] {
+    return this.#parts
+  }
+
   /** The part that has a text, or would have it: the last one that does not begin behind it. */
   #partOf(text: string): number {
     let low = 0

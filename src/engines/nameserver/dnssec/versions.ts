@@ -3,17 +3,29 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ServedSigning } from '../../../services/dns/served-zones.ts'
 import type { OutsideAddresses } from '../lookup.ts'
 import type { Zone } from '../zone.ts'
+import { RecordsByName } from '../zone-records.ts'
 import type { ChangedRow, ZoneRow } from '../zone-table.ts'
-import { buildChain, type SignedZone } from './chain.ts'
+import { buildChain, buildChainInSteps, type SignedZone } from './chain.ts'
 import { setsIn } from './sets.ts'
 import { type Signer, type Wanted, wantedOf } from './signer.ts'
-import { mapOf, packSignatures } from './signing.ts'
+import { entriesOf, mapOf, packSignatures, type Touched, type ZoneSigning } from './signing.ts'
+import { touchedBy } from './touched.ts'
 
 /** A zone as it was read: without its signatures. */
 export type ReadRow = Omit<ZoneRow, 'signing'> & { signing?: ServedSigning | null }
 
 /** A change of a large zone with its signatures. */
 type Changed = Omit<ChangedRow, 'signing'> & Pick<ZoneRow, 'signing'>
+
+/** A change of a signed zone while it is completed. */
+type OpenChange = {
+  row: ChangedRow
+  signing: ServedSigning
+  was: SignedZone
+  zone: SignedZone
+  touched: Touched
+  wanted: Wanted[]
+}
 
 export type VersionsOptions = {
   signer: Signer
@@ -28,6 +40,12 @@ export type Versions = ReturnType<typeof createVersions>
 const highestAtOnce = 300
 const setsInAStep = 500
 
+/** Whether signatures of the one are those of the other. */
+function isSame(one: ServedSigning, other: ServedSigning): boolean {
+  const signers = ({ keys }: ServedSigning) => keys.flatMap(({ id, signing }) => (signing ? [id] : [])).join()
+  return one.denial === other.denial && signers(one) === signers(other)
+}
+
 const isUnsigned = (row: { signing?: ServedSigning | null }) => !row.signing
 
 export function createVersions({ signer, outside, draft }: VersionsOptions) {
@@ -37,7 +55,7 @@ export function createVersions({ signer, outside, draft }: VersionsOptions) {
   /** In steps, because a zone may have many. */
   async function wantedIn(row: ReadRow, signing: ServedSigning): Promise<{ zone: SignedZone; wanted: Wanted[] }> {
     const zone = bare(row, signing)
-    const chain = buildChain(zone)
+    const chain = typeof row.records === 'string' ? buildChain(zone) : await buildChainInSteps(zone)
     zone.signed.chain = chain
     const wanted: Wanted[] = []
     for (const one of wantedOf(row, signing.keys, setsIn(zone, chain, outside))) {
@@ -53,6 +71,28 @@ export function createVersions({ signer, outside, draft }: VersionsOptions) {
       ? { signatures: packSignatures(entries), chain: null }
       : { signatures: mapOf(entries), chain: zone.signed.chain }
     return { ...row, signing: { ...signing, ...parts } }
+  }
+
+  /** What of a change has to be signed; null if that cannot be told without the whole zone. */
+  function openChange(row: ChangedRow): OpenChange | null {
+    const { before, records, names } = row
+    const signing = row.signing!
+    if (!before.signing || !(before.records instanceof RecordsByName) || !isSame(before.signing, signing)) return null
+    const was = draft({ ...before, signing: before.signing }) as SignedZone
+    const zone = bare(row, signing)
+    const touched = touchedBy({ zone: was, records: before.records }, { zone, records }, names, outside)
+    if (!touched) return null
+    const wanted = [...wantedOf(row, signing.keys, setsIn(zone, touched.after, outside))]
+    return { row, signing, was, zone, touched, wanted }
+  }
+
+  /** The signatures of the version before, but for those of what was touched. */
+  function changedSigning({ row, signing, was, zone, touched, wanted }: OpenChange): ZoneSigning {
+    const { signatures: before, keys } = row.before.signing!
+    const signatures = (typeof before === 'string' ? mapOf(entriesOf(before)) : before).edit()
+    for (const { key } of wantedOf(row.before, keys, setsIn(was, touched.before, outside))) signatures.delete(key)
+    for (const { key, octets } of wanted) signatures.set(key, octets!)
+    return { ...signing, signatures: signatures.done(), chain: zone.signed.chain, touched }
   }
 
   return {
@@ -83,9 +123,20 @@ export function createVersions({ signer, outside, draft }: VersionsOptions) {
     async completeChanges(rows: readonly ChangedRow[]): Promise<{ rows: Changed[]; others: string[] }> {
       const done: Changed[] = []
       const others: string[] = []
+      const open: OpenChange[] = []
       for (const row of rows) {
+        const change = isUnsigned(row) ? null : openChange(row)
         if (isUnsigned(row)) done.push({ ...row, signing: null })
+        else if (change) open.push(change)
         else others.push(row.name)
+      }
+      const all = open.flatMap(({ wanted }) => wanted)
+      await signer.load(all)
+      const isLong = signer.missingOf(all).length > highestAtOnce
+      if (!isLong) await signer.complete(all).catch(() => {})
+      for (const change of open) {
+        if (signer.missingOf(change.wanted).length > 0) others.push(change.row.name)
+        else done.push({ ...change.row, signing: changedSigning(change) })
       }
       return { rows: done, others }
     },

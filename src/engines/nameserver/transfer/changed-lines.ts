@@ -1,4 +1,7 @@
 // Finds the lines that differ between two versions of a zone, without parsing a large zone for one record.
+import { typeNumbers } from '../../../dns/packet/numbers.ts'
+import { wireName } from '../../../dns/packet/wire-names.ts'
+import { isWithin, type OutsideAddresses } from '../lookup.ts'
 import { keyOf, linesOf, RecordsByName, type ZoneRecords } from '../zone-records.ts'
 
 /** A line is type, ttl, name and value. */
@@ -88,4 +91,13 @@ function* typedIn(text: string, type: string): Generator<string> {
     const end = text.indexOf('\n', at)
     yield text.slice(at, end < 0 ? text.length : end)
   }
+}
+
+const targetIn = (line: string) => wireName(line.slice(line.lastIndexOf(' ') + 1))
+
+/** Names with an ALIAS to another name of the zone: their addresses may change without a change at their own name. */
+export function insideAliases(origin: string, records: ZoneRecords, outside: OutsideAddresses): string[] {
+  const lines = [...linesTyped(records, 'ALIAS')]
+  const isInside = (target: string) => isWithin(target, origin) && !outside.edge(target, typeNumbers.A)
+  return lines.filter((line) => isInside(targetIn(line))).map(nameOf)
 }

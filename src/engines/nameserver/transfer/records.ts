@@ -3,14 +3,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { nameWithinZone } from '../../../dns/names.ts'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
-import { wireName } from '../../../dns/packet/wire-names.ts'
 import { challengeType } from '../../../services/dns/served-zones.ts'
 import { chainOf, type SignedZone } from '../dnssec/chain.ts'
 import { isSigned, setsIn, signaturesOf } from '../dnssec/sets.ts'
 import { lookup, type OutsideAddresses, type OwnedSet } from '../lookup.ts'
 import { type Rrset, setOf, type Zone, type ZoneNode } from '../zone.ts'
 import type { ZoneSource, ZoneTable } from '../zone-table.ts'
-import { changedNames, linesNamed, linesTyped, nameOf } from './changed-lines.ts'
+import { changedNames, insideAliases, linesNamed, linesTyped, nameOf } from './changed-lines.ts'
 
 /** From one version of a zone to a later one. Every set has one record; the SOAs are separate. */
 export type Difference = {
@@ -91,12 +90,10 @@ export function soaOf(table: ZoneTable, source: ZoneSource): Rrset {
 
 const targetIn = (line: string) => line.slice(line.lastIndexOf(' ') + 1)
 
-/** ALIAS lines that lead to other names of their zone: their addresses may change without a change at their own name. */
-function insideAliases({ name, records }: ZoneSource, around: OutsideAddresses): string[] {
-  return [...linesTyped(records, 'ALIAS')].filter((line) => {
-    const target = targetIn(line)
-    return nameWithinZone(target, name) !== null && !around.edge(wireName(target), typeNumbers.A)
-  })
+/** ALIAS lines that lead to other names of their zone. */
+function insideAliasLines({ origin, records }: ZoneSource, around: OutsideAddresses): string[] {
+  const names = new Set(insideAliases(origin, records, around))
+  return [...linesTyped(records, 'ALIAS')].filter((line) => names.has(nameOf(line)))
 }
 
 /**
@@ -122,13 +119,18 @@ function addFollowed({ name: zone, records }: ZoneSource, lines: readonly string
   return true
 }
 
-function keyed(zone: Zone, around: OutsideAddresses): Map<string, OwnedSet> {
+type Part = { owners: Iterable<string>; entries: Iterable<string> }
+
+/** Everything but the SOA, or what a part of the names and of the chain has. */
+function keyed(zone: Zone, around: OutsideAddresses, part?: Part): Map<string, OwnedSet> {
   const records: OwnedSet[] = []
-  for (const [owner, node] of zone.nodes) {
+  for (const owner of part?.owners ?? zone.nodes.keys()) {
+    const node = zone.nodes.get(owner)
+    if (!node) continue
     records.push(...recordsAt(owner, node))
     for (const one of aliasesAt(owner, node)) records.push(...(flattened(zone, owner, one.type, around) ?? []))
   }
-  if (isSigned(zone)) records.push(...signingRecords(zone, chainOf(zone), around))
+  if (isSigned(zone)) records.push(...signingRecords(zone, part?.entries ?? chainOf(zone), around))
   return new Map(records.map((one) => [keyOf(one), one]))
 }
 
@@ -153,17 +155,18 @@ export function differenceOf(
   after: ZoneSource,
   around: OutsideAddresses,
 ): Difference | null {
+  const signed = before.signing !== null || after.signing !== null
+  if (signed && typeof after.records !== 'string') return touchedDifference(table, before, after, around)
   // The records that the platform adds depend on the records of these two names.
   const names = changedNames(before.records, after.records)?.add('@').add('www')
   if (!names) return null
-  const followed = [insideAliases(before, around), insideAliases(after, around)] as const
+  const followed = [insideAliasLines(before, around), insideAliasLines(after, around)] as const
   const leadsInside = followed.some((lines) => lines.length > 0)
   const large = typeof after.records !== 'string'
   if (leadsInside && large) {
     if (followed.some((lines) => lines.length > highestFollowed)) return null
     if (!addFollowed(before, followed[0], names) || !addFollowed(after, followed[1], names)) return null
   }
-  const signed = before.signing !== null || after.signing !== null
   const whole = signed || copiesWildcards(before) || copiesWildcards(after) || (leadsInside && !large)
   if (whole && large) return null
   const part = (source: ZoneSource) => {
@@ -171,13 +174,32 @@ export function differenceOf(
     return table.zoneOf({ ...source, records, live: false })
   }
   const [from, to] = [part(before), part(after)]
-  const [had, has] = [keyed(from, around), keyed(to, around)]
+  return between(from, to, keyed(from, around), keyed(to, around))
+}
+
+function between(from: Zone, to: Zone, had: Map<string, OwnedSet>, has: Map<string, OwnedSet>): Difference {
   return {
-    from: before.serial,
-    to: after.serial,
+    from: from.serial,
+    to: to.serial,
     fromSoa: from.soa,
     toSoa: to.soa,
     removed: without(had, has),
     added: without(has, had),
   }
+}
+
+/** Of a large signed zone: what was touched when it was signed. */
+function touchedDifference(
+  table: ZoneTable,
+  before: ZoneSource,
+  after: ZoneSource,
+  around: OutsideAddresses,
+): Difference | null {
+  const touched = after.signing?.touched
+  if (!touched || touched.from !== before.serial || !before.signing) return null
+  const { owners } = touched
+  const [from, to] = [table.zoneOf(before), table.zoneOf(after)]
+  const had = keyed(from, around, { owners, entries: touched.before })
+  const has = keyed(to, around, { owners, entries: touched.after })
+  return between(from, to, had, has)
 }

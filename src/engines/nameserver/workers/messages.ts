@@ -1,6 +1,7 @@
 // Messages between the threads of the nameserver.
 import type { Counted } from '../../../services/traffic/tallies.ts'
 import type { Dnssec } from '../cache.ts'
+import type { GapTable } from '../dnssec/gaps.ts'
 import type { Below } from '../encode.ts'
 import type { RateLimitMemory } from '../rate-limit.ts'
 import type { Stamp } from './generations.ts'
@@ -29,10 +30,15 @@ export type KeptAnswer = {
   dnssec: Dnssec
   stamp: Stamp
   zone: string
+  /** The number of the `GapTable` that an answer for one gap is found by; null for others. */
+  gaps: number | null
 }
 
+/** The chain of a zone, told before the answers that are found by it. */
+export type ZoneGaps = { zone: string; table: GapTable }
+
 /** What a worker is told: answers to keep, or to report what it has counted. It reports from time to time anyway. */
-export type ToWorker = KeptAnswer[] | 'report'
+export type ToWorker = KeptAnswer[] | ZoneGaps | 'report'
 
 /** What a worker tells: packed packets, or what it has counted by zone. */
 export type FromWorker = Uint8Array | Counted[]

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import { type AnswerCache, answerHash, belowHash, type CachedAnswer } from '../cache.ts'
+import type { Gaps } from '../dnssec/gaps.ts'
 import type { NameserverMetrics } from '../metrics.ts'
 import type { Responder } from '../responder.ts'
 import { addQuestions, type TallyBook } from '../traffic.ts'
@@ -44,6 +45,8 @@ export type PoolOptions = Pick<WorkerData, 'cookieSecret' | 'rateLimit'> & {
 
 const respawnMs = 1_000
 const reportWaitMs = 1_000
+// A thread may have lost what it was told: its cache is bounded, and it may be a new one.
+const tellAgainMs = 1_000
 // The worker is in the same folder, with the same extension (.ts or .js).
 const program = new URL(`./worker${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)
 
@@ -56,9 +59,18 @@ export function startPool(options: PoolOptions): { close(): Promise<void> } {
   const keep = createBatch((answers: KeptAnswer[]) => {
     for (const worker of workers) tell(worker, answers)
   })
+  const toldMs = new WeakMap<Gaps, number>()
+  function tellGaps(zone: string, gaps: Gaps): void {
+    const nowMs = performance.now()
+    if (nowMs - (toldMs.get(gaps) ?? -tellAgainMs) < tellAgainMs) return
+    toldMs.set(gaps, nowMs)
+    for (const worker of workers) tell(worker, { zone, table: gaps.table })
+  }
+
   function share(hash: number, found: CachedAnswer<ZoneSource> | null): typeof found {
     if (found) {
-      const { octets: all, start, end, below, source, rcode, tuple, dnssec } = found
+      const { octets: all, start, end, below, source, rcode, tuple, dnssec, gaps } = found
+      if (gaps) tellGaps(source.id, gaps)
       const octets = new Uint8Array(all.subarray(start, end))
       const key = below ? hash : answerHash(hash, dnssec)
       keep({
@@ -70,6 +82,7 @@ export function startPool(options: PoolOptions): { close(): Promise<void> } {
         dnssec,
         stamp: generations.stampOf(source.origin),
         zone: source.id,
+        gaps: gaps?.table.id ?? null,
       })
     }
     return found

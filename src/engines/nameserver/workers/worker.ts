@@ -4,6 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { decodeQuery, emptyQuery } from '../../../dns/packet/query.ts'
 import { createAnswerCache } from '../cache.ts'
 import { createCookies } from '../cookies.ts'
+import { Gaps } from '../dnssec/gaps.ts'
 import { createTallies } from '../metrics.ts'
 import { NameFilter } from '../name-filter.ts'
 import { createRateLimit } from '../rate-limit.ts'
@@ -11,7 +12,14 @@ import { createTallyBook } from '../traffic.ts'
 import { reflectingPorts } from '../udp.ts'
 import { createAnswersWithoutZones, isSpecial } from '../without-zones.ts'
 import { Stamped } from './generations.ts'
-import { createPacker, type FromWorker, type ToWorker, type WorkerData } from './messages.ts'
+import {
+  createPacker,
+  type FromWorker,
+  type KeptAnswer,
+  type ToWorker,
+  type WorkerData,
+  type ZoneGaps,
+} from './messages.ts'
 import { type Answer, loadPacketSockets, peerOf } from './packets.ts'
 
 const main = parentPort!
@@ -38,13 +46,30 @@ const query = emptyQuery()
 
 const questions = createTallyBook()
 
+// Told again when they are needed.
+const mostGaps = 20_000
+/** By zone. */
+const gapsOfZones = new Map<string, Gaps>()
+
+function keepGaps({ zone, table }: ZoneGaps): void {
+  if (gapsOfZones.get(zone)?.table.id === table.id) return
+  if (gapsOfZones.size >= mostGaps) gapsOfZones.clear()
+  gapsOfZones.set(zone, new Gaps(table))
+}
+
+function keepAnswer({ hash, octets: sent, stamp, zone, gaps: id, ...answer }: KeptAnswer): void {
+  const gaps = id === null ? null : gapsOfZones.get(zone)
+  // What it is found by is lost; it comes again with that.
+  if (gaps === undefined || (gaps && gaps.table.id !== id)) return
+  const octets = Buffer.from(sent.buffer, sent.byteOffset, sent.length)
+  const source = new Stamped(generations, stamp, questions.of(zone))
+  cache.set(hash, { ...answer, octets, start: 0, end: sent.length, source, gaps })
+}
+
 main.on('message', (message: ToWorker) => {
   if (message === 'report') return report(true)
-  for (const { hash, octets: sent, below, rcode, tuple, dnssec, stamp, zone } of message) {
-    const octets = Buffer.from(sent.buffer, sent.byteOffset, sent.length)
-    const source = new Stamped(generations, stamp, questions.of(zone))
-    cache.set(hash, { octets, start: 0, end: sent.length, below, source, rcode, tuple, dnssec })
-  }
+  if (!Array.isArray(message)) return keepGaps(message)
+  for (const answer of message) keepAnswer(answer)
 })
 
 function report(always: boolean): void {

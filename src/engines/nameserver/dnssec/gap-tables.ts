@@ -1,0 +1,70 @@
+// Makes the tables of gaps from the chains of signed zones; those of large zones in steps, and by parts that versions share.
+import { orderKey } from '../../../dns/dnssec/canonical.ts'
+import { chainOf, type SignedZone } from './chain.ts'
+import { type GapPart, Gaps, hashOctets, writeOctet } from './gaps.ts'
+
+const partsInAStep = 4
+
+/** An entry of an NSEC chain from its key, in which the end of a label is 0 and every octet is one higher. */
+function writeKey(octets: Uint8Array, start: number, key: string, from: number): number {
+  let at = start
+  for (let index = from; index < key.length; index++) {
+    const code = key.charCodeAt(index)
+    if (code === 0) octets[at++] = 0
+    else at = writeOctet(octets, at, code - 1)
+  }
+  return at
+}
+
+/** Those of a large zone are in memory that threads share, so that telling them takes no copy. */
+function pack(entries: readonly string[], from: number, hashed: boolean, share: boolean): GapPart {
+  const scratch = new Uint8Array(entries.reduce((sum, entry) => sum + 2 * entry.length, 0))
+  const starts = [0]
+  let at = 0
+  for (const entry of entries) {
+    if (!hashed) at = writeKey(scratch, at, entry, from)
+    else for (let index = 0; index < hashOctets; index++) scratch[at++] = entry.charCodeAt(index)
+    starts.push(at)
+  }
+  const room = 4 * starts.length
+  const memory = share ? new SharedArrayBuffer(room + at) : new ArrayBuffer(room + at)
+  const part = { starts: new Uint32Array(memory, 0, starts.length), octets: new Uint8Array(memory, room) }
+  part.starts.set(starts)
+  part.octets.set(scratch.subarray(0, at))
+  return part
+}
+
+let last = 0
+/** By the part of a chain: versions of a large zone share most of them. */
+const packed = new WeakMap<readonly string[], GapPart>()
+const made = new WeakMap<SignedZone, Gaps | 'under way'>()
+
+/** The gaps of a version of a zone. Null while those of a large one are made, which is done in steps. */
+export function gapsOf(zone: SignedZone): Gaps | null {
+  const known = made.get(zone)
+  if (known) return known === 'under way' ? null : known
+  const hashed = zone.signed.signing.denial === 'nsec3'
+  const from = hashed ? 0 : orderKey(zone.origin).length
+  const chain = chainOf(zone).parts
+  const share = chain.length > 1
+  let left = 0
+  const step = (most: number): Gaps | null => {
+    for (let fresh = 0; left < chain.length; left++) {
+      if (packed.has(chain[left]!)) continue
+      if (fresh++ === most) return null
+      packed.set(chain[left]!, pack(chain[left]!, from, hashed, share))
+    }
+    const parts = chain.map((part) => packed.get(part)!)
+    const gaps = new Gaps({ id: ++last, hashed, originOctets: zone.origin.length, parts })
+    made.set(zone, gaps)
+    return gaps
+  }
+  const goOn = () => {
+    if (!step(partsInAStep)) setImmediate(goOn)
+  }
+  const gaps = step(partsInAStep)
+  if (gaps) return gaps
+  made.set(zone, 'under way')
+  setImmediate(goOn)
+  return null
+}

@@ -1,0 +1,105 @@
+// Tells between which two neighbours in the chain of a signed zone a name would be, from the octets of its question and in
+// any thread: names in one gap have the same proof.
+import { hash } from 'node:crypto'
+import { headerOctets, highestNameOctets } from '../../../dns/packet/numbers.ts'
+import { lowerCase } from '../../../dns/packet/wire-names.ts'
+
+/** Some entries of a chain: entry i is between `starts[i]` and `starts[i + 1]` of the octets. */
+export type GapPart = { readonly starts: Uint32Array; readonly octets: Uint8Array }
+
+/** A chain as threads tell each other of it. */
+export type GapTable = {
+  readonly id: number
+  /** NSEC3: entries are hashes. Otherwise they are names below the origin, in an order that octets have too. */
+  readonly hashed: boolean
+  readonly originOctets: number
+  readonly parts: readonly GapPart[]
+}
+
+export const hashOctets = 20
+// More than any part has.
+const highestPart = 4096
+
+/** Into `octets` at a place; the end of a label is 0, and what would not come after it is written as two octets. */
+export function writeOctet(octets: Uint8Array, at: number, octet: number): number {
+  if (octet > 1) {
+    octets[at] = octet
+    return at + 1
+  }
+  octets[at] = 1
+  octets[at + 1] = octet + 1
+  return at + 2
+}
+
+export class Gaps {
+  readonly table: GapTable
+  readonly #asked = new Uint8Array(2 * highestNameOctets)
+  #length = 0
+
+  constructor(table: GapTable) {
+    this.table = table
+  }
+
+  /** The number of the gap that a name is in, by the packet that asks for it; its closest encloser begins at `encloserAt`. */
+  find(message: Buffer, nameEnd: number, encloserAt: number): number {
+    const { parts, hashed } = this.table
+    if (hashed) this.#hash(message, nameEnd, encloserAt)
+    else this.#key(message, nameEnd)
+    let low = 0
+    for (let high = parts.length; low < high; ) {
+      const middle = (low + high) >> 1
+      if (this.#isBehind(parts[middle]!, 0)) high = middle
+      else low = middle + 1
+    }
+    // Before the first one is behind the last one, since the chain is closed.
+    const index = low === 0 ? parts.length - 1 : low - 1
+    const part = parts[index]!
+    const count = part.starts.length - 1
+    if (low === 0) return index * highestPart + count - 1
+    let first = 0
+    for (let high = count; first < high; ) {
+      const middle = (first + high) >> 1
+      if (this.#isBehind(part, middle)) high = middle
+      else first = middle + 1
+    }
+    return index * highestPart + first - 1
+  }
+
+  /** Whether an entry is behind the name. */
+  #isBehind({ starts, octets }: GapPart, index: number): boolean {
+    const asked = this.#asked
+    const start = starts[index]!
+    const length = starts[index + 1]! - start
+    const shorter = Math.min(length, this.#length)
+    for (let at = 0; at < shorter; at++) {
+      const difference = octets[start + at]! - asked[at]!
+      if (difference !== 0) return difference > 0
+    }
+    return length > this.#length
+  }
+
+  /** Labels from the last one below the origin to the first. */
+  #key(message: Buffer, nameEnd: number): void {
+    const asked = this.#asked
+    const origin = nameEnd - this.table.originOctets
+    let at = 0
+    for (let end = origin; end > headerOctets; ) {
+      let start = headerOctets
+      for (let next = start; next < end; next += 1 + message[next]!) start = next
+      for (let octet = start + 1; octet < end; octet++) at = writeOctet(asked, at, lowerCase[message[octet]!]!)
+      asked[at++] = 0
+      end = start
+    }
+    this.#length = at
+  }
+
+  /** Of the name with one label more than the encloser. */
+  #hash(message: Buffer, nameEnd: number, encloserAt: number): void {
+    let start = headerOctets
+    for (let next = start; next < encloserAt; next += 1 + message[next]!) start = next
+    const name = Buffer.allocUnsafe(nameEnd - start)
+    for (let at = start; at < nameEnd; at++) name[at - start] = lowerCase[message[at]!]!
+    hash('sha1', name, 'buffer').copy(this.#asked)
+    this.#length = hashOctets
+  }
+}
