@@ -123,7 +123,7 @@ const sources = {
   push: 'by a push',
   promote: 'promoted from a preview',
   upload: 'by an upload',
-  hook: 'by a deploy hook',
+  hook: 'by a hook',
 }
 
 /** "11 s so far, usually 14 s" of the whole build. */

@@ -1,31 +1,27 @@
-// The frameworks as people call them.
+// The frameworks as people call them: by their value with a capital, where nothing else is said.
 import type { Schemas } from '../kit/index.ts'
 
-export const frameworks: { value: Schemas['Framework']; text: string }[] = [
-  { value: 'auto', text: 'Found out from the repository' },
-  { value: 'static', text: 'Plain files' },
-  { value: 'vite', text: 'Vite' },
-  { value: 'react', text: 'React' },
-  { value: 'vue', text: 'Vue' },
-  { value: 'svelte', text: 'Svelte' },
-  { value: 'astro', text: 'Astro' },
-  { value: 'next', text: 'Next.js' },
-  { value: 'nuxt', text: 'Nuxt' },
-  { value: 'sveltekit', text: 'SvelteKit' },
-  { value: 'remix', text: 'Remix' },
-  { value: 'gatsby', text: 'Gatsby' },
-  { value: 'eleventy', text: 'Eleventy' },
-  { value: 'hugo', text: 'Hugo' },
-  { value: 'docusaurus', text: 'Docusaurus' },
-  { value: 'react-router', text: 'React Router' },
-  { value: 'angular', text: 'Angular' },
-  { value: 'vitepress', text: 'VitePress' },
-  { value: 'parcel', text: 'Parcel' },
-  { value: 'jekyll', text: 'Jekyll' },
-  { value: 'solidstart', text: 'SolidStart' },
-  { value: 'tanstack-start', text: 'TanStack Start' },
-  { value: 'qwik', text: 'Qwik' },
-  { value: 'nitro', text: 'Nitro' },
-  { value: 'node', text: 'Node.js server' },
-  { value: 'other', text: 'Another one that makes files' },
-]
+const named = {
+  auto: 'Detected',
+  static: 'Plain files',
+  next: 'Next.js',
+  sveltekit: 'SvelteKit',
+  'react-router': 'React Router',
+  vitepress: 'VitePress',
+  solidstart: 'SolidStart',
+  'tanstack-start': 'TanStack Start',
+  node: 'Node.js server',
+  other: 'Other files',
+}
+
+const plain =
+  'vite react vue svelte astro nuxt remix gatsby eleventy hugo docusaurus angular parcel jekyll qwik nitro' as const
+
+type Words<Text> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text
+type Missing = Exclude<Schemas['Framework'], keyof typeof named | Words<typeof plain>>
+const _everyOne: Missing extends never ? true : Missing = true
+
+export const frameworks = [
+  ...Object.entries(named),
+  ...plain.split(' ').map((value) => [value, value[0]!.toUpperCase() + value.slice(1)] as const),
+].map(([value, text]) => ({ value, text }))
