@@ -78,7 +78,7 @@ export function Hook({ project }: { project: Project }) {
         <p>
           {none
             ? 'You get an address and a secret to enter at the repository host. The secret is shown once.'
-            : 'The secret of now still works for an hour, so that no push is lost while you enter the new one. The new one is shown once.'}
+            : 'The secret of now still works for an hour. The new one is shown once.'}
         </p>
       </Ask>
     </>

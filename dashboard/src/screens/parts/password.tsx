@@ -121,7 +121,7 @@ export function OneTimePasswords() {
           cancel={removing.close}
           done={closing(removing).close}
         >
-          <p>Your password alone is then enough to sign in. The app and the recovery codes are of no use any more.</p>
+          <p>Your password alone is then enough to sign in.</p>
           <ProofField />
         </Form>
       </Dialog>
