@@ -4,7 +4,6 @@ import { once } from 'node:events'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { createApproval, startWorld } from './world.ts'
@@ -162,7 +161,7 @@ try {
   const session = shown
     .join('\n')
     .replaceAll(home, '/home/ada')
-    .replaceAll(`on ${hostname()}`, 'on laptop')
+
     .replace(/(whsec_|brt_)[A-Za-z0-9+/=_-]{12,}/g, '$1…')
   await writeFile(document, `${text.slice(0, before + begin.length)}\n\`\`\`\n${session}\n\`\`\`\n${text.slice(after)}`)
 } finally {
