@@ -189,29 +189,6 @@ test('links are sent as links, even in a circle', async () => {
   ])
 }, 60_000)
 
-test('a server that is down, another one, or an older one is told in a sentence', async () => {
-  const away = await cli.run(['ls'], { env: { BERTH_URL: 'http://localhost:1', BERTH_TOKEN: 'brt_test' } })
-  expect(away).toMatchObject({
-    code: 7,
-    stderr: expect.stringMatching(/^Error: The server cannot be reached: \S.*\n$/),
-  })
-  const strange = createServer((request, response) => {
-    const { url: path = '' } = request
-    request.resume()
-    if (path.startsWith('/api/projects')) response.writeHead(302, { location: 'https://elsewhere.test/' }).end()
-    else if (path.startsWith('/api/events')) response.end('<html>')
-    else
-      response.writeHead(404, { 'content-type': 'application/json' }).end('{"code":"route_not_found","detail":"No."}')
-  })
-  const other = { BERTH_URL: `http://127.0.0.1:${await listen(strange)}`, BERTH_TOKEN: 'brt_test' }
-  const older = await cli.run(['rollback', 'dpl_1'], { env: other })
-  expect(older).toMatchObject({ code: 5, stderr: expect.stringContaining('may be older') })
-  const moved = await cli.run(['api', '/projects'], { env: other })
-  expect(moved).toMatchObject({ code: 7, stderr: expect.stringContaining('https://elsewhere.test/') })
-  strange.closeAllConnections()
-  strange.close()
-}, 60_000)
-
 test('a build that fails is exit code 1, and nothing of its log moves the cursor', async () => {
   await write({ 'index.html': 'x' })
   state = 'ERROR'

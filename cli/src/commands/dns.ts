@@ -94,8 +94,11 @@ export const importZone: Action<Import> = async (context, [domain, file], flags)
       ...done.changes.created.map((it) => signed('+', it)),
     ].join('\n'),
   )
+  const { created, updated, deleted, unchanged } = done
   out.say(
-    `${dryRun ? 'Would have' : 'Has'} created ${done.created}, changed ${done.updated}, deleted ${done.deleted}; ${done.unchanged} stay.`,
+    dryRun
+      ? `Would create ${created}, change ${updated} and delete ${deleted} records; ${unchanged} would stay.`
+      : `Created ${created}, changed ${updated} and deleted ${deleted} records; ${unchanged} stay.`,
   )
   return exitCodes.ok
 }

@@ -15,7 +15,7 @@ const [begin, end] = ['<!-- session: npm run docs:cli -->', '<!-- end of the ses
 execFileSync(process.execPath, ['node_modules/tsx/dist/cli.mjs', 'cli/build.ts'], { cwd: root, stdio: 'inherit' })
 const world = await startWorld()
 const home = join(world.directory, 'home')
-const env = { PATH: process.env.PATH, HOME: home, TERM: 'xterm', NO_COLOR: '1', XDG_CONFIG_HOME: join(home, '.config') }
+const env = { PATH: process.env.PATH, HOME: home, TERM: 'xterm', NO_COLOR: '1', OTHER_TOKEN: world.token }
 const shown: string[] = []
 
 type Expected = {
@@ -54,26 +54,29 @@ async function type(command: string, expected: Expected = {}): Promise<string> {
   const output = asShown(text)
   console.error(`$ ${command}\n${output}`)
   if (ended !== (until ? 130 : code)) throw new Error(`${command} ended with ${ended}:\n${output}`)
+  return output
+}
+
+async function show(command: string, expected?: Expected): Promise<string> {
+  const output = await type(command, expected)
   shown.push(`$ ${command}`, ...(output === '' ? [] : [output]))
   return output
 }
 
 /** Types one command while another one waits for what it does. */
-async function meanwhile(waiting: string, until: RegExp, isReady: RegExp | null, work: () => Promise<unknown>) {
+async function meanwhile(waiting: string, expected: { ready?: RegExp; until: RegExp }, command: string): Promise<void> {
+  const { ready, until } = expected
   let began = () => {}
-  const ready = new Promise<void>((resolve) => {
+  const isReady = new Promise<void>((resolve) => {
     began = resolve
   })
-  if (!isReady) setTimeout(() => began(), 4_000)
-  const at = shown.length
-  const ended = type(waiting, { until, onOutput: (text) => isReady?.test(text) && began() })
-  await Promise.race([ready, ended])
-  await work()
-  await ended
-  // In the order of typing.
-  const [command, output] = shown.splice(-2)
-  shown.splice(at, 0, `${command} &`)
-  shown.push(output!)
+  const ended = type(waiting, { until, onOutput: (text) => ready?.test(text) && began() })
+  if (ready) await Promise.race([isReady, ended])
+  // Nothing tells that the stream is open.
+  await new Promise((resolve) => setTimeout(resolve, 4_000))
+  shown.push(`$ ${waiting} &`)
+  await show(command)
+  shown.push(await ended)
 }
 
 try {
@@ -85,74 +88,80 @@ try {
   await writeFile(join(home, 'berth'), await (await fetch(`${world.url}/cli`)).text())
   const approve = await createApproval(world)
   let approved: Promise<void> | undefined
-  await type('berth login', {
+  await show('berth login', {
     onOutput(text) {
       const code = /approve the code ([A-Z]{4}-[A-Z]{4})/.exec(text)?.[1]
       if (code) approved ??= approve(code)
     },
   })
   await approved
-  await type('berth whoami')
-  await type('berth projects create site --framework static')
-  await type('berth link site')
-  const first = await type('berth deploy site --prebuilt --prod')
+  await show('berth whoami')
+  await show('berth projects create site --framework static')
+  await show('berth link site')
+  const first = await show('berth deploy site --prebuilt --prod')
   const [id] = /dpl_\w+/.exec(first)!
   await writeFile(join(home, 'site/index.html'), '<h1>Hello again</h1>\n')
-  const second = await type('berth deploy site --prebuilt')
+  const second = await show('berth deploy site --prebuilt')
   const [preview] = /dpl_\w+/.exec(second)!
-  await type('berth ls')
-  await type(`berth inspect ${preview} --wait`)
-  await type(`berth promote ${preview}`)
-  await type('berth rollback')
-  await type(`berth logs ${id}`)
-  await type('berth logs -f')
-  await type('berth open')
-  await type('berth env set GREETING', { answers: [[/Value of GREETING/, 'hello']] })
-  await type('berth env set PAGE start --readable')
-  await type('berth env ls')
-  await type('berth env pull')
-  await type('berth domains add example.com --wait')
-  await type('berth domains verify example.com')
-  await type('berth domains ls')
-  await type('berth dns set example.com www A 192.0.2.1 192.0.2.2 --ttl 300')
-  await type('berth dns ls example.com')
-  await type('berth dns rm example.com www A', { answers: [[/\[y\/N\]/, 'y']] })
-  await type('berth dns rm example.com www A', { code: 5 })
-  await type('berth dns import example.com example.zone --dry-run')
-  await type('berth dns export example.com')
-  await type('berth dns dnssec example.com')
-  await type('berth tokens create ci --scope deployments:write projects:read --project site --expires 30d')
-  await type('berth tokens ls')
-  await type("berth tickets open 'A question' -m 'How long are logs kept?'")
-  await type('berth tickets ls')
-  await meanwhile('berth events -f --type ticket.*', /ticket\.\w+/, null, () =>
-    type("berth tickets open 'Another one' -m 'And events?'"),
+  await show('berth ls')
+  await show(`berth inspect ${preview} --wait`)
+  await show(`berth promote ${preview}`)
+  await show('berth rollback')
+  await show(`berth logs ${id}`)
+  await show('berth logs -f')
+  await show('berth open')
+  await show('berth env set GREETING', { answers: [[/Value of GREETING/, 'hello']] })
+  await show('berth env set PAGE start --readable')
+  await show('berth env ls')
+  await show('berth env pull')
+  await show('berth domains add example.com --wait')
+  await show('berth domains verify example.com')
+  await show('berth domains ls')
+  await show('berth dns set example.com www A 192.0.2.1 192.0.2.2 --ttl 300')
+  await show('berth dns ls example.com')
+  await show('berth dns rm example.com www A', { answers: [[/\[y\/N\]/, 'y']] })
+  await show('berth dns rm example.com www A', { code: 5 })
+  await show('berth dns import example.com example.zone --dry-run')
+  await show('berth dns import example.com example.zone', { answers: [[/\[y\/N\]/, 'y']] })
+  await show('berth dns export example.com')
+  await show('berth dns dnssec example.com')
+  await show('berth tokens create ci --scope deployments:write projects:read --project site --expires 30d')
+  await show('berth tokens ls')
+  await show("berth tickets open 'A question' -m 'How long are logs kept?'")
+  const tickets = await show('berth tickets ls')
+  const [ticket] = /tkt_\w+/.exec(tickets)!
+  await show(`berth tickets reply ${ticket} -m 'And of builds?'`)
+  await show(`berth tickets show ${ticket}`)
+  await meanwhile(
+    'berth events -f --type ticket.*',
+    { until: /ticket\.\w+/ },
+    "berth tickets open 'Another one' -m 'And events?'",
   )
   const receiver = createServer((request, response) => request.resume().on('end', () => response.end()))
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
   const { port } = receiver.address() as AddressInfo
   await meanwhile(
     `berth listen --forward-to http://localhost:${port}/hooks --type project.*`,
-    /200 .*project\./,
-    /Sending events/,
-    async () => {
-      await new Promise((resolve) => setTimeout(resolve, 4_000))
-      await type('berth api /projects/site -X PATCH -f settings.cleanUrls=true > /dev/null')
-    },
+    { ready: /Sending events/, until: /200 .*project\./ },
+    'berth api /projects/site -X PATCH -f settings.cleanUrls=true > /dev/null',
   )
   receiver.close()
-  await type('berth api /projects -f search=sit -X GET | head -5')
-  await type('berth completion bash | head -3')
-  await type('berth ls -p nothing', { code: 5 })
-  await type('berth domains rm example.com', { answers: [[/\[y\/N\]/, 'y']] })
-  await type('berth logout')
-  await type('berth ls', { code: 3 })
+  await show('berth api /projects -f search=sit -X GET | head -5')
+  await show('berth completion bash | head -3')
+  await show('berth ls -p nothing', { code: 5 })
+  await show('berth domains rm example.com', { answers: [[/\[y\/N\]/, 'y']] })
+  await show('berth logout')
+  await show('berth login --token "$OTHER_TOKEN"')
+  await show('berth projects ls')
+  await show('berth logout')
+  await show('berth ls', { code: 3 })
   const text = await readFile(document, 'utf8')
   const [before, after] = [text.indexOf(begin), text.indexOf(end)]
   if (before < 0 || after < 0) throw new Error(`${document} has no place for the session.`)
   const session = shown
     .join('\n')
     .replaceAll(home, '/home/ada')
+
     .replace(/(whsec_|brt_)[A-Za-z0-9+/=_-]{12,}/g, '$1…')
   await writeFile(document, `${text.slice(0, before + begin.length)}\n\`\`\`\n${session}\n\`\`\`\n${text.slice(after)}`)
 } finally {
