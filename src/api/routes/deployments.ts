@@ -35,15 +35,20 @@ import {
 import { createUploaded, planArchive, planUploaded } from '../../services/deployments/uploaded.ts'
 import { openReceiver } from '../../services/uploads/receiver.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
+import { createLargeBodies } from '../http/large-bodies.ts'
 import { type LongList, listValidator, longListIn } from '../http/list-validation.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { leavePlace } from '../http/transport.ts'
+import { createTurns } from '../http/turns.ts'
 import { compileValidator } from '../http/validation.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 const archiveTypes = ['application/gzip', 'application/x-gzip', 'application/x-tar']
 // A list of files is long; everything else of the body is short.
 const listLimitBytes = 8 << 20
+const largeAtOnce = 4
+// To unpack one takes seconds; those of an account are unpacked one after another.
+const archivesWaiting = 8
 
 const sourceFiles: LongList = {
   name: 'files',
@@ -63,6 +68,8 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, urls, repositories, vault, artifacts } = deps
   const { region } = deps.config
   const receiver = openReceiver(deps.config, artifacts)
+  const admitLarge = createLargeBodies(largeAtOnce)
+  const archives = createTurns('archives', archivesWaiting)
 
   app.addContentTypeParser(archiveTypes, (request: FastifyRequest, body: IncomingMessage, done) => {
     if (!request.routeOptions.config.archive) return done(new Fault('unsupported_media_type'))
@@ -81,7 +88,8 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
       if (project === undefined) throw badQuery('project', 'required', 'is required with an archive')
       // Nobody knows how slowly the body comes.
       leavePlace(request)
-      return planArchive(db, { region, artifacts, receiver }, actor, { project, production, prebuilt, body })
+      const inTurn = <T>(work: () => Promise<T>) => archives(actor.accountId, work)
+      return planArchive(db, { region, artifacts, receiver, inTurn }, actor, { project, production, prebuilt, body })
     }
     const [name] = Object.keys(query)
     if (name) throw badQuery(name, 'not_allowed', 'is taken from the address only for an archive')
@@ -101,6 +109,10 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
           checkDeployment(db, { repositories, vault, region }, actor, body),
       },
       bodyLimit: listLimitBytes,
+      preParsing: async (request, reply) => {
+        // An archive goes to the disk as it comes.
+        if (!archiveTypes.includes(request.headers['content-type'] ?? '')) admitLarge(request, reply)
+      },
       validatorCompiler: (route) => {
         const validate = compileValidator(route)
         const validateList = listValidator(route.schema as object, sourceFiles)

@@ -94,12 +94,20 @@ export async function planUploaded(
   return { project, production, region, files, prebuilt: source.prebuilt ?? false }
 }
 
+export type ArchiveOptions = {
+  region: string
+  artifacts: Artifacts
+  receiver: Receiver
+  /** Unpacking costs much. */
+  inTurn<T>(work: () => Promise<T>): Promise<T>
+}
+
 export type SentArchive = { project: string; production: boolean; prebuilt: boolean; body: AsyncIterable<Buffer> }
 
 /** The same for files that come as an archive. It is stored here, outside any transaction, once all of it is checked. */
 export async function planArchive(
   db: Db,
-  { region, artifacts, receiver }: { region: string; artifacts: Artifacts; receiver: Receiver },
+  { region, artifacts, receiver, inTurn }: ArchiveOptions,
   actor: Actor,
   { project: key, production, prebuilt, body }: SentArchive,
 ): Promise<UploadPlan> {
@@ -113,18 +121,25 @@ export async function planArchive(
   await receiver.requireRoom(0)
   return receiver.aside(async (path) => {
     await spool(body, path, bytes)
-    const found = await listArchive(path, { files, bytes, fileBytes })
-    await inTransaction(db, async (db) => {
-      await lockUploads(db, { accountId })
-      await checkBytesHeld(db, accountId, bytesOf(new Map(found.map(({ sha256, size }) => [sha256, size]))))
+    const found = await inTurn(async () => {
+      const found = await listArchive(path, { files, bytes, fileBytes })
+      await inTransaction(db, async (db) => {
+        await lockUploads(db, { accountId })
+        await checkBytesHeld(db, accountId, bytesOf(new Map(found.map(({ sha256, size }) => [sha256, size]))))
+      })
+      await storeArchive(artifacts, path)
+      return found
     })
-    await storeArchive(artifacts, path)
     return { project, production, region, files: found, prebuilt, sent: new Set(found.map(({ sha256 }) => sha256)) }
   })
 }
 
-// To write thousands of files as one text would keep others waiting.
+// A statement about all files of a long list would keep others waiting, and take longer than one may.
 const filesAtOnce = 2_000
+
+function* chunksOf<T>(items: readonly T[]): Generator<T[]> {
+  for (let at = 0; at < items.length; at += filesAtOnce) yield items.slice(at, at + filesAtOnce)
+}
 
 /** Writes the deployment and its files. Its build is queued at once if nothing has to be uploaded. */
 export async function createUploaded(db: Db, urls: Urls, actor: Actor, plan: UploadPlan): Promise<DeploymentView> {
@@ -136,7 +151,11 @@ export async function createUploaded(db: Db, urls: Urls, actor: Actor, plan: Upl
     await shareSources(db, { projectId })
     const contents = new Map(files.map(({ sha256, size }) => [sha256, size]))
     const hashes = [...contents.keys()]
-    const found = await knownContents(db, { accountId, projectId, hashes, tokenId: actor.projectIds && actor.tokenId })
+    const found: Awaited<ReturnType<typeof knownContents>> = []
+    for (const some of chunksOf(hashes)) {
+      const tokenId = actor.projectIds && actor.tokenId
+      found.push(...(await knownContents(db, { accountId, projectId, hashes: some, tokenId })))
+    }
     const known = new Map(found.map(({ sha256, size }) => [sha256, Number(size)]))
     refuseOtherSizes(files, known)
     const added = new Map([...contents].filter(([sha256]) => !known.has(sha256)))
@@ -152,12 +171,10 @@ export async function createUploaded(db: Db, urls: Urls, actor: Actor, plan: Upl
     const owner = { deploymentId: view.id, accountId, projectId }
     const row = { ...owner, prebuilt, missing: missing.length, newBytes, waitMs }
     const [made] = await createSource(db, row)
-    for (let at = 0; at < listed.length; at += filesAtOnce) {
-      await addFiles(db, { ...owner, files: listed.slice(at, at + filesAtOnce) })
-    }
+    for (const some of chunksOf(listed)) await addFiles(db, { ...owner, files: some })
     // What was uploaded for no deployment yet belongs to this one now.
     const taken = found.filter(({ isNew }) => isNew).map(({ sha256 }) => sha256)
-    if (taken.length > 0) await db.upload.deleteMany({ where: { accountId, sha256: { in: taken } } })
+    for (const some of chunksOf(taken)) await db.upload.deleteMany({ where: { accountId, sha256: { in: some } } })
     const unsent = [...new Set(missing.map(({ sha256 }) => sha256))].sort()
     if (unsent.length > 0) await sayWaiting(db, view.id, unsent.length)
     const expiresAt = made?.expiresAt ? new Date(made.expiresAt).toISOString() : null

@@ -1,7 +1,7 @@
 // The bytes of uploads on their way into the artifact store: written aside, checked against their hash, then stored.
 import { createHash, hash, randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Artifacts, StoreUnavailable } from '../../platform/artifacts.ts'
 import { freeBytes, isDiskFull } from '../../platform/disk.ts'
@@ -30,6 +30,8 @@ export type ReceiverOptions = { directory: string; artifacts: Artifacts; reserve
 
 // Whoever writes to a file does so within a request, and none takes longer than 30 s.
 const longestRequestMs = 45_000
+// Of requests that bring the same content at once.
+const mostFound = 4
 
 // Smaller content never touches the disk before it is known to be right.
 const mostInMemory = 256 << 10
@@ -69,7 +71,8 @@ export function openReceiver(
 
 export function createReceiver({ directory, artifacts, reserveBytes }: ReceiverOptions): Receiver {
   const partOf = (accountId: string, sha256: string) => join(directory, `${accountId}.${sha256}.part`)
-  const asidePath = (name = '') => join(directory, `${name}${randomBytes(12).toString('hex')}.new`)
+  const asidePath = () => join(directory, `${randomBytes(12).toString('hex')}.new`)
+  const ownPath = (accountId: string, sha256: string, n: number) => join(directory, `${accountId}.${sha256}.${n}.new`)
   const sizeOf = async (path: string) => (await stat(path).catch(() => null))?.size ?? 0
 
   async function requireRoom(bytes: number): Promise<void> {
@@ -77,9 +80,7 @@ export function createReceiver({ directory, artifacts, reserveBytes }: ReceiverO
     if ((await freeBytes(directory)) - bytes < reserveBytes) throw unavailable(new Error('the disk has no room'))
   }
 
-  /** `name`: of a part, which outlives a process that is killed. */
-  async function aside<T>(work: (path: string) => Promise<T>, name?: string): Promise<T> {
-    const path = asidePath(name)
+  async function aside<T>(work: (path: string) => Promise<T>, path = asidePath()): Promise<T> {
     await mkdir(directory, { recursive: true, mode: 0o700 })
     try {
       return await storing(() => work(path))
@@ -93,14 +94,26 @@ export function createReceiver({ directory, artifacts, reserveBytes }: ReceiverO
     if ((await sizeOf(path)) > (await sizeOf(part))) await rename(path, part)
   }
 
-  /** A process that was killed kept nothing: what it had written so far becomes the part, if it is longer. */
+  /** A file for what comes, by whose name it is found if this process is killed; the last ones of many have none. */
+  async function pathFor({ accountId, sha256 }: Piece): Promise<string> {
+    for (let n = 0; n < mostFound; n++) {
+      const path = ownPath(accountId, sha256, n)
+      const file = await open(path, 'wx', 0o600).catch(() => null)
+      await file?.close()
+      if (file) return path
+    }
+    return asidePath()
+  }
+
+  /** What a process had written that was killed becomes the part, if it is longer. */
   async function adopt(accountId: string, sha256: string): Promise<string> {
     const part = partOf(accountId, sha256)
-    for (const name of await readdir(directory).catch(() => [])) {
-      if (!name.startsWith(`${accountId}.${sha256}.`) || !name.endsWith('.new')) continue
-      const path = join(directory, name)
+    for (let n = 0; n < mostFound; n++) {
+      const path = ownPath(accountId, sha256, n)
       const found = await stat(path).catch(() => null)
-      if (found && Date.now() - found.mtimeMs > longestRequestMs) await keepPart(path, part).catch(() => {})
+      if (!found || Date.now() - found.mtimeMs <= longestRequestMs) continue
+      await keepPart(path, part).catch(() => {})
+      await rm(path, { force: true })
     }
     return part
   }
@@ -108,6 +121,9 @@ export function createReceiver({ directory, artifacts, reserveBytes }: ReceiverO
   /** Takes the part that is there, so that nobody else writes to it. */
   async function takePart({ accountId, sha256, from }: Piece, path: string): Promise<void> {
     const part = await adopt(accountId, sha256)
+    const now = new Date()
+    // So that nobody takes it for one of a dead process.
+    await utimes(part, now, now).catch(() => {})
     const taken = await rename(part, path).then(
       () => true,
       () => false,
@@ -182,28 +198,31 @@ export function createReceiver({ directory, artifacts, reserveBytes }: ReceiverO
       }
       await requireRoom(end - from)
       const part = partOf(accountId, sha256)
-      return aside(async (path) => {
-        if (from > 0) await takePart(piece, path)
-        let at: number
-        try {
-          at = await append(path, piece, body)
-        } catch (error) {
-          // A client that went away can go on later; one that lies cannot.
-          if (!(error instanceof Fault)) await keepPart(path, part)
-          throw error
-        }
-        if (at !== end) throw otherLength(at, end)
-        if (end < size) {
-          await keepPart(path, part)
-          return end
-        }
-        const found = await hashOf(path)
-        if (found !== sha256) throw otherHash(found)
-        await storeFile(path, size)
-        await artifacts.keep([sha256])
-        await rm(part, { force: true })
-        return size
-      }, `${accountId}.${sha256}.`)
+      return aside(
+        async (path) => {
+          if (from > 0) await takePart(piece, path)
+          let at: number
+          try {
+            at = await append(path, piece, body)
+          } catch (error) {
+            // A client that went away can go on later; one that lies cannot.
+            if (!(error instanceof Fault)) await keepPart(path, part)
+            throw error
+          }
+          if (at !== end) throw otherLength(at, end)
+          if (end < size) {
+            await keepPart(path, part)
+            return end
+          }
+          const found = await hashOf(path)
+          if (found !== sha256) throw otherHash(found)
+          await storeFile(path, size)
+          await artifacts.keep([sha256])
+          await rm(part, { force: true })
+          return size
+        },
+        await pathFor(piece),
+      )
     },
     offsetOf: async (accountId, sha256) => sizeOf(await adopt(accountId, sha256)),
     storeAll,

@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => api.stop())
 
 const hash = (n: number) => n.toString(16).padStart(64, '0')
-const name = 'a-rather-long-name-of-a-folder'
+const name = 'a-rather-long-name-of-a-folder-'.repeat(3)
 const list = (count: number) =>
   Array.from({ length: count }, (_, n) => ({
     path: `${name}/${name}/${n % 50}/${name}/${n}`,
@@ -42,45 +42,62 @@ async function answeredBeside(work: Promise<unknown>): Promise<number> {
 
 test('others are answered while a list of 8 MB is parsed, checked and stored', async () => {
   await answeredBeside(deploy(list(10)))
-  const made = deploy(list(36_000), { headers: { 'idempotency-key': 'long' } })
+  const made = deploy(list(20_000), { headers: { 'idempotency-key': 'long' } })
   expect(await answeredBeside(made)).toBeGreaterThan(40)
   const { status, text, body } = await made
   expect(status, text.slice(0, 500)).toBe(201)
-  expect(body.uploads.missing.length).toBe(36_000)
+  expect(body.uploads.missing.length).toBe(20_000)
   // The same with another order of fields is the same request.
-  const files = list(36_000).map(({ path, sha256, size }) => ({ size, sha256, path }))
+  const files = list(20_000).map(({ path, sha256, size }) => ({ size, sha256, path }))
   const again = await deploy(files, { headers: { 'idempotency-key': 'long' } })
   expect([again.status, again.headers['idempotency-replayed'], again.body.id]).toEqual([201, 'true', body.id])
-  files[35_999]!.size++
+  files[19_999]!.size++
   const other = await deploy(files, { headers: { 'idempotency-key': 'long' } })
   expect(other.body.code).toBe('idempotency_key_reused')
 })
 
 test('others are answered while a list is refused, for which the database is not asked', async () => {
-  const files: object[] = list(36_000)
-  files[35_999] = { path: 'a', sha256: 'short', size: 1 }
+  const files: object[] = list(20_000)
+  files[19_999] = { path: 'a', sha256: 'short', size: 1 }
   const refused = deploy(files)
   // Each piece of the work is some milliseconds; as a whole it would be one, or three.
   expect(await answeredBeside(refused)).toBeGreaterThan(10)
-  expect((await refused).body.errors).toMatchObject([{ pointer: '#/source/files/35999/sha256' }])
-  const bad = deploy(list(36_000).map((file) => ({ ...file, path: `/${file.path}` })))
+  expect((await refused).body.errors).toMatchObject([{ pointer: '#/source/files/19999/sha256' }])
+  const bad = deploy(list(20_000).map((file) => ({ ...file, path: `/${file.path}` })))
   expect(await answeredBeside(bad)).toBeGreaterThan(10)
   const { status, body } = await bad
   expect([status, body.errors.length]).toEqual([422, 100])
   expect(body.errors[99]).toMatchObject({ pointer: '#/source/files/99/path', code: 'bad_format' })
 })
 
+test('an account sends few large lists at once, and others are not held up by it', async () => {
+  const files: object[] = list(12_000)
+  files[0] = { path: 'a' }
+  const other = await api.newAccount()
+  const send = (token: string) =>
+    api.call('POST', '/deployments', { body: { project: 'site', source: { files } }, token })
+  const answers = await Promise.all([...Array.from({ length: 8 }, () => send(api.token)), send(other.token)])
+  const statuses = answers.map(({ status }) => status)
+  expect(statuses.filter((status) => status === 429)).toHaveLength(4)
+  expect(statuses.at(-1)).toBe(422)
+  expect(answers.find(({ status }) => status === 429)!.headers['retry-after']).toBe('1')
+  // Each is given back.
+  expect((await Promise.all(Array.from({ length: 4 }, () => send(api.token)))).map(({ status }) => status)).toEqual([
+    ...[422, 422, 422, 422],
+  ])
+})
+
 test('a deployment takes over as much as was uploaded before, and an archive brings thousands of files', async () => {
   await api.db.$executeRaw`
     INSERT INTO upload (account_id, sha256, size, complete, expires_at)
-    SELECT ${api.accountId}, lpad(to_hex(n), 64, '0'), 1, true, now() + interval '1 hour' FROM generate_series(40000, 74999) n`
-  const files = Array.from({ length: 35_000 }, (_, n) => ({ path: `f/${n}`, sha256: hash(40_000 + n), size: 1 }))
+    SELECT ${api.accountId}, lpad(to_hex(n), 64, '0'), 1, true, now() + interval '1 hour' FROM generate_series(40000, 45999) n`
+  const files = Array.from({ length: 6_000 }, (_, n) => ({ path: `f/${n}`, sha256: hash(40_000 + n), size: 1 }))
   const made = await deploy(files)
   expect(made.status, made.text.slice(0, 500)).toBe(201)
   expect(made.body.uploads.missing).toEqual([])
   expect(await api.db.upload.count()).toBe(0)
 
-  const contents = Array.from({ length: 7_500 }, (_, n) => Buffer.from(`content ${n}`))
+  const contents = Array.from({ length: 7_000 }, (_, n) => Buffer.from(`content ${n}`))
   const entries = contents.flatMap((content) => {
     const path = createHash('sha256').update(content).digest('hex')
     const header = tarHeader({ kind: 'file', path, mode: 0o644, size: content.length })
@@ -88,7 +105,7 @@ test('a deployment takes over as much as was uploaded before, and an archive bri
   })
   const headers = { 'content-type': 'application/x-tar' }
   const sent = await api.call('POST', '/uploads', { body: Buffer.concat([...entries, tarEnd]), headers })
-  expect([sent.status, sent.body.uploads?.length], sent.text.slice(0, 500)).toEqual([200, 7_500])
+  expect([sent.status, sent.body.uploads?.length], sent.text.slice(0, 500)).toEqual([200, 7_000])
 })
 
 test('every bad field of a long list is named by its place, with those beside the list', async () => {

@@ -447,11 +447,11 @@ it('goes on with what a process had written that was killed, once nobody can be 
   await began.promise
   const [name] = await readdir(directory)
   // As a killed process leaves it.
-  await copyFile(join(directory, name!), join(directory, `acc_x.${piece.sha256}.killed.new`))
-  await copyFile(join(directory, name!), join(directory, `acc_y.${piece.sha256}.killed.new`))
+  await copyFile(join(directory, name!), join(directory, `acc_x.${piece.sha256}.1.new`))
+  await copyFile(join(directory, name!), join(directory, `acc_y.${piece.sha256}.0.new`))
   expect(await receiver.offsetOf('acc_x', piece.sha256)).toBe(0)
   const before = new Date(Date.now() - 60_000)
-  await utimes(join(directory, `acc_x.${piece.sha256}.killed.new`), before, before)
+  await utimes(join(directory, `acc_x.${piece.sha256}.1.new`), before, before)
   expect(await receiver.offsetOf('acc_x', piece.sha256)).toBe(500_000)
   expect(await receiver.offsetOf('acc_y', piece.sha256)).toBe(0)
   stopped.resolve()
