@@ -4,6 +4,7 @@ import type { Event } from '../../kit/index.ts'
 const groups = {
   deployment: ['created', 'ready', 'error', 'canceled', 'promoted', 'deleted'],
   project: ['created', 'updated', 'deleted'],
+  push: ['skipped'],
   domain: [
     ...(['created', 'verified', 'unverified', 'updated', 'moved', 'deleted'] as const),
     ...(['ssl.active', 'ssl.renewed', 'ssl.error', 'ssl.failing', 'ssl.expired'] as const),
@@ -38,6 +39,7 @@ const _everyType: Exclude<Event['type'], Listed> extends never ? true : Exclude<
 const titles: Record<keyof typeof groups, string> = {
   deployment: 'Deployments',
   project: 'Projects',
+  push: 'Pushes',
   domain: 'Domains and certificates',
   dns: 'DNS',
   ticket: 'Tickets',
