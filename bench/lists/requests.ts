@@ -43,10 +43,11 @@ export function listsOf(document: ListDocument, paths: Record<string, string>): 
   return Object.entries(document.paths).flatMap(([template, { get }]) => {
     const query = (get?.parameters ?? []).filter((parameter) => parameter.in === 'query')
     if (!get || !query.some(({ name }) => name === 'cursor')) return []
-    const path = template.replace(/\{\w+\}/, () => {
-      const found = paths[template]
-      if (found === undefined) throw new Error(`${template} has no path to be tried with`)
-      return found
+    const found = paths[template]?.split(' ') ?? []
+    const path = template.replace(/\{\w+\}/g, () => {
+      const value = found.shift()
+      if (value === undefined) throw new Error(`${template} has no path to be tried with`)
+      return value
     })
     const filters = query
       .filter(({ name }) => !['limit', 'cursor', 'order'].includes(name))

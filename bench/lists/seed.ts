@@ -22,7 +22,7 @@ export type Seeded = {
   token: string
   /** Of the large account, for the large project and a small one. */
   narrowed: string
-  /** A text that no path has, by the name of a parameter in paths. */
+  /** The values of the parameters in a path, with blanks between. */
   paths: Record<string, string>
 }
 
@@ -84,6 +84,14 @@ function fill(sizes: Sizes): string[] {
     `INSERT INTO webhook (id, account_id, url, events, active, secret, created_at, updated_at)
      SELECT ${id('whk', 'i')}, CASE WHEN i <= 20 THEN '${big}' ELSE ${id('acc', 'i - 20')} END, 'https://example.com', '{*}', true,
        '\\x00', now(), now() FROM generate_series(1, ${20 + accounts}) i`,
+    `INSERT INTO deploy_hook (id, project_id, name, hash, created_at)
+     SELECT ${id('dhk', 'i')}, ${project}, 'cms', decode(md5(i::text), 'hex'), now() FROM ${rows(sizes.tokens)}`,
+    `INSERT INTO cron (id, project_id, path, schedule, next_at, created_at)
+     SELECT ${id('crn', 'i')}, ${id('prj', `1 + i % ${projects}`)}, '/' || i, '* * * * *', now(), now()
+     FROM generate_series(1, 200) i`,
+    `INSERT INTO cron_run (id, cron_id, due_at, started_at, outcome)
+     SELECT ${id('crr', 'i')}, ${id('crn', '1 + i % 200')}, now() - i * interval '1 minute', now(), 'ok'
+     FROM generate_series(1, 10000) i`,
     `INSERT INTO delivery (id, webhook_id, event_id, event_type, state, seq, created_at)
      SELECT ${id('dlv', 'i')}, ${id('whk', 'CASE WHEN i % 5 > 0 THEN 1 ELSE 2 + i % 20 END')}, ${id('evt', 'i')}, 'ticket.created',
        'DELIVERED', i, now() FROM ${rows(sizes.deliveries)}`,
@@ -136,6 +144,8 @@ export async function seed(client: pg.Client, sizes: Sizes): Promise<Seeded> {
       '/dns/{domain}/records': zone,
       '/dns/{domain}/rrsets': zone,
       '/dns/{domain}/keys': zone,
+      '/projects/{project}/deploy-hooks': numbered('prj', 1),
+      '/projects/{project}/crons/{id}/runs': `${numbered('prj', 2)} ${numbered('crn', 1)}`,
     },
   }
 }

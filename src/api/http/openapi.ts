@@ -23,6 +23,7 @@ const guides = `
 
 [Guides](/docs/guides/): [first deploy](/docs/guides/first-deploy), [authentication](/docs/guides/authentication),
 [pagination](/docs/guides/pagination), [retries](/docs/guides/idempotency), [errors](/docs/guides/errors),
+[deploy hooks and crons](/docs/guides/hooks),
 [webhooks](/docs/guides/webhooks), [streams](/docs/guides/streams), [versions](/docs/guides/versions),
 [limits](/docs/guides/limits). What is new: [changelog](/changelog).`
 

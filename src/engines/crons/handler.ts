@@ -11,7 +11,7 @@ import { type EdgePlaces, placesOf } from './places.ts'
 
 export type CronDeps = { db: Database; config: Config; urls: Urls; vault: Vault; log: Logger }
 
-const timeoutMs = 60_000
+const defaultTimeoutMs = 60_000
 // Of one worker; of each account two at once, as for every kind of job.
 const concurrency = 20
 // What failed here is the database: the run has not begun, or has and is not begun again.
@@ -20,7 +20,9 @@ const retryDelaysMs = [1_000, 10_000, 60_000] as const
 /** What a header may have: a line that is no line of its own. */
 const headerText = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/
 
-async function call(places: EdgePlaces, urls: Urls, run: BegunRun, signal: AbortSignal): Promise<RunResult> {
+type Call = { places: EdgePlaces; urls: Urls; timeoutMs: number; signal: AbortSignal }
+
+async function call(run: BegunRun, { places, urls, timeoutMs, signal }: Call): Promise<RunResult> {
   const { path, label, secret } = run
   const failed = (error: string, status: number | null = null) => ({ outcome: 'failed' as const, status, error })
   const startMs = performance.now()
@@ -53,7 +55,10 @@ async function call(places: EdgePlaces, urls: Urls, run: BegunRun, signal: Abort
   }
 }
 
-export function createCronHandler({ db, config, urls, vault, log }: CronDeps): Handler<'cron'> {
+export function createCronHandler(
+  { db, config, urls, vault, log }: CronDeps,
+  timeoutMs = defaultTimeoutMs,
+): Handler<'cron'> {
   const places = placesOf(config)
   return {
     concurrency,
@@ -61,7 +66,7 @@ export function createCronHandler({ db, config, urls, vault, log }: CronDeps): H
     async run({ cronId }, { signal }) {
       const begun = await beginRun(db, { urls, vault }, cronId)
       if (!begun) return
-      const result = await call(await places(db), urls, begun, signal)
+      const result = await call(begun, { places: await places(db), urls, timeoutMs, signal })
       await endRun(db, begun, result)
       if (result.outcome === 'failed') log.info({ cronId, runId: begun.id, error: result.error }, 'a cron failed')
     },

@@ -12,8 +12,10 @@ export type EdgePlaces = {
   ca: string[] | null
 }
 
+type PlaceConfig = Pick<Config, 'production' | 'host' | 'edge' | 'acme'>
+
 /** In production HTTPS alone: the secret of a cron goes along. */
-export function placesOf({ production, host, edge, acme }: Config): (db: Database) => Promise<EdgePlaces> {
+export function placesOf({ production, host, edge, acme }: PlaceConfig): (db: Database) => Promise<EdgePlaces> {
   const ports = production ? [edge.httpsPort, 443] : [edge.httpPort]
   const hosts = [...new Set([host, ...edge.addresses])]
   const all = ports.flatMap((port) => hosts.map((host) => askedAt({ host, port }))).filter((place) => place !== null)

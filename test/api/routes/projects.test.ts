@@ -36,6 +36,8 @@ describe('creating a project', () => {
       instances: 1,
       previewProtection: 'none',
       skewProtection: false,
+      watchPaths: [],
+      crons: [],
     })
   })
 

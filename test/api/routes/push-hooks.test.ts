@@ -1,5 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { finishDeployment } from '../../../src/services/deployments/states.ts'
 import { forgetOldPushes } from '../../../src/services/pushes/pushes.ts'
 import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
 import { createResponseChecker } from '../../helpers/responses.ts'
@@ -364,6 +365,97 @@ describe('a signed body that is no push', () => {
   test('is refused as plain text', async () => {
     expect((await send(shared, 'x', { 'content-type': 'text/plain' })).status).toBe(415)
   })
+})
+
+describe('a push to a project with watchPaths', () => {
+  const watching = (watchPaths: string[] = ['apps/web/**']) => newHook({ settings: { watchPaths } })
+  /** One commit behind another. */
+  const step = (from: string, to: string, ...files: string[]) => ({
+    before: hash(from),
+    after: hash(to),
+    commits: [{ added: files, modified: [], removed: [] }],
+  })
+  const outside = (from: string, to: string) => step(from, to, 'apps/api/main.go', 'README.md')
+
+  test('that changes nothing under them makes no deployment, and says so', async () => {
+    const hook = await watching()
+    expect((await push(hook, step('a', 'b', 'README.md'))).body.reason).toBe('deployed')
+    const { status, body } = await push(hook, outside('b', 'c'))
+    expect({ status, body }).toMatchObject({ status: 202, body: { deployment: null, reason: 'paths_unchanged' } })
+    expect(body.detail).toContain('None of the 2 changed files')
+    expect(await deploymentsOf(hook)).toHaveLength(1)
+    const skip = { project: hook.name, ref: 'main', commit: hash('c'), reason: 'paths_unchanged', detail: body.detail }
+    expect((await api.call('GET', `/projects/${hook.name}/hook`)).body.lastSkip).toMatchObject(skip)
+    const { body: log } = await api.call('GET', `/events?type=push.skipped&subject=${hook.projectId}`)
+    expect(log.events).toMatchObject([{ actor: 'system', data: skip }])
+  })
+
+  test('that changes something under them is built, also after others that did not', async () => {
+    const hook = await watching()
+    await push(hook, step('a', 'b', 'apps/web/index.html'))
+    expect((await push(hook, outside('b', 'c'))).body.reason).toBe('paths_unchanged')
+    expect((await push(hook, outside('c', 'd'))).body.reason).toBe('paths_unchanged')
+    expect((await push(hook, step('d', 'e', 'x', 'apps/web/x'))).body.reason).toBe('deployed')
+    expect((await push(hook, outside('e', 'f'))).body.reason).toBe('paths_unchanged')
+  })
+
+  test('leaves the build before it alone', async () => {
+    const hook = await watching()
+    const { body: first } = await push(hook, step('a', 'b', 'apps/web/index.html'))
+    await push(hook, outside('b', 'c'))
+    expect((await deployment(first.deployment)).state).toBe('BUILDING')
+  })
+
+  test('is built where the base is not what was deployed: a push in between never came', async () => {
+    const hook = await watching()
+    await push(hook, step('a', 'b', 'apps/web/index.html'))
+    expect((await push(hook, outside('c', 'd'))).body.reason).toBe('deployed')
+  })
+
+  test.each([
+    ['is the first of its branch', { ...outside('b', 'c'), ref: 'refs/heads/other' }],
+    ['makes the branch', { ...outside('0', 'c'), created: true }],
+    ['is forced', { ...outside('b', 'c'), forced: true }],
+    ['has no list of commits', { before: hash('b'), after: hash('c') }],
+    ['has commits of another form', { before: hash('b'), after: hash('c'), commits: [{ added: 7 }], created: 'no' }],
+    ['has more commits than are listed', { ...outside('b', 'c'), total_commits_count: 30 }],
+  ])('is built if it %s', async (_what, fields) => {
+    const hook = await watching()
+    await push(hook, step('a', 'b', 'apps/web/index.html'))
+    expect((await push(hook, fields)).body.reason).toBe('deployed')
+  })
+
+  test('is built if the build before it failed', async () => {
+    const hook = await watching()
+    const { body } = await push(hook, step('a', 'b', 'apps/web/index.html'))
+    const failed = { to: 'ERROR', code: 'build_failed', message: 'it failed', by: 'system' } as const
+    await finishDeployment(api.db, api.deps.urls, body.deployment, failed)
+    expect((await push(hook, outside('b', 'c'))).body.reason).toBe('deployed')
+  })
+
+  test('is skipped again when it is sent again, told once, and built once its paths are watched', async () => {
+    const hook = await watching()
+    await push(hook, step('a', 'b', 'apps/web/index.html'))
+    const delivery = { 'x-github-delivery': randomUUID() }
+    for (let count = 0; count < 2; count++) {
+      expect((await push(hook, outside('b', 'c'), delivery)).body.reason).toBe('paths_unchanged')
+    }
+    const { body: log } = await api.call('GET', `/events?type=push.skipped&subject=${hook.projectId}`)
+    expect(log.events).toHaveLength(1)
+    await api.call('PATCH', `/projects/${hook.name}`, { body: { settings: { watchPaths: [] } } })
+    expect((await push(hook, outside('b', 'c'), delivery)).body.reason).toBe('deployed')
+    expect((await push(hook, outside('b', 'c'), delivery)).body.reason).toBe('already_deployed')
+  })
+
+  test.each(['', '/apps', '!', '!!a', 'a{b,c}', 'a?', 'a\\\\b', ' a', 'x'.repeat(201)])(
+    'refuses the path %j',
+    async (path) => {
+      const settings = { watchPaths: ['ok/**', path] }
+      const { status, body } = await api.call('PATCH', `/projects/${shared.name}`, { body: { settings } })
+      expect(status).toBe(422)
+      expect(body.errors).toMatchObject([{ pointer: '#/settings/watchPaths/1' }])
+    },
+  )
 })
 
 describe('the hook itself', () => {
