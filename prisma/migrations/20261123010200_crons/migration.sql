@@ -1,5 +1,5 @@
 -- What is called on a schedule: as the owner has set it, in lines of a crontab, and a row for each with when it is due.
-ALTER TABLE "project" ADD COLUMN "crons" TEXT[] NOT NULL DEFAULT ARRAY[]::TEXT[];
+ALTER TABLE "project" ADD COLUMN "crons" TEXT[] DEFAULT ARRAY[]::TEXT[];
 
 CREATE TABLE "cron" (
     "id" TEXT NOT NULL,
