@@ -1,6 +1,7 @@
 // Looks a question up in a zone: wildcards, delegations, CNAME chains, and negative answers.
 
 import { highestNameOctets, rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
+import { markType } from './dnssec/apex.ts'
 import { nameRdata, type Rdata, textRdata } from './rdata.ts'
 import { type Rrset, setOf, type Zone, type ZoneNode } from './zone.ts'
 
@@ -184,8 +185,9 @@ function redirect(found: Found, owner: string, dname: { owner: string; set: Rrse
 
 /** A set of the name itself in place of all of them (RFC 8482, section 4.1): unlike a made-up one, it is signed. */
 function anySetOf(node: ZoneNode, work: Work): Rrset | null {
-  const addresses = () => setAt(node, typeNumbers.A, work) ?? setAt(node, typeNumbers.AAAA, work)
-  return (node.alias && addresses()) ?? node.sets[0] ?? null
+  const stored = node.sets.find(({ type }) => type !== markType)
+  const found = stored ?? setAt(node, typeNumbers.A, work) ?? setAt(node, typeNumbers.AAAA, work)
+  return found ?? (work.found.rcode === rcodes.NOERROR ? setOf(node, markType) : null)
 }
 
 /** `name` is in the zone. Never fails, and takes no longer than the labels of the name and the chain allow. */

@@ -71,5 +71,5 @@ export function reasonOf(situation: Situation, ds: readonly string[]): string {
   if (matches) {
     return `Remove the DS record of ${name} at its registrar. The zone stays signed until every cache has forgotten it.${faultText(situation)}`
   }
-  return `The zone stays signed until every cache has forgotten that the parent had a DS record.${faultText(situation)}`
+  return `The zone stays signed until no cache has a DS record of it, and no parent is about to have one.${faultText(situation)}`
 }

@@ -91,9 +91,13 @@ export function oldKeyUselessAt(standing: Pick<Standing, 'keys' | 'longestTtl' |
   return latest(after(dsSince, standing.dsTtl ?? 0), signedByBoth)
 }
 
-/** When every cache has forgotten the DS; at once if there never was one. */
-export function dsForgottenAt({ dsTtl }: Pick<Standing, 'dsTtl'>, goneSince: Date): Date {
-  return dsTtl === null ? goneSince : after(goneSince, dsTtl)
+// A parent that has read the CDS set may publish the DS that long after (RFC 8078, RFC 9615).
+const publishedLateS = 24 * 60 * 60
+
+/** When every cache has forgotten the DS; without one, when no parent is about to have it, at once if none was announced. */
+export function dsForgottenAt({ dsTtl, keys }: Pick<Standing, 'dsTtl' | 'keys'>, goneSince: Date): Date {
+  if (dsTtl !== null) return after(goneSince, dsTtl)
+  return keys.some(({ announced }) => announced) ? after(goneSince, publishedLateS) : goneSince
 }
 
 /** What follows now. Called with the same standing again, it decides the same. */

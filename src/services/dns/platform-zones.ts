@@ -11,7 +11,12 @@ export type PlatformZoneOptions = Pick<Config, 'nameservers' | 'nameserverListen
 }
 
 /** A zone that is not verified does not own the names below it, so customers may attach them. */
-type PlatformZone = { verified: boolean; records: string[] /** The pool. */; nameservers: readonly string[] }
+type PlatformZone = {
+  verified: boolean
+  records: string[]
+  /** The whole pool. */
+  nameservers: readonly string[]
+}
 
 /** By name. */
 export type PlatformZones = ReadonlyMap<string, Readonly<PlatformZone>>

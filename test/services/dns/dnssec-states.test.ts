@@ -65,13 +65,15 @@ describe('one key', () => {
     ['turned off', 'awaiting_ds', { wanted: false, parent: null }, 'leaving', 'leave'],
     ['turned off', 'active', { wanted: false, parent: null }, 'leaving', 'leave'],
     ['turned on again', 'leaving', { parent: null }, 'signing', 'return'],
-    ['never had a DS', 'leaving', { wanted: false }, 'unsigned', 'stop'],
+    ['never announced a DS', 'leaving', { wanted: false, keys: [key('a', 9 * day, false)] }, 'unsigned', 'stop'],
+    ['a parent may have read it', 'leaving', { wanted: false, goneSince: ago(day) }, 'leaving', null],
+    ['no parent wants it', 'leaving', { wanted: false, goneSince: ago(day + slack) }, 'unsigned', 'stop'],
     ['the parent is silent', 'leaving', { wanted: false, parent: null, goneSince: ago(9 * day) }, 'leaving', null],
     ['the DS is there', 'leaving', { wanted: false, parent: shows('a'), dsTtl: 60 }, 'leaving', null],
     ['it has just gone', 'leaving', { wanted: false, dsTtl: 7_200 }, 'leaving', null],
     ['caches have it', 'leaving', { wanted: false, dsTtl: 7_200, goneSince: ago(7_200) }, 'leaving', null],
     ['no cache has it', 'leaving', { wanted: false, dsTtl: 7_200, goneSince: ago(7_200 + slack) }, 'unsigned', 'stop'],
-    ['a foreign DS stays', 'leaving', { wanted: false, parent: foreign }, 'unsigned', 'stop'],
+    ['a foreign DS stays', 'leaving', { wanted: false, parent: foreign, goneSince: ago(2 * day) }, 'unsigned', 'stop'],
   ])('%s: %s', (_why, state, changes, to, step) => {
     const decided = next(state, changes)
     expect(decided).toMatchObject({ state: to, step })
@@ -140,7 +142,7 @@ describe('the next check', () => {
 
   test('is soon while somebody waits, daily when nobody does, and never for an unsigned zone', () => {
     expect(seconds('unsigned', { wanted: false })).toBeNull()
-    expect(seconds('leaving', { wanted: false })).toBeNull()
+    expect(seconds('leaving', { wanted: false, goneSince: ago(2 * day) })).toBeNull()
     expect(seconds('awaiting_ds')).toBe(10)
     expect(seconds('awaiting_ds', { checkingSince: ago(3_000) })).toBe(120)
     expect(seconds('awaiting_ds', { checkingSince: ago(40 * day) })).toBeGreaterThan(0.8 * day)

@@ -30,8 +30,8 @@ export function apexSets(origin: string, signing: ServedSigning, ttl: number): A
   )
 }
 
-// For private use; elsewhere it is the type of ALIAS records.
-const markType = 65_401
+/** Of the marks of ALIAS records: for private use; elsewhere it is the type of such records. */
+export const markType = 65_401
 
 type Marked = {
   sets: Readonly<Omit<ApexSet, 'rdatas'> & { rdatas: readonly Rdata[] }>[]
