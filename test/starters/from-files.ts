@@ -26,14 +26,14 @@ const reactRouter = (config: string) => ({
     type: 'module',
     scripts: { build: 'react-router build', start: 'react-router-serve ./build/server/index.js' },
     dependencies: {
-      '@react-router/node': '^7',
-      '@react-router/serve': '^7',
+      '@react-router/node': '8.4.0',
+      '@react-router/serve': '8.4.0',
       isbot: '^5',
       react: '^19',
       'react-dom': '^19',
-      'react-router': '^7',
+      'react-router': '8.4.0',
     },
-    devDependencies: { '@react-router/dev': '^7', vite: '^7' },
+    devDependencies: { '@react-router/dev': '8.4.0', vite: '^8' },
   }),
   'vite.config.js':
     "import { reactRouter } from '@react-router/dev/vite'\nexport default { plugins: [reactRouter()] }\n",
@@ -131,13 +131,18 @@ export const fromFiles: Starter[] = [
       'app/routes/_index.jsx': 'export default () => <h1>remix</h1>\n',
     },
   },
-  ...['3', '2'].map((major) => ({
-    name: `eleventy-${major}`,
+  {
+    name: 'eleventy',
     files: {
-      'package.json': json({ name: 'app', private: true, devDependencies: { '@11ty/eleventy': `^${major}` } }),
+      'package.json': json({
+        name: 'app',
+        private: true,
+        // Newer ones need packages that a registry may not have.
+        devDependencies: { '@11ty/eleventy': '3.1.2' },
+      }),
       'index.md': '# eleventy\n',
     },
-  })),
+  },
   {
     name: 'gatsby',
     files: {

@@ -79,8 +79,8 @@ async function call(method: string, path: string, body?: object): Promise<any> {
 /** What visitors get: its heading or title, else its first line. */
 function bodyOf(text: string): string {
   const heading = /<h1[^>]*>(.+?)<\/h1>/s.exec(text) ?? /<title[^>]*>(.+?)<\/title>/s.exec(text)
-  const line = heading?.[0] ?? text.split('\n').find((line) => line.trim() !== '') ?? ''
-  return line.trim().replaceAll(/\s+/g, ' ').slice(0, 80)
+  const line = heading?.[1]?.replaceAll(/<[^>]*>/g, '') ?? text.split('\n').find((line) => line.trim() !== '') ?? ''
+  return line.trim().replaceAll(/\s+/g, ' ').slice(0, 60)
 }
 
 function visit(url: string): Promise<string> {
@@ -153,7 +153,7 @@ async function byHand(
 
 let failed = false
 try {
-  const untilMs = Date.now() + 120_000
+  const untilMs = Date.now() + 600_000
   while (
     !(await call('GET', '/projects').then(
       () => true,

@@ -44,6 +44,8 @@ export const starters: Starter[] = [
   {
     name: 'docusaurus',
     make: 'npx --yes create-docusaurus@latest app classic --javascript --skip-install --git-strategy copy',
+    // A registry may not have all of the newest search.
+    after: "npm pkg set 'overrides.@docsearch/react=^3.9.0'",
   },
   {
     name: 'fastify',
@@ -76,8 +78,8 @@ export const starters: Starter[] = [
   { ...managed('yarn@4', '@yarnpkg/cli-dist@4 install --no-immutable'), name: 'yarn-4-pnp' },
   managed('bun', 'bun install --lockfile-only'),
   { name: 'nest', make: 'npx --yes @nestjs/cli@latest new app --skip-install --skip-git -p npm' },
-  { name: 'angular', make: 'npx --yes @angular/cli@20 new app --defaults --skip-install --skip-git' },
-  { name: 'angular-ssr', make: 'npx --yes @angular/cli@20 new app --defaults --ssr --skip-install --skip-git' },
+  { name: 'angular', make: 'npx --yes @angular/cli@latest new app --defaults --skip-install --skip-git' },
+  { name: 'angular-ssr', make: 'npx --yes @angular/cli@latest new app --defaults --ssr --skip-install --skip-git' },
   { name: 'create-vue', make: 'npm create --yes vue@latest app -- --default' },
   { name: 'qwik', make: 'npm create --yes qwik@latest empty app' },
   {

@@ -340,7 +340,9 @@ function programsOf({ node, manager }: Built): Pick<Manifest, 'node' | 'manager'
 async function publishServer(task: Task, packer: Packer, built: Built): Promise<Published> {
   const { tools, build, root, prefix } = task
   const whole = { root: '', candidates: [{ path: '.', needsIndex: false }], without: ['.git'] }
-  const plan = { ...whole, ...(built.selfContained && { modulesOf: `${prefix}${built.selfContained}` }) }
+  // What only the next build needs.
+  const except = ['.next/cache', 'node_modules/.cache', '.turbo'].map((path) => prefix + path)
+  const plan = { ...whole, except, ...(built.selfContained && { modulesOf: `${prefix}${built.selfContained}` }) }
   const { bytes } = await packer.pack(plan, serverLimits, (packed) =>
     layOut(packed.entries(), tools.artifacts.serverDirectory(build.id)),
   )

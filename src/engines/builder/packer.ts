@@ -13,6 +13,8 @@ export type PackerPlan = {
   candidates: { path: string; needsIndex: boolean }[]
   /** Names that are left out wherever they are. */
   without: string[]
+  /** Folders that are left out, relative to the output. */
+  except?: string[]
   /** Folder whose node_modules are the only ones that are wanted, relative to the output; default: all are. */
   modulesOf?: string
 }
@@ -29,6 +31,7 @@ const kinds = ${JSON.stringify(entryKinds)}
 const plan = JSON.parse(fs.readFileSync(0, 'utf8'))
 const tree = fs.realpathSync(process.cwd())
 const without = new Set(plan.without)
+const except = new Set(plan.except)
 const modules = Buffer.from('node_modules')
 const modulesOf = plan.modulesOf === undefined ? null : plan.modulesOf + '/'
 const mostBuffered = 1 << 18
@@ -112,6 +115,7 @@ function walk(base) {
       const full = Buffer.concat([base, name])
       if (modulesOf !== null && one.name.equals(modules) && !folder.toString().startsWith(modulesOf)) continue
       if (one.isDirectory()) {
+        if (except.size > 0 && except.has(name.toString())) continue
         head(kinds.directory, name, 0)
         folders.push(Buffer.concat([name, slash]))
       } else if (one.isFile()) file(full, name)

@@ -73,6 +73,16 @@ describe('the packer', () => {
     ])
   })
 
+  test('leaves folders out by their path', async () => {
+    for (const path of ['app/.next/cache/a', 'app/.next/b', '.next/cache/c']) await write(path)
+    const whole = { root: '', candidates: [{ path: '.', needsIndex: false }], without: [] }
+    const { entries } = await pack({ ...whole, except: ['app/.next/cache'] })
+    expect(byPath(entries).flatMap(({ kind, path }) => (kind === 'file' ? [path] : []))).toEqual([
+      '.next/cache/c',
+      'app/.next/b',
+    ])
+  })
+
   test('walks into no link, and leaves names out wherever they are', async () => {
     await write('secret/key', 'secret')
     await write('dist/a/node_modules/x.js', 'x')

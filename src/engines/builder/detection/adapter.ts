@@ -9,6 +9,8 @@ export type Facts = {
   manager: PackageManager | null
   /** What builds the project, as its owner wrote it: the setting, else the script; empty if there is neither. */
   buildText: string
+  /** The first of `main` and the usual names that is there and listens for connections, by its text. */
+  listener: string | null
   has(path: string): boolean
   /** Whether there is a folder of this name in the root directory. */
   hasFolder(name: string): boolean

@@ -24,6 +24,7 @@ export async function appsIn(
       hasManifest: true,
       manager: null,
       buildText: manifest.scripts.get('build') ?? '',
+      listener: null,
       has: (path) => source.entries.has(directory + path),
       hasFolder: () => false,
     })

@@ -5,8 +5,9 @@ import type { Source } from '../source-tree.ts'
 import { scriptCommandOf } from '../toolchain.ts'
 import type { Adapter, Facts, Plan } from './adapter.ts'
 import { adapters } from './adapters/index.ts'
+import { usualFiles } from './adapters/node.ts'
 import { appsIn } from './apps.ts'
-import { withoutComments } from './config-text.ts'
+import { plainFolder, withoutComments } from './config-text.ts'
 import { lockfileWarnings } from './lockfile.ts'
 import { findManager } from './manager.ts'
 import { longestManifest, type PackageManifest, readManifest } from './manifest.ts'
@@ -51,10 +52,10 @@ export async function detect(source: Source, root: string, settings: Settings): 
     hasManifest,
     manager: packages.manager,
     buildText: settings.buildCommand ?? manifest.scripts.get('build') ?? '',
+    listener: await listenerOf(source, root, manifest),
     has: (path) => source.entries.has(root + path),
     hasFolder: foldersOf(source, root),
   }
-  const isUnread = manifest.unreadable
   const adapter = adapterOf(facts, settings)
   const plan = adapter ? adapter.plan(facts, await configOf(source, root, adapter)) : null
   const script = manifest.scripts.has('build') ? scriptCommandOf(packages.manager, 'build') : null
@@ -89,7 +90,7 @@ export async function detect(source: Source, root: string, settings: Settings): 
     title: adapter?.title ?? 'no framework',
     outputs,
     selfContained: isServer ? (plan.selfContained ?? null) : null,
-    hint: plan?.hint ?? (isUnread ? unreadHint : null),
+    hint: plan?.hint ?? (manifest.unreadable ? unreadHint : null),
     tool: settings.buildCommand === null && script === null ? (adapter?.tool ?? null) : null,
     warnings: [
       ...unreadFiles(source, root, manifest),
@@ -168,6 +169,14 @@ function candidatesOf(facts: Facts, settings: Settings, plan: Plan | null, isBui
     return usual
   const folder = usualSites.find((name) => facts.has(`${name}/index.html`))
   return folder === undefined ? usual : [{ path: folder, needsIndex: true }]
+}
+
+/** Only the first file that is there counts: the others are not what is started. */
+async function listenerOf(source: Source, root: string, { main }: PackageManifest): Promise<string | null> {
+  const names = [main, ...usualFiles].flatMap((name) => (name && plainFolder(name)) ?? [])
+  const name = names.find((name) => source.entries.has(root + name))
+  const text = name === undefined ? null : await source.text(root + name, longestConfig)
+  return text !== null && /\.listen\s{0,20}\(/.test(withoutComments(text)) ? name! : null
 }
 
 async function configOf(source: Source, root: string, { configs = [] }: Adapter): Promise<string> {

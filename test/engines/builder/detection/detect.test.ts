@@ -128,7 +128,7 @@ describe('what is detected', () => {
       angular({ ssr: { entry: 'x' }, outputMode: 'server' }),
       'server',
       'angular',
-      "node 'dist/shop/server/server.mjs'",
+      `NG_ALLOWED_HOSTS="\${NG_ALLOWED_HOSTS:-*}" node 'dist/shop/server/server.mjs'`,
     ],
     [
       'Angular before',
@@ -197,6 +197,21 @@ describe('what is detected', () => {
       'server',
       'node',
       'npm start',
+    ],
+    [
+      'a main file that listens',
+      { ...manifest([], {}, { main: 'web.js' }), 'web.js': 'http.createServer(f).listen(80)' },
+      'server',
+      'node',
+      "node 'web.js'",
+    ],
+    ['a file that listens, and nothing else', { 'index.js': 'app.listen (80)' }, 'server', 'node', "node 'index.js'"],
+    [
+      'a file that would listen',
+      { 'index.js': '// app.listen(80)', 'public/index.html': '' },
+      'files',
+      'static',
+      'public',
     ],
     ['nothing but a start script', manifest([], { start: 'serve -l $PORT' }), 'server', 'node', 'npm start'],
     [

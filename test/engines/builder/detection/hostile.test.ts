@@ -72,7 +72,9 @@ describe('a hostile package.json', () => {
     expect((await detected(files)).startCommand).toBeNull()
     const output = { projects: { "a'$(id)": { architect: { build: { options: { ssr: true } } } } } }
     const angular = { 'package.json': { dependencies: { '@angular/core': '1' } }, 'angular.json': output }
-    expect((await detected(angular)).startCommand).toBe("node 'dist/server/server.mjs'")
+    expect((await detected(angular)).startCommand).toMatch(
+      /^NG_ALLOWED_HOSTS="[^"]*" node 'dist\/server\/server\.mjs'$/,
+    )
   })
 
   test('never has an output outside the root directory', async () => {
@@ -152,6 +154,7 @@ describe('a hostile configuration file', () => {
         hasManifest: true,
         manager: null,
         buildText: config,
+        listener: null,
         has: () => true,
         hasFolder: () => true,
       }

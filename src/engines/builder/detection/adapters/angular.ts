@@ -20,6 +20,10 @@ function applicationOf(config: string): { name: string; options: unknown; builde
   return { name, options: ownOf(build, 'options'), builder: typeof builder === 'string' ? builder : '' }
 }
 
+// Angular refuses hosts that its configuration does not name; the edge passes on only those of the project.
+// biome-ignore lint/suspicious/noTemplateCurlyInString: the shell fills it in.
+const anyHost = 'NG_ALLOWED_HOSTS="${NG_ALLOWED_HOSTS:-*}"'
+
 export const angular: Adapter = {
   name: 'angular',
   title: 'Angular',
@@ -38,7 +42,7 @@ export const angular: Adapter = {
     if (builder.endsWith(':browser')) return files([folder], `angular.json has ${name} written to ${folder}.`)
     const rendered = ownOf(options, 'ssr')
     if (rendered && ownOf(options, 'outputMode') !== 'static') {
-      return server(`node '${folder}/server/server.mjs'`, `angular.json has ${name} rendered by a server.`)
+      return server(`${anyHost} node '${folder}/server/server.mjs'`, `angular.json has ${name} rendered by a server.`)
     }
     const part = ownOf(path, 'browser')
     const browser = typeof part === 'string' ? part : 'browser'

@@ -14,7 +14,7 @@ const libraries = [
   ['h3', 'h3'],
 ] as const
 
-const usualFiles = [
+export const usualFiles = [
   'server.js',
   'index.js',
   'app.js',
@@ -77,15 +77,15 @@ export const nodeLibrary: Adapter = {
   plan: planOf,
 }
 
-/** A start script that runs a program shows it, where nothing else did, or the file that `npm start` runs without one. */
+/** A start script that runs a program shows it, where nothing else did, or a file that listens, or is called server.js. */
 export const nodeScript: Adapter = {
   ...nodeLibrary,
-  suits({ manifest, hasManifest, has }) {
+  suits({ manifest, hasManifest, listener, has }) {
     const start = manifest.scripts.get('start')
     const isSite = has('index.html') || has('public/index.html')
     // Nothing but a start script: whatever it runs, there is nothing else to serve.
     if (start !== undefined && !manifest.scripts.has('build') && !isSite && !manifest.workspaces) return true
     if (start !== undefined) return runsProgram(start, manifest)
-    return hasManifest && has('server.js') && !has('index.html') && !manifest.scripts.has('build')
+    return (listener !== null || (hasManifest && has('server.js'))) && !isSite && !manifest.scripts.has('build')
   },
 }
