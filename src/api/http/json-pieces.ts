@@ -9,6 +9,7 @@ export type ParsePiece = (raw: Buffer, place: { pointer: string; from?: number }
 const pieceBytes = 64 << 10
 // Lists in what is in the body itself are taken apart; whatever lies deeper is parsed with what it lies in.
 const deepest = 3
+const mostDeepBytes = 256 << 10
 const mostParts = 200_000
 const bytesPerLook = 16 << 10
 
@@ -37,7 +38,7 @@ async function outlineOf(raw: Buffer, pauses: Pauses): Promise<Outline> {
       if (depth <= deepest) {
         outline.at.push(at)
         outline.depth.push(depth)
-        if (outline.at.length > mostParts) throw tooMany
+        if (outline.at.length > mostParts) throw tooLong(`The body has more than ${mostParts} parts.`)
       }
       if (byte === closeList || byte === closeObject) depth--
     }
@@ -58,9 +59,8 @@ function endOfText(raw: Buffer, start: number): number {
 
 const cutShort = () => new SyntaxError('Unexpected end of JSON input')
 
-const tooMany = invalidFields([
-  { in: 'body', pointer: '#', code: 'too_long', detail: `The body has more than ${mostParts} parts.` },
-] satisfies FieldError[])
+const tooLong = (detail: string) =>
+  invalidFields([{ in: 'body', pointer: '#', code: 'too_long', detail } satisfies FieldError])
 
 export function pointerPart(key: string): string {
   return key.replaceAll('~', '~0').replaceAll('/', '~1')
@@ -91,7 +91,10 @@ export async function parseInPieces(raw: Buffer, parse: ParsePiece): Promise<unk
   async function value(start: number, end: number, level: number, pointer: string): Promise<unknown> {
     const [from, to] = trim(start, end)
     const first = raw[from]
-    if (to - from <= pieceBytes || level >= deepest || (first !== openList && first !== openObject)) {
+    const isPlain = first !== openList && first !== openObject
+    if (to - from <= pieceBytes || level >= deepest || isPlain) {
+      // Nothing that an operation takes is like that, and to parse it at once would take long.
+      if (to - from > mostDeepBytes && !isPlain) throw tooLong('The body has a large list within lists.')
       return piece(from, to, pointer)
     }
     while (at[mark]! < from) mark++

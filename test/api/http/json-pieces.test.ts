@@ -10,6 +10,7 @@ const item = (n: number) => ({
   text: 'x'.repeat(n % 90),
 })
 const items = Array.from({ length: 1_500 }, (_, n) => item(n))
+const few = items.slice(0, 400)
 const long = 'y'.repeat(200_000)
 
 test('what comes in pieces is what comes at once', async () => {
@@ -17,7 +18,7 @@ test('what comes in pieces is what comes at once', async () => {
     items,
     { project: 'a', source: { files: items, prebuilt: true }, ref: 'b' },
     { source: { files: [long, items[0], long, long, items[1]] }, empty: {}, none: [] },
-    [items, items.slice(0, 10), [[items]], { a: { b: { c: { d: items } } } }],
+    [items, items.slice(0, 10), [[few]], { a: { b: { c: { d: few } } } }],
     { [long]: long },
     long,
     Array.from({ length: 90_000 }, (_, n) => n),
@@ -60,7 +61,9 @@ test('what is no JSON at once is none in pieces', async () => {
   }
 })
 
-test('a field that is there twice is found, and a body of too many parts is refused', async () => {
+test('a field that is there twice is found, and a body of too many parts, or too deep ones, is refused', async () => {
+  const deep = `[[[${'['.repeat(200_000)}${']'.repeat(200_000)}]]]`
+  await expect(parse(deep)).rejects.toMatchObject({ code: 'validation_failed' })
   await expect(parse(`{"a":"${long}","a":1}`)).rejects.toThrow(RepeatedKey)
   await expect(parse(`[${'1,'.repeat(1_000_000)}1]`)).rejects.toMatchObject({ code: 'validation_failed' })
 })
