@@ -19,11 +19,11 @@ export async function hasMember(
   return isAmong(patterns, member.slice(directory.length).replace(/\/$/, ''))
 }
 
-/** The list `packages` of pnpm-workspace.yaml, as a block or in one line; null if it is written otherwise. */
+/** The list `packages` of pnpm-workspace.yaml; null if there is none, or it is written in another way. */
 export function packagesOf(yaml: string): string[] | null {
   const lines = yaml.split(/\r?\n/)
   const start = lines.findIndex((line) => /^packages\s*:/.test(line))
-  if (start < 0) return []
+  if (start < 0) return null
   const rest = lines[start]!.replace(/^packages\s*:/, '')
     .replace(/\s#.*/, '')
     .trim()

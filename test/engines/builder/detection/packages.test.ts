@@ -184,7 +184,7 @@ describe('the folders of a workspace', () => {
   test.each([
     ['packages:\n  - \'apps/*\' # ours\n\n  - "b"\nother:\n  - c\n', ['apps/*', 'b']],
     ["packages: ['apps/*', b]\n", ['apps/*', 'b']],
-    ['onlyBuiltDependencies:\n  - esbuild\n', []],
+    ['onlyBuiltDependencies:\n  - esbuild\n', null],
     ['packages: *all\n', null],
   ])('of pnpm in %j', (yaml, packages) => {
     expect(packagesOf(yaml)).toEqual(packages)
