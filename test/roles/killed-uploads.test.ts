@@ -41,7 +41,7 @@ const headersOf = (more: Record<string, string> = {}) => ({ authorization: `Bear
 async function call(method: string, path: string, body?: string | Buffer, more: Record<string, string> = {}) {
   const headers = headersOf({ 'content-type': 'application/json', ...more })
   const url = `http://127.0.0.1:${program.ports.PORT}/api${path}`
-  const answer = await fetch(url, { method, headers, ...(body !== undefined && { body }) })
+  const answer = await fetch(url, { method, headers, ...(body !== undefined && { body: body as string }) })
   return { status: answer.status, body: (await answer.json()) as Record<string, unknown> }
 }
 
