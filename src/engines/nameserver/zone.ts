@@ -81,6 +81,8 @@ export type SignedParts = {
   readonly signatures: FoundSignatures
   /** The names that exist, in the order of their denial; null until it is asked for. */
   chain: SortedTexts | null
+  /** What was made of both for an answer, so that it is not made again: signatures by set, and denials by entry. */
+  readonly made: { signatures: Map<string, readonly Rdata[]>; denials: Map<string, { owner: string; set: Rrset }> }
 }
 
 /** What the platform adds to every zone. */
@@ -263,8 +265,13 @@ function complete(name: string, serial: number, built: Built, constants: ZoneCon
   }
   for (const challenge of challenges) addChallenge(nodes, origin, challenge)
   const negative = { ...soaSet, ttl: Math.min(ttl, minimum) }
-  const signed = signing ? { signing, signatures: openSignatures(signing.signatures), chain: signing.chain } : null
+  const signed = signing ? signedParts(signing) : null
   return { origin, owner, serial, nodes, soa: soaSet, negative, hasCuts, signed }
+}
+
+function signedParts(signing: ZoneSigning): SignedParts {
+  const made = { signatures: new Map(), denials: new Map() }
+  return { signing, signatures: openSignatures(signing.signatures), chain: signing.chain, made }
 }
 
 export function buildZone(name: string, serial: number, records: Iterable<ZoneRecord>, constants: ZoneConstants): Zone {

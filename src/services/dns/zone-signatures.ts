@@ -52,12 +52,14 @@ const newColumnsOf = (made: readonly NewSignature[]) => ({
   renewAts: made.map(({ renewAt }) => renewAt.toISOString()),
 })
 
-/** Signatures that others have added first, or whose key is gone, are left out. */
-export async function addSignatures(db: Db, made: readonly NewSignature[]): Promise<void> {
-  await insertSignatureRows(db, newColumnsOf(made)).catch((error) => {
+/** Tells how many were added: those that others have added first, or whose key is gone, are left out. */
+export async function addSignatures(db: Db, made: readonly NewSignature[]): Promise<number> {
+  const added = await insertSignatureRows(db, newColumnsOf(made)).catch((error) => {
     // A key was deleted meanwhile: the zone has a newer version without it.
     if (violation(error)?.kind !== 'foreign') throw error
+    return []
   })
+  return added[0]?.count ?? 0
 }
 
 /** The sealed private keys by id; what does not come back is deleted. */

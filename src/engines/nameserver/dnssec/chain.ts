@@ -96,8 +96,23 @@ export function chainOf(zone: SignedZone): SortedTexts {
   return zone.signed.chain
 }
 
+// A large zone has more than can be kept.
+const mostMade = 5_000
+
+/** Keeps what was made for a zone, within bounds. */
+export function keepMade<V>(made: Map<string, V>, key: string, value: V): V {
+  if (made.size >= mostMade) made.clear()
+  made.set(key, value)
+  return value
+}
+
 /** The NSEC or NSEC3 record of an entry. */
 export function denialAt(zone: SignedZone, entry: string, outside: OutsideAddresses): OwnedSet {
+  const { denials } = zone.signed.made
+  return denials.get(entry) ?? keepMade(denials, entry, makeDenial(zone, entry, outside))
+}
+
+function makeDenial(zone: SignedZone, entry: string, outside: OutsideAddresses): OwnedSet {
   const name = nameOfEntry(zone, entry)
   const node = zone.nodes.get(name)!
   const types = setsAt(zone, name, node, outside).map(({ type }) => type)

@@ -31,9 +31,12 @@ export function writeOctet(octets: Uint8Array, at: number, octet: number): numbe
   return at + 2
 }
 
+/** One for all zones: it is used within one call. */
+const scratch = new Uint8Array(2 * highestNameOctets)
+
 export class Gaps {
   readonly table: GapTable
-  readonly #asked = new Uint8Array(2 * highestNameOctets)
+  readonly #asked = scratch
   #length = 0
 
   constructor(table: GapTable) {

@@ -5,7 +5,7 @@ import { type Found, type OutsideAddresses, type OwnedSet, search } from '../loo
 import type { Rdata } from '../rdata.ts'
 import type { Rrset, Zone } from '../zone.ts'
 import { octetsRdata } from './apex.ts'
-import { chainOf, denialAt, entriesProving, entryOf, nameOfEntry, type SignedZone, setsAt } from './chain.ts'
+import { chainOf, denialAt, entriesProving, entryOf, keepMade, nameOfEntry, type SignedZone, setsAt } from './chain.ts'
 import { signatureKey } from './signing.ts'
 
 export const isSigned = (zone: Zone): zone is SignedZone => zone.signed !== null
@@ -32,6 +32,16 @@ export const setsOf = (zone: SignedZone, outside: OutsideAddresses) => setsIn(zo
 
 /** The RRSIG records of a set; null if it is not signed. `ttl` is that of the answer. */
 export function signaturesOf(zone: SignedZone, owned: OwnedSet, ttl = owned.set.ttl): OwnedSet | null {
+  const { signatures } = zone.signed.made
+  // A name has one set of a type.
+  const key = `${owned.set.type} ${owned.from ?? owned.owner}`
+  const rdatas = signatures.get(key) ?? signatureRdatas(zone, owned)
+  if (rdatas.length === 0) return null
+  keepMade(signatures, key, rdatas)
+  return { owner: owned.owner, set: { type: typeNumbers.RRSIG, ttl, rdatas } }
+}
+
+function signatureRdatas(zone: SignedZone, owned: OwnedSet): readonly Rdata[] {
   const set = signedSetOf(owned)
   const fingerprint = fingerprintOf(canonicalSet(set))
   const { signing, signatures } = zone.signed
@@ -44,7 +54,7 @@ export function signaturesOf(zone: SignedZone, owned: OwnedSet, ttl = owned.set.
     const head = rrsigHead(set, validity, { tag, signer: zone.origin })
     rdatas.push(octetsRdata(Buffer.concat([head, made.subarray(8)])))
   }
-  return rdatas.length === 0 ? null : { owner: owned.owner, set: { type: typeNumbers.RRSIG, ttl, rdatas } }
+  return rdatas
 }
 
 /** What was found with its signatures, and the records that prove the rest. */

@@ -136,14 +136,20 @@ export function createSigner({ db, vault, now = () => Math.floor(Date.now() / 10
 
   const missingOf = (wanted: readonly Wanted[]) => wanted.filter(({ octets }) => octets === null)
 
+  function take(wanted: readonly Wanted[], made: readonly { keyId: string; fingerprint: string; octets: string }[]) {
+    const found = new Map(made.map(({ keyId, fingerprint, octets }) => [keyId + fingerprint, octets]))
+    for (const one of wanted) one.octets = found.get(one.signer.id + one.fingerprint) ?? null
+  }
+
   /** Makes what is missing, stores it, and takes what is stored then. */
   async function complete(wanted: readonly Wanted[]): Promise<void> {
     const missing = missingOf(wanted)
     for (let at = 0; at < missing.length; at += atOnce) {
       const part = missing.slice(at, at + atOnce)
       const made = await signAll(part)
-      await addSignatures(db, made)
-      await load(part)
+      const added = await addSignatures(db, made)
+      if (added === part.length) take(part, made)
+      else await load(part)
       await nextTurn()
     }
   }

@@ -28,6 +28,12 @@ export type ZoneSigning = ServedSigning & {
   readonly touched?: Touched
 }
 
+/** Whether signatures of the one are those of the other. */
+export function isSameSigning(one: ServedSigning, other: ServedSigning): boolean {
+  const signers = ({ keys }: ServedSigning) => keys.flatMap(({ id, signing }) => (signing ? [id] : [])).join()
+  return one.denial === other.denial && signers(one) === signers(other)
+}
+
 export type FoundSignatures = { get(key: string): string | undefined }
 
 const fingerprintOctets = 20

@@ -1,17 +1,22 @@
-// What a change of a large signed zone touches: the names that changed and their neighbours in the chain. All others keep
-// their records and their signatures.
+// What a change of a signed zone touches: the names that changed and their neighbours in the chain. All others keep their
+// records and their signatures.
+import { challengeType } from '../../../services/dns/served-zones.ts'
 import { generatedNames } from '../../../services/dns/zones.ts'
 import type { OutsideAddresses } from '../lookup.ts'
-import { insideAliases } from '../transfer/changed-lines.ts'
-import { keyOf, type RecordsByName, recordsOf } from '../zone-records.ts'
+import { insideAliases, linesTyped, nameOf } from '../transfer/changed-lines.ts'
+import type { Zone } from '../zone.ts'
+import { keyOf, type ZoneRecords } from '../zone-records.ts'
 import { chainOf, entryOf, isInChain, type SignedZone } from './chain.ts'
-import type { Touched } from './signing.ts'
+import { entriesOf, isSameSigning, type Touched } from './signing.ts'
 import type { SortedTexts } from './sorted-texts.ts'
 
-export type LargeVersion = { zone: SignedZone; records: RecordsByName }
+export type Version = { zone: SignedZone; records: ZoneRecords }
 
 // Each costs some lookups.
 const highestAliases = 100
+
+/** Of a small zone it is not known. */
+const hasBelow = ({ records }: Version, key: string) => typeof records === 'string' || records.hasBelow(key)
 
 /** A name and all between it and the apex, which may come or go with it. */
 function* path(key: string, origin: string): Generator<string> {
@@ -19,31 +24,31 @@ function* path(key: string, origin: string): Generator<string> {
 }
 
 /** Names that may have other records after a change of some; null if they cannot be told without the whole zone. */
-function ownersOf(was: LargeVersion, is: LargeVersion, names: readonly string[], outside: OutsideAddresses) {
+function ownersOf(was: Version, is: Version, names: readonly string[], outside: OutsideAddresses) {
   const { origin } = is.zone
   const owners = new Set([origin, ...generatedNames.map((name) => keyOf(name, origin))])
   for (const name of names) for (const key of path(keyOf(name, origin), origin)) owners.add(key)
   for (const { records } of [was, is]) {
     // A challenge may copy a wildcard to the names above it.
-    for (const { name } of recordsOf(records.extras)) {
-      for (const key of path(keyOf(name, origin), origin)) owners.add(key).add(`\x01*${key}`)
+    for (const line of linesTyped(records, challengeType)) {
+      for (const key of path(keyOf(nameOf(line), origin), origin)) owners.add(key).add(`\x01*${key}`)
     }
     const aliases = insideAliases(origin, records, outside)
     if (aliases.length > highestAliases) return null
     for (const name of aliases) owners.add(keyOf(name, origin))
   }
   // What is below a delegation is not in the chain, and so comes or goes with it.
-  const isCut = ({ zone }: LargeVersion, key: string) => zone.nodes.get(key)?.cut ?? false
+  const isCut = ({ zone }: Version, key: string) => zone.nodes.get(key)?.cut ?? false
   for (const key of owners) {
-    if (isCut(was, key) !== isCut(is, key) && (was.records.hasBelow(key) || is.records.hasBelow(key))) return null
+    if (isCut(was, key) !== isCut(is, key) && (hasBelow(was, key) || hasBelow(is, key))) return null
   }
   return owners
 }
 
 /** Null if it cannot be told without the whole zone. The chain of the version after is set. */
 export function touchedBy(
-  was: LargeVersion,
-  is: LargeVersion,
+  was: Version,
+  is: Version,
   names: readonly string[],
   outside: OutsideAddresses,
 ): Touched | null {
@@ -64,4 +69,24 @@ export function touchedBy(
   for (const moved of [...added, ...removed]) entries.add(moved).add(before.before(moved)).add(after.before(moved))
   const within = (chain: SortedTexts) => [...entries].filter((entry) => chain.has(entry))
   return { from: was.zone.serial, owners: [...owners], before: within(before), after: within(after) }
+}
+
+/** The same of any two versions of a small zone; null also if more is signed anew than what changed. */
+export function touchedBetween(
+  was: { zone: Zone; records: ZoneRecords },
+  is: { zone: Zone; records: ZoneRecords },
+  names: readonly string[],
+  outside: OutsideAddresses,
+): Touched | null {
+  const [before, after] = [signedOf(was), signedOf(is)]
+  if (!before || !after || !isSameSigning(before.zone.signed.signing, after.zone.signed.signing)) return null
+  for (const [key, octets] of entriesOf(after.zone.signed.signing.signatures)) {
+    if ((before.zone.signed.signatures.get(key) ?? octets) !== octets) return null
+  }
+  return touchedBy(before, after, names, outside)
+}
+
+function signedOf({ zone, records }: { zone: Zone; records: ZoneRecords }): Version | null {
+  const { signed } = zone
+  return signed && { zone: { ...zone, signed }, records }
 }

@@ -8,7 +8,7 @@ import type { ChangedRow, ZoneRow } from '../zone-table.ts'
 import { buildChain, buildChainInSteps, type SignedZone } from './chain.ts'
 import { setsIn } from './sets.ts'
 import { type Signer, type Wanted, wantedOf } from './signer.ts'
-import { entriesOf, mapOf, packSignatures, type Touched, type ZoneSigning } from './signing.ts'
+import { entriesOf, isSameSigning, mapOf, packSignatures, type Touched, type ZoneSigning } from './signing.ts'
 import { touchedBy } from './touched.ts'
 
 /** A zone as it was read: without its signatures. */
@@ -39,12 +39,6 @@ export type Versions = ReturnType<typeof createVersions>
 // Some 50 ms of a thread: more is done beside everything else.
 const highestAtOnce = 300
 const setsInAStep = 500
-
-/** Whether signatures of the one are those of the other. */
-function isSame(one: ServedSigning, other: ServedSigning): boolean {
-  const signers = ({ keys }: ServedSigning) => keys.flatMap(({ id, signing }) => (signing ? [id] : [])).join()
-  return one.denial === other.denial && signers(one) === signers(other)
-}
 
 const isUnsigned = (row: { signing?: ServedSigning | null }) => !row.signing
 
@@ -77,7 +71,8 @@ export function createVersions({ signer, outside, draft }: VersionsOptions) {
   function openChange(row: ChangedRow): OpenChange | null {
     const { before, records, names } = row
     const signing = row.signing!
-    if (!before.signing || !(before.records instanceof RecordsByName) || !isSame(before.signing, signing)) return null
+    if (!before.signing || !(before.records instanceof RecordsByName) || !isSameSigning(before.signing, signing))
+      return null
     const was = draft({ ...before, signing: before.signing }) as SignedZone
     const zone = bare(row, signing)
     const touched = touchedBy({ zone: was, records: before.records }, { zone, records }, names, outside)

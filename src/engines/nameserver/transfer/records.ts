@@ -6,6 +6,8 @@ import { typeNumbers } from '../../../dns/packet/numbers.ts'
 import { challengeType } from '../../../services/dns/served-zones.ts'
 import { chainOf, type SignedZone } from '../dnssec/chain.ts'
 import { isSigned, setsIn, signaturesOf } from '../dnssec/sets.ts'
+import type { Touched } from '../dnssec/signing.ts'
+import { touchedBetween } from '../dnssec/touched.ts'
 import { lookup, type OutsideAddresses, type OwnedSet } from '../lookup.ts'
 import { type Rrset, setOf, type Zone, type ZoneNode } from '../zone.ts'
 import type { ZoneSource, ZoneTable } from '../zone-table.ts'
@@ -122,7 +124,7 @@ function addFollowed({ name: zone, records }: ZoneSource, lines: readonly string
 type Part = { owners: Iterable<string>; entries: Iterable<string> }
 
 /** Everything but the SOA, or what a part of the names and of the chain has. */
-function keyed(zone: Zone, around: OutsideAddresses, part?: Part): Map<string, OwnedSet> {
+function keyed(zone: Zone, around: OutsideAddresses, part: Part | null): Map<string, OwnedSet> {
   const records: OwnedSet[] = []
   for (const owner of part?.owners ?? zone.nodes.keys()) {
     const node = zone.nodes.get(owner)
@@ -155,14 +157,18 @@ export function differenceOf(
   after: ZoneSource,
   around: OutsideAddresses,
 ): Difference | null {
+  const large = typeof after.records !== 'string'
   const signed = before.signing !== null || after.signing !== null
-  if (signed && typeof after.records !== 'string') return touchedDifference(table, before, after, around)
+  if (signed && large) {
+    const touched = after.signing?.touched
+    if (!before.signing || touched?.from !== before.serial) return null
+    return between(table.zoneOf(before), table.zoneOf(after), around, touched)
+  }
   // The records that the platform adds depend on the records of these two names.
   const names = changedNames(before.records, after.records)?.add('@').add('www')
   if (!names) return null
   const followed = [insideAliasLines(before, around), insideAliasLines(after, around)] as const
   const leadsInside = followed.some((lines) => lines.length > 0)
-  const large = typeof after.records !== 'string'
   if (leadsInside && large) {
     if (followed.some((lines) => lines.length > highestFollowed)) return null
     if (!addFollowed(before, followed[0], names) || !addFollowed(after, followed[1], names)) return null
@@ -170,14 +176,20 @@ export function differenceOf(
   const whole = signed || copiesWildcards(before) || copiesWildcards(after) || (leadsInside && !large)
   if (whole && large) return null
   const part = (source: ZoneSource) => {
-    const records = whole ? source.records : linesNamed(source.records, names).join('\n')
-    return table.zoneOf({ ...source, records, live: false })
+    if (whole) return table.zoneOf(source)
+    return table.zoneOf({ ...source, records: linesNamed(source.records, names).join('\n'), live: false })
   }
   const [from, to] = [part(before), part(after)]
-  return between(from, to, keyed(from, around), keyed(to, around))
+  const touched =
+    signed &&
+    touchedBetween({ zone: from, records: before.records }, { zone: to, records: after.records }, [...names], around)
+  return between(from, to, around, touched || null)
 }
 
-function between(from: Zone, to: Zone, had: Map<string, OwnedSet>, has: Map<string, OwnedSet>): Difference {
+/** What differs between two versions, in all of them or in what was touched. */
+function between(from: Zone, to: Zone, around: OutsideAddresses, touched: Touched | null): Difference {
+  const had = keyed(from, around, touched && { owners: touched.owners, entries: touched.before })
+  const has = keyed(to, around, touched && { owners: touched.owners, entries: touched.after })
   return {
     from: from.serial,
     to: to.serial,
@@ -186,20 +198,4 @@ function between(from: Zone, to: Zone, had: Map<string, OwnedSet>, has: Map<stri
     removed: without(had, has),
     added: without(has, had),
   }
-}
-
-/** Of a large signed zone: what was touched when it was signed. */
-function touchedDifference(
-  table: ZoneTable,
-  before: ZoneSource,
-  after: ZoneSource,
-  around: OutsideAddresses,
-): Difference | null {
-  const touched = after.signing?.touched
-  if (!touched || touched.from !== before.serial || !before.signing) return null
-  const { owners } = touched
-  const [from, to] = [table.zoneOf(before), table.zoneOf(after)]
-  const had = keyed(from, around, { owners, entries: touched.before })
-  const has = keyed(to, around, { owners, entries: touched.after })
-  return between(from, to, had, has)
 }

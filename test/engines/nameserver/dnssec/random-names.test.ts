@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isSigned, lookupSigned } from '../../../../src/engines/nameserver/dnssec/sets.ts'
 import { createEncoder } from '../../../../src/engines/nameserver/encode.ts'
 import { loadPacketSockets } from '../../../../src/engines/nameserver/workers/packets.ts'
-import type { ZoneTable } from '../../../../src/engines/nameserver/zone-table.ts'
+import type { Zone } from '../../../../src/engines/nameserver/zone.ts'
+import type { ZoneSource, ZoneTable } from '../../../../src/engines/nameserver/zone-table.ts'
 import { createZoneKey } from '../../../../src/services/dns/zone-keys.ts'
 import { until } from '../../../helpers/until.ts'
 import {
@@ -97,9 +98,13 @@ const sectionsOf = ({ rcode, aa, tc, answer, authority, additional }: Message) =
   sections: [answer, authority, additional].map((all) => all.map(shown)),
 })
 
+const drafts = new WeakMap<ZoneSource, Zone>()
+
 /** The answer of the zone to this question alone. */
 function expected(table: ZoneTable, name: string, type: string, limit: number) {
-  const zone = table.draft(table.get('example.com')!)
+  const source = table.get('example.com')!
+  const zone = drafts.get(source) ?? table.draft(source)
+  drafts.set(source, zone)
   if (!isSigned(zone)) throw new Error('it is not signed')
   const octets = nameOctets(name.toLowerCase())
   const asked = { name: octets.toString('latin1'), type: types[type]!, dnssecOk: true }
@@ -157,8 +162,8 @@ describe.each(denials)('%s', (denial) => {
       set(hash, answer)
     }
     try {
-      for (let n = 0; n < 3_000; n++) expect(answerTo(`r${n * 7919}.x${n}.example.com`).rcode).toBe('NXDOMAIN')
-      for (let n = 0; n < 3_000; n++) expect(answerTo(`${n}.wild.example.com`).answer).toHaveLength(2)
+      for (let n = 0; n < 1_500; n++) expect(answerTo(`r${n * 7919}.x${n}.example.com`).rcode).toBe('NXDOMAIN')
+      for (let n = 0; n < 1_500; n++) expect(answerTo(`${n}.wild.example.com`).answer).toHaveLength(2)
       // As many as there are gaps at most.
       expect(sets).toBeLessThan(60)
     } finally {
