@@ -37,8 +37,10 @@ type Schemas = Record<string, { examples?: unknown[] }>
 /** An example for each kind of event, with that of its resource. */
 export function giveExamples(schemas: Schemas): void {
   for (const { name, data, types } of eventGroups) {
-    const example = schemas[data]?.examples?.[0] as Example
-    const subject = example.id ?? example.name ?? example.domain
+    const exampleOf = (schema: string) => schemas[schema]?.examples?.[0] as Example
+    const example = exampleOf(data)
+    // What has no name of its own is told of its project.
+    const subject = example.id ?? example.name ?? example.domain ?? exampleOf('Project').id
     const common = { id: 'evt_01jcqkb2y70jq4w8s5f2k0nz', type: types[0], createdAt: '2026-11-14T09:51:00.000Z' }
     schemas[name]!.examples = [{ ...common, actor: 'system', subject, data: example }]
   }
