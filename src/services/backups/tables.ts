@@ -23,14 +23,11 @@ import {
 // The size of an entry comes before its content, and nobody knows the size of a table before it is read.
 const pieceBytes = 4 << 20
 
-// Uploads, whose content no backup has: they are asked for again.
-const leftOut = ['upload', 'source_file']
-
 export type Layout = Pick<Head, 'tables' | 'partitions' | 'sequences'>
 
 /** What the database consists of; the tables stay as they are until the transaction of the connection ends. */
 export async function readLayout({ db, client }: Connection): Promise<Layout> {
-  const tables = inOrder((await readTables(db, {})).filter(({ name }) => !leftOut.includes(name)))
+  const tables = inOrder(await readTables(db, {}))
   await client.query(lockTables(tables))
   return { tables, partitions: await readPartitions(db, {}), sequences: await readSequences(db, {}) }
 }
