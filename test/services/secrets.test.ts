@@ -176,7 +176,10 @@ describe('rotation', () => {
     )
     const { columns } = await rotateSecrets(db, createVault(first), silent)
     // Hashes, signatures and public keys, and the canary, which is made anew with each key.
-    const hashes = ['device_login', 'invitation', 'recovery_code', 'session', 'sign_in_link', 'sign_in_step', 'token']
+    const hashes = [
+      ...['deploy_hook', 'device_login', 'invitation', 'recovery_code'],
+      ...['session', 'sign_in_link', 'sign_in_step', 'token'],
+    ]
     const others = [
       ...['dns_update.mac', 'idempotency_key.fingerprint', 'push.digest', 'sealing_key.canary'],
       ...['passkey.credential_id', 'passkey.public_key', 'invitation.mail_hash', 'zone_key.public_key'],
