@@ -57,7 +57,7 @@ export async function callProduction(
 ): Promise<{ status: number; ended: boolean }> {
   const socket = await reach(places, headers.host, signal)
   return new Promise<{ status: number; ended: boolean }>((resolve, reject) => {
-    const sent = request({ createConnection: () => socket, path, headers, agent: false, signal })
+    const sent = request({ createConnection: () => socket, path, headers, signal })
     let status: number | null = null
     sent.on('error', (error) => {
       if (status !== null) resolve({ status, ended: false })
