@@ -1,7 +1,7 @@
 // The source of a deployment without git: its files are written into a repository of its own, as one commit.
 import { once } from 'node:events'
 import type { Writable } from 'node:stream'
-import { type Artifacts, MissingObject } from '../../platform/artifacts.ts'
+import { type Artifacts, MissingObject, StoreUnavailable } from '../../platform/artifacts.ts'
 import { killGroup } from '../../platform/git-process.ts'
 import type { UploadedFile } from '../../services/deployments/sources.ts'
 import { BuildFailure } from './failure.ts'
@@ -102,13 +102,13 @@ async function writeCommit(
 
 /** Content that fits into memory. */
 export async function loadUploaded(artifacts: Artifacts, sha256: string, size: number): Promise<Buffer> {
-  const content = await artifacts.load(sha256).catch(lost)
+  const content = await artifacts.load(sha256).catch((error) => lost(artifacts, sha256, error))
   if (content.length !== size) throw new NotKept()
   return content
 }
 
 export async function* streamUploaded(artifacts: Artifacts, sha256: string, size: number): AsyncGenerator<Buffer> {
-  const file = await artifacts.open(sha256).catch(lost)
+  const file = await artifacts.open(sha256).catch((error) => lost(artifacts, sha256, error))
   let left = size
   for await (const chunk of file.createReadStream({ highWaterMark: 1 << 20 })) {
     left -= chunk.length
@@ -118,8 +118,13 @@ export async function* streamUploaded(artifacts: Artifacts, sha256: string, size
   if (left !== 0) throw new NotKept()
 }
 
-/** A store that cannot be used puts the build back; content that it does not have ends it. */
-function lost(error: NodeJS.ErrnoException): never {
+/**
+ * A store that cannot be used puts the build back; content that it does not have ends it. A process remembers for some
+ * seconds what it did not find: what was sent again since is there.
+ */
+async function lost(artifacts: Artifacts, sha256: string, error: NodeJS.ErrnoException): Promise<never> {
   const isGone = error instanceof MissingObject || error.code === 'ENOENT' || /missing or damaged/.test(error.message)
-  throw isGone ? new NotKept() : error
+  if (!isGone) throw error
+  if (await artifacts.isWhole(sha256)) throw new StoreUnavailable('An uploaded file was not found, and is there now.')
+  throw new NotKept()
 }

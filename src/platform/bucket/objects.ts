@@ -177,8 +177,10 @@ export function createObjects({ bucket, cache, folders, log, onDamaged }: Object
       const content = Buffer.concat(chunks)
       return (await isContentOf(content, hash, encoding).catch(isNot)) ? content : null
     },
-    put: (hash: string, encoding: Encoding | undefined, content: Content) =>
-      bucket.put(blobKey(hash, encoding), content),
+    async put(hash: string, encoding: Encoding | undefined, content: Content): Promise<void> {
+      await bucket.put(blobKey(hash, encoding), content)
+      refused.delete(nameOf(hash, encoding))
+    },
     /** Writes to a file of its own that is removed afterwards; the last argument is what was written. */
     async aside<T>(write: (path: string) => Promise<T>, use: (path: string, written: T) => Promise<void>): Promise<T> {
       const path = join(folders.files, `${randomBytes(12).toString('hex')}.new`)

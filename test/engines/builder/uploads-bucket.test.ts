@@ -93,3 +93,21 @@ it('keeps what deployments need through a sweep, so that they are promoted and d
   await sweep()
   for (const text of ['one', 'two', 'both', 'for nobody']) expect(objectsOf(sha256(text))).toEqual([])
 })
+
+it('serves the right content again after a damaged one was deployed once more', async () => {
+  const { api } = platform
+  await api.call('POST', '/projects', { body: { name: 'damaged', framework: 'static' } })
+  const files = { 'index.html': 'right content' }
+  const { id } = await deploy('damaged', files)
+  const hash = sha256(files['index.html'])
+  const [key] = objectsOf(hash)
+  const { body } = server.objects.get(key!)!
+  server.objects.get(key!)!.body = Buffer.from(body).fill('x', 0, 5)
+  await platform.artifacts.report(hash)
+  await storage().mend(AbortSignal.timeout(60_000))
+  // The build that was to repair it has found out that nobody has it.
+  await until(async () => (await api.db.sourceFile.count({ where: { sha256: hash, present: false } })) > 0)
+  await deploy('damaged', files)
+  expect(await elsewhere.isWhole(hash)).toBe(true)
+  expect(await shown(id)).toBe('right content')
+})
