@@ -2,7 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { openSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
-import { allocator, youngGenerationFlag } from '../src/commands/memory.ts'
+import { allocator, heapFlags } from '../src/commands/memory.ts'
 import { quotaNames, quotaVariable } from '../src/schemas/quotas.ts'
 
 export type Child = {
@@ -45,7 +45,7 @@ export async function startChild(file: string, env: Record<string, string>, logF
 
 /** A child that runs roles of the platform, with the settings by which `berth serve` bounds its memory. */
 export function startPlatform(file: string, env: Record<string, string>, logFile?: string): Promise<Child> {
-  return startChild(file, { ...allocator, ...env, NODE_ARGS: `${youngGenerationFlag} ${env.NODE_ARGS ?? ''}` }, logFile)
+  return startChild(file, { ...allocator, ...env, NODE_ARGS: `${heapFlags.join(' ')} ${env.NODE_ARGS ?? ''}` }, logFile)
 }
 
 function message(child: ChildProcess, gone: Promise<void>, file: string): Promise<unknown> {

@@ -5,7 +5,7 @@ type Start = { pid: number; arguments: string[]; arenas?: string; threshold?: st
 
 /** How a command line starts, and starts again: each time, a line on standard output. */
 function starts(args: string[], environment: Record<string, string> = {}): Start[] {
-  const tell = `console.log(JSON.stringify({ pid: process.pid, arguments: process.execArgv.filter((one) => one.startsWith('--max')),
+  const tell = `console.log(JSON.stringify({ pid: process.pid, arguments: process.execArgv.filter((one) => /^--(max|heap)/.test(one)),
     arenas: process.env.MALLOC_ARENA_MAX, threshold: process.env.MALLOC_MMAP_THRESHOLD_ }))`
   const preload = ['--import', `data:text/javascript,${encodeURIComponent(tell)}`]
   const { stdout } = spawnSync(process.execPath, [...preload, 'dist/src/cli.js', ...args], {
@@ -23,7 +23,7 @@ test.skipIf(process.platform !== 'linux')('a server starts again in the same pro
   expect(first).toMatchObject({ arguments: [] })
   expect(second).toEqual({
     pid: first!.pid,
-    arguments: ['--max-semi-space-size=16'],
+    arguments: ['--max-semi-space-size=16', '--heap-growing-percent=50'],
     arenas: '2',
     threshold: '1048576',
   })
@@ -32,7 +32,11 @@ test.skipIf(process.platform !== 'linux')('a server starts again in the same pro
 
 test.skipIf(process.platform !== 'linux')('what the operator has set stays', () => {
   const own = { MALLOC_ARENA_MAX: '7', NODE_OPTIONS: '--max-semi-space-size=32' }
-  expect(starts(serve, own).at(-1)).toMatchObject({ arguments: [], arenas: '7', threshold: '1048576' })
+  expect(starts(serve, own).at(-1)).toMatchObject({
+    arguments: ['--heap-growing-percent=50'],
+    arenas: '7',
+    threshold: '1048576',
+  })
 })
 
 test('a command that ends by itself is not started again', () => {
