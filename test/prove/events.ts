@@ -2,6 +2,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { timeOf } from '../../src/platform/ids.ts'
 import type { Client } from './client.ts'
 import type { Expected } from './ledger.ts'
 
@@ -75,16 +76,21 @@ export function compareIds(log: Event[], seen: string[], reader: string): Compar
   return { lost: missing.map(({ id, type, subject }) => `${reader}: ${type} ${subject} (${id})`), repeated }
 }
 
-/** Whether a reader got the events of each subject in the order of the log. */
-export function inOrder(log: Event[], seen: string[]): boolean {
+/** Events of one subject that a reader got in another order than that of the log. */
+export function disorderOf(log: Event[], seen: string[], reader: string): string[] {
   const places = new Map(seen.map((id, at) => [id, at]))
-  const last = new Map<string, number>()
-  return log.every(({ id, subject }) => {
-    const place = places.get(id) ?? Number.POSITIVE_INFINITY
-    const isLater = place > (last.get(subject) ?? -1)
-    last.set(subject, place)
-    return isLater
-  })
+  const last = new Map<string, Event & { place: number }>()
+  const found: string[] = []
+  for (const event of log) {
+    const place = places.get(event.id)
+    if (place === undefined) continue
+    const before = last.get(event.subject)
+    if (before && before.place > place) {
+      const named = ({ type, id }: Event) => `${type} (${id}, ${timeOf(id).toISOString()})`
+      found.push(`${reader}: ${event.subject} has ${named(event)} before ${named(before)}`)
+    } else last.set(event.subject, { ...event, place })
+  }
+  return found
 }
 
 const ends = new Set(['deployment.ready', 'deployment.error', 'deployment.canceled'])

@@ -12,9 +12,9 @@ import {
   type Compared,
   compareIds,
   compareWrites,
+  disorderOf,
   type Event,
   followEvents,
-  inOrder,
   readLog,
   startReceiver,
 } from './events.ts'
@@ -163,7 +163,7 @@ export async function prove(options: ProveOptions): Promise<Report> {
       rows.push({ name, acknowledged, lost, repeated, unfinished: [] })
     row('events in the log', ledger.events.length, compareWrites(log, ledger.events, ledger.made('deployment')))
     const stream = compareIds(log, seen, 'stream')
-    if (!inOrder(log, seen)) stream.lost.push('stream: the order is not that of the log')
+    stream.lost.push(...disorderOf(log, seen, 'stream'))
     row('events by stream', log.length, stream)
     const delivered = compareIds(log, receiver.received, 'webhook')
     row('events by webhook', log.length, { lost: delivered.lost, repeated: [] })
