@@ -14,6 +14,9 @@ export type Question = {
 
 export type Resolver = { name: string; address: string }
 
+/** An answer that is not what it has to be. */
+export type Wrong = { at: string; phase: string; name: string; type: number; resolver: string; said: string }
+
 export type Checker = {
   /** Whether answers have to be proved from now on. */
   secure: boolean
@@ -24,7 +27,7 @@ export type Checker = {
   readonly proved: number
   /** Without an answer in time: a busy machine. */
   readonly late: number
-  readonly wrong: readonly string[]
+  readonly wrong: readonly Wrong[]
   /** Resolvers whose only server is away: what these say meanwhile does not count. */
   readonly excused: Set<string>
   stop(): Promise<void>
@@ -50,7 +53,7 @@ export async function resolve(
 }
 
 export function startChecker(resolvers: readonly Resolver[], questions: readonly Question[], pauseMs: number): Checker {
-  const wrong: string[] = []
+  const wrong: Wrong[] = []
   let stopped = false
   const checker = { secure: false, phase: 'start', asked: 0, proved: 0, late: 0, wrong, excused: new Set<string>() }
 
@@ -71,7 +74,7 @@ export function startChecker(resolvers: readonly Resolver[], questions: readonly
     if (isRight(message) && !unproved) return
     const said = `${message.rcode}, ${message.answer.length} records${proved ? ', proved' : ''}`
     const when = phase === checker.phase ? phase : `${phase} → ${checker.phase}`
-    wrong.push(`${new Date().toISOString()} ${when}: ${owner} TYPE${type} by ${resolver.name}: ${said}`)
+    wrong.push({ at: new Date().toISOString(), phase: when, name: owner, type, resolver: resolver.name, said })
   }
 
   async function run(resolver: Resolver): Promise<void> {

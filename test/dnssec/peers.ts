@@ -14,6 +14,7 @@ server:
   use-syslog: no
   logfile: ""
   val-log-level: 2
+  log-servfail: yes
   num-threads: 1
   interface: ${address}
   port: 53

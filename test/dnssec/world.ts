@@ -46,6 +46,8 @@ export type DnssecWorld = {
   /** Waits until all servers show at least the serial that the database has now. */
   settled(): Promise<void>
   digAt(server: string, ...args: string[]): Promise<string>
+  /** What a resolver has logged of a name: why it did not take an answer. */
+  logOf(resolver: string, name: string): string[]
   /** What delv says of a question at each resolver that is not `fully validated`. */
   unproved(questions: readonly (readonly [name: string, type: string])[]): Promise<string[]>
   stop(): Promise<void>
@@ -168,6 +170,10 @@ export async function startDnssecWorld(
       links,
       zone,
       digAt,
+      logOf(resolver, name) {
+        const log = resolvers.find((one) => one.name === resolver)?.peer.output() ?? ''
+        return log.split('\n').filter((line) => line.includes(name))
+      },
       async restart(index, signal) {
         await programs[index]!.stop(signal)
         await startServer(index)
