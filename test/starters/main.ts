@@ -120,7 +120,7 @@ async function tryStarter({ name, make, files = {}, after, rootDirectory }: Star
   const { detected } = deployment
   const seconds = (Date.parse(deployment.finishedAt) - Date.parse(deployment.startedAt)) / 1000
   const body = deployment.state === 'READY' ? await visit(deployment.url) : deployment.error.message.split('\n')[0]
-  const hand = await byHand(app, place, detected)
+  const hand = await byHand(app, place, rootDirectory ?? '', detected)
   const started = detected?.startCommand ?? detected?.output
   const facts = [
     detected?.framework,
@@ -132,22 +132,33 @@ async function tryStarter({ name, make, files = {}, after, rootDirectory }: Star
   return [name, ...facts, deployment.state, `${seconds.toFixed(1)} s`, hand, `\`${body}\``]
 }
 
-/** The same commands in a copy, by npm alone: others would have to be installed on this machine. */
+/** The same commands in a copy, with caches of their own. A package manager that is not installed here is fetched, as a build does. */
 async function byHand(
   app: string,
   place: string,
+  rootDirectory: string,
   detected: { packageManager: string; buildCommand: string | null } | null,
 ) {
-  if (!isCompared || !detected?.packageManager?.startsWith('npm')) return '–'
+  if (!isCompared || !detected?.packageManager) return '–'
   const copy = join(place, 'copy')
   await cp(app, copy, { recursive: true })
-  const line = ['npm install --no-audit --no-fund', ...(detected.buildCommand ? [detected.buildCommand] : [])].join(
-    ' && ',
-  )
-  const { code, seconds } = await run(
-    `npm_config_cache='${place}/cache' ${line.replace(/&& /g, `&& npm_config_cache='${place}/cache' `)}`,
-    copy,
-  )
+  const [manager, version] = detected.packageManager.split('@')
+  const fetched = `npx --yes ${manager === 'yarn' && !version?.startsWith('1.') ? '@yarnpkg/cli-dist' : manager}@${version}`
+  const program = manager === 'npm' ? 'npm' : fetched
+  const install = manager === 'npm' ? 'npm install --no-audit --no-fund' : `${fetched} install`
+  const { buildCommand } = detected
+  const build = buildCommand?.replaceAll(new RegExp(`(^|&& )${manager} `, 'g'), `$1${program} `)
+  const caches = [
+    'npm_config_cache',
+    'npm_config_store_dir',
+    'YARN_CACHE_FOLDER',
+    'YARN_GLOBAL_FOLDER',
+    'BUN_INSTALL_CACHE_DIR',
+  ]
+  const set = caches.map((name) => `export ${name}='${place}/caches/${name}'`).join('; ')
+  const line = build ? `${install} && cd './${rootDirectory}' && ${build}` : install
+  const { code, seconds, output } = await run(`${set}; ${line}`, copy)
+  if (code !== 0) console.error(`${line}: ${output}`)
   return code === 0 ? `${seconds.toFixed(1)} s` : `failed (${code})`
 }
 
