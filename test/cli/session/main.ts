@@ -79,6 +79,17 @@ async function meanwhile(waiting: string, expected: { ready?: RegExp; until: Reg
   shown.push(await ended)
 }
 
+/** A repository of the platform's own folder of these. */
+async function makeRepository(name: string): Promise<void> {
+  const bare = join(world.directory, `data/repos/ada/${name}.git`)
+  await mkdir(bare, { recursive: true })
+  const git = (...args: string[]) => execFileSync('git', args, { cwd: join(home, 'site') })
+  git('init', '-q', '-b', 'main')
+  git('add', 'index.html', 'style.css')
+  git('-c', 'user.name=Ada', '-c', 'user.email=ada@example.com', 'commit', '-q', '-m', 'first')
+  git('clone', '-q', '--bare', '.', bare)
+}
+
 try {
   await mkdir(join(home, 'site'), { recursive: true })
   await writeFile(join(home, 'site/index.html'), '<h1>Hello</h1>\n')
@@ -125,6 +136,17 @@ try {
   await show('berth dns import example.com example.zone', { answers: [[/\[y\/N\]/, 'y']] })
   await show('berth dns export example.com')
   await show('berth dns dnssec example.com')
+  await makeRepository('shop')
+  await show('berth projects create shop --repo ada/shop')
+  const made = await show('berth hooks add nightly -p shop')
+  const [hookUrl] = /http\S+\/hooks\/deploy\/\S+/.exec(made)!
+  await show(`curl -fsS -X POST ${hookUrl} -o /dev/null`)
+  const hooks = await show('berth hooks ls -p shop')
+  await show('berth logs -f -p shop')
+  await show(`berth hooks rm ${/dhk_\w+/.exec(hooks)![0]} -p shop`, { answers: [[/\[y\/N\]/, 'y']] })
+  const crons = JSON.stringify({ settings: { crons: [{ path: '/', schedule: '0 6 * * *' }] } })
+  await show(`berth api /projects/shop -X PATCH -d '${crons}' > /dev/null`)
+  await show('berth crons ls -p shop')
   await show('berth tokens create ci --scope deployments:write projects:read --project site --expires 30d')
   await show('berth tokens ls')
   await show("berth tickets open 'A question' -m 'How long are logs kept?'")
@@ -161,7 +183,7 @@ try {
   const session = shown
     .join('\n')
     .replaceAll(home, '/home/ada')
-
+    .replace(/(\/hooks\/deploy\/)[\w-]{12,}/g, '$1…')
     .replace(/(whsec_|brt_)[A-Za-z0-9+/=_-]{12,}/g, '$1…')
   await writeFile(document, `${text.slice(0, before + begin.length)}\n\`\`\`\n${session}\n\`\`\`\n${text.slice(after)}`)
 } finally {
