@@ -37,7 +37,9 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
   await query(described.href, 'CREATE DATABASE described')
   described.pathname = '/described'
   // The functions of the migrations that defaults call.
-  await query(described.href, `CREATE FUNCTION event_xid() RETURNS xid8 LANGUAGE sql AS 'SELECT pg_current_xact_id()'`)
+  for (const name of ['event_xid', 'event_number']) {
+    await query(described.href, `CREATE FUNCTION ${name}() RETURNS xid8 LANGUAGE sql AS 'SELECT pg_current_xact_id()'`)
+  }
   await query(described.href, await schemaSql(described.href))
   const both = async (sql: string) => [
     (await query<{ line: string }>(migrated.url, sql)).map((row) => row.line),

@@ -2,13 +2,22 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { migrate } from '../../prisma/migrate.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 import { closeDatabase, type Database, openDatabase } from '../../src/platform/database.ts'
-import { append, continueLog, eventsAfter, type Position, positionOf } from '../../src/services/events/events.ts'
+import {
+  append,
+  continueLog,
+  type EventView,
+  eventsAfter,
+  type Position,
+  positionOf,
+} from '../../src/services/events/events.ts'
+import { listEvents } from '../../src/services/events/list.ts'
 import type { Actor } from '../../src/services/tokens/actor.ts'
 import { createDatabase } from '../helpers/database.ts'
+import { until } from '../helpers/until.ts'
 
 const actor = { accountId: 'acc_1', projectIds: null } as unknown as Actor
 const write = (db: Database, n: number) =>
@@ -118,11 +127,94 @@ describe('events that were restored into another cluster, whose transactions hav
     await original.drop()
     await Promise.all(Array.from({ length: 10 }, (_, n) => write(db, n + 1)))
     const rows = await db.$queryRaw<{ shift: bigint }[]>`
-      SELECT DISTINCT xid::text::bigint - xmin::text::bigint AS shift FROM event WHERE (data->>'n')::int > 0`
+      SELECT DISTINCT writer::text::bigint - xmin::text::bigint AS shift FROM event WHERE (data->>'n')::int > 0`
     expect(rows).toHaveLength(1)
     const { seen } = await read(db, await positionOf(db, actor, await idOf(db, 0)))
     expect(seen.toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
     await closeDatabase(db)
+  })
+})
+
+describe('a change that is made on another one', () => {
+  let database: Awaited<ReturnType<typeof createDatabase>>
+  let db: Database
+  beforeEach(async () => {
+    database = await createDatabase()
+    db = openDatabase(database.url, 4)
+  })
+  afterEach(async () => {
+    await closeDatabase(db)
+    await database.drop()
+  })
+
+  /** A transaction that has its number from now on, and goes on when it is told. */
+  async function begin(then: (db: Database) => Promise<void>) {
+    const [begun, told] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const ended = db.$transaction(async (db) => {
+      await db.$queryRaw`SELECT pg_current_xact_id()::text`
+      begun.resolve()
+      await told.promise
+      await then(db as Database)
+    })
+    await begun.promise
+    return { goOn: () => told.resolve(), ended }
+  }
+
+  test('comes behind it, also if its transaction began before', async () => {
+    const start = await positionOf(db, actor, null)
+    const early = await begin((db) => write(db, 2))
+    await write(db, 1)
+    early.goOn()
+    await early.ended
+    await write(db, 3)
+    expect((await read(db, start)).seen).toEqual([1, 2, 3])
+  })
+
+  test('comes behind it, also if its statement began before, and waited for its lock', async () => {
+    await db.$executeRaw`CREATE TABLE thing (n INTEGER)`
+    await db.$executeRaw`INSERT INTO thing VALUES (0)`
+    const start = await positionOf(db, actor, null)
+    const early = await begin(async (db) => {
+      await db.$executeRaw`WITH changed AS (UPDATE thing SET n = 2 RETURNING n)
+        INSERT INTO event (id, account_id, type, actor, subject, data, created_at)
+        SELECT 'evt_2', 'acc_1', 'ticket.created', 'x', 's', '{"n":2}', now() FROM changed`
+    })
+    const first = await begin(async (db) => {
+      await db.$executeRaw`UPDATE thing SET n = 1`
+      early.goOn()
+      await until(async () => {
+        const [found] = await db.$queryRaw<{ waiting: boolean }[]>`
+          SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))) AS waiting`
+        return found!.waiting
+      })
+      await write(db, 1)
+    })
+    first.goOn()
+    await Promise.all([first.ended, early.ended])
+    expect((await read(db, start)).seen).toEqual([1, 2])
+  })
+
+  test('is listed once, by who has read the list while it was open', async () => {
+    const filter = { types: null, subjects: null }
+    const list = (after: string[] | null) => listEvents(db, actor, filter, { limit: 10, order: 'asc', after })
+    const gate = Promise.withResolvers<void>()
+    const written = Promise.withResolvers<void>()
+    const early = await begin(async (db) => {
+      await write(db, 2)
+      written.resolve()
+      await gate.promise
+    })
+    await write(db, 1)
+    early.goOn()
+    await written.promise
+    const numbers = ({ items }: { items: EventView[] }) => items.map(({ data }) => (data as { n: number }).n)
+    const first = await list(null)
+    expect(numbers(first)).toEqual([1])
+    gate.resolve()
+    await early.ended
+    const second = await list(first.last)
+    expect(numbers(second)).toEqual([2])
+    expect(numbers(await list(second.last))).toEqual([])
   })
 })
 

@@ -56,7 +56,7 @@ export async function continueLog(db: Db): Promise<void> {
 
 export type EventView = Static<typeof EventSchema>
 
-/** A place in the log: the number of the writing transaction, and the row's number within it. */
+/** A place in the log: the number of the event, and the row's among those of that number. */
 export type Position = { xid: string; seq: string }
 
 export type Listed = Pick<EventRow, 'id' | 'type' | 'createdAt' | 'actor' | 'subject'> & { data: unknown }

@@ -37,7 +37,8 @@ const listIn = {
 type Facet = 'account_id' | 'type' | 'project_id' | 'subject'
 type Places = { [K in keyof typeof listIn]: string }
 
-const sees = (max: string, open: string) => `(e.xid < ${max}::xid8 AND e.xid <> ALL(${open}::xid8[]))`
+const writer = 'COALESCE(e.writer, e.xid)'
+const sees = (max: string, open: string) => `(${writer} < ${max}::xid8 AND ${writer} <> ALL(${open}::xid8[]))`
 const among = (column: string, values: string) => `AND (${values} IS NULL OR ${column} = ANY(${values}))`
 
 const facets = { type: 'types', project_id: 'projectIds', subject: 'subjects' } as const
