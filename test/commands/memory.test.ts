@@ -4,11 +4,11 @@ import { expect, test } from 'vitest'
 type Start = { pid: number; arguments: string[]; arenas?: string; threshold?: string }
 
 /** How a command line starts, and starts again: each time, a line on standard output. */
-function starts(args: string[], environment: Record<string, string> = {}): Start[] {
+function starts(args: string[], environment: Record<string, string> = {}, nodeArgs: string[] = []): Start[] {
   const tell = `console.log(JSON.stringify({ pid: process.pid, arguments: process.execArgv.filter((one) => /^--(max|heap)/.test(one)),
     arenas: process.env.MALLOC_ARENA_MAX, threshold: process.env.MALLOC_MMAP_THRESHOLD_ }))`
   const preload = ['--import', `data:text/javascript,${encodeURIComponent(tell)}`]
-  const { stdout } = spawnSync(process.execPath, [...preload, 'dist/src/cli.js', ...args], {
+  const { stdout } = spawnSync(process.execPath, [...nodeArgs, ...preload, 'dist/src/cli.js', ...args], {
     env: { PATH: process.env.PATH, ...environment },
     encoding: 'utf8',
   })
@@ -36,6 +36,9 @@ test.skipIf(process.platform !== 'linux')('what the operator has set stays', () 
     arguments: ['--heap-growing-percent=50'],
     arenas: '7',
     threshold: '1048576',
+  })
+  expect(starts(serve, {}, ['--heap-growing-percent=80']).at(-1)).toMatchObject({
+    arguments: ['--max-semi-space-size=16', '--heap-growing-percent=80'],
   })
 })
 

@@ -81,16 +81,24 @@ export async function startParents(root: string, top: string, unsigned: Readonly
       (own) => ['-c', `${own}/knot.conf`],
       (own) => ({ 'knot.conf': conf(own, address, zones) }),
     )
-  const peers = [
-    await start(root, [{ name: '.', file: fileOf('') }]),
-    await start(top, [...['com', 'net'].map((name) => ({ name, file: fileOf(name) })), ...others]),
-  ]
+  const peers: Peer[] = []
+  async function stop(): Promise<void> {
+    for (const peer of peers) await peer.stop()
+    await rm(directory, { recursive: true, force: true })
+  }
   const serialAt = (address: string, zone: string) =>
     run('dig', [`@${address}`, '+short', '+norec', '+tries=1', '+time=2', `${zone}.`, 'SOA'])
   const served = (address: string, zone: string, wanted: number) =>
     until(async () => (await serialAt(address, zone)).includes(` ${wanted} `))
-  await served(root, '', serial)
-  await served(top, 'net', serial - 1)
+  try {
+    peers.push(await start(root, [{ name: '.', file: fileOf('') }]))
+    peers.push(await start(top, [...['com', 'net'].map((name) => ({ name, file: fileOf(name) })), ...others]))
+    await served(root, '', serial)
+    await served(top, 'net', serial - 1)
+  } catch (error) {
+    await stop()
+    throw error
+  }
 
   return {
     root,
@@ -101,9 +109,6 @@ export async function startParents(root: string, top: string, unsigned: Readonly
       peers[1]!.signal('SIGHUP')
       await served(top, zone, serial)
     },
-    async stop() {
-      for (const peer of peers) await peer.stop()
-      await rm(directory, { recursive: true, force: true })
-    },
+    stop,
   }
 }

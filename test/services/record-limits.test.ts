@@ -251,6 +251,16 @@ describe('an import', () => {
     await api.db.account.update({ where: { id: api.accountId }, data: { limits: { recordsPerZone: 20_000 } } })
     expect((await put(zone, lines.join(''))).body).toMatchObject({ created: 1, unchanged: 10_000 })
   })
+
+  test('takes what was exported of 20,000 records with long names', async () => {
+    await api.db.account.update({ where: { id: api.accountId }, data: { limits: { recordsPerZone: 20_000 } } })
+    const zone = await newZone()
+    const lines = Array.from({ length: 20_000 }, (_, n) => `host-${n}.customers.of.ours A ${address(n)}\n`)
+    expect((await put(zone, lines.join(''))).body).toMatchObject({ created: 20_000 })
+    const { text } = await api.call('GET', `/dns/${zone}/zone`)
+    expect(text.split('\n').length).toBeGreaterThan(20_000)
+    expect((await put(zone, text)).body).toMatchObject({ created: 0, deleted: 0, unchanged: 20_000 })
+  })
 })
 
 describe('a large batch', () => {

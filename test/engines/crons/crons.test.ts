@@ -83,10 +83,10 @@ describe('a cron that is due', () => {
     expect({ method, url }).toEqual({ method: 'GET', url: '/api/tick?all=1' })
     expect(headers).toMatchObject({ host: project.host, 'user-agent': 'berth-cron/1' })
     expect(headers.authorization).toBeUndefined()
-    const { body } = await api.call('GET', `/deployments/${project.deploymentId}/runtime-logs`)
-    expect(body.lines).toMatchObject([
-      { stream: 'system', text: expect.stringMatching(/^cron \/api\/tick\?all=1: 200 in/) },
-    ])
+    const lines = async () => (await api.call('GET', `/deployments/${project.deploymentId}/runtime-logs`)).body.lines
+    await expect
+      .poll(lines, patiently)
+      .toMatchObject([{ stream: 'system', text: expect.stringMatching(/^cron \/api\/tick\?all=1: 200 in/) }])
     const [cron] = (await api.call('GET', `/projects/${project.name}/crons`)).body.crons
     expect(new Date(cron.nextRunAt).getTime()).toBeGreaterThan(Date.now())
     const job = await api.db.job.findFirstOrThrow({ where: { kind: 'cron', key: project.cronId } })
