@@ -42,13 +42,7 @@ export const readSignatureRows = statement('dns.signatures', {
   reason: 'snapshot for an engine',
   in: { keyIds: textArray(), fingerprints: byteaArray(), serials: int4Array() },
   out: { place: int4(), octets: bytea() },
-  sql: (p) => `
-    SELECT w.place::int AS place, s.octets
-    FROM unnest(${p.keyIds}, ${p.fingerprints}, ${p.serials}) WITH ORDINALITY AS w(key_id, fingerprint, serial, place)
-    CROSS JOIN LATERAL (
-      SELECT s.octets FROM zone_signature s
-      WHERE s.key_id = w.key_id AND s.fingerprint = w.fingerprint AND s.since <= w.serial
-      ORDER BY s.since DESC LIMIT 1) s`,
+  sql: (p) => `SELECT place, octets FROM zone_signatures(${p.keyIds}, ${p.fingerprints}, ${p.serials})`,
 })
 
 /** Adds signatures, unless others were first, or the key is gone. */
