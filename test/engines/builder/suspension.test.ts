@@ -84,6 +84,7 @@ test('a deployment that was written while the account was being suspended is not
   const { api } = platform
   const id = await platform.deploy('site')
   await platform.settled(id)
+  await until(async () => (await api.db.job.count({ where: { kind: 'build', key: id } })) === 0)
   await suspend(true)
   // As if its transaction had begun before the suspension and committed after it.
   await api.db.deployment.update({ where: { id }, data: { state: 'BUILDING', finishedAt: null, readyAt: null } })
