@@ -4,7 +4,8 @@
 --
 -- The number of an event is that of the last transaction that had ended when it was written, but never lower than that of
 -- its own. Who waits for another's lock comes behind it, and no transaction can write below its own number: what is
--- below the oldest running one stays final.
+-- below the oldest running one stays final. No number comes again when PostgreSQL was killed: what had ended before is
+-- before this event in its log, and so on disk when this one is.
 CREATE FUNCTION "event_number"() RETURNS xid8 LANGUAGE plpgsql AS $$
 DECLARE
   own bigint := "event_xid"()::text::bigint;
