@@ -6,7 +6,7 @@ import type { OwnedSet } from '../lookup.ts'
 import { type Rdata, soaRdata, textRdata } from '../rdata.ts'
 import type { Rrset } from '../zone.ts'
 import type { ZoneSource } from '../zone-table.ts'
-import type { Difference } from './records.ts'
+import { type Difference, knownStep, type Step } from './journal.ts'
 
 /** `invalid` is never delegated, so nobody can own this name; only secondaries see the zone. */
 export const catalogName = 'catalog.berth.invalid'
@@ -62,7 +62,7 @@ function member(label: string, zone: string): OwnedSet {
 
 export function createCatalog(
   served: ReadonlyMap<string, ZoneSource>,
-  onVersion: (difference: Difference) => void,
+  onVersion: (step: Step) => void,
   now: () => number,
 ): Catalog {
   const labels = new Map<string, string>()
@@ -99,7 +99,7 @@ export function createCatalog(
     touched.clear()
     if (difference.removed.length + difference.added.length === 0) return
     serial = next
-    onVersion(difference)
+    onVersion(knownStep(difference))
   }
 
   function schedule(delayMs: number): void {

@@ -1,8 +1,29 @@
 // The latest changes of every zone, in bounded memory: the source of IXFR answers.
-import type { Difference } from './records.ts'
+import type { OwnedSet } from '../lookup.ts'
+import type { Rrset } from '../zone.ts'
+
+/** From one version of a zone to a later one. Every set has one record; the SOAs are separate. */
+export type Difference = {
+  from: number
+  to: number
+  fromSoa: Rrset
+  toSoa: Rrset
+  removed: OwnedSet[]
+  added: OwnedSet[]
+}
+
+/** A change of a zone. What differs may be found when it is asked for: most secondaries ask once for several changes. */
+export type Step = {
+  readonly from: number
+  readonly to: number
+  /** What it takes of memory, in records. */
+  readonly weight: number
+  /** Null if it cannot be told. */
+  difference(): Difference | null
+}
 
 export type Journal = {
-  add(origin: string, difference: Difference): void
+  add(origin: string, step: Step): void
   /** Drops the changes of a zone, because they no longer lead to its current version. */
   drop(origin: string): void
   /** The changes from a serial to the newest, or null if they are not known. */
@@ -19,15 +40,20 @@ export function isNewer(serial: number, other: number): boolean {
   return ((serial - other) | 0) > 0
 }
 
+/** A change whose difference is known. */
+export function knownStep(difference: Difference): Step {
+  const { from, to, removed, added } = difference
+  // A version without records takes memory too.
+  return { from, to, weight: 2 + removed.length + added.length, difference: () => difference }
+}
+
 export function createJournal(versions = versionsPerZone, highest = recordsInAll): Journal {
   // In order of last change, so that the first is dropped first.
-  const zones = new Map<string, Difference[]>()
+  const zones = new Map<string, Step[]>()
   let records = 0
-  // A version without records takes memory too.
-  const weight = (one: Difference) => 2 + one.removed.length + one.added.length
 
   function drop(origin: string): void {
-    for (const one of zones.get(origin) ?? []) records -= weight(one)
+    for (const { weight } of zones.get(origin) ?? []) records -= weight
     zones.delete(origin)
   }
 
@@ -36,12 +62,12 @@ export function createJournal(versions = versionsPerZone, highest = recordsInAll
       return records
     },
     drop,
-    add(origin, difference) {
-      if (zones.get(origin)?.at(-1)?.to !== difference.from) drop(origin)
+    add(origin, step) {
+      if (zones.get(origin)?.at(-1)?.to !== step.from) drop(origin)
       const chain = zones.get(origin) ?? []
-      chain.push(difference)
-      records += weight(difference)
-      if (chain.length > versions) records -= weight(chain.shift()!)
+      chain.push(step)
+      records += step.weight
+      if (chain.length > versions) records -= chain.shift()!.weight
       zones.delete(origin)
       zones.set(origin, chain)
       for (const oldest of zones.keys()) {
@@ -52,7 +78,14 @@ export function createJournal(versions = versionsPerZone, highest = recordsInAll
     since(origin, serial) {
       const chain = zones.get(origin) ?? []
       const start = chain.findIndex((one) => one.from === serial)
-      return start < 0 ? null : chain.slice(start)
+      if (start < 0) return null
+      const differences: Difference[] = []
+      for (const step of chain.slice(start)) {
+        const difference = step.difference()
+        if (!difference) return null
+        differences.push(difference)
+      }
+      return differences
     },
   }
 }

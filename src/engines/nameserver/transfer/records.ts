@@ -12,16 +12,7 @@ import { lookup, type OutsideAddresses, type OwnedSet } from '../lookup.ts'
 import { type Rrset, setOf, type Zone, type ZoneNode } from '../zone.ts'
 import type { ZoneSource, ZoneTable } from '../zone-table.ts'
 import { changedNames, insideAliases, linesNamed, linesTyped, nameOf } from './changed-lines.ts'
-
-/** From one version of a zone to a later one. Every set has one record; the SOAs are separate. */
-export type Difference = {
-  from: number
-  to: number
-  fromSoa: Rrset
-  toSoa: Rrset
-  removed: OwnedSet[]
-  added: OwnedSet[]
-}
+import { type Difference, knownStep, type Step } from './journal.ts'
 
 const addressTypes = [typeNumbers.A, typeNumbers.AAAA]
 const nodesInAStep = 250
@@ -87,7 +78,7 @@ export async function zoneRecords(zone: Zone, around: OutsideAddresses): Promise
 
 /** The SOA alone, without building the whole zone. */
 export function soaOf(table: ZoneTable, source: ZoneSource): Rrset {
-  return table.zoneOf({ ...source, records: '', live: false }).soa
+  return table.zoneOf({ ...source, records: '', signing: null, live: false }).soa
 }
 
 const targetIn = (line: string) => line.slice(line.lastIndexOf(' ') + 1)
@@ -184,6 +175,46 @@ export function differenceOf(
     signed &&
     touchedBetween({ zone: from, records: before.records }, { zone: to, records: after.records }, [...names], around)
   return between(from, to, around, touched || null)
+}
+
+// Some fifty records: two such versions take less than what differs takes time.
+const lazyCharacters = 5_000
+// What one record of a difference takes.
+const charactersOfARecord = 250
+
+/** The characters that a version takes while it is kept; null if it is large, or depends on more than its text. */
+function keptCharacters({ records, signing }: ZoneSource): number | null {
+  if (typeof records !== 'string' || records.length > lazyCharacters) return null
+  if (linesTyped(records, 'ALIAS').next().done !== true) return null
+  return records.length + (typeof signing?.signatures === 'string' ? signing.signatures.length : 0)
+}
+
+/** The change from one version to the next; null if what differs is unknown. Of a small zone that is told when asked for. */
+export function stepBetween(
+  table: ZoneTable,
+  before: ZoneSource,
+  after: ZoneSource,
+  around: OutsideAddresses,
+): Step | null {
+  const [had, has] = [keptCharacters(before), keptCharacters(after)]
+  if (had === null || has === null) {
+    const difference = differenceOf(table, before, after, around)
+    return difference && knownStep(difference)
+  }
+  // Both versions are kept until then, and what differs from then on.
+  let versions: [ZoneSource, ZoneSource] | null = [before, after]
+  let known: Difference | null = null
+  return {
+    from: before.serial,
+    to: after.serial,
+    // Each version is one of two steps.
+    weight: 2 + Math.ceil(has / charactersOfARecord),
+    difference() {
+      if (versions) known = differenceOf(table, ...versions, around)
+      versions = null
+      return known
+    },
+  }
 }
 
 /** What differs between two versions, in all of them or in what was touched. */

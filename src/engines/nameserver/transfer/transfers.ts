@@ -15,11 +15,11 @@ import type { Rrset } from '../zone.ts'
 import type { ZoneSource } from '../zone-table.ts'
 import { createAllowance } from './allowance.ts'
 import { createCatalog } from './catalog.ts'
-import { createJournal, isNewer } from './journal.ts'
+import { createJournal, isNewer, type Step } from './journal.ts'
 import type { LagStore } from './lag.ts'
 import { knownSerial, messageOctets, packed, refusal, udpLimit } from './messages.ts'
 import { createTransferMetrics } from './metrics.ts'
-import { type Difference, differenceOf, soaOf, zoneRecords } from './records.ts'
+import { soaOf, stepBetween, zoneRecords } from './records.ts'
 import { followZones, type ZoneChange } from './served-zones.ts'
 import { type CustomerSecondary, createTelling, type TellingOptions } from './telling.ts'
 
@@ -103,16 +103,16 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
       if (!same && key) catalog.touch(origin)
       if (same && before.serial === after.serial) continue
       const grown = same && isNewer(after.serial, before.serial)
-      const difference = grown && isTransferred(after) ? differenceOf(table, before, after, outside) : null
-      if (difference) journal.add(origin, difference)
+      const step = grown && isTransferred(after) ? stepBetween(table, before, after, outside) : null
+      if (step) journal.add(origin, step)
       else journal.drop(origin)
       if (after) telling.tell(origin, 'changed')
       else telling.forget(origin)
     }
   }
 
-  function onCatalog(difference: Difference): void {
-    journal.add(catalog.origin, difference)
+  function onCatalog(step: Step): void {
+    journal.add(catalog.origin, step)
     telling.tell(catalog.origin, 'changed')
   }
 

@@ -4,6 +4,7 @@ import * as fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createSigner, readTsig, type Tsig } from '../../../../src/dns/packet/tsig.ts'
 import { textName, wireName } from '../../../../src/dns/packet/wire-names.ts'
+import type { OutsideAddresses } from '../../../../src/engines/nameserver/lookup.ts'
 import { createCatalog } from '../../../../src/engines/nameserver/transfer/catalog.ts'
 import {
   changedNames,
@@ -11,22 +12,29 @@ import {
   linesTyped,
   nameOf,
 } from '../../../../src/engines/nameserver/transfer/changed-lines.ts'
-import { createJournal, isNewer } from '../../../../src/engines/nameserver/transfer/journal.ts'
+import {
+  createJournal,
+  type Difference,
+  isNewer,
+  knownStep,
+  type Step,
+} from '../../../../src/engines/nameserver/transfer/journal.ts'
 import { createNotifier, type Notifier } from '../../../../src/engines/nameserver/transfer/notify.ts'
-import { type Difference, differenceOf, soaOf } from '../../../../src/engines/nameserver/transfer/records.ts'
+import { differenceOf, soaOf, stepBetween } from '../../../../src/engines/nameserver/transfer/records.ts'
 import { ZoneTable } from '../../../../src/engines/nameserver/zone-table.ts'
 import { until } from '../../../helpers/until.ts'
 import { key, nowhere, row, silent, startOffline, startSeconds } from './offline.ts'
 
 const soa = { type: 6, ttl: 0, rdatas: [] }
-const step = (from: number, records = 0): Difference => ({
-  from,
-  to: from + 1,
-  fromSoa: soa,
-  toSoa: soa,
-  removed: Array.from({ length: records }, () => ({ owner: '\0', set: soa })),
-  added: [],
-})
+const step = (from: number, records = 0): Step =>
+  knownStep({
+    from,
+    to: from + 1,
+    fromSoa: soa,
+    toSoa: soa,
+    removed: Array.from({ length: records }, () => ({ owner: '\0', set: soa })),
+    added: [],
+  })
 
 describe('the journal', () => {
   test('keeps the last versions of a zone, and forgets what no longer leads to the newest', () => {
@@ -50,6 +58,22 @@ describe('the journal', () => {
     expect(journal.records).toBe(0)
   })
 
+  test('asks a change for what differs when a secondary does, and has no answer where that is unknown', () => {
+    const journal = createJournal()
+    let asked = 0
+    const known = step(2).difference()
+    const difference = () => {
+      asked++
+      return known
+    }
+    journal.add('a', { from: 1, to: 2, weight: 2, difference: () => null })
+    journal.add('a', { from: 2, to: 3, weight: 2, difference })
+    expect(asked).toBe(0)
+    expect(journal.since('a', 2)).toEqual([known])
+    expect(asked).toBe(1)
+    expect(journal.since('a', 1)).toBeNull()
+  })
+
   test('orders serials on a circle', () => {
     expect([isNewer(2, 1), isNewer(1, 1), isNewer(1, 2), isNewer(1, 0xffffffff)]).toEqual([true, false, false, true])
   })
@@ -68,6 +92,50 @@ describe('a difference', () => {
     const shown = (all: typeof added) => all.map(({ owner, set }) => `${textName(owner)} ${set.type} ${set.ttl}`)
     expect(shown(removed)).toEqual(['a.d.test 1 300', 'a.d.test 1 300', 'c.d.test 16 300'])
     expect(shown(added)).toEqual(['a.d.test 1 60', 'a.d.test 1 60'])
+    return offline.transfers.close()
+  })
+
+  test('that is asked for later is the one of then', () => {
+    const offline = startOffline()
+    const put = (serial: number, records: string[]) => {
+      offline.put(['d.test'], [row('d.test', serial, records)])
+      return offline.table.get('d.test')!
+    }
+    const versions = [put(1, ['A 300 a 192.0.2.1']), put(2, ['A 300 a 192.0.2.2']), put(3, ['TXT 60 a "x"'])]
+    const step = (at: number) => stepBetween(offline.table, versions[at]!, versions[at + 1]!, nowhere)!
+    const steps = [step(0), step(1)]
+    const wanted = [0, 1].map((at) => differenceOf(offline.table, versions[at]!, versions[at + 1]!, nowhere))
+    put(4, [])
+    offline.put(['d.test'], [])
+    expect(steps.map((one) => one.difference())).toEqual(wanted)
+    expect(steps.map(({ from, to }) => [from, to])).toEqual([
+      [1, 2],
+      [2, 3],
+    ])
+    expect(steps[0]!.difference()).toBe(steps[0]!.difference())
+    return offline.transfers.close()
+  })
+
+  test('with an ALIAS is found at once, because its addresses may be others later', () => {
+    const offline = startOffline()
+    const put = (serial: number, records: string[]) => {
+      offline.put(['d.test'], [row('d.test', serial, records)])
+      return offline.table.get('d.test')!
+    }
+    const edge = { known: true }
+    const around: OutsideAddresses = {
+      edge: () => {
+        if (!edge.known) throw new Error('asked too late')
+        return null
+      },
+    }
+    const [before, after] = [
+      put(1, ['ALIAS 60 a outside.test']),
+      put(2, ['ALIAS 60 a outside.test', 'A 60 b 192.0.2.1']),
+    ]
+    const one = stepBetween(offline.table, before, after, around)
+    edge.known = false
+    expect(one?.difference()?.added.length).toBe(1)
     return offline.transfers.close()
   })
 
@@ -106,7 +174,7 @@ describe('the serial of the catalog', () => {
     const steps: Difference[] = []
     const first = createCatalog(
       served,
-      (one) => steps.push(one),
+      (one) => steps.push(one.difference()!),
       () => {
         asked++
         return seconds
