@@ -44,6 +44,8 @@ export type ZoneSource = {
 export type ZoneRow = Omit<ServedZoneRow, 'records' | 'signing'> & {
   records: ZoneRecords
   signing?: ZoneSigning | null
+  /** As it is built, where that was needed before. */
+  zone?: Zone
 }
 
 /** A large zone with its changes, and without its signatures. */
@@ -266,7 +268,9 @@ export class ZoneTable {
     const state = { id, accountId, verified, refused, serial, nameservers, records, signing, tally, announced }
     this.filter.add(origin)
     if (before) this.#retire(before)
-    this.#sources.set(origin, { name, origin, ...state, live: true })
+    const source = { name, origin, ...state, live: true }
+    this.#sources.set(origin, source)
+    if (row.zone && records === row.records) this.#built.set(source, row.zone)
     if (before?.verified === verified && before.accountId === accountId) return
     if (!before) this.#countAbove(origin, 1)
     if (this.#hasRelatives(origin)) this.#onMoved()

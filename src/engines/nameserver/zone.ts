@@ -269,7 +269,8 @@ function complete(name: string, serial: number, built: Built, constants: ZoneCon
   return { origin, owner, serial, nodes, soa: soaSet, negative, hasCuts, signed }
 }
 
-function signedParts(signing: ZoneSigning): SignedParts {
+/** A zone with these signatures, of which nothing was made yet. */
+export function signedParts(signing: ZoneSigning): SignedParts {
   const made = { signatures: new Map(), denials: new Map() }
   return { signing, signatures: openSignatures(signing.signatures), chain: signing.chain, made }
 }

@@ -61,8 +61,16 @@ export function* entriesOf(signatures: Signatures): Generator<[key: string, octe
   }
 }
 
+/** Those of one string are taken apart when one is asked for: of many a version, none ever is. */
 export function openSignatures(signatures: Signatures): FoundSignatures {
-  return typeof signatures === 'string' ? new Map(entriesOf(signatures)) : signatures
+  if (typeof signatures !== 'string') return signatures
+  let found: Map<string, string> | null = null
+  return {
+    get(key) {
+      found ??= new Map(entriesOf(signatures))
+      return found.get(key)
+    },
+  }
 }
 
 export function mapOf(entries: Iterable<readonly [string, string]>): NameMap<string> {

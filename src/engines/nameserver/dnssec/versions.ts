@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ServedSigning } from '../../../services/dns/served-zones.ts'
 import type { OutsideAddresses } from '../lookup.ts'
-import type { Zone } from '../zone.ts'
+import { signedParts, type Zone } from '../zone.ts'
 import { RecordsByName } from '../zone-records.ts'
 import type { ChangedRow, ZoneRow } from '../zone-table.ts'
 import { buildChain, buildChainInSteps, type SignedZone } from './chain.ts'
@@ -60,11 +60,11 @@ export function createVersions({ signer, outside, draft }: VersionsOptions) {
 
   function signed(row: ReadRow, signing: ServedSigning, zone: SignedZone, wanted: readonly Wanted[]): ZoneRow {
     const entries = wanted.map(({ key, octets }) => [key, octets!] as const)
-    const small = typeof row.records === 'string'
-    const parts = small
-      ? { signatures: packSignatures(entries), chain: null }
-      : { signatures: mapOf(entries), chain: zone.signed.chain }
-    return { ...row, signing: { ...signing, ...parts } }
+    if (typeof row.records !== 'string') {
+      return { ...row, signing: { ...signing, signatures: mapOf(entries), chain: zone.signed.chain } }
+    }
+    const own = { ...signing, signatures: packSignatures(entries), chain: null }
+    return { ...row, signing: own, zone: { ...zone, signed: { ...signedParts(own), chain: zone.signed.chain } } }
   }
 
   /** What of a change has to be signed; null if that cannot be told without the whole zone. */
