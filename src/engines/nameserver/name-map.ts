@@ -1,76 +1,109 @@
 // A map of names that never changes: a changed copy shares all but a few of its parts, whatever its size.
 
-const partBits = 8
-const partCount = 1 << partBits
+/** Some entries. Parts are in groups, so that a change copies one part, its group, and the list of groups. */
+type Part<V> = Map<string, V>
+type Group<V> = (Part<V> | undefined)[]
+type Groups<V> = (Group<V> | undefined)[]
 
-type Parts<V> = (Map<string, V> | undefined)[]
+// Parts of a few dozen entries are copied in microseconds. A small map has fewer of them: each takes memory of its own.
+const few = { groupBits: 4, most: 16_384 }
+const many = { groupBits: 6, least: 4_096 }
 
-function partOf(name: string): number {
+function hashOf(name: string): number {
   let hash = 0x811c9dc5
   for (let at = 0; at < name.length; at++) hash = Math.imul(hash ^ name.charCodeAt(at), 0x01000193)
-  return (hash ^ (hash >>> 15)) & (partCount - 1)
+  return hash ^ (hash >>> 15)
+}
+
+/** There are as many groups as a group has parts. */
+function partIn<V>(groups: Groups<V>, groupBits: number, name: string): Part<V> | undefined {
+  const hash = hashOf(name)
+  const mask = (1 << groupBits) - 1
+  return groups[(hash >>> groupBits) & mask]?.[hash & mask]
+}
+
+function* partsIn<V>(groups: Groups<V>): Generator<Part<V>> {
+  for (const group of groups) for (const part of group ?? []) if (part) yield part
 }
 
 export class NameMap<V> {
-  readonly #parts: Parts<V>
+  readonly #groups: Groups<V>
+  readonly #groupBits: number
   readonly size: number
 
-  constructor(parts: Parts<V> = [], size = 0) {
-    this.#parts = parts
+  constructor(groups: Groups<V> = [], size = 0, groupBits = few.groupBits) {
+    this.#groups = groups
+    this.#groupBits = groupBits
     this.size = size
   }
 
   get(name: string): V | undefined {
-    return this.#parts[partOf(name)]?.get(name)
+    return partIn(this.#groups, this.#groupBits, name)?.get(name)
   }
 
   has(name: string): boolean {
-    return this.#parts[partOf(name)]?.has(name) ?? false
+    return partIn(this.#groups, this.#groupBits, name)?.has(name) ?? false
   }
 
   *[Symbol.iterator](): Generator<[string, V]> {
-    for (const part of this.#parts) if (part) yield* part
+    for (const part of partsIn(this.#groups)) yield* part
   }
 
   edit(): NameMapDraft<V> {
-    return new NameMapDraft([...this.#parts], this.size)
+    return new NameMapDraft([...this.#groups], this.size, this.#groupBits)
   }
 
-  /** Names with another value in `other`, found in the parts that the two do not share; null if they are more than `most`. */
+  /**
+   * Names with another value in `other`, found in the parts that the two do not share; null if they are more than `most`,
+   * or the two have other parts.
+   */
   differing(other: NameMap<V>, most: number): string[] | null {
+    if (this.#groupBits !== other.#groupBits) return null
     const names: string[] = []
-    for (let index = 0; index < partCount && names.length <= most; index++) {
-      const [own, its] = [this.#parts[index], other.#parts[index]]
+    const count = 1 << this.#groupBits
+    for (let group = 0; group < count; group++) {
+      const [own, its] = [this.#groups[group], other.#groups[group]]
       if (own === its) continue
-      for (const [name, value] of own ?? []) if (its?.get(name) !== value) names.push(name)
-      for (const name of its?.keys() ?? []) if (!own?.has(name)) names.push(name)
+      for (let part = 0; part < count && names.length <= most; part++) addDiffering(own?.[part], its?.[part], names)
     }
     return names.length > most ? null : names
   }
 
   /** Whether some part was taken over: it then was made from `other`, or both from a third one. */
   shares(other: NameMap<V>): boolean {
-    return this.#parts.some((part, index) => part !== undefined && part === other.#parts[index])
+    if (this.#groupBits !== other.#groupBits) return false
+    return this.#groups.some((group, index) => {
+      const its = other.#groups[index]
+      return group?.some((part, at) => part !== undefined && part === its?.[at]) ?? false
+    })
   }
 }
 
-/** Copies a part at its first change. */
-export class NameMapDraft<V> {
-  readonly #parts: Parts<V>
-  readonly #copied = new Set<number>()
-  #size: number
+function addDiffering<V>(own: Part<V> | undefined, its: Part<V> | undefined, names: string[]): void {
+  if (own === its) return
+  for (const [name, value] of own ?? []) if (its?.get(name) !== value) names.push(name)
+  for (const name of its?.keys() ?? []) if (!own?.has(name)) names.push(name)
+}
 
-  constructor(parts: Parts<V>, size: number) {
-    this.#parts = parts
+/** Copies a part and its group at their first change. */
+export class NameMapDraft<V> {
+  #groups: Groups<V>
+  #groupBits: number
+  #size: number
+  #copied = new Set<Group<V> | Part<V>>()
+
+  constructor(groups: Groups<V>, size: number, groupBits: number) {
+    this.#groups = groups
+    this.#groupBits = groupBits
     this.#size = size
   }
 
   get(name: string): V | undefined {
-    return this.#parts[partOf(name)]?.get(name)
+    return partIn(this.#groups, this.#groupBits, name)?.get(name)
   }
 
   has(name: string): boolean {
-    return this.#parts[partOf(name)]?.has(name) ?? false
+    return partIn(this.#groups, this.#groupBits, name)?.has(name) ?? false
   }
 
   set(name: string, value: V): void {
@@ -78,6 +111,7 @@ export class NameMapDraft<V> {
     this.#size -= part.size
     part.set(name, value)
     this.#size += part.size
+    if (this.#groupBits === few.groupBits && this.#size > few.most) this.#divide(many.groupBits)
   }
 
   delete(name: string): void {
@@ -86,15 +120,35 @@ export class NameMapDraft<V> {
 
   /** The map; the draft must not be used any more. */
   done(): NameMap<V> {
-    return new NameMap(this.#parts, this.#size)
+    if (this.#groupBits === many.groupBits && this.#size < many.least) this.#divide(few.groupBits)
+    return new NameMap(this.#groups, this.#size, this.#groupBits)
   }
 
-  #own(name: string): Map<string, V> {
-    const index = partOf(name)
-    if (!this.#copied.has(index)) {
-      this.#copied.add(index)
-      this.#parts[index] = new Map(this.#parts[index])
+  #own(name: string): Part<V> {
+    const hash = hashOf(name)
+    const mask = (1 << this.#groupBits) - 1
+    const [at, within] = [(hash >>> this.#groupBits) & mask, hash & mask]
+    let group = this.#groups[at]
+    if (!group || !this.#copied.has(group)) {
+      group = [...(group ?? [])]
+      this.#groups[at] = group
+      this.#copied.add(group)
     }
-    return this.#parts[index]!
+    let part = group[within]
+    if (!part || !this.#copied.has(part)) {
+      part = new Map(part)
+      group[within] = part
+      this.#copied.add(part)
+    }
+    return part
+  }
+
+  /** Into other parts: of a map that grows or shrinks, once in a long time. */
+  #divide(groupBits: number): void {
+    const entries = [...partsIn(this.#groups)]
+    this.#groups = []
+    this.#groupBits = groupBits
+    this.#copied = new Set()
+    for (const part of entries) for (const [name, value] of part) this.#own(name).set(name, value)
   }
 }
