@@ -20,7 +20,8 @@ import { type ServedSigning, signingOf } from './signature-statements.ts'
 /**
  * Whether the nameservers answer with the records of a claim. A proved one always; one of its first 30 days while no
  * other account has, or ever had, a claim to the name or one above it: its delegation may be there, whoever it is for.
- * The same with names below, except those that somebody has proved, because these have a zone of their own.
+ * The same with names below, except those that somebody has proved, because these have a zone of their own. The function
+ * zone_cuts has the same rule.
  */
 const isServed = `(d.verified OR (d.unproved_since > now() - interval '30 days'
   AND NOT EXISTS (SELECT 1 FROM domain_claim c
@@ -163,8 +164,6 @@ export const readZoneStates = statement('dns.zone-states', {
 export const challengeType = 'CHALLENGE'
 // The authority asks once, so that the answer need not be cached.
 const challengeTtl = 30
-// As that of the NS set of a zone itself.
-const soaTtl = 3600
 
 /** Null without any. Whoever writes or deletes a challenge increments the serial of its zone in one transaction. */
 const challengesOf = (zone: string) => `(
@@ -201,13 +200,8 @@ const extrasOf = challengesOf('z.name')
  * Delegations of a signed zone to the zones below it that are served here too, unless it has NS records for them itself:
  * without them, its proofs would deny what these answer. Null without any. The trigger domain_cut raises the serial.
  */
-const cutsOf = (condition = 'true') => `CASE WHEN z.signing IS NOT NULL THEN (
-  SELECT string_agg(DISTINCT concat_ws(' ', 'NS', ${soaTtl}, c.cut, h.host), E'\\n')
-  FROM (SELECT b.name, left(b.name, -length(z.name) - 1) AS cut FROM domain_claim_above b WHERE b.above = z.name) c
-  JOIN domain d ON d.name = c.name AND d.name NOT LIKE '*%' AND ${isServed}
-  CROSS JOIN LATERAL unnest(CASE WHEN d.nameservers = '{}' THEN z.nameservers ELSE d.nameservers END) h(host)
-  WHERE ${condition} AND NOT EXISTS (
-    SELECT 1 FROM dns_record r WHERE r.domain_id = z.id AND r.name = c.cut AND r.type = 'NS')) END`
+const cutsOf = (names = 'NULL') =>
+  `CASE WHEN z.signing IS NOT NULL THEN zone_cuts(z.id, z.name, z.nameservers, ${names}) END`
 // Some thousand records: a larger zone is read in pages, and its changes by name.
 const highestAtOnce = 32_768
 
@@ -251,7 +245,7 @@ export const readZoneChanges = statement('dns.zone-changes', {
     SELECT ${servedColumns}, g.names AS changed, NULLIF(concat_ws(E'\\n', (
         SELECT ${linesOfRecords} FROM unnest(g.names) n(name) CROSS JOIN LATERAL (
           SELECT r.domain_id, r.id, r.type, r.ttl, r.name, r.value FROM dns_record r
-          WHERE r.domain_id = z.id AND r.name = n.name) r), ${cutsOf('c.cut = ANY(g.names)')}), '') AS records,
+          WHERE r.domain_id = z.id AND r.name = n.name) r), ${cutsOf('g.names')}), '') AS records,
       ${extrasOf} AS extras
     FROM (${servedZones(p.names)}) z
     JOIN unnest(${p.names}, ${p.ids}, ${p.serials}) k(name, id, serial) ON k.name = z.name
