@@ -9,7 +9,7 @@ import { placeOf, type Vault } from './secrets.ts'
 
 /** The first octets. Another shape of rows is another version, so that no reader takes one for the other. */
 const magic = Buffer.from('berth-rows 1\n', 'latin1')
-const blockCharacters = 256 << 10
+const blockCharacters = 32 << 10
 const largestBlockBytes = 256 << 20
 
 export type SealedFile = { path: string; vault: Vault; largestBytes: number }
