@@ -18,6 +18,9 @@ describe('a command that failed', () => {
     ['getaddrinfo ENOTFOUND fonts.googleapis.com', 'buildNetwork'],
     ['sh: 1: tsc: not found', 'NODE_ENV'],
     ["Error: Cannot find module 'express'", 'add its package'],
+    ["Error: Cannot find module '@swc/core-linux-arm64-gnu'", 'commit the new lockfile'],
+    ['Cannot find module @rollup/rollup-linux-x64-gnu. npm has a bug related to optional dependencies', 'new lockfile'],
+    ['Error: Cannot find native binding.', 'the registry lacks'],
   ])('with %j is told what helps', (printed, remedy) => {
     expect(remedyFor(`a\n${printed}\nb`)).toContain(remedy)
   })
@@ -26,12 +29,17 @@ describe('a command that failed', () => {
     expect(remedyFor(printed)).toBeNull()
   })
 
-  test.each(['E404 ', 'sh: 1: ', 'Failed to fetch ', 'Node.js ', 'requires Node.js version ', "Couldn't find "])(
-    'that prints %j very often is searched in linear time',
-    (part) => {
-      takesLinearTime({ small: mostSearched, large: mostSearched * 8 }, (size) => {
-        remedyFor(part.replace('E404', 'E40').repeat(size / part.length))
-      })
-    },
-  )
+  test.each([
+    'E404 ',
+    'sh: 1: ',
+    'Failed to fetch ',
+    'Node.js ',
+    'requires Node.js version ',
+    "Couldn't find ",
+    "Cannot find module 'a",
+  ])('that prints %j very often is searched in linear time', (part) => {
+    takesLinearTime({ small: mostSearched, large: mostSearched * 8 }, (size) => {
+      remedyFor(part.replace('E404', 'E40').repeat(size / part.length))
+    })
+  })
 })
