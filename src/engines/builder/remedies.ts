@@ -39,7 +39,7 @@ const remedies: readonly [printed: RegExp, remedy: string][] = [
     'A program is not installed: add its package to package.json. Where the variable NODE_ENV is production, devDependencies are left out.',
   ],
   [
-    /Cannot find native binding|npm has a bug related to optional dependencies|Cannot find module '[^']{1,200}-linux-(x64|arm64)/,
+    /Cannot find native binding|npm has a bug related to optional dependencies|Cannot find module '[^']{1,200}[-.]linux-(x64|arm64)/,
     'The binary of a package for this system is not installed: remove node_modules and the lockfile, install, and commit the new lockfile. If that does not help, the registry lacks that version of it: the log names it.',
   ],
   [

@@ -21,6 +21,7 @@ describe('a command that failed', () => {
     ["Error: Cannot find module '@swc/core-linux-arm64-gnu'", 'commit the new lockfile'],
     ['Cannot find module @rollup/rollup-linux-x64-gnu. npm has a bug related to optional dependencies', 'new lockfile'],
     ['Error: Cannot find native binding.', 'the registry lacks'],
+    ["Error: Cannot find module './swc-html.linux-arm64-gnu.node'", 'the registry lacks'],
   ])('with %j is told what helps', (printed, remedy) => {
     expect(remedyFor(`a\n${printed}\nb`)).toContain(remedy)
   })
