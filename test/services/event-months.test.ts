@@ -166,7 +166,10 @@ describe('a page of the list reads no more rows than it shows, of 6,000 in three
   async function asked(call: () => Promise<unknown>): Promise<{ text: string; values: unknown[] }> {
     const query = vi.spyOn(pg.Pool.prototype, 'query')
     await call()
-    const [given] = query.mock.calls.at(-1) as unknown as [{ text: string; values: unknown[] }]
+    // Other tests share this process, and what they left may ask a database of its own meanwhile.
+    const { calls, contexts } = query.mock
+    const own = contexts.findLastIndex((pool) => (pool as pg.Pool).options.connectionString === made.url)
+    const [given] = calls[own] as unknown as [{ text: string; values: unknown[] }]
     query.mockRestore()
     return given
   }
