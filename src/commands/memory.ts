@@ -1,5 +1,4 @@
 // Starts this process anew with settings that V8 and the C library read only at their own start, before any thread exists.
-import { availableParallelism } from 'node:os'
 
 /*
  * What a long-lived server pays for with memory that it never gives back, by default:
@@ -8,26 +7,16 @@ import { availableParallelism } from 'node:os'
  * - glibc makes up to eight heaps for each processor, keeps what is freed in them, and raises the size from which a
  *   buffer is given back at once up to 32 MB.
  * `npm run soak` shows all of it.
- *
- * And what it pays for with the time of others:
- * - What survived while tables were read at the start, V8 allocates in the old generation from then on, also where it is
- *   short-lived. The old generation is full twice as often, and all of it is marked again.
- * - Marking takes several threads. Where there are but two processors, nothing else runs for a tenth of a second; in steps
- *   of the main thread it takes longer, and others hardly wait.
- * `npm run bench -- dns --only signed-changes` shows both.
  */
 
 // Smaller buffers are reused: the edge would map and unmap one for many a page.
 export const allocator = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576', MALLOC_TRIM_THRESHOLD_: '4194304' }
-export const heapFlags = ['--max-semi-space-size=16', '--heap-growing-percent=50', '--no-allocation-site-pretenuring']
-if (availableParallelism() <= 2) heapFlags.push('--no-concurrent-marking')
-
-const nameOf = (flag: string) => flag.replace(/^--(no-)?/, '').replace(/=.*/, '')
+export const heapFlags = ['--max-semi-space-size=16', '--heap-growing-percent=50']
 
 /** Keeps the process id and the standard streams. What the operator has set stays; other systems have other allocators. */
 export function boundMemory(): void {
   const set = `${process.execArgv.join(' ')} ${process.env.NODE_OPTIONS ?? ''}`
-  const flags = heapFlags.filter((flag) => !set.includes(nameOf(flag)))
+  const flags = heapFlags.filter((flag) => !set.includes(flag.slice(0, flag.indexOf('='))))
   const isSet = flags.length === 0 && Object.keys(allocator).every((name) => name in process.env)
   // A parent that talks to this process would lose its channel.
   if (isSet || process.platform !== 'linux' || process.send !== undefined || process.execve === undefined) return

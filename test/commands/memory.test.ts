@@ -1,12 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { availableParallelism } from 'node:os'
 import { expect, test } from 'vitest'
 
 type Start = { pid: number; arguments: string[]; arenas?: string; threshold?: string }
 
 /** How a command line starts, and starts again: each time, a line on standard output. */
 function starts(args: string[], environment: Record<string, string> = {}, nodeArgs: string[] = []): Start[] {
-  const tell = `console.log(JSON.stringify({ pid: process.pid, arguments: process.execArgv.filter((one) => /^--(max|heap|no-)/.test(one)),
+  const tell = `console.log(JSON.stringify({ pid: process.pid, arguments: process.execArgv.filter((one) => /^--(max|heap)/.test(one)),
     arenas: process.env.MALLOC_ARENA_MAX, threshold: process.env.MALLOC_MMAP_THRESHOLD_ }))`
   const preload = ['--import', `data:text/javascript,${encodeURIComponent(tell)}`]
   const { stdout } = spawnSync(process.execPath, [...nodeArgs, ...preload, 'dist/src/cli.js', ...args], {
@@ -16,9 +15,6 @@ function starts(args: string[], environment: Record<string, string> = {}, nodeAr
   return stdout.split('\n').flatMap((line) => (line.startsWith('{') ? [JSON.parse(line) as Start] : []))
 }
 
-const always = '--no-allocation-site-pretenuring'
-const onFewProcessors = availableParallelism() <= 2 ? ['--no-concurrent-marking'] : []
-
 // Ends before anything is opened.
 const serve = ['serve', '--roles', 'none']
 
@@ -27,7 +23,7 @@ test.skipIf(process.platform !== 'linux')('a server starts again in the same pro
   expect(first).toMatchObject({ arguments: [] })
   expect(second).toEqual({
     pid: first!.pid,
-    arguments: ['--max-semi-space-size=16', '--heap-growing-percent=50', always, ...onFewProcessors],
+    arguments: ['--max-semi-space-size=16', '--heap-growing-percent=50'],
     arenas: '2',
     threshold: '1048576',
   })
@@ -37,16 +33,12 @@ test.skipIf(process.platform !== 'linux')('a server starts again in the same pro
 test.skipIf(process.platform !== 'linux')('what the operator has set stays', () => {
   const own = { MALLOC_ARENA_MAX: '7', NODE_OPTIONS: '--max-semi-space-size=32' }
   expect(starts(serve, own).at(-1)).toMatchObject({
-    arguments: ['--heap-growing-percent=50', always, ...onFewProcessors],
+    arguments: ['--heap-growing-percent=50'],
     arenas: '7',
     threshold: '1048576',
   })
   expect(starts(serve, {}, ['--heap-growing-percent=80']).at(-1)).toMatchObject({
-    arguments: ['--max-semi-space-size=16', always, ...onFewProcessors, '--heap-growing-percent=80'],
-  })
-  const marking = ['--concurrent-marking', '--no-allocation-site-pretenuring']
-  expect(starts(serve, {}, marking).at(-1)).toMatchObject({
-    arguments: ['--max-semi-space-size=16', '--heap-growing-percent=50', always],
+    arguments: ['--max-semi-space-size=16', '--heap-growing-percent=80'],
   })
 })
 
