@@ -69,7 +69,12 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
   const table = new ZoneTable(constants, () => moves.tell())
   const { vault = null, outside } = options
   const signer = createSigner({ db, vault })
-  const versions = createVersions({ signer, outside, draft: (row) => table.draft(row) })
+  const versions = createVersions({
+    signer,
+    outside,
+    served: (name) => table.get(name),
+    draft: (row) => table.draft(row),
+  })
   let staleSinceMs: number | null = Date.now()
   let behind = true
   let changedAgain = (_name: string) => {}

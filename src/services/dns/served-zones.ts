@@ -16,6 +16,8 @@ type ServedZone = ServedZoneState & {
   accountId: string
   /** Null for a zone that is not signed. */
   signing?: ServedSigning | null
+  /** Signatures of this version or a later one are in use as long as their sets stay; without it, that is not known. */
+  signaturesSince?: number
   /** Those of the claim; empty for the first two of the pool, which the platform's own zones have. */
   nameservers?: readonly string[]
 }

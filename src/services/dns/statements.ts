@@ -20,8 +20,8 @@ import { type ServedSigning, signingOf } from './signature-statements.ts'
 /**
  * Whether the nameservers answer with the records of a claim. A proved one always; one of its first 30 days while no
  * other account has, or ever had, a claim to the name or one above it: its delegation may be there, whoever it is for.
- * The same with names below, except those that somebody has proved, because these have a zone of their own. The function
- * zone_cuts has the same rule.
+ * The same with names below, except those that somebody has proved, because these have a zone of their own. The functions
+ * zone_cuts and served_zones have the same rule.
  */
 const isServed = `(d.verified OR (d.unproved_since > now() - interval '30 days'
   AND NOT EXISTS (SELECT 1 FROM domain_claim c
@@ -172,14 +172,6 @@ const challengesOf = (zone: string) => `(
   FROM acme_challenge c WHERE c.zone = ${zone} AND c.type = 'dns-01'
     AND right('.' || c.name, length(c.zone) + 1) = '.' || c.zone)`
 
-/** The claims to these names that are served. */
-const servedZones = (names: string) => `
-  SELECT DISTINCT ON (d.name) d.name, d.id, d.serial, d.verified, a.refuses_dns AS refused,
-    d.account_id AS "accountId", COALESCE(d.nameservers, '{}') AS nameservers, d.record_bytes, d.changes_since,
-    ${signingOf('k.domain_id = d.id', 'd.dnssec_denial', 'd.cds_delete')} AS signing
-  FROM domain d JOIN account a ON a.id = d.account_id
-  WHERE d.name = ANY(${names}) AND d.name NOT LIKE '*%' AND ${isServed}
-  ORDER BY d.name, d.verified DESC`
 const servedOut = {
   name: text(),
   id: text(),
@@ -189,8 +181,10 @@ const servedOut = {
   accountId: text(),
   nameservers: textArray(),
   signing: optional(json<ServedSigning>()),
+  signaturesSince: int4(),
 }
-const servedColumns = 'z.name, z.id, z.serial, z.verified, z.refused, z."accountId", z.nameservers, z.signing'
+const servedColumns = `z.name, z.id, z.serial, z.verified, z.refused, z.account_id AS "accountId",
+  z.nameservers, z.signing, z.signatures_since AS "signaturesSince"`
 const lineOfRecord = `concat_ws(E'\\n', concat_ws(' ', r.type, r.ttl, r.name, r.value),
   CASE WHEN r.type = 'ALIAS' THEN ${aliasLines('r.domain_id', 'r.name')} END)`
 const linesOfRecords = `string_agg(${lineOfRecord}, E'\\n' ORDER BY r.name, r.id)`
@@ -214,7 +208,7 @@ export const readZones = statement('dns.zones', {
     SELECT ${servedColumns}, CASE WHEN z.record_bytes <= ${highestAtOnce} THEN COALESCE((
         SELECT ${linesOfRecords} FROM dns_record r WHERE r.domain_id = z.id), '') END AS records,
       NULLIF(concat_ws(E'\\n', ${extrasOf}, ${cutsOf()}), '') AS extras
-    FROM (${servedZones(p.names)}) z`,
+    FROM served_zones(${p.names}) z`,
 })
 
 /** The next records of a zone by name and id; with the last of them, unless there are none. */
@@ -247,7 +241,7 @@ export const readZoneChanges = statement('dns.zone-changes', {
           SELECT r.domain_id, r.id, r.type, r.ttl, r.name, r.value FROM dns_record r
           WHERE r.domain_id = z.id AND r.name = n.name) r), ${cutsOf('g.names')}), '') AS records,
       ${extrasOf} AS extras
-    FROM (${servedZones(p.names)}) z
+    FROM served_zones(${p.names}) z
     JOIN unnest(${p.names}, ${p.ids}, ${p.serials}) k(name, id, serial) ON k.name = z.name
     CROSS JOIN LATERAL (
       SELECT CASE WHEN k.id = z.id AND k.serial BETWEEN z.changes_since AND z.serial AND bool_and(n.name IS NOT NULL)

@@ -169,5 +169,5 @@ export function createSigner({ db, vault, now = () => Math.floor(Date.now() / 10
     return made
   }
 
-  return { load, complete, missingOf, signAll }
+  return { signs: vault !== null, load, complete, missingOf, signAll }
 }

@@ -4,11 +4,19 @@ import type { ServedSigning } from '../../../services/dns/served-zones.ts'
 import type { OutsideAddresses } from '../lookup.ts'
 import { signedParts, type Zone } from '../zone.ts'
 import { RecordsByName } from '../zone-records.ts'
-import type { ChangedRow, ZoneRow } from '../zone-table.ts'
+import type { ChangedRow, ZoneRow, ZoneSource } from '../zone-table.ts'
 import { buildChain, buildChainInSteps, type SignedZone } from './chain.ts'
 import { setsIn } from './sets.ts'
 import { type Signer, type Wanted, wantedOf } from './signer.ts'
-import { entriesOf, isSameSigning, mapOf, packSignatures, type Touched, type ZoneSigning } from './signing.ts'
+import {
+  entriesOf,
+  isSameSigning,
+  mapOf,
+  openSignatures,
+  packSignatures,
+  type Touched,
+  type ZoneSigning,
+} from './signing.ts'
 import { touchedBy } from './touched.ts'
 
 /** A zone as it was read: without its signatures. */
@@ -27,8 +35,12 @@ type OpenChange = {
   wanted: Wanted[]
 }
 
+type Completed = { rows: ZoneRow[]; others: string[] }
+
 export type VersionsOptions = {
   signer: Signer
+  /** The version of a zone that is served. */
+  served(name: string): ZoneSource | undefined
   outside: OutsideAddresses
   /** Makes the zone of a row. */
   draft(row: ZoneRow & { signing: NonNullable<ZoneRow['signing']> }): Zone
@@ -39,10 +51,15 @@ export type Versions = ReturnType<typeof createVersions>
 // Some 50 ms of a thread: more is done beside everything else.
 const highestAtOnce = 300
 const setsInAStep = 500
+// A name that is added needs four: its set, two of the chain, and the SOA.
+const fewMissing = 8
+// What is made to sign them is gone before the next are looked at. V8 would put what outlives its young generation here,
+// at the start, into the old one from then on, with every change.
+const zonesInAStep = 20
 
 const isUnsigned = (row: { signing?: ServedSigning | null }) => !row.signing
 
-export function createVersions({ signer, outside, draft }: VersionsOptions) {
+export function createVersions({ signer, served, outside, draft }: VersionsOptions) {
   const bare = (row: ReadRow, signing: ServedSigning) =>
     draft({ ...row, signing: { ...signing, signatures: '', chain: null } }) as SignedZone
 
@@ -90,28 +107,44 @@ export function createVersions({ signer, outside, draft }: VersionsOptions) {
     return { ...signing, signatures: signatures.done(), chain: zone.signed.chain, touched }
   }
 
+  /** Takes over what the version before has. Tells what to look for in the store: a few others are most likely new. */
+  function takeKnown(row: ReadRow, before: ZoneSource | undefined, wanted: readonly Wanted[]): readonly Wanted[] {
+    const { id, serial, signing, signaturesSince = Number.POSITIVE_INFINITY } = row
+    if (!before?.signing || !signing || before.id !== id || !isSameSigning(before.signing, signing)) return wanted
+    if (before.serial < signaturesSince || before.serial > serial) return wanted
+    const known = openSignatures(before.signing.signatures)
+    for (const one of wanted) one.octets = known.get(one.key) ?? null
+    const missing = signer.missingOf(wanted)
+    return signer.signs && missing.length <= fewMissing ? [] : missing
+  }
+
+  async function completeStep(rows: readonly ReadRow[]): Promise<Completed> {
+    const open: { row: ReadRow; signing: ServedSigning; zone: SignedZone; wanted: Wanted[] }[] = []
+    for (const row of rows)
+      if (row.signing) open.push({ row, signing: row.signing, ...(await wantedIn(row, row.signing)) })
+    await signer.load(open.flatMap(({ row, wanted }) => takeKnown(row, served(row.name), wanted)))
+    const isFew = ({ wanted }: { wanted: Wanted[] }) => signer.missingOf(wanted).length <= highestAtOnce
+    const some = open.filter(isFew)
+    await signer.complete(some.flatMap(({ wanted }) => wanted)).catch(() => {})
+    const ready = some.filter(({ wanted }) => signer.missingOf(wanted).length === 0)
+    return {
+      rows: ready.map(({ row, signing, zone, wanted }) => signed(row, signing, zone, wanted)),
+      others: open.filter((one) => !ready.includes(one)).map(({ row }) => row.name),
+    }
+  }
+
   return {
     /** Zones that were read together; those that take long to sign, or cannot be, are for `completeAlone`. */
-    async completeSome(rows: readonly ReadRow[]): Promise<{ rows: ZoneRow[]; others: string[] }> {
-      const done: ZoneRow[] = []
-      const others: string[] = []
-      const open: { row: ReadRow; signing: ServedSigning; zone: SignedZone; wanted: Wanted[] }[] = []
-      for (const row of rows) {
-        if (isUnsigned(row)) done.push({ ...row, signing: null })
-        else open.push({ row, signing: row.signing!, ...(await wantedIn(row, row.signing!)) })
+    async completeSome(rows: readonly ReadRow[]): Promise<Completed> {
+      const done: Completed = { rows: [], others: [] }
+      for (let at = 0; at < rows.length; at += zonesInAStep) {
+        const step = rows.slice(at, at + zonesInAStep)
+        done.rows.push(...step.filter(isUnsigned).map((row) => ({ ...row, signing: null })))
+        const { rows: signed, others } = await completeStep(step)
+        done.rows.push(...signed)
+        done.others.push(...others)
       }
-      await signer.load(open.flatMap(({ wanted }) => wanted))
-      const some = open.filter(({ row, wanted }) => {
-        const few = signer.missingOf(wanted).length <= highestAtOnce
-        if (!few) others.push(row.name)
-        return few
-      })
-      await signer.complete(some.flatMap(({ wanted }) => wanted)).catch(() => {})
-      for (const { row, signing, zone, wanted } of some) {
-        if (signer.missingOf(wanted).length > 0) others.push(row.name)
-        else done.push(signed(row, signing, zone, wanted))
-      }
-      return { rows: done, others }
+      return done
     },
 
     /** Changes of large zones; those that take long to sign, or cannot be, are for `completeAlone`. */
@@ -126,7 +159,7 @@ export function createVersions({ signer, outside, draft }: VersionsOptions) {
         else others.push(row.name)
       }
       const all = open.flatMap(({ wanted }) => wanted)
-      await signer.load(all)
+      await signer.load(open.flatMap(({ row, wanted }) => takeKnown(row, row.before, wanted)))
       const isLong = signer.missingOf(all).length > highestAtOnce
       if (!isLong) await signer.complete(all).catch(() => {})
       for (const change of open) {
