@@ -45,6 +45,14 @@ export const readSignatureRows = statement('dns.signatures', {
   sql: (p) => `SELECT place, octets FROM zone_signatures(${p.keyIds}, ${p.fingerprints}, ${p.serials})`,
 })
 
+/** Prisma takes longer for it than the change of a zone may take that waits for its key. */
+export const readPrivateKeyRows = statement('dns.private-keys', {
+  reason: 'hot read',
+  in: { ids: textArray() },
+  out: { id: text(), privateKey: bytea() },
+  sql: (p) => `SELECT k.id, k.private_key AS "privateKey" FROM zone_key k WHERE k.id = ANY(${p.ids})`,
+})
+
 /** Adds signatures, unless others were first, or the key is gone. */
 export const insertSignatureRows = statement('dns.insert-signatures', {
   reason: 'not in Prisma',

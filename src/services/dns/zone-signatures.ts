@@ -7,6 +7,7 @@ import {
   insertSignatureRows,
   lockZoneSerial,
   postponeSignatureRows,
+  readPrivateKeyRows,
   readSignatureRows,
   renewSignatureRows,
 } from './signature-statements.ts'
@@ -64,7 +65,7 @@ export async function addSignatures(db: Db, made: readonly NewSignature[]): Prom
 
 /** The sealed private keys by id; what does not come back is deleted. */
 export async function readPrivateKeys(db: Db, ids: string[]): Promise<Map<string, Uint8Array>> {
-  const found = await db.zoneKey.findMany({ where: { id: { in: ids } }, select: { id: true, privateKey: true } })
+  const found = await readPrivateKeyRows(db, { ids })
   return new Map(found.map(({ id, privateKey }) => [id, privateKey]))
 }
 
