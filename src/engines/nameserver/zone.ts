@@ -40,10 +40,17 @@ class StoredSet implements Rrset {
   }
 
   get rdatas(): readonly Rdata[] {
-    this.#rdatas ??= this.#values.flatMap((value) => rdataOf(this.#typeName, value) ?? [])
+    this.#rdatas ??= this.encode()
     return this.#rdatas
   }
+
+  encode(): Rdata[] {
+    return this.#values.flatMap((value) => rdataOf(this.#typeName, value) ?? [])
+  }
 }
+
+/** The same as `rdatas`, where it is not worth keeping them: all sets of a zone are looked at to sign it. */
+export const rdatasOf = (set: Rrset) => (set instanceof StoredSet ? set.encode() : set.rdatas)
 
 export type ZoneNode = {
   sets: Rrset[]

@@ -3,7 +3,7 @@ import { canonicalSet, fingerprintOf, rrsigHead, type SignedSet } from '../../..
 import { rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
 import { type Found, type OutsideAddresses, type OwnedSet, search } from '../lookup.ts'
 import type { Rdata } from '../rdata.ts'
-import type { Rrset, Zone } from '../zone.ts'
+import { type Rrset, rdatasOf, type Zone } from '../zone.ts'
 import { octetsRdata } from './apex.ts'
 import { chainOf, denialAt, entriesProving, entryOf, keepMade, nameOfEntry, type SignedZone, setsAt } from './chain.ts'
 import { signatureKey } from './signing.ts'
@@ -16,7 +16,7 @@ const octetsOf = ({ head, names, tail }: Rdata) =>
     : Buffer.concat([head, ...names.map((name) => Buffer.from(name, 'latin1')), tail])
 
 export function signedSetOf({ owner, set, from = owner }: OwnedSet): SignedSet {
-  return { owner: from, type: set.type, ttl: set.ttl, rdatas: set.rdatas.map(octetsOf) }
+  return { owner: from, type: set.type, ttl: set.ttl, rdatas: rdatasOf(set).map(octetsOf) }
 }
 
 /** The sets at some entries of the chain, and the records of these in it. */

@@ -61,14 +61,14 @@ export function* entriesOf(signatures: Signatures): Generator<[key: string, octe
   }
 }
 
-/** Those of one string are taken apart when one is asked for: of many a version, none ever is. */
+/** Those of one string are looked for in it: a map of them would be several times as large. */
 export function openSignatures(signatures: Signatures): FoundSignatures {
   if (typeof signatures !== 'string') return signatures
-  let found: Map<string, string> | null = null
   return {
     get(key) {
-      found ??= new Map(entriesOf(signatures))
-      return found.get(key)
+      let at = signatures.indexOf(key)
+      while (at % entryOctets > 0) at = signatures.indexOf(key, at + 1)
+      return at < 0 ? undefined : signatures.slice(at + keyOctets, at + entryOctets)
     },
   }
 }
