@@ -10,7 +10,7 @@ if (major < oldest) {
   process.exitCode = 1
 } else {
   const args = process.argv.slice(2)
-  if (args[0] === 'serve') (await import('./commands/memory.ts')).boundMemory()
+  if (args[0] === 'serve') (await import('./commands/memory.ts')).boundMemory(args)
   const { berth } = await import('./commands/berth.ts')
   await berth(args)
 }
