@@ -53,12 +53,14 @@ export type ChangedRow = Omit<ServedZoneChange, 'records'> & { records: RecordsB
 
 // A few thousand zones of usual size; frequent questions are answered from the answer cache.
 const highestBuiltCharacters = 2_000_000
-// About a thousand records: a larger zone is not built as a whole.
+// About a thousand records: a larger zone is not built as a whole. One that is signed takes longer, since every set is
+// looked at, so that is for a hundred. The changes of both are noted (`note_zone_change`).
 const builtCharacters = 50_000
+const signedCharacters = 4_096
 
 /** Records by name if they are many. */
-export function recordsFrom(origin: string, text: string): ZoneRecords {
-  if (text.length <= builtCharacters) return text
+export function recordsFrom(origin: string, text: string, isSigned = false): ZoneRecords {
+  if (text.length <= (isSigned ? signedCharacters : builtCharacters)) return text
   const draft = emptyRecords(origin).edit()
   draft.add(text)
   return draft.done()
@@ -262,7 +264,7 @@ export class ZoneTable {
     // The list that all zones of the pair share, so that each has but a reference.
     const nameservers = row.nameservers && this.#constantsOf(row).nameservers
     const origin = wireName(name)
-    const records = typeof row.records === 'string' ? recordsFrom(origin, row.records) : row.records
+    const records = typeof row.records === 'string' ? recordsFrom(origin, row.records, signing !== null) : row.records
     const before = this.#sources.get(origin)
     const tally = before?.id === id ? before.tally : null
     const state = { id, accountId, verified, refused, serial, nameservers, records, signing, tally, announced }
