@@ -61,14 +61,29 @@ export function* entriesOf(signatures: Signatures): Generator<[key: string, octe
   }
 }
 
-/** Those of one string are looked for in it: a map of them would be several times as large. */
+// To look through more of them for each that is asked for would take longer than to take all apart once.
+const fewEntries = 64
+
+/** Few are looked for in their string, of which a map would be several times the size. */
 export function openSignatures(signatures: Signatures): FoundSignatures {
   if (typeof signatures !== 'string') return signatures
+  if (signatures.length > fewEntries * entryOctets) return takenApart(signatures)
   return {
     get(key) {
       let at = signatures.indexOf(key)
       while (at % entryOctets > 0) at = signatures.indexOf(key, at + 1)
       return at < 0 ? undefined : signatures.slice(at + keyOctets, at + entryOctets)
+    },
+  }
+}
+
+/** When one is asked for: of many a version, none ever is. */
+function takenApart(signatures: string): FoundSignatures {
+  let found: Map<string, string> | null = null
+  return {
+    get(key) {
+      found ??= new Map(entriesOf(signatures))
+      return found.get(key)
     },
   }
 }
