@@ -12,7 +12,7 @@ import {
 } from '../../../services/dns/zone-signatures.ts'
 import type { OutsideAddresses } from '../lookup.ts'
 import { nameOf } from '../transfer/changed-lines.ts'
-import { RecordsByName } from '../zone-records.ts'
+import { keyOf, linesOf, RecordsByName } from '../zone-records.ts'
 import type { ZoneSource, ZoneTable } from '../zone-table.ts'
 import { entryOfSet, nameOfEntry, type SignedZone } from './chain.ts'
 import { isSigned, setsIn } from './sets.ts'
@@ -41,15 +41,24 @@ const atOnce = 500
 const dayMs = 86_400_000
 const retryMs = 3_600_000
 
-/** The names at some entries of a large zone, as its records have them; of a small one, which is read as a whole, none. */
+/**
+ * The names at some entries, as the records of the zone have them. A nameserver that has the zone by name reads what is
+ * noted alone, whether the one that renews has it so or as a whole.
+ */
 function namesAt({ records }: ZoneSource, zone: SignedZone, entries: Iterable<string>): string[] {
-  if (!(records instanceof RecordsByName)) return []
+  const named = typeof records === 'string' ? namesByKey(records, zone.origin) : null
   return Array.from(entries, (entry) => {
     const key = nameOfEntry(zone, entry)
-    const lines = records.linesAt(key)
-    if (lines !== undefined) return nameOf(lines)
+    const lines = records instanceof RecordsByName ? records.linesAt(key) : undefined
+    const name = named?.get(key) ?? (lines && nameOf(lines))
+    if (name !== undefined) return name
     return key === zone.origin ? '@' : textName(`${key.slice(0, -zone.origin.length)}\0`)
   })
+}
+
+function namesByKey(records: string, origin: string): Map<string, string> {
+  const names = Array.from(linesOf(records), nameOf)
+  return new Map(names.map((name) => [keyOf(name, origin), name]))
 }
 
 export function startRenewal(options: RenewalOptions): Renewal {

@@ -79,6 +79,31 @@ test('what was signed anew while one of them did not look is not taken over from
   expect(changed(await agree(zone))).toBeGreaterThan(made)
 })
 
+test('one that has a zone as a whole renews it for one that has it by name', async () => {
+  const zone = 'shrunk.dev'
+  const { db, call } = world.api
+  const change = async (body: object) => {
+    expect((await call('POST', `/dns/${zone}/records/batch`, { body })).status).toBe(200)
+    await world.settled(zone)
+  }
+  const some = (count: number, prefix: string) =>
+    Array.from({ length: count }, (_, index) => ({ type: 'A', name: `${prefix}-${index}`, value: '192.0.2.9' }))
+  const isByName = ({ snapshot }: Nameserver) => snapshot!.table.get(zone)!.records instanceof RecordsByName
+  await world.addDomain(zone)
+  await change({ create: some(120, 'stays') })
+  await signZone(world, zone)
+  const before = await agree(zone)
+  await change({ create: some(80, 'goes') })
+  const gone = await db.dnsRecord.findMany({ where: { domain: { name: zone }, name: { startsWith: 'goes-' } } })
+  await change({ delete: gone.map(({ id }) => id) })
+  await agree(zone)
+  expect([world.nameserver, other].map(isByName)).toEqual([true, false])
+  await db.zoneSignature.updateMany({ data: { renewAt: new Date(0) }, where: { renewAt: { not: null } } })
+  await other.snapshot!.renewSignatures()
+  const after = await agree(zone)
+  expect([...after].filter(([key, octets]) => before.get(key) === octets)).toEqual([])
+})
+
 test.each([
   ['a zone that is read as a whole', 'random.dev', 0],
   ['one that is read by name', 'larger.dev', 200],
