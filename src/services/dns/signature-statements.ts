@@ -30,12 +30,12 @@ export type ServedSigning = {
   keys: readonly ServedSigningKey[]
 }
 
-/** How a zone is signed; null unless one of its keys signs. */
-export const signingOf = (keys: string, denial: string, cdsDelete: string) => `(
-  SELECT CASE WHEN bool_or(k.signing) THEN json_build_object('denial', ${denial}, 'cdsDelete', ${cdsDelete}, 'keys',
+/** How the platform's own zones are signed; null unless a key signs. The function served_zones has it for those of customers. */
+export const platformSigning = `(
+  SELECT CASE WHEN bool_or(k.signing) THEN json_build_object('denial', 'nsec', 'cdsDelete', false, 'keys',
     json_agg(json_build_object('id', k.id, 'tag', k.tag, 'publicKey', translate(encode(k.public_key, 'base64'), E'\\n', ''),
       'published', k.published, 'signing', k.signing, 'announced', k.announced) ORDER BY k.id)) END
-  FROM zone_key k WHERE ${keys})`
+  FROM zone_key k WHERE k.domain_id IS NULL)`
 
 /** The signature of each set that is in use at a version of its zone; `place` counts the asked ones from 1. */
 export const readSignatureRows = statement('dns.signatures', {

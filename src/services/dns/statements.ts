@@ -15,7 +15,7 @@ import {
 import { eventIn, insertEvent } from '../events/statements.ts'
 import { aliasLines } from './alias-statements.ts'
 import type { Signal } from './signals.ts'
-import { type ServedSigning, signingOf } from './signature-statements.ts'
+import { platformSigning, type ServedSigning } from './signature-statements.ts'
 
 /**
  * Whether the nameservers answer with the records of a claim. A proved one always; one of its first 30 days while no
@@ -274,7 +274,7 @@ export const readPlatformZoneRows = statement('dns.platform-zones', {
   },
   sql: (p) => `
     SELECT p.name, p.serial, ${challengesOf('p.name')} AS challenges,
-      ${signingOf('k.domain_id IS NULL', `'nsec'`, 'false')} AS signing,
+      ${platformSigning} AS signing,
       CASE WHEN EXISTS (SELECT 1 FROM zone_key k WHERE k.domain_id IS NULL) THEN ${signals} END AS signals
     FROM platform_zone p
     WHERE p.name = ANY(${p.names})`,
