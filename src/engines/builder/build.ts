@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Config } from '../../config.ts'
 import { type Artifacts, bytesOf, type Manifest } from '../../platform/artifacts.ts'
 import type { Db } from '../../platform/database.ts'
+import { syncFileSystems } from '../../platform/durable.ts'
 import { type GitRemote, RemoteRefused, type RepositoryAccess } from '../../platform/git-remote.ts'
 import { removeTree } from '../../platform/remove-tree.ts'
 import type { Repositories } from '../../platform/repositories.ts'
@@ -27,14 +28,14 @@ import { outputMissing, plainDirectory } from './output.ts'
 import { openPacker, type Packer } from './pack.ts'
 import { type Recipe, readRecipe } from './recipe.ts'
 import { checkRules, warnOfServerRules } from './rules.ts'
-import { layOut, serverLimits } from './server-tree.ts'
+import { moveTree, readList } from './server-tree.ts'
 import { entriesOfSource, neverPublished, outputInSource, siteLimits, storeSite } from './site.ts'
 import { openSource, refusedBy, unreachable } from './source.ts'
 import { asText, type Source } from './source-tree.ts'
 import { openStoredSource } from './stored-source.ts'
 import { beforeInstall, type FetchedTools, fetchTools, scriptCommandOf } from './toolchain.ts'
 import { lostOf, NotKept, openUploadedSource } from './uploaded-source.ts'
-import { openWorkspace } from './workspace.ts'
+import { openWorkspace, type Workspace } from './workspace.ts'
 
 export type BuildTools = {
   config: Config
@@ -142,7 +143,7 @@ const asTheyAre = (recipe: Recipe, server: boolean): Recipe => ({
   build: null,
   outputs: [{ path: '.', needsIndex: false }],
   dependenciesKey: null,
-  selfContained: null,
+  selfContained: false,
   server,
   detected: {
     ...recipe.detected,
@@ -248,6 +249,7 @@ async function buildInSandbox(
   const folders = foldersOf(prefix, members).map((one) => ({ ...one, path: asText(one.path) }))
   const workspace = await openWorkspace({ sandbox, caches, build, directory, folders, limits, log, signal })
   let key: string | null = null
+  let isMoved = false
   // Each sandbox is opened in parallel with the step before it.
   const closers: (() => Promise<void>)[] = []
   const opened = <T extends { close(): Promise<void> }>(one: T): T => {
@@ -261,21 +263,32 @@ async function buildInSandbox(
         ? opened(openCommands({ ...tools, ...task, ...fetched, registry, manager, workspace }))
         : null
     const cached = await workspace.fill(source, recipe.dependenciesKey)
-    const packer = opened(openPacker({ sandbox, tree: workspace.tree, timeoutMs: timeLeft(task), signal }))
+    const packer = recipe.server
+      ? null
+      : opened(openPacker({ sandbox, tree: workspace.tree, timeoutMs: timeLeft(task), signal }))
     const commands = commandsOf(recipe, cached, registry, log)
     if (commands.length > 0) await running?.run(commands)
     signal.throwIfAborted()
     log.step('publish')
-    const published = await (recipe.server
-      ? publishServer(task, packer, { ...fetched, manager, selfContained: recipe.selfContained })
-      : publishSite(task, source, packer, recipe))
+    const bytes = packer ? 0 : await layOut(task, workspace, recipe)
+    isMoved = packer === null
     key = recipe.dependenciesKey
-    await ready(published)
+    const built = { ...fetched, manager, bytes }
+    await ready(await (packer ? publishSite(task, source, packer, recipe) : publishServer(task, built)))
   } finally {
     await Promise.all(closers.map((close) => close()))
     // A canceled build keeps nothing; a failed one keeps its downloads for the next try.
-    if (!signal.aborted) await workspace.saveCache(key).catch(() => {})
+    if (!signal.aborted) await saveCache(task, workspace, key, isMoved).catch(() => {})
   }
+}
+
+/** What a server runs from is copied, because a build may change what is cached. */
+async function saveCache({ tools, build }: Task, workspace: Workspace, key: string | null, isMoved: boolean) {
+  if (!isMoved) return workspace.saveCache(key)
+  // Without a manifest, it is where it was laid out.
+  const laidOut = { directory: tools.artifacts.serverDirectory(build.id), release() {} }
+  const tree = await tools.artifacts.openTree(build.id).catch(() => laidOut)
+  await workspace.saveCache(key, tree.directory).finally(tree.release)
 }
 
 function commandsOf(recipe: Recipe, cached: boolean, registry: string, log: BuildLog): Command[] {
@@ -328,7 +341,7 @@ async function publishFiles({ tools, build, log }: Task, files: Manifest['files'
   return { server: false, bytes: bytesOf(files), files: Object.keys(files).length }
 }
 
-type Built = Pick<FetchedTools, 'node'> & Pick<Recipe, 'manager' | 'selfContained'>
+type Built = Pick<FetchedTools, 'node'> & Pick<Recipe, 'manager'>
 
 /** What its server runs with; npm is that of the machine. */
 function programsOf({ node, manager }: Built): Pick<Manifest, 'node' | 'manager'> {
@@ -336,21 +349,24 @@ function programsOf({ node, manager }: Built): Pick<Manifest, 'node' | 'manager'
   return { ...(node && { node }), ...(name !== 'npm' && version !== null && { manager: { name, version } }) }
 }
 
-/** The whole tree with its dependencies, which may be above the root directory, unless the build has copied them. */
-async function publishServer(task: Task, packer: Packer, built: Built): Promise<Published> {
-  const { tools, build, root, prefix } = task
-  const whole = { root: '', candidates: [{ path: '.', needsIndex: false }], without: ['.git'] }
-  // What only the next build needs.
-  const except = ['.next/cache', 'node_modules/.cache', '.turbo'].map((path) => prefix + path)
-  const plan = { ...whole, except, ...(built.selfContained && { modulesOf: `${prefix}${built.selfContained}` }) }
-  const { bytes } = await packer.pack(plan, serverLimits, (packed) =>
-    layOut(packed.entries(), tools.artifacts.serverDirectory(build.id)),
-  )
+/**
+ * The whole tree with its dependencies, which may be above the root directory, unless the build has copied them. It is
+ * moved: to copy a node_modules takes seconds. Returns its size.
+ */
+async function layOut({ tools, build }: Task, workspace: Workspace, { selfContained }: Recipe): Promise<number> {
+  // What is published has to be on the disk: the writing begins while the tree is read.
+  if (!tools.artifacts.shared) void syncFileSystems([workspace.tree])
+  const { bytes } = await workspace.settle(selfContained, readList)
+  await moveTree(workspace.tree, tools.artifacts.serverDirectory(build.id))
+  return bytes
+}
+
+async function publishServer({ tools, build, root }: Task, built: Built & { bytes: number }): Promise<Published> {
   const { spaFallback, cleanUrls } = build
   const settings = { files: {}, spaFallback, cleanUrls }
   const manifest = { version: 1, kind: 'node', root, ...settings, ...programsOf(built) } as const
   await tools.artifacts.publish(build.id, manifest)
-  return { server: true, bytes, files: null }
+  return { server: true, bytes: built.bytes, files: null }
 }
 
 const timeLeft = ({ deadline }: Task) => Math.max(1, deadline - Date.now())

@@ -2,6 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { removeTree } from '../../platform/remove-tree.ts'
 import type { Build } from '../../services/deployments/builds.ts'
 
@@ -14,7 +15,10 @@ const cachedFolders = [
   '.parcel-cache',
   '.svelte-kit',
   '.nuxt',
+  'node_modules/.cache',
+  '.turbo',
 ] as const
+const unusedByServers: readonly string[] = ['.next/cache', 'node_modules/.cache', '.turbo']
 
 export type CachedFolder = {
   /** Its name in a cache. */
@@ -22,6 +26,8 @@ export type CachedFolder = {
   /** Relative to the tree. */
   path: string
   isDependencies: boolean
+  /** No server needs it. */
+  onlyForBuilds: boolean
 }
 
 // Dependencies of a larger workspace are installed each time.
@@ -36,6 +42,7 @@ export function foldersOf(root: string, members: string[]): CachedFolder[] {
     id: String(index),
     path: root + name,
     isDependencies: index === 0,
+    onlyForBuilds: unusedByServers.includes(name),
   }))
   const others = members.filter((directory) => directory !== root)
   if (others.length > mostMembers) return own.slice(1)
@@ -44,7 +51,7 @@ export function foldersOf(root: string, members: string[]): CachedFolder[] {
     ...own,
     ...others
       .map((directory) => `${directory}node_modules`)
-      .map((path) => ({ id: id(path), path, isDependencies: true })),
+      .map((path) => ({ id: id(path), path, isDependencies: true, onlyForBuilds: false })),
   ]
 }
 
@@ -63,6 +70,8 @@ export type Caches = {
    * changed; a preview that borrows production's cache returns it unchanged.
    */
   take(build: Build, to: string): Promise<{ note: CacheNote; own: boolean } | null>
+  /** While `save` runs, which ends with `give`, others wait a while for the cache instead of starting without. */
+  saving(build: Build, save: () => Promise<void>): Promise<void>
   /** Returns an own cache to the slot that `take` took it from. */
   give(build: Build, from: string, note: CacheNote): Promise<void>
   /** Returns a borrowed cache. */
@@ -74,11 +83,15 @@ export type Caches = {
 
 const noteFile = 'note.json'
 const removed = '.removed-'
+// The dependencies of a large server are copied in less.
+const longestWaitMs = 15_000
 
 export function openCaches(root: string, mostMb: number): Caches {
   const ownSlot = ({ production, ref }: Build) =>
     production ? 'production' : `branch-${createHash('sha256').update(ref).digest('hex').slice(0, 16)}`
   const slotOf = (build: Build, slot = ownSlot(build)) => join(root, build.projectId, slot)
+
+  const beingSaved = new Map<string, Promise<void>>()
 
   /** Null also for an incomplete note: after a power loss the file may be empty. */
   async function readNote(directory: string): Promise<CacheNote | null> {
@@ -105,6 +118,7 @@ export function openCaches(root: string, mostMb: number): Caches {
 
   /** A cache without a note is incomplete, for example after a crash, and is not used. */
   async function takeSlot(slot: string, to: string): Promise<CacheNote | null> {
+    await Promise.race([beingSaved.get(slot), setTimeout(longestWaitMs, null, { ref: false })])
     if (!(await move(slot, to))) return null
     const note = await readNote(to)
     if (note === null) await removeTree(to)
@@ -153,6 +167,15 @@ export function openCaches(root: string, mostMb: number): Caches {
       if (own || build.production) return own && { note: own, own: true }
       const borrowed = await takeSlot(slotOf(build, 'production'), to)
       return borrowed && { note: borrowed, own: false }
+    },
+    async saving(build, save) {
+      const slot = slotOf(build)
+      const saved = save().finally(() => {
+        if (beingSaved.get(slot) === settled) beingSaved.delete(slot)
+      })
+      const settled = saved.catch(() => {})
+      beingSaved.set(slot, settled)
+      return saved
     },
     async give(build, from, note) {
       await giveSlot(slotOf(build), from, note)

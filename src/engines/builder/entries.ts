@@ -83,9 +83,9 @@ function bounded(bytes: number, most: number): number {
   return bytes
 }
 
-const tooLarge = (how: string) => new BuildFailure('output_too_large', `The output is ${how}.`)
+export const tooLarge = (how: string) => new BuildFailure('output_too_large', `The output is ${how}.`)
 
-function refusal(path: string, why: string): BuildFailure {
+export function refusal(path: string, why: string): BuildFailure {
   return new BuildFailure('output_unsafe', `${path} ${printable(why)}, so it cannot be published.`)
 }
 

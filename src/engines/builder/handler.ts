@@ -147,6 +147,14 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
     ])
     const log = logOf(build.id, [...Object.values(variables), ...secretsOf(access)])
     let result: BuildResult = 'ready'
+    const fail = async ({ code, message }: BuildFailure) => {
+      result = 'failed'
+      // The first line only: the server's output, which follows it, is in the log already.
+      log.system(message.split('\n', 1)[0]!)
+      await log.close()
+      await finish(build.id, { to: 'ERROR', code, message, ...toldBy(log) })
+    }
+    const isFailure = (error: unknown): error is BuildFailure => error instanceof BuildFailure && !signal.aborted
     try {
       if (waited !== null) {
         log.step('queue')
@@ -165,22 +173,22 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         // The server writes to the same log, and a log has one writer at a time.
         await log.close()
         const ready = async () => (await finishReady(build.id, { storedBytes: bytes, files, ...toldBy(log) })) !== null
-        if (server ? await proveServer(deps.servers, build.id, signal, ready) : await ready()) return
-        result = 'canceled'
-        await clear(build.id)
+        try {
+          if (!(await (server ? proveServer(deps.servers, build.id, signal, ready) : ready()))) result = 'canceled'
+        } catch (error) {
+          if (!isFailure(error)) throw error
+          // At once: what the next build can use is still to be saved.
+          await fail(error)
+        }
       })
-      return result
     } catch (error) {
-      if (!(error instanceof BuildFailure) || signal.aborted) throw error
-      // The first line only: the server's output, which follows it, is in the log already.
-      log.system(error.message.split('\n', 1)[0]!)
-      await log.close()
-      await finish(build.id, { to: 'ERROR', code: error.code, message: error.message, ...toldBy(log) })
-      await clear(build.id)
-      return 'failed'
+      if (!isFailure(error)) throw error
+      await fail(error)
     } finally {
       await log.close()
     }
+    if (result !== 'ready') await clear(build.id)
+    return result
   }
 
   return {

@@ -13,10 +13,6 @@ export type PackerPlan = {
   candidates: { path: string; needsIndex: boolean }[]
   /** Names that are left out wherever they are. */
   without: string[]
-  /** Folders that are left out, relative to the output. */
-  except?: string[]
-  /** Folder whose node_modules are the only ones that are wanted, relative to the output; default: all are. */
-  modulesOf?: string
 }
 
 /**
@@ -31,9 +27,6 @@ const kinds = ${JSON.stringify(entryKinds)}
 const plan = JSON.parse(fs.readFileSync(0, 'utf8'))
 const tree = fs.realpathSync(process.cwd())
 const without = new Set(plan.without)
-const except = new Set(plan.except)
-const modules = Buffer.from('node_modules')
-const modulesOf = plan.modulesOf === undefined ? null : plan.modulesOf + '/'
 const mostBuffered = 1 << 18
 let waiting = []
 let waitingBytes = 0
@@ -113,9 +106,7 @@ function walk(base) {
       if (without.has(one.name.toString())) continue
       const name = Buffer.concat([folder, one.name])
       const full = Buffer.concat([base, name])
-      if (modulesOf !== null && one.name.equals(modules) && !folder.toString().startsWith(modulesOf)) continue
       if (one.isDirectory()) {
-        if (except.size > 0 && except.has(name.toString())) continue
         head(kinds.directory, name, 0)
         folders.push(Buffer.concat([name, slash]))
       } else if (one.isFile()) file(full, name)

@@ -1,106 +1,59 @@
-// The end of a server's build: writes its tree from the packer's stream; the server runs from there.
-import { createWriteStream } from 'node:fs'
-import { mkdir, open, rename, symlink } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
+// The end of a server's build: the tree that the build left becomes the tree that the server runs from.
+import { execFile } from 'node:child_process'
+import { mkdir } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { promisify } from 'node:util'
 import { removeTree } from '../../platform/remove-tree.ts'
-import type { Entry, Limits } from './entries.ts'
-import { BuildFailure } from './failure.ts'
+import { checkPath, checkTarget, type Limits, longestTarget, refusal, tooLarge } from './entries.ts'
+
+const run = promisify(execFile)
 
 export const serverLimits: Limits = { entries: 300_000, bytes: 4 * 1024 ** 3, pathBytes: 3000, depth: 200 }
 
-const largeBytes = 4 << 20
-const writesAtOnce = 16
+const longestField = serverLimits.pathBytes + longestTarget
 
-/**
- * Writes into a directory that no other process uses, and only with checked names. Links are made last, so nothing is
- * ever written through one. Returns the size of all files.
- */
-export async function layOut(entries: AsyncIterable<Entry>, directory: string): Promise<{ bytes: number }> {
-  const aside = `${directory}.new`
-  await removeTree(aside)
-  await mkdir(aside, { recursive: true, mode: 0o755 })
-  let bytes = 0
-  async function* counted(): AsyncGenerator<Entry> {
-    for await (const entry of entries) {
-      if (entry.kind === 'file') bytes += entry.size
-      yield entry
+/** Reads the list that a workspace makes of its tree; refuses what no server may have. Returns the size of all files. */
+export async function readList(list: AsyncIterable<Buffer>, limits = serverLimits): Promise<{ bytes: number }> {
+  let [entries, bytes] = [0, 0]
+  let about: Buffer | null = null
+  for await (const field of fieldsOf(list)) {
+    if (about === null) {
+      about = field
+      continue
     }
+    const [head = '', kind, names, size] = /^(\S) (\d+) (\d+) /.exec(about.toString('latin1')) ?? []
+    const path = checkPath(about.subarray(head.length), limits)
+    about = null
+    if (++entries > limits.entries) throw tooLarge(`more than ${limits.entries} files`)
+    if (kind === 'l') checkTarget(path, field)
+    else if (kind === 'f') {
+      if (names !== '1') throw refusal(path, 'has another name, as a hard link,')
+      bytes += Number(size)
+      if (bytes > limits.bytes) throw tooLarge(`larger than ${Math.floor(limits.bytes / 1024 ** 2)} MiB`)
+    } else if (kind !== 'd') throw refusal(path, 'is neither a file nor a folder')
   }
-  try {
-    await writeTree(counted(), aside)
-  } catch (error) {
-    await removeTree(aside)
-    throw error
-  }
-  await removeTree(directory)
-  await rename(aside, directory)
   return { bytes }
 }
 
-async function writeTree(entries: AsyncIterable<Entry>, aside: string): Promise<void> {
-  const made = new Set(['.'])
-  const links: { path: string; target: string }[] = []
-  const running = new Set<Promise<void>>()
-  let failure: unknown
-
-  async function makeFolder(path: string): Promise<void> {
-    if (made.has(path)) return
-    await makeFolder(dirname(path))
-    await mkdir(join(aside, path), { mode: 0o755 }).catch(refuse(path))
-    made.add(path)
-  }
-
-  async function add(entry: Entry): Promise<void> {
-    if (entry.kind === 'link') return void links.push(entry)
-    await makeFolder(entry.kind === 'directory' ? entry.path : dirname(entry.path))
-    if (entry.kind === 'directory') return
-    const { path } = entry
-    const place = join(aside, path)
-    const mode = entry.executable ? 0o755 : 0o644
-    if (entry.size > largeBytes) {
-      return pipeline(entry.content.stream(), createWriteStream(place, { flags: 'wx', mode })).catch(refuse(path))
+/** The parts that NUL ends. */
+async function* fieldsOf(list: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let rest: Buffer = Buffer.alloc(0)
+  for await (const chunk of list) {
+    let bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
+    for (let end = bytes.indexOf(0); end >= 0; end = bytes.indexOf(0)) {
+      yield bytes.subarray(0, end)
+      bytes = bytes.subarray(end + 1)
     }
-    const content = await entry.content.whole()
-    const writing: Promise<void> = write(place, content, mode)
-      .catch(refuse(path))
-      .catch((error) => {
-        failure ??= error
-      })
-      .finally(() => running.delete(writing))
-    running.add(writing)
-    if (running.size >= writesAtOnce) await Promise.race(running)
-  }
-
-  try {
-    for await (const entry of entries) {
-      await add(entry)
-      if (failure) break
-    }
-  } finally {
-    // The caller may remove the directory, so no write may be in progress.
-    await Promise.all(running)
-  }
-  if (failure) throw failure
-  for (const { path, target } of links) {
-    await makeFolder(dirname(path))
-    await symlink(target, join(aside, path)).catch(refuse(path))
+    if (bytes.length > longestField) throw tooLarge('made of paths that are too long')
+    rest = bytes
   }
 }
 
-async function write(place: string, content: Buffer, mode: number): Promise<void> {
-  const file = await open(place, 'wx', mode)
-  try {
-    await file.writeFile(content)
-  } finally {
-    await file.close()
-  }
-}
-
-/** An existing name is the fault of the packed tree; a full disk is the platform's. */
-function refuse(path: string): (error: NodeJS.ErrnoException) => never {
-  return (error) => {
-    if (error.code !== 'EEXIST' && error.code !== 'ENOTDIR') throw error
-    throw new BuildFailure('output_unsafe', `${path} is there twice, so it cannot be published.`)
-  }
+/** No process of the build is left that could change it meanwhile. It then belongs to the platform, as all it serves. */
+export async function moveTree(tree: string, directory: string): Promise<void> {
+  if (process.getuid?.() === 0) await run('chown', ['-R', '-h', '-P', '0:0', '--', tree])
+  await removeTree(directory)
+  await mkdir(dirname(directory), { recursive: true, mode: 0o755 })
+  // It copies where builds are on another file system.
+  await run('mv', ['-T', '--', tree, directory])
 }

@@ -1,8 +1,9 @@
 // The directories of one build on the host, and the platform's own sandboxed steps in them.
 import { mkdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { onAbort } from '../../platform/abort.ts'
-import type { Exit, Sandbox, SandboxedCommand } from '../../sandbox/sandbox.ts'
+import { type Exit, type Sandbox, SandboxError, type SandboxedCommand } from '../../sandbox/sandbox.ts'
 import type { Build } from '../../services/deployments/builds.ts'
 import type { CachedFolder, CacheNote, Caches } from './cache.ts'
 import { BuildFailure } from './failure.ts'
@@ -26,8 +27,17 @@ export type Workspace = {
   repository: { host: string; inside: string }
   /** Checks the commit out and restores the cache; returns whether the cached dependencies match the key. */
   fill(source: Source, key: string | null): Promise<boolean>
-  /** Saves the cache from the tree; without a key, the dependencies cannot be reused. */
-  saveCache(key: string | null): Promise<void>
+  /**
+   * Makes the tree one that a server runs from: without what only the next build needs, each file with one name and a
+   * plain mode. If it is self-contained, all that is cached is taken out of it. `read` gets the list of it: for each
+   * entry its kind, its count of names, its size and its path, NUL, its target if it is a link, NUL.
+   */
+  settle<T>(selfContained: boolean, read: (list: Readable) => Promise<T>): Promise<T>
+  /**
+   * Saves the cache from the tree, or as a copy from `published`, where the tree is now. Without a key, the
+   * dependencies cannot be reused.
+   */
+  saveCache(key: string | null, published?: string): Promise<void>
 }
 
 export type WorkspaceOptions = {
@@ -46,6 +56,7 @@ const repositoryInside = '/opt/berth/git'
 // Mount point of `work`, where other sandboxes have the tree.
 const workInside = '/build'
 const borrowedInside = '/borrowed'
+const publishedInside = '/published'
 
 // The customer's code does not run here, but its files are handled: names are quoted, and links stay within the
 // sandbox.
@@ -71,16 +82,42 @@ for id in $FOLDERS; do
   if [ -e "$name" ] || [ -L "$name" ] || [ ! -d "$FROM/$id" ]; then continue; fi
   if mkdir -p -- "$name" && rmdir -- "$name" && $BRING "$FROM/$id" "$name"; then echo "brought $id"; fi
 done
+rm -rf "$WORK/cache/folders/"*
+`
+
+const TAKE = `
+take() {
+  for id in $FOLDERS; do
+    eval "name=./\\$FOLDER_$id"
+    to="$WORK/cache/folders/$id"
+    if [ -e "$to" ] || [ ! -d "$name" ] || [ -L "$name" ]; then continue; fi
+    "$@" "$name" "$to" || rm -rf "$to"
+  done
+}
+`
+
+// A name of a file that is also in the cache, or in a published tree, would let one build change what another made.
+const SETTLE = `
+${TAKE}
+set -e
+chmod u+rwx "$WORK/tree"
+cd "$WORK/tree"
+take mv
+rm -rf .git
+find . -type f -links +1 -exec sh -c '
+  for file; do
+    copy="\${file%/*}/.berth-copy"
+    cp -p -T -- "$file" "$copy" && mv -f -T -- "$copy" "$file" || exit
+  done' sh {} + || true
+chmod -R u+rwX,go+rX,go-w,ug-s,-t .
+exec find . -mindepth 1 -printf '%y %n %s %P\\0%l\\0'
 `
 
 const SAVE = `
-rm -rf "$WORK/cache/folders/"*
-cd "$WORK/tree"
-for id in $FOLDERS; do
-  eval "name=./\\$FOLDER_$id"
-  if [ -d "$name" ] && [ ! -L "$name" ] && mv "$name" "$WORK/cache/folders/$id"; then echo "saved $id"; fi
-done
+${TAKE}
+cd "$FROM" && take $BRING
 cd "$WORK/cache"
+ls folders | sed 's/^/saved /'
 du -s -k . | sed 's/[^0-9].*//; s/^/kb /'
 `
 
@@ -106,6 +143,8 @@ function lfsEnvironment(): Record<string, string> {
 }
 
 const longestPrinted = 20_000
+
+const idsIn = (folders: CachedFolder[]) => folders.map(({ id }) => id).join(' ')
 
 /** Of the folders that a script told of. */
 const idsOf = (verb: 'brought' | 'saved', printed: string) =>
@@ -137,28 +176,39 @@ export async function openWorkspace(options: WorkspaceOptions): Promise<Workspac
     ...names,
     HOME: '/tmp',
     WORK: workInside,
-    FOLDERS: folders.map(({ id }) => id).join(' '),
+    FOLDERS: idsIn(folders),
     GIT_CONFIG_NOSYSTEM: '1',
     GIT_CONFIG_GLOBAL: '/dev/null',
   }
 
-  /** Runs one of the scripts above; returns what it printed. */
-  async function run(script: string, more: Partial<SandboxedCommand>, args: string[] = []): Promise<[Exit, string]> {
+  type More = Pick<SandboxedCommand, 'readOnly' | 'readStdout'> & { environment?: Record<string, string> }
+
+  /** Starts one of the scripts above. */
+  function start(script: string, more: More, args: string[] = []) {
     let printed = ''
     const process = sandbox.run({
       argv: ['/bin/sh', '-c', script, 'berth', ...args],
       workTree: work,
+      ...more,
       environment: { ...environment, ...more.environment },
-      readOnly: more.readOnly ?? [],
       limits: { ...limits, timeoutMs: Math.min(limits.timeoutMs, 600_000) },
       onOutput(stream, chunk) {
         if (stream === 'stderr') log.output(stream, chunk)
         else printed = (printed + chunk).slice(-longestPrinted)
       },
     })
-    const exit = await process.exited.finally(onAbort(signal, process.kill))
-    log.endCommand()
-    return [exit, printed]
+    const unlisten = onAbort(signal, process.kill)
+    const exited = process.exited.finally(() => {
+      unlisten()
+      log.endCommand()
+    })
+    return { exited, kill: process.kill, printed: () => printed }
+  }
+
+  /** Runs one of the scripts above; returns what it printed. */
+  async function run(script: string, more: More, args?: string[]): Promise<[Exit, string]> {
+    const { exited, printed } = start(script, more, args)
+    return [await exited, printed()]
   }
 
   return {
@@ -189,13 +239,38 @@ export async function openWorkspace(options: WorkspaceOptions): Promise<Workspac
       const needed = known?.dependencies ?? ['0']
       return key !== null && known?.key === key && needed.length > 0 && needed.every((id) => brought.has(id))
     },
-    async saveCache(key) {
-      const [exit, printed] = await run(SAVE, {})
-      const kb = Number(/^kb (\d+)$/m.exec(printed)?.[1] ?? Number.NaN)
-      if (exit.code !== 0 || Number.isNaN(kb)) return
-      const saved = idsOf('saved', printed)
-      const dependencies = folders.flatMap(({ id, isDependencies }) => (isDependencies && saved.has(id) ? [id] : []))
-      await caches.give(build, cache, { key, dependencies, kb, usedAt: new Date().toISOString() })
+    async settle(selfContained, read) {
+      const taken = folders.filter(({ onlyForBuilds }) => selfContained || onlyForBuilds)
+      const list = Promise.withResolvers<Readable>()
+      const { exited, kill } = start(SETTLE, { environment: { FOLDERS: idsIn(taken) }, readStdout: list.resolve })
+      exited.catch(list.reject)
+      try {
+        const found = await read(await list.promise)
+        const exit = await exited
+        signal.throwIfAborted()
+        if (exit.reason === 'timeout') throw new BuildFailure('output_too_large', 'The output took too long to read.')
+        if (exit.reason === 'disk') throw new BuildFailure('build_out_of_disk', 'The output is too large.')
+        if (exit.code !== 0) throw new SandboxError(`The output could not be read: ${JSON.stringify(exit)}`)
+        return found
+      } finally {
+        // Unread output would keep the sandbox from ending.
+        void list.promise.then((stream) => stream.destroy()).catch(() => {})
+        await kill()
+      }
     },
+    saveCache: (key, published) =>
+      caches.saving(build, async () => {
+        const moved = { environment: { FROM: `${workInside}/tree`, BRING: 'mv' } }
+        const copied = (host: string) => ({
+          environment: { FROM: publishedInside, BRING: 'nice cp -R -P --preserve=mode,timestamps,links' },
+          readOnly: [{ host, inside: publishedInside }],
+        })
+        const [exit, printed] = await run(SAVE, published === undefined ? moved : copied(published))
+        const kb = Number(/^kb (\d+)$/m.exec(printed)?.[1] ?? Number.NaN)
+        if (exit.code !== 0 || Number.isNaN(kb)) return
+        const saved = idsOf('saved', printed)
+        const dependencies = folders.flatMap(({ id, isDependencies }) => (isDependencies && saved.has(id) ? [id] : []))
+        await caches.give(build, cache, { key, dependencies, kb, usedAt: new Date().toISOString() })
+      }),
   }
 }

@@ -50,6 +50,20 @@ describe('caches', () => {
     return taken && { content: await readFile(join(at, 'content'), 'utf8'), own: taken.own, at }
   }
 
+  test('a build waits for a cache that is being saved, and does without if that fails', async () => {
+    const copied = Promise.withResolvers<void>()
+    const saved = caches.saving(production(), () => copied.promise.then(() => give(production(), 'copied')))
+    const [own, borrowed] = [take(production()), take(preview('topic', 'prj_2'))]
+    expect(await borrowed).toBeNull()
+    copied.resolve()
+    expect(await own).toMatchObject({ content: 'copied', own: true })
+    await saved
+    const failing = caches.saving(production(), () => Promise.reject(new Error('no room')))
+    const without = take(production())
+    await expect(failing).rejects.toThrow('no room')
+    expect(await without).toBeNull()
+  })
+
   test('a production build finds what the one before gave, and its note', async () => {
     expect(await take(production())).toBeNull()
     const given = note({ key: 'abc', kb: 7 })

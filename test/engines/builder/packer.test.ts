@@ -61,28 +61,6 @@ describe('the packer', () => {
     ])
   })
 
-  test('takes the modules of one folder alone where it has all that are needed', async () => {
-    for (const path of ['node_modules/a.js', 'app/node_modules/b.js', 'app/.output/server/node_modules/c.js'])
-      await write(path)
-    await write('app/.output2/node_modules/d.js')
-    await symlink('../node_modules', join(tree, 'app/.output2/x'))
-    const whole = { root: '', candidates: [{ path: '.', needsIndex: false }], without: [] }
-    const { entries } = await pack({ ...whole, modulesOf: 'app/.output' })
-    expect(entries.flatMap(({ kind, path }) => (kind === 'file' ? [path] : []))).toEqual([
-      'app/.output/server/node_modules/c.js',
-    ])
-  })
-
-  test('leaves folders out by their path', async () => {
-    for (const path of ['app/.next/cache/a', 'app/.next/b', '.next/cache/c']) await write(path)
-    const whole = { root: '', candidates: [{ path: '.', needsIndex: false }], without: [] }
-    const { entries } = await pack({ ...whole, except: ['app/.next/cache'] })
-    expect(byPath(entries).flatMap(({ kind, path }) => (kind === 'file' ? [path] : []))).toEqual([
-      '.next/cache/c',
-      'app/.next/b',
-    ])
-  })
-
   test('walks into no link, and leaves names out wherever they are', async () => {
     await write('secret/key', 'secret')
     await write('dist/a/node_modules/x.js', 'x')

@@ -1,111 +1,180 @@
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises'
+import { appendFile, lstat, mkdir, mkdtemp, readdir, readFile, readlink, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { entryKinds } from '../../../src/engines/builder/packer.ts'
-import { layOut } from '../../../src/engines/builder/server-tree.ts'
-import { entriesOf, file, folder, link, packed } from './packed.ts'
+import { Readable } from 'node:stream'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { foldersOf, openCaches } from '../../../src/engines/builder/cache.ts'
+import type { BuildLog } from '../../../src/engines/builder/log.ts'
+import { moveTree, readList } from '../../../src/engines/builder/server-tree.ts'
+import { openWorkspace, type Workspace } from '../../../src/engines/builder/workspace.ts'
+import { removeTree } from '../../../src/platform/remove-tree.ts'
+import { createSandbox, type Sandbox } from '../../../src/sandbox/sandbox.ts'
+import type { Build } from '../../../src/services/deployments/builds.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const limits = { memoryMb: 512, processes: 64, diskMb: 1024, timeoutMs: 50_000 }
+const build = { projectId: 'prj_1', production: true, ref: 'main' } as Build
+const log = { output() {}, endCommand() {} } as unknown as BuildLog
+
+let sandbox: Sandbox
+beforeAll(async () => {
+  sandbox = await createSandbox('auto', { searchPath: process.env.PATH! })
+})
+afterAll(() => sandbox.close())
 
 let parent: string
 let directory: string
-let canary: string
+let workspace: Workspace
 beforeEach(async () => {
   parent = await mkdtemp(join(tmpdir(), 'berth-server-tree-'))
   directory = join(parent, 'servers/dpl_1')
-  canary = join(parent, 'outside')
-  await mkdir(canary)
-  await writeFile(join(canary, 'canary'), 'alive')
+  await mkdir(join(parent, 'build'))
+  workspace = await openWorkspace({
+    ...{ sandbox, build, limits, log },
+    caches: openCaches(join(parent, 'cache'), 1024),
+    directory: join(parent, 'build'),
+    folders: foldersOf('', []),
+    signal: new AbortController().signal,
+  })
 })
-afterEach(() => rm(parent, { recursive: true, force: true }))
+afterEach(() => removeTree(parent))
+
+/** What the customer's commands leave. */
+async function leave(script: string): Promise<void> {
+  const { exited } = sandbox.run({
+    argv: ['/bin/sh', '-ec', script],
+    workTree: workspace.tree,
+    environment: {},
+    limits,
+    onOutput() {},
+  })
+  expect(await exited).toMatchObject({ code: 0 })
+}
+
+async function publish(selfContained = false): Promise<{ bytes: number }> {
+  const found = await workspace.settle(selfContained, (list) => readList(list))
+  await moveTree(workspace.tree, directory)
+  return found
+}
 
 const text = (path: string) => readFile(join(directory, path), 'utf8')
-const refused = { code: 'output_unsafe' }
+const saved = (id: number, path: string) => join(parent, 'cache/prj_1/production/folders', String(id), path)
+const modules = { id: 0, cacheOfNext: 1, cacheOfModules: 7 }
 
-test('a tree is laid out with its folders, files, executable bits and links', async () => {
-  const program = packed(entryKinds.executable, 'bin/run', '#!/bin/sh\n')
-  const entries = [folder('empty'), file('a/b/c.js', 'c'), program, link('a/link', '../bin/run'), file('d', '')]
-  await layOut(entriesOf(...entries), directory)
-  expect(await text('a/b/c.js')).toBe('c')
+test('the tree of a server has its folders, files, executable bits and links, and belongs to the platform', async () => {
+  await leave(`
+    mkdir -p a/b empty bin .git/objects
+    printf ccc > a/b/c.js
+    printf '#!/bin/sh' > bin/run; chmod 755 bin/run
+    ln -s ../bin/run a/link; ln -s /etc/passwd outside; touch 'größe ☃'`)
+  expect(await publish()).toEqual({ bytes: 12 })
+  expect((await readdir(directory)).sort()).toEqual(['a', 'bin', 'empty', 'größe ☃', 'outside'])
+  expect(await text('a/b/c.js')).toBe('ccc')
   expect(await readlink(join(directory, 'a/link'))).toBe('../bin/run')
-  expect(await readdir(join(directory, 'empty'))).toEqual([])
-  const mode = async (path: string) => (await stat(join(directory, path))).mode & 0o777
-  expect([await mode('bin/run'), await mode('d'), await mode('empty')]).toEqual([0o755, 0o644, 0o755])
-})
-
-test('many small files and large ones are laid out whole', async () => {
-  const many = Array.from({ length: 300 }, (_, at) => file(`d${at % 7}/f${at}`, `content ${at}`))
-  const large = Buffer.alloc(9 << 20, 'x')
-  await layOut(entriesOf(...many.slice(0, 150), file('large', large), ...many.slice(150)), directory)
-  for (let at = 0; at < 300; at++) expect(await text(`d${at % 7}/f${at}`)).toBe(`content ${at}`)
-  expect((await readFile(join(directory, 'large'))).equals(large)).toBe(true)
-})
-
-test('nothing is visible before all of it is there, and what was there before stays until then', async () => {
-  await layOut(entriesOf(file('version', '1'), file('old', '')), directory)
-  const seen: string[] = []
-  async function* watched() {
-    for await (const entry of entriesOf(file('version', '2'), file('large', Buffer.alloc(5 << 20)), link('l', 'x'))) {
-      yield entry
-      seen.push(await text('version'))
-    }
+  expect(await readlink(join(directory, 'outside'))).toBe('/etc/passwd')
+  for (const path of ['', 'a/b/c.js', 'bin/run', 'a/link']) {
+    expect((await lstat(join(directory, path))).uid, path).toBe(process.getuid!())
   }
-  await layOut(watched(), directory)
-  expect(seen).toEqual(['1', '1', '1'])
-  expect(await text('version')).toBe('2')
-  expect((await readdir(directory)).sort()).toEqual(['l', 'large', 'version'])
+  expect(existsSync(workspace.tree)).toBe(false)
 })
 
-describe('a tree that would be written to where it must not', () => {
-  const links = {
-    'a link to outside and a file below it': [() => link('a', canary), () => file('a/canary', 'dead')],
-    'a file below a link that comes later': [() => file('a/canary', 'dead'), () => link('a', canary)],
-    'a link to outside and a folder of its name': [() => link('a', canary), () => folder('a'), () => file('a/new')],
-    'a link to outside and a large file below it': [
-      () => link('a', canary),
-      () => file('a/canary', Buffer.alloc(5 << 20)),
-    ],
-    'a link to outside and a link below it': [() => link('a', canary), () => link('a/new', '/etc/passwd')],
-    'a link below a link that comes later': [() => link('a/new', '/etc/passwd'), () => link('a', canary)],
-    'a link to a file and a file of its name': [
-      () => link('a', join(canary, 'canary')),
-      () => file('a', 'dead'),
-      () => file('a', 'dead'),
-    ],
-    'links through links': [() => link('b', 'a'), () => link('a', canary), () => file('b/canary', 'dead')],
-  }
-  test.each(Object.entries(links))('by %s is refused, and nothing outside is touched', async (_what, entries) => {
-    const laid = layOut(entriesOf(...entries.map((make) => make())), directory)
-    await expect(laid).rejects.toMatchObject(refused)
-    expect(await readdir(canary)).toEqual(['canary'])
-    expect(await readFile(join(canary, 'canary'), 'utf8')).toBe('alive')
+test('modes are plain, whatever the build has set', async () => {
+  await leave(`
+    mkdir -p open closed/in sticky
+    touch open/all open/set open/none closed/in/f; printf x > open/run
+    chmod 666 open/all; chmod 6755 open/set; chmod 0 open/none; chmod 100 open/run
+    chmod 1777 sticky; chmod 777 open; chmod 0 closed/in .`)
+  await publish()
+  const mode = async (path: string) => ((await stat(join(directory, path))).mode & 0o7777).toString(8)
+  const files = await Promise.all(['open/all', 'open/set', 'open/none', 'open/run', 'closed/in/f'].map(mode))
+  expect(files).toEqual(['644', '755', '644', '755', '644'])
+  expect(await Promise.all(['', 'open', 'sticky', 'closed/in'].map(mode))).toEqual(['755', '755', '755', '755'])
+})
+
+test('what only builds need is not published, and is there for the next one', async () => {
+  await leave(`
+    mkdir -p .next/cache .next/server node_modules/m node_modules/.cache .turbo .nuxt
+    for f in .next/cache/a .next/server/b node_modules/m/c node_modules/.cache/d .turbo/e .nuxt/f; do printf $f > $f; done`)
+  await publish()
+  expect((await readdir(directory)).sort()).toEqual(['.next', '.nuxt', 'node_modules'])
+  expect(await readdir(join(directory, '.next'))).toEqual(['server'])
+  expect(await readdir(join(directory, 'node_modules'))).toEqual(['m'])
+  await workspace.saveCache('key', directory)
+  const paths = [saved(modules.id, 'm/c'), saved(modules.cacheOfNext, 'a'), saved(modules.cacheOfModules, 'd')]
+  for (const path of paths) expect(await readFile(path, 'utf8')).toContain('/')
+  const note = JSON.parse(await readFile(join(parent, 'cache/prj_1/production/note.json'), 'utf8'))
+  expect(note).toMatchObject({ key: 'key', dependencies: ['0'] })
+  // The server runs from its own.
+  await writeFile(saved(modules.id, 'm/c'), 'changed by the next build')
+  expect(await text('node_modules/m/c')).toBe('node_modules/m/c')
+})
+
+test('of a server that has copied its modules, no others are published', async () => {
+  await leave(`
+    mkdir -p node_modules/big .nuxt .output/server/node_modules/m
+    touch node_modules/big/a .nuxt/b .output/server/node_modules/m/c`)
+  await publish(true)
+  expect(await readdir(directory)).toEqual(['.output'])
+  expect(existsSync(join(directory, '.output/server/node_modules/m/c'))).toBe(true)
+  await workspace.saveCache('key', directory)
+  expect(existsSync(saved(modules.id, 'big/a'))).toBe(true)
+})
+
+test('a file shares its content with no other, also if the build gave it several names', async () => {
+  await leave(`
+    mkdir -p .next/cache 'a b'
+    printf served > 'a b/one'; ln 'a b/one' two; ln 'a b/one' .next/cache/three; chmod 755 two`)
+  await publish()
+  await workspace.saveCache(null, directory)
+  await appendFile(saved(modules.cacheOfNext, 'three'), ' changed')
+  await appendFile(join(directory, 'two'), ' anew')
+  expect([await text('a b/one'), await text('two')]).toEqual(['served', 'served anew'])
+  expect((await stat(join(directory, 'a b/one'))).mode & 0o777).toBe(0o755)
+})
+
+test('the tree that was there before is replaced as a whole', async () => {
+  await mkdir(join(directory, 'old'), { recursive: true })
+  await leave('touch new')
+  await publish()
+  expect(await readdir(directory)).toEqual(['new'])
+})
+
+describe('a tree is refused, and nothing is published, if it has', () => {
+  const deep = `i=0; while [ $i -lt 201 ]; do mkdir d; cd d; i=$((i+1)); done`
+  test.each([
+    ['a FIFO', 'mkfifo pipe', 'pipe is neither a file nor a folder'],
+    ['a name that is not UTF-8', `mkdir a; touch "a/$(printf '\\377')"`, 'has a name that is not UTF-8'],
+    ['a control character in a name', `touch "$(printf 'a\\nf 1 1 b')"`, 'control character'],
+    ['a link whose target is not UTF-8', `ln -s "$(printf '\\377')" l`, 'l is a link whose target is not UTF-8'],
+    ['a folder that is too deep', deep, 'lies more than 200 folders deep'],
+    ['a file of several names that cannot be told apart', 'mkdir .berth-copy; touch a; ln a b', 'has another name'],
+  ])('%s', async (_what, script, message) => {
+    await leave(script)
+    const refused = { code: 'output_unsafe', message: expect.stringContaining(message) }
+    await expect(publish()).rejects.toMatchObject(refused)
     expect(existsSync(directory)).toBe(false)
   })
 })
 
-describe('a name that is there twice is refused', () => {
-  test.each<[string, Buffer[]]>([
-    ['two files', [file('a', '1'), file('a', '2')]],
-    ['two large files', [file('a', Buffer.alloc(5 << 20)), file('a', Buffer.alloc(5 << 20))]],
-    ['a file and a folder', [file('a', '1'), folder('a')]],
-    ['a folder and a file', [folder('a'), file('a', '1')]],
-    ['a file and one below it', [file('a', '1'), file('a/b', '2')]],
-    ['a file and one below it, the other way round', [file('a/b', '2'), file('a', '1')]],
-    ['a file and a link', [file('a', '1'), link('a', 'b')]],
-    ['two links', [link('a', 'b'), link('a', 'c')]],
-  ])('%s', async (_what, entries) => {
-    await expect(layOut(entriesOf(...entries), directory)).rejects.toMatchObject(refused)
-    expect(existsSync(directory)).toBe(false)
-  })
-})
+describe('the list of a tree is read as hostile input:', () => {
+  const few = { entries: 3, bytes: 10, pathBytes: 20, depth: 3 }
+  const read = (...parts: string[]) => readList(Readable.from(parts.map((part) => Buffer.from(part))), few)
 
-test('a tree that is refused, or whose stream breaks, leaves nothing on the disk', async () => {
-  const some = Array.from({ length: 40 }, (_, at) => file(`f${at}`, 'x'))
-  await expect(layOut(entriesOf(...some, file('f1', 'again')), directory)).rejects.toMatchObject(refused)
-  async function* broken() {
-    yield* entriesOf(...some)
-    throw new Error('the stream broke')
-  }
-  await expect(layOut(broken(), directory)).rejects.toThrow('the stream broke')
-  expect(await readdir(join(parent, 'servers'))).toEqual([])
+  test('it may come in any pieces', async () => {
+    expect(await read('d 2 4', '096 a\0\0f 1 3 a/b', '\0', '\0l 1 1 c\0ta', 'rget\0')).toEqual({ bytes: 3 })
+    expect(await read()).toEqual({ bytes: 0 })
+  })
+
+  test.each([
+    ['too many entries', ['f 1 1 a\0\0', 'f 1 1 b\0\0', 'd 1 1 c\0\0', 'l 1 1 d\0x\0'], 'output_too_large'],
+    ['too many bytes', ['f 1 6 a\0\0', 'f 1 6 b\0\0'], 'output_too_large'],
+    ['a path that never ends', ['f 1 1 ', 'x'.repeat(20_000)], 'output_too_large'],
+    ['a path out of the tree', ['f 1 1 ../a\0\0'], 'output_unsafe'],
+    ['an absolute path', ['f 1 1 /a\0\0'], 'output_unsafe'],
+    ['no head', ['what\0\0'], 'output_unsafe'],
+  ])('%s', async (_what, parts, code) => {
+    await expect(read(...parts)).rejects.toMatchObject({ code })
+  })
 })

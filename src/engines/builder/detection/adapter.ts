@@ -24,8 +24,8 @@ export type Plan = {
   build?: string
   /** Instead of `npm start`. */
   start?: string
-  /** A folder with all modules that the server needs: node_modules elsewhere are not published. */
-  selfContained?: string
+  /** The build has copied all modules that the server needs: the project's own are not published. */
+  selfContained?: boolean
   /** What is missing in the project where the first output has no index page; it then needs one. */
   hint?: string
   because: string[]

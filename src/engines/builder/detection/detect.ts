@@ -27,7 +27,7 @@ export type Detection = {
   /** A program of the machine that the build needs. */
   tool: string | null
   /** As in the plan of an adapter. */
-  selfContained: string | null
+  selfContained: boolean
   hint: string | null
   warnings: Warning[]
 }
@@ -89,7 +89,7 @@ export async function detect(source: Source, root: string, settings: Settings): 
     },
     title: adapter?.title ?? 'no framework',
     outputs,
-    selfContained: isServer ? (plan.selfContained ?? null) : null,
+    selfContained: isServer && (plan.selfContained ?? false),
     hint: plan?.hint ?? (manifest.unreadable ? unreadHint : null),
     tool: settings.buildCommand === null && script === null ? (adapter?.tool ?? null) : null,
     warnings: [

@@ -306,10 +306,10 @@ describe('what is detected', () => {
   })
 
   test('what Nitro makes has its own modules, unless it is told not to', async () => {
-    expect((await found(manifest(['nuxt']))).selfContained).toBe('.output')
-    expect((await found(manifest(['express'], { start: 'node .' }))).selfContained).toBeNull()
+    expect((await found(manifest(['nuxt']))).selfContained).toBe(true)
+    expect((await found(manifest(['express'], { start: 'node .' }))).selfContained).toBe(false)
     const apart = { ...manifest(['nuxt']), 'nuxt.config.ts': 'nitro: { externals: { trace: false } }' }
-    expect((await found(apart)).selfContained).toBeNull()
+    expect((await found(apart)).selfContained).toBe(false)
   })
 
   test('Qwik without an adapter needs a page, and says what makes one', async () => {

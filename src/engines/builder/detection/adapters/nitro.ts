@@ -10,7 +10,7 @@ const isStatic = (config: string) => mayBe(config, 'preset', '(?:static|vercel-s
 export function planOfNitro(config: string, name: string): Plan {
   if (isStatic(config)) return files([`${folder}/public`], `The configuration of ${name} has a static preset.`)
   const plan = server(`node ${folder}/server/index.mjs`, `The build of ${name} makes a server in ${folder}.`)
-  return isSet(config, 'trace', false) ? plan : { ...plan, selfContained: folder }
+  return isSet(config, 'trace', false) ? plan : { ...plan, selfContained: true }
 }
 
 export const solidStart: Adapter = {

@@ -13,6 +13,6 @@ export const nuxt: Adapter = {
     if (/\bgenerate\b|--prerender\b/.test(buildText)) return files(outputs, 'The build generates a static site.')
     if (mayBe(config, 'preset', 'static')) return files(outputs, "The configuration of Nuxt has preset: 'static'.")
     const plan = server('node .output/server/index.mjs', 'The build makes a server; nuxt generate would make files.')
-    return isSet(config, 'trace', false) ? plan : { ...plan, selfContained: '.output' }
+    return isSet(config, 'trace', false) ? plan : { ...plan, selfContained: true }
   },
 }
