@@ -1,7 +1,7 @@
 // Trees of server projects: read from a directory, packed into one archive, and written into a new directory. Whoever
 // wrote a tree is not trusted: nothing is followed, and nothing is written but below the directory.
 import { createHash } from 'node:crypto'
-import { constants, createReadStream, createWriteStream } from 'node:fs'
+import { constants, createWriteStream } from 'node:fs'
 import { access, type FileHandle, mkdir, open, readdir, readlink, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -114,15 +114,16 @@ export async function packTree(directory: string, file: string): Promise<{ hash:
   return { hash: digest.digest('hex'), size }
 }
 
-/** Writes the tree of an archive into `directory`, which it makes. */
-export async function unpackTree(file: string, directory: string): Promise<void> {
-  const source = createReadStream(file, { highWaterMark: chunkBytes })
+/** Writes the tree of an archive into `directory`, which it makes. Closes the archive. */
+export async function unpackTree(archive: FileHandle, directory: string): Promise<void> {
+  const source = archive.createReadStream({ highWaterMark: chunkBytes })
   const gunzip = createGunzip({ chunkSize: chunkBytes })
   source.on('error', (error) => gunzip.destroy(error))
   const reader = new ByteReader(source.pipe(gunzip))
-  const write = await createTreeWriter(directory)
+  let write: TreeWriter | null = null
   let [entries, bytes] = [0, 0]
   try {
+    write = await createTreeWriter(directory)
     for await (const entry of readTar(reader)) {
       if (entry.kind === 'file') bytes += entry.size
       if (++entries > most.entries || bytes > most.bytes) throw new BadArchive('The archive is too large.')
@@ -136,7 +137,7 @@ export async function unpackTree(file: string, directory: string): Promise<void>
   } finally {
     source.destroy()
     gunzip.destroy()
-    await write.settled()
+    await write?.settled()
   }
 }
 

@@ -33,11 +33,11 @@ export function createTrees({ objects, cache, manifests, folders }: TreesOptions
 
   async function make(directory: string, hash: string): Promise<void> {
     if (await exists(directory)) return
+    // Held open: the cache may remove the file as soon as it is there.
     const archive = await objects.open(hash)
-    await archive.close()
     const aside = `${directory}.${randomBytes(6).toString('hex')}.new`
     try {
-      await unpackTree(objects.pathOf(hash), aside)
+      await unpackTree(archive, aside)
       await settle(aside, directory)
     } finally {
       await removeTree(aside)
