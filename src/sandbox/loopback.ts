@@ -1,6 +1,7 @@
 // Connections to a sandbox's loopback that this process opens itself, so that nobody copies their bytes.
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { type OnReadOpts, Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { getSystemErrorName } from 'node:util'
 import { type Koffi, loadKoffi } from '../platform/koffi.ts'
 import { SandboxError } from './command.ts'
@@ -27,6 +28,8 @@ const NON_BLOCKING_STREAM = 1 | 0o4000 | 0o2000000
 const [AF_INET, AF_INET6] = [2, 10]
 const [EISCONN, EALREADY, EINPROGRESS] = [106, 114, 115]
 const ECONNREFUSED = 111
+// The last one after 127 ms.
+const MOST_CALLS = 9
 // Besides a refusal: no IPv6, or an interface that is not up yet, because the sandbox has just begun to start.
 const NOTHING_LISTENS = new Set(['ECONNREFUSED', 'EAFNOSUPPORT', 'EADDRNOTAVAIL', 'ENETUNREACH', 'EHOSTUNREACH'])
 
@@ -80,14 +83,18 @@ function createLoopback(koffi: Koffi): Loopback | null {
     return descriptor
   }
 
-  /** On loopback the first call has connected or failed when it returns, and the second one says which. */
-  function connectIn(namespace: number, address: Buffer, options?: { onread?: OnReadOpts }): Socket {
+  /**
+   * On loopback the first call has connected or failed when it returns, and the second one says which; a busy machine
+   * may take a moment longer.
+   */
+  async function connectIn(namespace: number, address: Buffer, options?: { onread?: OnReadOpts }): Promise<Socket> {
     const descriptor = socketIn(namespace, address.readUInt16LE(0))
     try {
       let errno = 0
-      for (let call = 1; call <= 2; call++) {
+      for (let call = 1; call <= MOST_CALLS; call++) {
         errno = startConnect(descriptor, address, address.length) < 0 ? koffi.errno() : 0
-        if (errno !== EINPROGRESS) break
+        if (errno !== EINPROGRESS && errno !== EALREADY) break
+        if (call > 1) await delay(2 ** (call - 2))
       }
       // Still under way if the server's queue is full; what is written meanwhile is sent when it is connected.
       if (![0, EALREADY, EINPROGRESS, EISCONN].includes(errno)) throw failure(errno, 'connect')
@@ -116,7 +123,7 @@ function createLoopback(koffi: Koffi): Loopback | null {
           for (const address of [...known, ipv4Loopback(port), ipv6Loopback(port)]) {
             if (!open) break
             try {
-              const socket = connectIn(namespace, address, options)
+              const socket = await connectIn(namespace, address, options)
               last = { port, address }
               return socket
             } catch (error) {
