@@ -126,6 +126,8 @@ describe('a cron that is due', () => {
     const { nextAt } = await api.db.cron.findFirstOrThrow({ where: { id } })
     expect(nextAt.getTime()).toBeGreaterThan((await runsOf(id))[0]!.startedAt.getTime())
     expect(asked.filter(({ url }) => url === '/minutely')).toHaveLength((await runsOf(id)).length)
+    // It would be due again in one of the next tests.
+    await api.call('DELETE', `/projects/${project.name}`)
   })
 
   test('is not called again by a job that comes too early, which waits for its time', async () => {
