@@ -102,7 +102,6 @@ export async function runBuild(
     await ready(published)
     // What follows is not needed: it may fail, but ends no build.
     isReady = true
-    disk.stop()
   }
   const either = AbortSignal.any([signal, disk.low])
   const task: Task = { tools, build, variables, access, root, prefix, directory, deadline, log, signal: either }
@@ -249,7 +248,7 @@ async function buildInSandbox(
   const folders = foldersOf(prefix, members).map((one) => ({ ...one, path: asText(one.path) }))
   const workspace = await openWorkspace({ sandbox, caches, build, directory, folders, limits, log, signal })
   let key: string | null = null
-  let isMoved = false
+  let moved: number | null = null
   // Each sandbox is opened in parallel with the step before it.
   const closers: (() => Promise<void>)[] = []
   const opened = <T extends { close(): Promise<void> }>(one: T): T => {
@@ -270,21 +269,22 @@ async function buildInSandbox(
     if (commands.length > 0) await running?.run(commands)
     signal.throwIfAborted()
     log.step('publish')
-    const bytes = packer ? 0 : await layOut(task, workspace, recipe)
-    isMoved = packer === null
+    if (!packer) moved = await layOut(task, workspace, recipe)
     key = recipe.dependenciesKey
-    const built = { ...fetched, manager, bytes }
-    await ready(await (packer ? publishSite(task, source, packer, recipe) : publishServer(task, built)))
+    const published = packer
+      ? await publishSite(task, source, packer, recipe)
+      : await publishServer(task, { ...fetched, manager, bytes: moved ?? 0 })
+    await ready(published)
   } finally {
     await Promise.all(closers.map((close) => close()))
     // A canceled build keeps nothing; a failed one keeps its downloads for the next try.
-    if (!signal.aborted) await saveCache(task, workspace, key, isMoved).catch(() => {})
+    if (!signal.aborted) await saveCache(task, workspace, key, moved).catch(() => {})
   }
 }
 
-/** What a server runs from is copied, because a build may change what is cached. */
-async function saveCache({ tools, build }: Task, workspace: Workspace, key: string | null, isMoved: boolean) {
-  if (!isMoved) return workspace.saveCache(key)
+/** What a server runs from, of so many bytes, is copied, because a build may change what is cached. */
+async function saveCache({ tools, build }: Task, workspace: Workspace, key: string | null, moved: number | null) {
+  if (moved === null || !(await tools.disk.hasRoomFor(moved))) return workspace.saveCache(key)
   // Without a manifest, it is where it was laid out.
   const laidOut = { directory: tools.artifacts.serverDirectory(build.id), release() {} }
   const tree = await tools.artifacts.openTree(build.id).catch(() => laidOut)

@@ -19,6 +19,8 @@ export type DiskWatch = {
 export type Disk = {
   /** Whether a build may start. Otherwise `free` is called as long as it frees something. */
   hasRoom(free: (enough: () => Promise<boolean>) => Promise<void>): Promise<boolean>
+  /** Whether so much can be written without taking from the reserve. */
+  hasRoomFor(bytes: number): Promise<boolean>
   /** For the time of one build. */
   watch(): DiskWatch
   /** A sentence if builds have to wait for room. */
@@ -68,6 +70,7 @@ export function openDisk({ directory, reserveMb, log, registry = new Registry() 
       await makeRoom(async () => (await free()) >= reserveBytes)
       return isEnough()
     },
+    hasRoomFor: async (bytes) => (await free()) - bytes >= reserveBytes,
     watch() {
       const low = new AbortController()
       const look = async () => {

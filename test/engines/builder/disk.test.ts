@@ -96,6 +96,28 @@ describe.skipIf(!mounted)('a full disk of the platform', () => {
     await rm(filler)
   })
 
+  test('does without the cached dependencies of a server rather than take the reserve for them', async () => {
+    const files = {
+      'package.json': scripts({
+        build: 'mkdir -p node_modules/m && head -c 2000000 /dev/zero > node_modules/m/a',
+        start: 'node server.js',
+      }),
+      'server.js': `require('http').createServer((_, answer) => answer.end('up')).listen(process.env.PORT)`,
+    }
+    await platform.project('copied', files, { framework: 'node' })
+    const cached = async () => {
+      const id = await platform.deploy('copied')
+      expect(await platform.settled(id)).toMatchObject({ state: 'READY' })
+      await until(async () => !(await readdir(join(disk, 'builds'))).includes(id))
+      const found = await readdir(join(disk, 'cache'), { recursive: true })
+      return found.filter((path) => path.endsWith('folders/0/m'))
+    }
+    await fill(7)
+    expect(await cached()).toEqual([])
+    await rm(filler)
+    expect(await cached()).toHaveLength(1)
+  })
+
   test('takes the caches of builds before it makes anybody wait', async () => {
     const cache = join(disk, 'cache', 'prj_any', 'production')
     execFileSync('mkdir', ['-p', cache])
