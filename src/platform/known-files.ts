@@ -23,7 +23,7 @@ const markedForMs = 60_000
 // The mark is a time in whole milliseconds. File systems keep it to less than this; they stamp writes by a coarser clock.
 const sameMs = 0.01
 
-type Known = { identity: string; size: number; markedMs: number; readMs: number }
+type Known = { identity: string; size: number; markedMs: number; changedMs: number; readMs: number }
 type Found = { ino: number; birthtimeMs: number; mtimeMs: number }
 
 /** Inodes are given to other files later on; the time when a file was made is not. */
@@ -41,7 +41,9 @@ export function createKnownFiles(): KnownFiles {
   async function isUnchanged(path: string, known: Known | undefined): Promise<boolean> {
     if (!known || Date.now() - known.readMs > wholeForMs) return false
     const now = await look(path)
-    return now !== null && identityOf(now) === known.identity && now.size === known.size && hasMark(now, known.markedMs)
+    if (now === null || identityOf(now) !== known.identity || now.size !== known.size) return false
+    // A write may be stamped with the very time of the mark, but it changes this one as well.
+    return hasMark(now, known.markedMs) && now.ctimeMs === known.changedMs
   }
 
   async function mark(path: string): Promise<number | null> {
@@ -59,7 +61,8 @@ export function createKnownFiles(): KnownFiles {
     const markedMs = marks.get(path)
     const now = await look(path)
     if (now === null || markedMs === undefined || !hasMark(now, markedMs)) return
-    whole.set(path, { identity: identityOf(now), size: now.size, markedMs, readMs: Date.now() })
+    const { size, ctimeMs: changedMs } = now
+    whole.set(path, { identity: identityOf(now), size, markedMs, changedMs, readMs: Date.now() })
   }
 
   return {
@@ -71,7 +74,8 @@ export function createKnownFiles(): KnownFiles {
       const markedMs = await mark(path)
       if (markedMs === null) return null
       if (!isKnown) return false
-      whole.set(path, { ...known!, markedMs })
+      const changedMs = (await look(path))?.ctimeMs
+      if (changedMs !== undefined) whole.set(path, { ...known!, markedMs, changedMs })
       return known!.size
     },
     noteWhole,

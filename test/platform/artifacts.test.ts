@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
@@ -135,6 +135,12 @@ describe('a stored file that this process has read', () => {
     expect(await artifacts.again!('a.txt', 'f'.repeat(64), text.length)).toBeNull()
     const damages = [
       async (path: string) => flip(path),
+      // A write may be stamped with the very time that the file had.
+      async (path: string) => {
+        const { mtime } = await stat(path)
+        await flip(path)
+        await utimes(path, mtime, mtime)
+      },
       async (path: string) => {
         const content = await readFile(path)
         await rm(path)
