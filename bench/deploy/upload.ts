@@ -19,7 +19,7 @@ const fileCount = 60
 const fileBytes = 25_000
 const changesPerRound = 3
 
-type Kind = 'first' | 'change' | 'local' | 'synced' | 'daemon' | 'node' | 'start'
+type Kind = 'first' | 'change' | 'upload' | 'local' | 'synced' | 'daemon' | 'node' | 'start'
 type Figures = Map<Kind, number[]>
 
 const pathOf = (index: number) => join('assets', String(index % 6), `part-${index}.js`)
@@ -49,25 +49,33 @@ export async function measureUploads(platform: Platform, directory: string, roun
   await mkdir(home, { recursive: true })
   const file = join(home, 'berth')
   await writeFile(file, await (await fetch(`${platform.url}/cli`)).text())
-  const deploy = async (site: string, project: string, url = platform.url) => {
+  const berth = async (args: string[], url = platform.url) => {
     const env = { PATH: process.env.PATH, HOME: home, BERTH_URL: url, BERTH_TOKEN: platform.token }
-    const args = [file, 'deploy', site, '--project', project, '--prebuilt', '--prod', '--json']
-    const { stdout } = await run(process.execPath, args, { env })
-    if (JSON.parse(stdout).state !== 'READY') throw new Error(`The deployment is not READY: ${stdout}`)
+    const { stdout } = await run(process.execPath, [file, ...args, '--json'], { env })
+    return JSON.parse(stdout) as { id: string; state: string }
   }
+  const send = (site: string, project: string, more: string[], url?: string) =>
+    berth(['deploy', site, '--project', project, '--prebuilt', '--prod', ...more], url)
+  const isReady = ({ id, state }: { id: string; state: string }) => {
+    if (state !== 'READY') throw new Error(`${id} is not READY, but ${state}.`)
+  }
+  const deploy = async (site: string, project: string, url?: string) => isReady(await send(site, project, [], url))
   const daemon = await startDaemon(directory)
   const figures: Figures = new Map()
   const note = (kind: Kind, ms: number) => figures.set(kind, [...(figures.get(kind) ?? []), ms])
   const traffic: { up: number; down: number }[] = []
   try {
     for (let round = 0; round < rounds; round++) {
-      const [site, copy, synced] = ['site', 'copy', 'synced'].map((name) => join(directory, `${name}-${round}`))
-      const project = `folder-${round}`
+      const names = ['site', 'copy', 'synced', 'other'] as const
+      const [site, copy, synced, other] = names.map((name) => join(directory, `${name}-${round}`))
+      const [project, otherProject] = [`folder-${round}`, `other-${round}`]
       await makeSite(site!)
-      for (const other of [copy!, synced!, join(directory, 'module')])
-        await cp(site!, other, { recursive: true, preserveTimestamps: true })
+      for (const one of [copy!, synced!, other!, join(directory, 'module')])
+        await cp(site!, one, { recursive: true, preserveTimestamps: true })
       await platform.createProject(project, { framework: 'static' })
+      await platform.createProject(otherProject, { framework: 'static' })
       note('first', await timed(() => deploy(site!, project)))
+      await deploy(other!, otherProject)
       for (let change = 0; change < changesPerRound; change++) {
         const path = pathOf(round * changesPerRound + change)
         await writeFile(join(site!, path), content())
@@ -83,6 +91,16 @@ export async function measureUploads(platform: Platform, directory: string, roun
         const from = (round * changesPerRound + change) % peers.length
         for (const [kind, work] of [...peers.slice(from), ...peers.slice(0, from)]) note(kind, await timed(work))
         await expectServed(platform, project, path, await readFile(join(site!, path)))
+        // Another folder: rsync would have two changes to look for.
+        await writeFile(join(other!, path), content())
+        let sent = { id: '', state: '' }
+        note(
+          'upload',
+          await timed(async () => {
+            sent = await send(other!, otherProject, ['--no-wait'])
+          }),
+        )
+        isReady(await berth(['inspect', sent.id, '--wait']))
       }
       const counter = await startCounter(platform.url)
       await writeFile(join(site!, pathOf(0)), content())
@@ -110,6 +128,7 @@ function report(figures: Figures, traffic: { up: number; down: number }[]): void
     [`${fileCount} files, 1.5 MB, to the same disk`, 'median ms', 'least', 'most', 'of rsync'],
     row('first', 'berth deploy, nothing known, until READY'),
     row('change', 'berth deploy, one file changed, until READY'),
+    row('upload', 'the same with --no-wait: the upload alone'),
     row('local', 'rsync of the change, from folder to folder'),
     row('synced', 'the same with --fsync, as durable as a deployment'),
     row('daemon', 'the same to a daemon, not durable'),
