@@ -118,7 +118,8 @@ export function openCaches(root: string, mostMb: number): Caches {
 
   /** A cache without a note is incomplete, for example after a crash, and is not used. */
   async function takeSlot(slot: string, to: string): Promise<CacheNote | null> {
-    await Promise.race([beingSaved.get(slot), setTimeout(longestWaitMs, null, { ref: false })])
+    const saved = beingSaved.get(slot)
+    if (saved) await Promise.race([saved, setTimeout(longestWaitMs, null, { ref: false })])
     if (!(await move(slot, to))) return null
     const note = await readNote(to)
     if (note === null) await removeTree(to)

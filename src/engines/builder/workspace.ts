@@ -115,7 +115,7 @@ exec find . -mindepth 1 -printf '%y %n %s %P\\0%l\\0'
 
 const SAVE = `
 ${TAKE}
-cd "$FROM" && take $BRING
+if [ -d "$FROM" ]; then cd "$FROM" && take $BRING; fi
 cd "$WORK/cache"
 ls folders | sed 's/^/saved /'
 du -s -k . | sed 's/[^0-9].*//; s/^/kb /'
