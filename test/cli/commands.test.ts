@@ -205,6 +205,24 @@ describe('the rest of the account', () => {
     }
   }, 120_000)
 
+  test('deploy hooks are made, listed page by page and deleted, and crons are listed', async () => {
+    const made = await json('hooks', 'add', 'cms', '-p', 'site')
+    expect(made.url).toContain('/hooks/deploy/brd_')
+    const count = 100
+    const more = Array.from({ length: count }, (_, index) => ({ name: `h${index}` }))
+    await Promise.all(more.map((body) => api.call('POST', '/projects/site/deploy-hooks', { body })))
+    const listed = (await json('hooks', 'ls', '-p', 'site')) as { id: string }[]
+    expect(new Set(listed.map(({ id }) => id)).size).toBe(count + 1)
+    expect((await run('hooks', 'rm', made.id, '-p', 'site')).code).toBe(2)
+    expect((await run('hooks', 'rm', made.id, '-p', 'site', '--yes')).code).toBe(0)
+    expect((await run('hooks', 'ls', '-p', 'site')).stdout).not.toContain(made.id)
+    const settings = { crons: [{ path: '/x', schedule: '0 3 * * *' }] }
+    await api.call('PATCH', '/projects/site', { body: { settings } })
+    expect((await run('crons', 'ls', '-p', 'site')).stdout).toMatch(
+      /crn_\w+ +0 3 \* \* \* +\/x +\d{4}-\d\d-\d\d 03:00 +-/,
+    )
+  }, 120_000)
+
   test('events are listed, and sent to a local program as webhooks are', async () => {
     expect((await json('events', '--type', 'project.*', '-n', '1'))[0].type).toMatch(/^project\./)
     const secret = `whsec_${Buffer.alloc(24, 3).toString('base64')}`

@@ -1,29 +1,19 @@
 // `berth hooks`: addresses that start a deployment. `berth crons`: what is called on a schedule.
-import type { Context } from '../kit/context.ts'
+import type { Schemas } from '../../../sdk/src/types.ts'
+import { collect } from '../kit/collect.ts'
 import { confirm } from '../kit/prompt.ts'
 import { clean, time } from '../kit/text.ts'
 import type { Action } from '../program.ts'
 import { requireProject } from './link.ts'
 
 type OfProject = { project?: string }
-type Hook = { id: string; name: string; ref: string | null; createdAt: string; lastUsedAt: string | null }
-type NewHook = Hook & { url: string }
-type Run = { outcome: string; status: number | null; startedAt: string }
-type Cron = { id: string; path: string; schedule: string; nextRunAt: string; lastRun: Run | null }
+type Hook = Schemas['DeployHook']
+type Cron = Schemas['Cron']
 
-async function pathOf(context: Context, given: string | undefined, rest: string): Promise<string> {
-  return `/api/projects/${encodeURIComponent(await requireProject(context, given))}/${rest}`
-}
-
-export const list: Action<OfProject> = async (context, _, { project }) => {
-  const path = await pathOf(context, project, 'deploy-hooks')
-  const hooks: Hook[] = []
-  for (let cursor: string | null = ''; cursor !== null; ) {
-    const query: string = cursor === '' ? '?limit=100' : `?limit=100&cursor=${encodeURIComponent(cursor)}`
-    const page = await (await context.send('GET', `${path}${query}`)).json()
-    hooks.push(...(page.deployHooks as Hook[]))
-    cursor = page.nextCursor
-  }
+export const list: Action<OfProject> = async (context, _, given) => {
+  const project = await requireProject(context, given.project)
+  const params = { path: { project } }
+  const hooks = await collect((await context.berth()).list('/projects/{project}/deploy-hooks', { params }))
   context.out.list(hooks, ['ID', 'NAME', 'REF', 'MADE', 'USED'], (it: Hook) => [
     it.id,
     it.name,
@@ -33,22 +23,28 @@ export const list: Action<OfProject> = async (context, _, { project }) => {
   ])
 }
 
-export const add: Action<OfProject & { ref?: string }> = async (context, [name], { project, ref }) => {
-  const path = await pathOf(context, project, 'deploy-hooks')
-  const made: NewHook = await (await context.send('POST', path, { body: { name, ...(ref && { ref }) } })).json()
+export const add: Action<OfProject & { ref?: string }> = async (context, [name], { ref, ...given }) => {
+  const project = await requireProject(context, given.project)
+  const made = await (await context.berth()).post('/projects/{project}/deploy-hooks', {
+    params: { path: { project } },
+    body: { name: name!, ...(ref && { ref }) },
+  })
   context.out.say(`Made ${clean(made.id)}. Whoever posts to its address starts a deployment; it is shown this once:`)
   context.out.show(made, () => clean(made.url))
 }
 
-export const remove: Action<OfProject> = async (context, [id], { project }) => {
-  const path = await pathOf(context, project, `deploy-hooks/${encodeURIComponent(id!)}`)
+export const remove: Action<OfProject> = async (context, [id], given) => {
+  const project = await requireProject(context, given.project)
   await confirm(`Delete ${id}? Its address starts nothing any more.`, context.options.yes, context.signal)
-  await context.send('DELETE', path)
+  await (await context.berth()).delete('/projects/{project}/deploy-hooks/{id}', {
+    params: { path: { project, id: id! } },
+  })
   context.out.say(`Deleted ${id}.`)
 }
 
-export const crons: Action<OfProject> = async (context, _, { project }) => {
-  const found = await (await context.send('GET', await pathOf(context, project, 'crons'))).json()
+export const crons: Action<OfProject> = async (context, _, given) => {
+  const project = await requireProject(context, given.project)
+  const found = await (await context.berth()).get('/projects/{project}/crons', { params: { path: { project } } })
   context.out.list(found.crons, ['ID', 'SCHEDULE', 'PATH', 'NEXT', 'LAST'], (it: Cron) => [
     it.id,
     it.schedule,
