@@ -17,6 +17,7 @@ import { createServerMetrics } from './metrics.ts'
 import { createOutput } from './output.ts'
 import { programsOf } from './programs.ts'
 import { toLeave } from './shares.ts'
+import { startOf } from './start-script.ts'
 import { createSupervisor, type RunState, type Supervisor } from './supervisor.ts'
 import type { Lane } from './visits.ts'
 
@@ -129,10 +130,11 @@ export function createServers(options: ServersOptions): Servers {
         output.system(`$ ${command}`)
         const tree = await artifacts.openTree(deploymentId)
         const { directory: workTree, root, release } = tree
-        const rights = { environment, network, privateHosts, limits }
+        const rights = { network, privateHosts, limits }
         try {
           const programs = await programsOf(options.programs, tree)
-          const instance = await launch({ sandbox, workTree, root, command, programs, ...rights, output, signal })
+          const start = await startOf(command, tree, environment)
+          const instance = await launch({ sandbox, workTree, root, ...start, programs, ...rights, output, signal })
           void instance.ended.then(release)
           return instance
         } catch (error) {

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { describe, test } from 'vitest'
 import { defaultLimits, type ServerLimits } from '../../../src/engines/servers/limits.ts'
 import { createServers, type ServersOptions } from '../../../src/engines/servers/servers.ts'
+import type { Artifacts } from '../../../src/platform/artifacts.ts'
 import { createArtifacts } from '../../../src/platform/local-artifacts.ts'
 import type { NewLogLine } from '../../../src/services/deployments/deployment-logs.ts'
 import { sharedSandbox } from '../../helpers/sandbox.ts'
@@ -48,6 +49,7 @@ const testIn = (driver: Driver) =>
 
 export type World = {
   servers: ReturnType<typeof directly>
+  artifacts: Artifacts
   port: number
   agent: Agent
   /** Lines of the deployment's log, as text. */
@@ -97,6 +99,7 @@ export async function startWorld(
   const agent = new Agent({ keepAlive: true })
   return {
     servers,
+    artifacts,
     port,
     agent,
     logged,
