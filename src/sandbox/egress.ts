@@ -11,6 +11,11 @@ export type EgressProxy = { close(): Promise<void> }
 // A build opens some dozens; the bound protects the descriptors of the host.
 const MAX_CONNECTIONS = 256
 const CONNECT_TIMEOUT_MS = 30_000
+// What comes is read into memory that is used again. With new memory for each part, a download of 50 MB made this process,
+// which has a large heap, collect garbage all the time.
+const partBytes = 64 << 10
+const mostFree = 64
+const free: Uint8Array[] = []
 const HOP_BY_HOP = [
   'connection',
   'keep-alive',
@@ -54,15 +59,27 @@ export async function openEgress(
   async function tunnel(from: Duplex, head: Buffer, authority: string): Promise<void> {
     const way = await route(readTarget(authority, 443))
     if ('status' in way) return refuse(from, way)
-    const to = connect({ ...way.to, lookup: way.lookup, allowHalfOpen: true, noDelay: true, autoSelectFamily: true })
+    const to = connect({
+      ...way.to,
+      ...{ lookup: way.lookup, allowHalfOpen: true, noDelay: true, autoSelectFamily: true },
+      onread: {
+        buffer: () => free.pop() ?? Buffer.allocUnsafeSlow(partBytes),
+        callback(bytes, memory) {
+          const part = Buffer.from(memory.buffer, memory.byteOffset, bytes)
+          return from.write(part, () => void (free.length < mostFree && free.push(memory)))
+        },
+      },
+    })
     track(to)
+    from.on('drain', () => to.resume())
     to.setTimeout(CONNECT_TIMEOUT_MS, () => to.destroy(new Error('no answer')))
     to.once('connect', () => {
       to.setTimeout(0)
       from.write('HTTP/1.1 200 Connection Established\r\n\r\n')
       to.write(head)
-      from.pipe(to).pipe(from)
+      from.pipe(to)
     })
+    to.once('end', () => from.end())
     to.once('error', (error) => refuse(from, { status: 502, text: `${authority}: ${error.message}` }))
     from.once('close', () => to.destroy())
     to.once('close', () => to.readableEnded || from.destroy())

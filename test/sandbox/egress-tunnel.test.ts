@@ -1,0 +1,85 @@
+// What passes a tunnel of the proxy is whole, however slowly it is read, and is not kept in memory meanwhile.
+import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { request } from 'node:http'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { readBoundary } from '../../src/sandbox/addresses.ts'
+import { type EgressProxy, openEgress } from '../../src/sandbox/egress.ts'
+import { until } from '../helpers/until.ts'
+
+const whole = randomBytes(24 << 20)
+const hashOf = (content: Buffer) => createHash('sha256').update(content).digest('hex')
+const opened = new Set<Socket>()
+const far = createServer({ allowHalfOpen: true }, (socket) => {
+  opened.add(socket)
+  socket.on('error', () => {})
+  socket.once('data', () => socket.end(whole))
+})
+
+let directory: string
+let proxy: EgressProxy
+let authority: string
+beforeAll(async () => {
+  far.listen(0, '127.0.0.1')
+  await once(far, 'listening')
+  authority = `127.0.0.1:${(far.address() as AddressInfo).port}`
+  directory = await mkdtemp(join(tmpdir(), 'berth-egress-'))
+  const network = { reach: 'registry' as const, private: [authority] }
+  proxy = await openEgress(join(directory, 'proxy'), network, readBoundary([]), async () => [])
+})
+afterAll(async () => {
+  await proxy.close()
+  far.close()
+  for (const socket of opened) socket.destroy()
+  await rm(directory, { recursive: true })
+})
+
+async function tunnel(): Promise<Socket> {
+  const asked = request({ socketPath: join(directory, 'proxy'), method: 'CONNECT', path: authority }).end()
+  const [, socket] = (await once(asked, 'connect')) as [unknown, Socket]
+  socket.write('send')
+  return socket
+}
+
+async function readAll(socket: Socket, pauseMs: number): Promise<string> {
+  const hash = createHash('sha256')
+  let sinceBytes = 0
+  for await (const chunk of socket) {
+    hash.update(chunk)
+    sinceBytes += chunk.length
+    if (pauseMs > 0 && sinceBytes > 2 << 20) {
+      sinceBytes = 0
+      await delay(pauseMs)
+    }
+  }
+  return hash.digest('hex')
+}
+
+test('several at once are whole, also where one is read slowly', async () => {
+  const sockets = await Promise.all([tunnel(), tunnel(), tunnel()])
+  const read = await Promise.all(sockets.map((socket, index) => readAll(socket, index * 30)))
+  expect(read).toEqual(Array(3).fill(hashOf(whole)))
+})
+
+test('one that nobody reads stops the sender, and ends with whoever opened it', async () => {
+  const before = opened.size
+  const socket = await tunnel()
+  await until(() => opened.size > before)
+  const sender = [...opened].at(-1)!
+  let sent = -1
+  // Until the buffers of the kernel are full.
+  await until(async () => {
+    const last = sent
+    await delay(100)
+    sent = sender.bytesWritten
+    return sent === last
+  })
+  expect(sender.writableLength).toBeGreaterThan(whole.length / 2)
+  socket.destroy()
+  await until(() => sender.destroyed)
+})
