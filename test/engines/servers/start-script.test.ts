@@ -1,8 +1,11 @@
 // A start script that is run without npm runs as it would with it.
+import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { chmod, mkdir, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect } from 'vitest'
+import { expect, test } from 'vitest'
+import { startOf } from '../../../src/engines/servers/start-script.ts'
 import { until } from '../../helpers/until.ts'
 import { type World, withEachDriverAtOnce } from './world.ts'
 
@@ -34,6 +37,27 @@ const names = (env: Record<string, string>) =>
       (name) => [name, env[name]],
     ),
   )
+
+test('nothing outside of the tree is read, whatever links lead there', async () => {
+  const parent = await mkdtemp(join(tmpdir(), 'berth-start-'))
+  const [directory, outside] = [join(parent, 'tree'), join(parent, 'outside')]
+  const manifest = { scripts: { start: 'secret of the machine' } }
+  await write(join(outside, 'web/package.json'), manifest)
+  await write(join(directory, 'real/web/package.json'), manifest)
+  await mkdir(join(directory, 'linked'))
+  await symlink(outside, join(directory, 'apps'))
+  await symlink('real', join(directory, 'inside'))
+  await symlink(join(outside, 'web/package.json'), join(directory, 'linked/package.json'))
+  execFileSync('mkfifo', [join(directory, 'package.json')])
+  const asItIs = { command: 'npm start', environment: { A: '1' } }
+  for (const root of ['apps/web', 'linked', 'missing', '']) {
+    expect(await startOf('npm start', { directory, root }, { A: '1' }), root).toEqual(asItIs)
+  }
+  expect((await startOf('npm start', { directory, root: 'real/web' }, {})).environment.npm_lifecycle_script).toBe(
+    'secret of the machine',
+  )
+  await rm(parent, { recursive: true })
+})
 
 withEachDriverAtOnce('a start script', (test) => {
   test('has its programs, the name of the package and what else npm gives it, but no npm', async ({ start }) => {
