@@ -11,17 +11,22 @@ const run = promisify(execFile)
 export const serverLimits: Limits = { entries: 300_000, bytes: 4 * 1024 ** 3, pathBytes: 3000, depth: 200 }
 
 const longestField = serverLimits.pathBytes + longestTarget
+// A letter and two numbers.
+const longestHead = 64
 
 /** Reads the list that a workspace makes of its tree; refuses what no server may have. Returns the size of all files. */
 export async function readList(list: AsyncIterable<Buffer>, limits = serverLimits): Promise<{ bytes: number }> {
   let [entries, bytes] = [0, 0]
   let about: Buffer | null = null
-  for await (const field of fieldsOf(list)) {
+  let rest: Buffer = Buffer.alloc(0)
+
+  /** NUL ends each of them. */
+  function take(field: Buffer): void {
     if (about === null) {
       about = field
-      continue
+      return
     }
-    const [head = '', kind, names, size] = /^(\S) (\d+) (\d+) /.exec(about.toString('latin1')) ?? []
+    const [head = '', kind, names, size] = /^(\S) (\d+) (\d+) /.exec(about.toString('latin1', 0, longestHead)) ?? []
     const path = checkPath(about.subarray(head.length), limits)
     about = null
     if (++entries > limits.entries) throw tooLarge(`more than ${limits.entries} files`)
@@ -32,21 +37,18 @@ export async function readList(list: AsyncIterable<Buffer>, limits = serverLimit
       if (bytes > limits.bytes) throw tooLarge(`larger than ${Math.floor(limits.bytes / 1024 ** 2)} MiB`)
     } else if (kind !== 'd') throw refusal(path, 'is neither a file nor a folder')
   }
-  return { bytes }
-}
 
-/** The parts that NUL ends. */
-async function* fieldsOf(list: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let rest: Buffer = Buffer.alloc(0)
   for await (const chunk of list) {
-    let bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
-    for (let end = bytes.indexOf(0); end >= 0; end = bytes.indexOf(0)) {
-      yield bytes.subarray(0, end)
-      bytes = bytes.subarray(end + 1)
+    const octets = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
+    let begin = 0
+    for (let end = octets.indexOf(0); end >= 0; end = octets.indexOf(0, begin)) {
+      take(octets.subarray(begin, end))
+      begin = end + 1
     }
-    if (bytes.length > longestField) throw tooLarge('made of paths that are too long')
-    rest = bytes
+    rest = octets.subarray(begin)
+    if (rest.length > longestField) throw tooLarge('made of paths that are too long')
   }
+  return { bytes }
 }
 
 /** No process of the build is left that could change it meanwhile. It then belongs to the platform, as all it serves. */

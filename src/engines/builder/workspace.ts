@@ -96,20 +96,24 @@ take() {
 }
 `
 
-// A name of a file that is also in the cache, or in a published tree, would let one build change what another made.
+// A name of a file that is also in the cache, or in a published tree, would let one build change what another made. Most
+// package managers leave plain trees: to look for anything else takes less than to set each mode anew.
 const SETTLE = `
 ${TAKE}
 set -e
 chmod u+rwx "$WORK/tree"
 cd "$WORK/tree"
 take mv
-rm -rf .git
-find . -type f -links +1 -exec sh -c '
-  for file; do
-    copy="\${file%/*}/.berth-copy"
-    cp -p -T -- "$file" "$copy" && mv -f -T -- "$copy" "$file" || exit
-  done' sh {} + || true
-chmod -R u+rwX,go+rX,go-w,ug-s,-t .
+rm -rf .git 2> /dev/null || { chmod -R u+rwX .git; rm -rf .git; }
+if [ -n "$(find . ! -type l ! '(' -type d -perm 0755 ')' ! '(' -type f -links 1 '(' -perm 0644 -o -perm 0755 ')' ')' \
+  -printf odd -quit || echo odd)" ]; then
+  find . -type f -links +1 -exec sh -c '
+    for file; do
+      copy="\${file%/*}/.berth-copy"
+      cp -p -T -- "$file" "$copy" && mv -f -T -- "$copy" "$file" || exit
+    done' sh {} + || true
+  chmod -R u+rwX,go+rX,go-w,ug-s,-t .
+fi
 exec find . -mindepth 1 -printf '%y %n %s %P\\0%l\\0'
 `
 

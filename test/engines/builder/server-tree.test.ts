@@ -93,6 +93,18 @@ test('modes are plain, whatever the build has set', async () => {
   expect(await Promise.all(['', 'open', 'sticky', 'closed/in'].map(mode))).toEqual(['755', '755', '755', '755'])
 })
 
+test.each([
+  ['that nobody may read', 'mkdir -p .git/a; touch .git/a/b; chmod 0 .git/a .git'],
+  ['that is a link', 'ln -s /nowhere .git'],
+  ['that is a link to a folder', 'mkdir a; ln -s a .git'],
+  ['that is a file', 'touch .git; chmod 0 .git'],
+  ['that is a pipe', 'mkfifo .git'],
+])('a .git %s is not published', async (_what, script) => {
+  await leave(`touch page; ${script}`)
+  await publish()
+  expect((await readdir(directory)).filter((name) => name !== 'a')).toEqual(['page'])
+})
+
 test('what only builds need is not published, and is there for the next one', async () => {
   await leave(`
     mkdir -p .next/cache .next/server node_modules/m node_modules/.cache .turbo .nuxt
