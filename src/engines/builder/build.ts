@@ -266,7 +266,9 @@ async function buildInSandbox(
       ? null
       : opened(openPacker({ sandbox, tree: workspace.tree, timeoutMs: timeLeft(task), signal }))
     const commands = commandsOf(recipe, cached, registry, log)
-    if (commands.length > 0) await running?.run(commands)
+    // Most of a server's tree is there before its build, which leaves a processor idle when it begins.
+    const begins = ({ step }: Command) => step === 'build' && recipe.server && writeOut(task, workspace)
+    if (commands.length > 0) await running?.run(commands, begins)
     signal.throwIfAborted()
     log.step('publish')
     if (!packer) moved = await layOut(task, workspace, recipe)
@@ -353,12 +355,17 @@ function programsOf({ node, manager }: Built): Pick<Manifest, 'node' | 'manager'
  * The whole tree with its dependencies, which may be above the root directory, unless the build has copied them. It is
  * moved: to copy a node_modules takes seconds. Returns its size.
  */
-async function layOut({ tools, build }: Task, workspace: Workspace, { selfContained }: Recipe): Promise<number> {
-  // What is published has to be on the disk: the writing begins while the tree is read.
-  if (!tools.artifacts.shared) void syncFileSystems([workspace.tree])
+async function layOut(task: Task, workspace: Workspace, { selfContained }: Recipe): Promise<number> {
+  const { tools, build } = task
+  writeOut(task, workspace)
   const { bytes } = await workspace.settle(selfContained, readList)
   await moveTree(workspace.tree, tools.artifacts.serverDirectory(build.id))
   return bytes
+}
+
+/** What is published has to be on the disk. The writing begins before it is waited for, in the end. */
+function writeOut({ tools }: Task, { tree }: Workspace): void {
+  if (!tools.artifacts.shared) void syncFileSystems([tree])
 }
 
 async function publishServer({ tools, build, root }: Task, built: Built & { bytes: number }): Promise<Published> {

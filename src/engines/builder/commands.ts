@@ -46,8 +46,8 @@ const maxProcesses = 512
 export const maxDiskMb = 4096
 
 export type Commands = {
-  /** Runs the commands, at least one, in turn; rejects at the first failure. Called once. */
-  run(commands: Command[]): Promise<void>
+  /** Runs the commands, at least one, in turn; rejects at the first failure. Called once. `begins` hears of each. */
+  run(commands: Command[], begins?: (command: Command) => void): Promise<void>
   close(): Promise<void>
 }
 
@@ -99,13 +99,14 @@ export function openCommands(options: CommandsOptions): Commands {
   const exited = process.exited.finally(onAbort(signal, process.kill))
   exited.catch(() => {})
   return {
-    async run(commands) {
+    async run(commands, begins = () => {}) {
       let command = commands[0]!
       const begin = (next: Command) => {
         command = next
         printed = ''
         log.step(next.step)
         log.system(`${placeOf(next, options.root)}$ ${next.text}`)
+        begins(next)
       }
       begin(command)
       steps = stepsOf(
