@@ -1,4 +1,4 @@
-// A start script of package.json run as npm runs it, without npm: that is 60 MB less for each server, and an earlier start.
+// A start script of package.json run as npm runs it, without npm: that is 15 MB less for each server, and an earlier start.
 import { constants } from 'node:fs'
 import { lstat, open, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
