@@ -11,11 +11,9 @@ export type EgressProxy = { close(): Promise<void> }
 // A build opens some dozens; the bound protects the descriptors of the host.
 const MAX_CONNECTIONS = 256
 const CONNECT_TIMEOUT_MS = 30_000
-// What comes is read into memory that is used again. With new memory for each part, a download of 50 MB made this process,
-// which has a large heap, collect garbage all the time.
 const partBytes = 64 << 10
 const mostFree = 64
-const free: Uint8Array[] = []
+const mostWaiting = 64
 const HOP_BY_HOP = [
   'connection',
   'keep-alive',
@@ -62,25 +60,40 @@ export async function openEgress(
     const to = connect({
       ...way.to,
       ...{ lookup: way.lookup, allowHalfOpen: true, noDelay: true, autoSelectFamily: true },
-      onread: {
-        buffer: () => free.pop() ?? Buffer.allocUnsafeSlow(partBytes),
-        callback(bytes, memory) {
-          const part = Buffer.from(memory.buffer, memory.byteOffset, bytes)
-          return from.write(part, () => void (free.length < mostFree && free.push(memory)))
-        },
-      },
+      onread: { buffer: takeMemory, callback: relay },
     })
+    let waiting = 0
+    let isPaused = false
+
+    function relay(bytes: number, memory: Uint8Array): boolean {
+      const isSmall = bytes < partBytes / 4
+      const part = Buffer.from(memory.buffer, memory.byteOffset, bytes)
+      // What waits is counted by its bytes, but takes all of the memory that it is in.
+      if (isSmall) giveMemory(memory)
+      waiting++
+      const goesOn = from.write(isSmall ? Buffer.from(part) : part, () => {
+        if (!isSmall) giveMemory(memory)
+        waiting--
+        if (waiting > 0 || !isPaused) return
+        isPaused = false
+        to.resume()
+      })
+      isPaused = !goesOn || waiting >= mostWaiting
+      return !isPaused
+    }
+
     track(to)
-    from.on('drain', () => to.resume())
     to.setTimeout(CONNECT_TIMEOUT_MS, () => to.destroy(new Error('no answer')))
+    const notReached = (error: Error) => refuse(from, { status: 502, text: `${authority}: ${error.message}` })
+    to.once('error', notReached)
     to.once('connect', () => {
+      to.off('error', notReached)
       to.setTimeout(0)
       from.write('HTTP/1.1 200 Connection Established\r\n\r\n')
       to.write(head)
       from.pipe(to)
     })
     to.once('end', () => from.end())
-    to.once('error', (error) => refuse(from, { status: 502, text: `${authority}: ${error.message}` }))
     from.once('close', () => to.destroy())
     to.once('close', () => to.readableEnded || from.destroy())
   }
@@ -136,6 +149,15 @@ export async function openEgress(
         for (const socket of sockets) socket.destroy()
       }),
   }
+}
+
+// Parts of downloads are read into memory that is used again. With new memory for each, 50 MB made this process, which has a
+// large heap, collect garbage all the time.
+const free: Uint8Array[] = []
+const takeMemory = () => free.pop() ?? Buffer.allocUnsafeSlow(partBytes)
+
+function giveMemory(memory: Uint8Array): void {
+  if (free.length < mostFree) free.push(memory)
 }
 
 function refuse(socket: Duplex, { status, text }: Refusal): void {

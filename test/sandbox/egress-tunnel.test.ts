@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { request } from 'node:http'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -15,10 +15,17 @@ import { until } from '../helpers/until.ts'
 const whole = randomBytes(24 << 20)
 const hashOf = (content: Buffer) => createHash('sha256').update(content).digest('hex')
 const opened = new Set<Socket>()
-const far = createServer({ allowHalfOpen: true }, (socket) => {
+const far = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
   opened.add(socket)
   socket.on('error', () => {})
-  socket.once('data', () => socket.end(whole))
+  socket.once('data', (asked) => {
+    if (String(asked) === 'send') socket.end(whole)
+    if (String(asked) === 'reset') socket.write('a part', () => socket.resetAndDestroy())
+    if (String(asked) === 'drip') {
+      const timer = setInterval(() => socket.write('x'), 1)
+      socket.once('close', () => clearInterval(timer))
+    }
+  })
 })
 
 let directory: string
@@ -39,10 +46,13 @@ afterAll(async () => {
   await rm(directory, { recursive: true })
 })
 
-async function tunnel(): Promise<Socket> {
-  const asked = request({ socketPath: join(directory, 'proxy'), method: 'CONNECT', path: authority }).end()
+async function tunnel(what = 'send'): Promise<Socket> {
+  // It reads nothing ahead of whoever reads it.
+  const options = { path: join(directory, 'proxy'), readableHighWaterMark: 1 }
+  const createConnection = () => connect(options)
+  const asked = request({ createConnection, method: 'CONNECT', path: authority }).end()
   const [, socket] = (await once(asked, 'connect')) as [unknown, Socket]
-  socket.write('send')
+  socket.write(what)
   return socket
 }
 
@@ -82,4 +92,39 @@ test('one that nobody reads stops the sender, and ends with whoever opened it', 
   expect(sender.writableLength).toBeGreaterThan(whole.length / 2)
   socket.destroy()
   await until(() => sender.destroyed)
+})
+
+test('one that gets a byte at a time, and is not read, takes no more memory than what came', async () => {
+  const count = 4
+  const before = { opened: opened.size, bytes: process.memoryUsage().arrayBuffers }
+  const sockets = await Promise.all(Array.from({ length: count }, () => tunnel('drip')))
+  await until(() => opened.size === before.opened + count)
+  const senders = [...opened].slice(-count)
+  await until(() => senders.every(({ bytesWritten }) => bytesWritten > 1_500))
+  expect(process.memoryUsage().arrayBuffers - before.bytes).toBeLessThan(20 << 20)
+  // And goes on as soon as it is read.
+  const readBytes = await Promise.all(
+    sockets.map(async (socket) => {
+      let read = 0
+      socket.on('data', (chunk) => {
+        read += chunk.length
+      })
+      await until(() => read > 2_000)
+      return read
+    }),
+  )
+  expect(readBytes).toHaveLength(count)
+  for (const socket of sockets) socket.destroy()
+  await until(() => senders.every(({ destroyed }) => destroyed))
+})
+
+test('one that the other side resets is not ended with words of the proxy', async () => {
+  const socket = await tunnel('reset')
+  socket.on('error', () => {})
+  let read = ''
+  socket.on('data', (chunk) => {
+    read += chunk
+  })
+  await once(socket, 'close')
+  expect('a part'.startsWith(read)).toBe(true)
 })
