@@ -107,12 +107,14 @@ take mv
 rm -rf .git 2> /dev/null || { chmod -R u+rwX .git; rm -rf .git; }
 if [ -n "$(find . ! -type l ! '(' -type d -perm 0755 ')' ! '(' -type f -links 1 '(' -perm 0644 -o -perm 0755 ')' ')' \
   -printf odd -quit || echo odd)" ]; then
+  chmod -R u+rwX,go+rX,go-w,ug-s,-t .
+  # A name that the build could not know.
+  export COPY=".berth-$(od -A n -t x8 -N 16 /dev/urandom | tr -d ' ')"
   find . -type f -links +1 -exec sh -c '
     for file; do
-      copy="\${file%/*}/.berth-copy"
+      copy="\${file%/*}/$COPY"
       cp -p -T -- "$file" "$copy" && mv -f -T -- "$copy" "$file" || exit
     done' sh {} + || true
-  chmod -R u+rwX,go+rX,go-w,ug-s,-t .
 fi
 exec find . -mindepth 1 -printf '%y %n %s %P\\0%l\\0'
 `

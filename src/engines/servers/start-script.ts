@@ -6,7 +6,9 @@ import { join } from 'node:path'
 export type Start = { command: string; environment: Record<string, string> }
 
 const mostBytes = 1 << 20
-const byNpm = /^npm (?:start|run ([\w:.-]+))$/
+const byNpm = /^npm (?:start|run ([\w:.][\w:.-]*))$/
+// Linux takes no more than 128 KiB in one variable.
+const longestText = 8 << 10
 // The script is in the environment: nothing of it has to be quoted. The log shows it, as npm does.
 const runScript = `printf '> %s\\n' "$npm_lifecycle_script"; exec /bin/sh -c "$npm_lifecycle_script"`
 
@@ -31,7 +33,7 @@ export async function startOf(
   const script = asText(scripts?.[event])
   if (script === '' || /npm_/i.test(script) || config !== undefined) return asItIs
   if (scripts[`pre${event}`] !== undefined || scripts[`post${event}`] !== undefined) return asItIs
-  const programs = places.map((_, index) => `$PWD/${'../'.repeat(index)}node_modules/.bin`)
+  const programs = places.map((_, index) => `\${PWD%${'/*'.repeat(index)}}/node_modules/.bin`)
   return {
     command: `export PATH="${programs.join(':')}:$PATH" INIT_CWD="$PWD" npm_package_json="$PWD/package.json"; ${runScript}`,
     environment: {
@@ -55,7 +57,8 @@ const hasAny = async (paths: string[]) =>
   (await Promise.allSettled(paths.map((path) => lstat(path)))).some(({ status }) => status === 'fulfilled')
 
 /** Empty for what cannot be a variable. */
-const asText = (value: unknown) => (typeof value === 'string' && !value.includes('\0') ? value : '')
+const asText = (value: unknown) =>
+  typeof value === 'string' && value.length <= longestText && !value.includes('\0') ? value : ''
 
 // biome-ignore lint/suspicious/noExplicitAny: A file of the customer, of which nothing is known.
 async function readPackage(path: string): Promise<any> {

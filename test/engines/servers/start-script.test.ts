@@ -59,6 +59,20 @@ test('nothing outside of the tree is read, whatever links lead there', async () 
   await rm(parent, { recursive: true })
 })
 
+test('what does not fit into a variable, or is an option, is left to npm', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'berth-start-'))
+  const large = 'x'.repeat(140_000)
+  await write(join(directory, 'package.json'), {
+    scripts: { start: `echo ${large}`, '--silent': 'true', '-s': 'true' },
+  })
+  for (const command of ['npm start', 'npm run --silent', 'npm run -s', 'npm run', 'npm start && true'])
+    expect((await startOf(command, { directory, root: '' }, {})).command).toBe(command)
+  await write(join(directory, 'package.json'), { name: large, version: large, scripts: { start: 'true' } })
+  const { environment } = await startOf('npm start', { directory, root: '' }, {})
+  expect(environment).toMatchObject({ npm_package_name: '', npm_package_version: '', npm_lifecycle_script: 'true' })
+  await rm(directory, { recursive: true })
+})
+
 withEachDriverAtOnce('a start script', (test) => {
   test('has its programs, the name of the package and what else npm gives it, but no npm', async ({ start }) => {
     const world = await start({}, { start: undefined })
