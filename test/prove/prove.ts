@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { randomNumbers } from '../../bench/dns/mix.ts'
+import { leaseMs } from '../../src/platform/lease.ts'
 import { commitTo, createRepository } from '../helpers/repository.ts'
 import { until } from '../helpers/until.ts'
 import { proveBackup } from './backup.ts'
@@ -146,9 +147,10 @@ export async function prove(options: ProveOptions): Promise<Report> {
       deployments: new Set(found.get('deployment')!.map(({ key }) => key)),
       projects: new Set(found.get('project')!.map(({ key }) => key)),
     }
-    // Files of what was deleted go by a job, a moment later.
+    // Files of what was deleted go by a job, a moment later. A worker that was killed after READY holds its job until the
+    // lease is over; whoever takes it then removes what is left of the build.
     const leaking = () => leakedDirectories(directory, kept)
-    await until(() => leaking().length === 0, 20_000).catch(() => {})
+    await until(() => leaking().length === 0, leaseMs + 20_000).catch(() => {})
     const leaked = leaking()
     say('stopping …')
     await platform.stop()
