@@ -1,4 +1,5 @@
 // What the API has acknowledged, and how it compares with what the API answers later.
+import pg from 'pg'
 import type { Client } from './client.ts'
 
 export const kinds = [
@@ -149,6 +150,18 @@ export async function isAtRest(client: Client): Promise<boolean> {
   const building = await client.list('/deployments?state=BUILDING', 'deployments')
   const domains = await client.list<Row>('/domains', 'domains')
   return building.length === 0 && domains.every(isSettled)
+}
+
+/** A worker that lost its job after READY, by its own end or the database's, has left a directory to whoever takes it next. */
+export async function hasNoBuilds(databaseUrl: string): Promise<boolean> {
+  const database = new pg.Client({ connectionString: databaseUrl })
+  await database.connect()
+  try {
+    const { rows } = await database.query(`SELECT id FROM job WHERE kind = 'build' AND failed_at IS NULL`)
+    return rows.length === 0
+  } finally {
+    await database.end()
+  }
 }
 
 /** Records that an import makes have ids that nobody was told. */

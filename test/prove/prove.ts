@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { randomNumbers } from '../../bench/dns/mix.ts'
-import { leaseMs } from '../../src/platform/lease.ts'
 import { commitTo, createRepository } from '../helpers/repository.ts'
 import { until } from '../helpers/until.ts'
 import { proveBackup } from './backup.ts'
@@ -20,7 +19,7 @@ import {
   startReceiver,
 } from './events.ts'
 import { killAtRandom, type Victim } from './kills.ts'
-import { isAtRest, Ledger, readAll } from './ledger.ts'
+import { hasNoBuilds, isAtRest, Ledger, readAll } from './ledger.ts'
 import { leakedDirectories, orphans, Traces } from './leftovers.ts'
 import { type Platform, startPlatform } from './processes.ts'
 import { type Visits, visit } from './visitors.ts'
@@ -131,7 +130,8 @@ export async function prove(options: ProveOptions): Promise<Report> {
     writing.abort()
     await written
     say('waiting for what is under way …')
-    await until(async () => (await isAtRest(client)) || sleep(pauseMs, false), settleMs).catch(() => {})
+    const atRest = async () => (await isAtRest(client)) && hasNoBuilds(platform.environment.DATABASE_URL!)
+    await until(async () => (await atRest()) || sleep(pauseMs, false), settleMs).catch(() => {})
     const log = await caughtUp(client, from, [receiver.received, seen])
     const compared = await ledger.compare(client)
     const restored =
@@ -147,10 +147,9 @@ export async function prove(options: ProveOptions): Promise<Report> {
       deployments: new Set(found.get('deployment')!.map(({ key }) => key)),
       projects: new Set(found.get('project')!.map(({ key }) => key)),
     }
-    // Files of what was deleted go by a job, a moment later. A worker that was killed after READY holds its job until the
-    // lease is over; whoever takes it then removes what is left of the build.
+    // Files of what was deleted go by a job, a moment later.
     const leaking = () => leakedDirectories(directory, kept)
-    await until(() => leaking().length === 0, leaseMs + 20_000).catch(() => {})
+    await until(() => leaking().length === 0, 20_000).catch(() => {})
     const leaked = leaking()
     say('stopping …')
     await platform.stop()
