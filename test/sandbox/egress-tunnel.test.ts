@@ -103,17 +103,13 @@ test('one that gets a byte at a time, and is not read, takes no more memory than
   await until(() => senders.every(({ bytesWritten }) => bytesWritten > 1_500))
   expect(process.memoryUsage().arrayBuffers - before.bytes).toBeLessThan(20 << 20)
   // And goes on as soon as it is read.
-  const readBytes = await Promise.all(
-    sockets.map(async (socket) => {
-      let read = 0
-      socket.on('data', (chunk) => {
-        read += chunk.length
-      })
-      await until(() => read > 2_000)
-      return read
-    }),
-  )
-  expect(readBytes).toHaveLength(count)
+  for (const socket of sockets) {
+    let read = 0
+    socket.on('data', (chunk) => {
+      read += chunk.length
+    })
+    await until(() => read > 2_000)
+  }
   for (const socket of sockets) socket.destroy()
   await until(() => senders.every(({ destroyed }) => destroyed))
 })
