@@ -3,9 +3,9 @@ import { execFileSync } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { startGitHost } from '../../test/helpers/git-host.ts'
+import { quietDisk } from '../../test/helpers/quiet-disk.ts'
 import { commitTo, createRepository } from '../../test/helpers/repository.ts'
 import { openBare } from '../build/bare.ts'
 import { type Platform, startPlatform } from '../build/platform.ts'
@@ -67,13 +67,6 @@ export async function run(args: string[]): Promise<void> {
   } finally {
     for (const close of closers.reverse()) await close()
   }
-}
-
-/** What one side wrote last costs the other nothing. */
-async function quietDisk(): Promise<void> {
-  // The platform still saves its cache.
-  await delay(5_000)
-  execFileSync('sync')
 }
 
 async function uploads(platform: Platform, directory: string, rounds: number): Promise<void> {
