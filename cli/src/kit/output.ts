@@ -32,25 +32,26 @@ export function createOutput(json: boolean, env = process.env): Output {
     wipe()
     if (text !== '') process.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
   }
+  const say = (text: string) => {
+    wipe()
+    process.stderr.write(`${text}\n`)
+  }
   return {
     json,
     show: (value, forPeople) => write(json ? cleanJson(value, 2) : forPeople()),
     list(items, heads, row) {
       if (json) return write(cleanJson(items, 2))
       // A head without rows would be data for whoever counts lines.
-      if (items.length > 0)
-        write(
-          table(
-            heads,
-            items.map((item) => row(item as never)),
-          ),
-        )
+      if (items.length === 0) return say('There are none.')
+      write(
+        table(
+          heads,
+          items.map((item) => row(item as never)),
+        ),
+      )
     },
     item: (value, forPeople) => write(json ? cleanJson(value) : forPeople()),
-    say(text) {
-      wipe()
-      process.stderr.write(`${text}\n`)
-    },
+    say,
     progress(text) {
       if (!live) return
       const width = process.stderr.columns || 80
