@@ -10,15 +10,26 @@ export const lockUploads = statement('uploads.lock', {
   sql: (p) => `SELECT pg_advisory_xact_lock(hashtextextended('uploads ' || ${p.accountId}, 0))::text AS locked`,
 })
 
-/** Bytes of the account that wait, but for this content, or that deployments were built from. */
+/** Bytes of the account that wait, but for these contents, or that deployments were built from. */
 export const bytesHeld = statement('uploads.bytesHeld', {
   reason: 'not in Prisma',
-  in: { accountId: text(), except: text() },
+  in: { accountId: text(), except: textArray() },
   out: { bytes: int8() },
   sql: (p) => `
     SELECT (COALESCE((SELECT sum(size) FROM upload
-        WHERE account_id = ${p.accountId} AND sha256 <> ${p.except} AND expires_at > now()), 0)
+        WHERE account_id = ${p.accountId} AND sha256 <> ALL(${p.except}) AND expires_at > now()), 0)
       + COALESCE((SELECT sum(new_bytes) FROM deployment_source WHERE account_id = ${p.accountId}), 0))::bigint AS bytes`,
+})
+
+/** Bytes of the contents that no deployment has room for: one that lists them with another size has not. */
+export const bytesWithoutRoom = statement('uploads.bytesWithoutRoom', {
+  reason: 'not in Prisma',
+  in: { accountId: text(), contents: jsonb<readonly { sha256: string; size: number }[]>() },
+  out: { bytes: int8() },
+  sql: (p) => `
+    SELECT COALESCE(sum(c.size), 0)::bigint AS bytes FROM jsonb_to_recordset(${p.contents}) AS c(sha256 text, size bigint)
+    WHERE NOT EXISTS (SELECT FROM source_file f
+      WHERE f.account_id = ${p.accountId} AND f.sha256 = c.sha256 AND f.size = c.size AND NOT f.present)`,
 })
 
 /** A deployment that waits for one of the contents and has another size for it. */

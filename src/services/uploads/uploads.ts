@@ -8,7 +8,15 @@ import type { Upload as UploadSchema } from '../../schemas/uploads.ts'
 import { limitOf, quotaFault } from '../accounts/quotas.ts'
 import { inProjectsOf } from '../projects/projects.ts'
 import type { Actor } from '../tokens/actor.ts'
-import { arrive, bytesHeld, forgetContents, lockUploads, neededContents, otherSize } from './statements.ts'
+import {
+  arrive,
+  bytesHeld,
+  bytesWithoutRoom,
+  forgetContents,
+  lockUploads,
+  neededContents,
+  otherSize,
+} from './statements.ts'
 
 export type UploadView = Static<typeof UploadSchema>
 
@@ -27,21 +35,36 @@ export async function checkFileSize(db: Db, accountId: string, size: number): Pr
 }
 
 /** Refuses more bytes than the account may hold; `db` is the handle of a transaction that has locked its uploads. */
-export async function checkBytesHeld(db: Db, accountId: string, more: number, except = ''): Promise<void> {
+export async function checkBytesHeld(
+  db: Db,
+  accountId: string,
+  more: number,
+  except: readonly string[] = [],
+): Promise<void> {
   const max = await limitOf(db, accountId, 'uploadBytes')
-  const [held] = await bytesHeld(db, { accountId, except })
+  const [held] = await bytesHeld(db, { accountId, except: [...except] })
   const used = Number(held!.bytes)
   if (used + more > max) throw quotaFault({ limit: 'uploadBytes', used, max })
+}
+
+function wrongSize(detail: string): Fault {
+  return new Fault('validation_failed', detail, {
+    errors: [{ in: 'header', pointer: '#/content-length', code: 'wrong', detail }],
+  })
 }
 
 async function refuseOtherSizes(db: Db, accountId: string, contents: readonly Content[]): Promise<void> {
   const [other] = await otherSize(db, { accountId, contents })
   if (!other) return
   const { deploymentId, sha256, size } = other
-  const detail = `The deployment ${deploymentId} lists ${sha256} with ${size} bytes, which is wrong.`
-  throw new Fault('validation_failed', detail, {
-    errors: [{ in: 'header', pointer: '#/content-length', code: 'wrong', detail }],
-  })
+  throw wrongSize(`The deployment ${deploymentId} lists ${sha256} with ${size} bytes, which is wrong.`)
+}
+
+/** Refuses contents that the account has no room for; what a deployment waits for has its room already. */
+async function requireRoom(db: Db, accountId: string, contents: readonly Content[]): Promise<void> {
+  const [more] = await bytesWithoutRoom(db, { accountId, contents })
+  const hashes = contents.map(({ sha256 }) => sha256)
+  if (Number(more!.bytes) > 0) await checkBytesHeld(db, accountId, Number(more!.bytes), hashes)
 }
 
 /** Refuses contents that are all here but not stored, if the account has no room for them. */
@@ -54,28 +77,28 @@ export async function checkRoom(db: Db, { accountId }: Actor, contents: readonly
   await inTransaction(db, async (db) => {
     await lockUploads(db, { accountId })
     await refuseOtherSizes(db, accountId, contents)
-    await checkBytesHeld(
-      db,
-      accountId,
-      contents.reduce((sum, { size }) => sum + size, 0),
-    )
+    await requireRoom(db, accountId, contents)
   })
 }
 
-/** Takes room for content that begins to come. What a deployment waits for has its size already, and its room. */
+/** Takes room for content that begins to come. */
 export async function reserve(db: Db, { accountId, tokenId }: Actor, { sha256, size }: Content): Promise<void> {
   await checkFileSize(db, accountId, size)
   await inTransaction(db, async (db) => {
     await lockUploads(db, { accountId })
     await refuseOtherSizes(db, accountId, [{ sha256, size }])
-    const awaited = await db.sourceFile.count({ where: { accountId, sha256, present: false } })
-    if (awaited === 0) await checkBytesHeld(db, accountId, size, sha256)
-    const expiresAt = new Date(Date.now() + waitMs)
     const key = { accountId_sha256: { accountId, sha256 } }
+    const known = await db.upload.findUnique({ where: key, select: { size: true, complete: true } })
+    const knownSize = Number(known?.size ?? 0)
+    if (known?.complete && knownSize !== size) throw wrongSize(`The content ${sha256} has ${knownSize} bytes.`)
+    await requireRoom(db, accountId, [{ sha256, size }])
+    const expiresAt = new Date(Date.now() + waitMs)
+    // Pieces that said more may be here.
+    const noted = Math.max(size, knownSize)
     await db.upload.upsert({
       where: key,
       create: { accountId, tokenId, sha256, size, complete: false, expiresAt },
-      update: { tokenId, expiresAt },
+      update: { tokenId, expiresAt, size: noted },
     })
   })
 }
@@ -98,6 +121,8 @@ export async function complete(
     const needed = new Set(came.map(({ sha256 }) => sha256))
     const expiresAt = new Date(Date.now() + waitMs)
     const waiting = contents.filter(({ sha256 }) => !needed.has(sha256))
+    // Others may have taken the room since it was looked for.
+    if (waiting.length > 0) await requireRoom(db, accountId, waiting)
     await db.upload.deleteMany({ where: { accountId, sha256: { in: hashes } } })
     await db.upload.createMany({
       data: waiting.map(({ sha256, size }) => ({ accountId, tokenId, sha256, size, complete: true, expiresAt })),

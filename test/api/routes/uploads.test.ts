@@ -1,6 +1,6 @@
 // Uploads and deployments without git: what is asked for, what is refused, and that refusals leave nothing.
 import { createHash, randomBytes } from 'node:crypto'
-import { copyFile, readdir, utimes } from 'node:fs/promises'
+import { copyFile, readdir, rm, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -240,6 +240,56 @@ describe('quotas', () => {
     expect((await put(random(60), { token })).body).toMatchObject({ limit: 'uploadBytes' })
     expect((await put(kept.a, { token })).status).toBe(200)
     expect((await deploy(kept, { token })).body.uploads.missing).toEqual([sha256(kept.b)])
+  })
+
+  const limited = async (limits: object) => {
+    const { accountId, token } = await api.newAccount()
+    await api.call('POST', '/projects', { body: { name: 'site' }, token })
+    await api.db.account.update({ where: { id: accountId }, data: { limits } })
+    return token
+  }
+
+  it('count what a deployment waits for once, also when it comes in an archive', async () => {
+    const token = await limited({ uploadBytes: 150 })
+    const files = { a: random(50), b: random(50) }
+    expect((await deploy(files, { token })).status).toBe(201)
+    const send = (contents: string[]) =>
+      api.call('POST', '/uploads', {
+        body: archive(contents.map((content) => file(sha256(content), content))),
+        headers: { 'content-type': 'application/x-tar' },
+        token,
+      })
+    expect((await send([files.a, files.b, random(60)])).body).toMatchObject({ limit: 'uploadBytes', used: 100 })
+    const sent = await send([files.a, files.b, random(40)])
+    expect(sent.status, sent.text).toBe(200)
+  })
+
+  it('hold for sizes that lie', async () => {
+    const token = await limited({ uploadBytes: 150 })
+    const piece = (name: string, from: number, to: number, size: number) =>
+      put(randomBytes(to - from), { name, token, headers: { 'content-range': `bytes ${from}-${to - 1}/${size}` } })
+    const fresh = () => sha256(random())
+    // The first piece says that little comes, the next one that it is much.
+    const [first, second] = [fresh(), fresh()]
+    for (const name of [first, second]) expect((await piece(name, 0, 1, 2)).status).toBe(200)
+    expect((await piece(first, 1, 90, 100)).status).toBe(200)
+    expect((await piece(second, 1, 90, 100)).body).toMatchObject({ limit: 'uploadBytes', used: 100 })
+    // Saying less later does not give the room back.
+    expect((await piece(first, 0, 1, 2)).status).toBe(200)
+    expect((await piece(second, 1, 90, 100)).body).toMatchObject({ limit: 'uploadBytes', used: 100 })
+    // A deployment that is over had been promised room for one byte.
+    const content = random(60)
+    const files = [{ path: 'a', sha256: sha256(content), size: 1 }]
+    const made = await api.call('POST', '/deployments', { body: { project: 'site', source: { files } }, token })
+    await api.call('POST', `/deployments/${made.body.id}/cancel`, { token })
+    expect((await put(content, { token })).body).toMatchObject({ limit: 'uploadBytes' })
+    // What is here already has a size.
+    const small = random(10)
+    expect((await put(small, { token })).status).toBe(200)
+    expect((await piece(sha256(small), 0, 5, 30)).body.errors).toMatchObject([{ in: 'header', code: 'wrong' }])
+    // The pieces would be kept for an hour.
+    await api.db.upload.deleteMany({ where: { complete: false } })
+    for (const name of await leftOnDisk()) await rm(join(api.config.dataDir, 'uploads', name))
   })
 })
 
