@@ -30,6 +30,12 @@ const managed = (manager: string, lock: string, files = {}): Starter => ({
   after: `npx --yes ${lock}`,
 })
 
+// A registry may have the newest of some of its packages, and not of others.
+const angular = (options: string): Omit<Starter, 'name'> => ({
+  make: `npx --yes @angular/cli@22.2.0 new app --defaults ${options} --skip-install --skip-git`,
+  after: 'sed -i \'s/"[\^~]22/"22/\' package.json',
+})
+
 export const starters: Starter[] = [
   { name: 'vite-react', make: 'npm create --yes vite@latest app -- --template react --no-interactive' },
   { name: 'vite-vue', make: 'npm create --yes vite@latest app -- --template vue --no-interactive' },
@@ -78,8 +84,8 @@ export const starters: Starter[] = [
   { ...managed('yarn@4', '@yarnpkg/cli-dist@4 install --no-immutable'), name: 'yarn-4-pnp' },
   managed('bun', 'bun install --lockfile-only'),
   { name: 'nest', make: 'npx --yes @nestjs/cli@latest new app --skip-install --skip-git -p npm' },
-  { name: 'angular', make: 'npx --yes @angular/cli@latest new app --defaults --skip-install --skip-git' },
-  { name: 'angular-ssr', make: 'npx --yes @angular/cli@latest new app --defaults --ssr --skip-install --skip-git' },
+  { name: 'angular', ...angular('') },
+  { name: 'angular-ssr', ...angular('--ssr') },
   { name: 'create-vue', make: 'npm create --yes vue@latest app -- --default' },
   { name: 'qwik', make: 'npm create --yes qwik@latest empty app' },
   {

@@ -3,6 +3,7 @@
 const fits = (lockfile: string, command: string) =>
   `${lockfile} does not fit package.json: run ${command} and commit the lockfile.`
 
+// npm names such codes in warnings, too: what failed has one of its own.
 const remedies: readonly [printed: RegExp, remedy: string][] = [
   [/ERR_PNPM_(OUTDATED_LOCKFILE|LOCKFILE_CONFIG_MISMATCH)/, fits('pnpm-lock.yaml', 'pnpm install')],
   [
@@ -12,18 +13,21 @@ const remedies: readonly [printed: RegExp, remedy: string][] = [
   [/Your lockfile needs to be updated|YN0028/, fits('yarn.lock', 'yarn install')],
   [/lockfile had changes, but lockfile is frozen/, fits('bun.lock', 'bun install')],
   [/`npm ci` can only install packages when your package\.json/, fits('package-lock.json', 'npm install')],
-  [/\bEJSONPARSE\b|ERR_PNPM_JSON_PARSE/, 'A package.json is no JSON: mend it and commit it.'],
+  [/npm (error|ERR!) code EJSONPARSE|ERR_PNPM_JSON_PARSE/, 'A package.json is no JSON: mend it and commit it.'],
   [
-    /\bERESOLVE\b/,
+    /npm (error|ERR!) code ERESOLVE/,
     'Packages need versions of each other that do not fit: change them in package.json, or set installCommand to npm install --legacy-peer-deps.',
   ],
-  [/\bEINTEGRITY\b|ERR_PNPM_TARBALL_INTEGRITY/, 'A package is not what the lockfile says: write the lockfile anew.'],
   [
-    /\b(E404|ETARGET)\b|ERR_PNPM_(FETCH_404|NO_MATCHING_VERSION)|YN0035|Couldn't find (any versions for|package) /,
+    /npm (error|ERR!) code EINTEGRITY|ERR_PNPM_TARBALL_INTEGRITY/,
+    'A package is not what the lockfile says: write the lockfile anew.',
+  ],
+  [
+    /npm (error|ERR!) code (E404|ETARGET)|ERR_PNPM_(FETCH_404|NO_MATCHING_VERSION)|YN0035|Couldn't find (any versions for|package) /,
     'A package, or the version that is asked for, is not in the registry: the log names it.',
   ],
   [
-    /npm error code EBADENGINE|ERR_PNPM_UNSUPPORTED_ENGINE|The engine "node" is incompatible|(requires?|needs?|supports?|upgrade to) (a |at least |minimum )?Node(\.?js)? (version|v?>?=?\s?\d)|Node(\.?js)? v?[\d.]+ is not supported|You are using Node\.js/i,
+    /npm (error|ERR!) code EBADENGINE|ERR_PNPM_UNSUPPORTED_ENGINE|The engine "node" is incompatible|(requires?|needs?|supports?|upgrade to) (a |at least |minimum )?Node(\.?js)? (version|v?>?=?\s?\d)|Node(\.?js)? v?[\d.]+ is not supported|You are using Node\.js/i,
     'It needs another version of Node.js: name it in .nvmrc, or in engines of package.json.',
   ],
   [

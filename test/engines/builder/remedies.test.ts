@@ -10,6 +10,11 @@ describe('a command that failed', () => {
     ['error: lockfile had changes, but lockfile is frozen', 'run bun install'],
     ['npm error `npm ci` can only install packages when your package.json and', 'run npm install'],
     ['npm error code ERESOLVE', '--legacy-peer-deps'],
+    ['npm ERR! code ERESOLVE', '--legacy-peer-deps'],
+    [
+      'npm warn ERESOLVE overriding peer dependency\nnpm error code 1\ngetaddrinfo ENOTFOUND github.com',
+      'buildNetwork',
+    ],
     ["npm error 404  '@acme/secret@1' is not in this registry.\nnpm error code E404", 'not in the registry'],
     ['npm error code EJSONPARSE', 'no JSON'],
     ['Node.js v20.20.2 is not supported by Astro!', '.nvmrc'],
@@ -26,9 +31,12 @@ describe('a command that failed', () => {
     expect(remedyFor(`a\n${printed}\nb`)).toContain(remedy)
   })
 
-  test.each(['', 'Error: oops', "Error: Cannot find module './main.js'", 'SECRET: x'])('with %j is not', (printed) => {
-    expect(remedyFor(printed)).toBeNull()
-  })
+  test.each(['', 'Error: oops', "Error: Cannot find module './main.js'", 'SECRET: x', 'npm warn E404'])(
+    'with %j is not',
+    (printed) => {
+      expect(remedyFor(printed)).toBeNull()
+    },
+  )
 
   test.each([
     'E404 ',
