@@ -90,19 +90,23 @@ const turbo = (manager: string) => ({
   ...(manager.startsWith('pnpm') && { 'pnpm-workspace.yaml': 'packages:\n  - apps/*\n  - packages/*\n' }),
 })
 
+const astro = (dependencies: Record<string, string>, config = 'export default {}\n') => ({
+  'package.json': json({ name: 'app', type: 'module', scripts: { build: 'astro build' }, dependencies }),
+  'astro.config.mjs': config,
+  'src/pages/index.astro': '<html lang="en"><head><title>astro</title></head><body><h1>astro</h1></body></html>\n',
+})
+
 export const fromFiles: Starter[] = [
+  { name: 'astro', files: astro({ astro: 'latest' }) },
+  // The last one whose compiler is no binary of each system.
+  { name: 'astro-5', files: astro({ astro: '^5' }) },
   {
-    name: 'astro',
-    files: {
-      'package.json': json({
-        name: 'app',
-        type: 'module',
-        scripts: { build: 'astro build' },
-        dependencies: { astro: 'latest' },
-      }),
-      'astro.config.mjs': "import { defineConfig } from 'astro/config'\nexport default defineConfig({})\n",
-      'src/pages/index.astro': '<html lang="en"><head><title>astro</title></head><body><h1>astro</h1></body></html>\n',
-    },
+    name: 'astro-5-node',
+    files: astro(
+      { astro: '^5', '@astrojs/node': '^9' },
+      "import node from '@astrojs/node'\n" +
+        "export default { output: 'server', adapter: node({ mode: 'standalone' }) }\n",
+    ),
   },
   { name: 'nuxt', files: nuxt('nuxt build') },
   { name: 'nuxt-static', files: nuxt('nuxt generate') },
@@ -151,6 +155,8 @@ export const fromFiles: Starter[] = [
         private: true,
         scripts: { build: 'gatsby build' },
         dependencies: { gatsby: '^5', react: '^18', 'react-dom': '^18' },
+        // Its own fetches a library from another host.
+        overrides: { sharp: '^0.34' },
       }),
       'src/pages/index.js': "import * as React from 'react'\nexport default () => <h1>gatsby</h1>\n",
     },
@@ -235,6 +241,45 @@ export const fromFiles: Starter[] = [
     files: turbo('npm@11.6.0'),
     after: 'npm install --package-lock-only',
     rootDirectory: 'apps/api',
+  },
+  {
+    name: 'nx-web',
+    files: {
+      ...turbo('npm@11.6.0'),
+      'package.json': json({
+        name: 'all',
+        private: true,
+        scripts: { build: 'nx run-many -t build' },
+        devDependencies: { nx: '^21' },
+        workspaces: ['apps/*', 'packages/*'],
+      }),
+      'nx.json': json({ targetDefaults: { build: { dependsOn: ['^build'], outputs: ['{projectRoot}/dist'] } } }),
+      'apps/web/package.json': json({
+        name: 'web',
+        private: true,
+        type: 'module',
+        scripts: { build: 'nx exec -- vite build' },
+        dependencies: { '@repo/ui': '*' },
+        devDependencies: { vite: '^7' },
+      }),
+    },
+    after: 'npm install --package-lock-only',
+    rootDirectory: 'apps/web',
+  },
+  {
+    name: 'vue-cli',
+    files: {
+      'package.json': json({
+        name: 'app',
+        private: true,
+        scripts: { serve: 'vue-cli-service serve', build: 'vue-cli-service build' },
+        dependencies: { vue: '^3' },
+        devDependencies: { '@vue/cli-service': '^5' },
+      }),
+      'public/index.html': '<!doctype html><html lang="en"><title>vue-cli</title><div id="app"></div></html>\n',
+      'src/main.js': "import { createApp } from 'vue'\nimport App from './App.vue'\ncreateApp(App).mount('#app')\n",
+      'src/App.vue': '<template><h1>vue-cli</h1></template>\n',
+    },
   },
   {
     name: 'turbo-pnpm-api',

@@ -50,8 +50,8 @@ export const starters: Starter[] = [
   {
     name: 'docusaurus',
     make: 'npx --yes create-docusaurus@latest app classic --javascript --skip-install --git-strategy copy',
-    // A registry may not have all of the newest search.
-    after: "npm pkg set 'overrides.@docsearch/react=^3.9.0'",
+    // A registry may not have all of the newest search, nor the newest binary of each system.
+    after: "npm pkg set 'overrides.@docsearch/react=^3.9.0' 'overrides.@swc/html=1.16.2'",
   },
   {
     name: 'fastify',
