@@ -60,10 +60,11 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   const missed = new Set<JobKind>()
 
   async function runJob<K extends JobKind>(kind: K, handler: Handler<K>, job: Taken): Promise<void> {
+    // Asked for before the worker was paused or stopped: somebody else takes it.
+    if (paused || stopping.signal.aborted) return void (await releaseJob(db, { worker: name, id: job.id }))
     const lease = holdLease(async () => (await renewJob(db, { worker: name, id: job.id })).length > 0)
     const signal = AbortSignal.any([stopping.signal, lease.lost])
     try {
-      stopping.signal.throwIfAborted()
       // More attempts than the table allows means that workers died; the job is given up without another try.
       if (job.attempts > handler.retryDelaysMs.length + 1) throw new LostError()
       inHand.add(job.id)

@@ -126,6 +126,27 @@ describe('a job', () => {
     expect([other, seen]).toEqual([['meanwhile'], ['before', 'left']])
   })
 
+  test('that is found by what was asked before a pause is given back', async () => {
+    const locked = new pg.Client(api.databaseUrl)
+    await locked.connect()
+    await locked.query('BEGIN; LOCK TABLE job IN ACCESS EXCLUSIVE MODE')
+    const seen: string[] = []
+    const worker = work(async ({ deploymentIds }) => void seen.push(...deploymentIds))
+    await until(() => waitsForLock(api.db))
+    worker.pause(true)
+    await locked.query(`INSERT INTO job (kind, key, payload) VALUES ('reap', 'late', '{"deploymentIds": ["late"]}')`)
+    await locked.query('COMMIT')
+    await locked.end()
+    await until(async () => {
+      const [job] = await jobs()
+      return job !== undefined && job.runAt > job.createdAt && job.lockedBy === null
+    })
+    expect(await jobs()).toMatchObject([{ key: 'late', attempts: 0 }])
+    expect(seen).toEqual([])
+    worker.pause(false)
+    await until(() => seen.length === 1)
+  })
+
   test('with a key waits once, however often it is asked for', async () => {
     for (let i = 0; i < 5; i++) await add('same')
     expect(await jobs()).toHaveLength(1)
