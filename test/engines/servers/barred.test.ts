@@ -31,7 +31,9 @@ const putBack = (id: string) => operate('DELETE', `/takedowns/${id}`)
 const labelOf = (url: string) => new URL(url).hostname.split('.')[0]!
 const runs = (url: string) => processesWith(`http://${labelOf(url)}.`).length > 0
 const status = async (url: string) => (await platform.visit(url)).split(' ', 1)[0]
-const neutral = (url: string) => until(async () => /^403 .*Not available/s.test(await platform.visit(url)))
+// A visit that is under way while the edge cuts what was open is cut, too.
+const neutral = (url: string) =>
+  until(async () => /^403 .*Not available/s.test(await platform.visit(url).catch(String)))
 
 /** A stream of events or a WebSocket that has begun; `ended` resolves when the edge closes it. */
 async function open(host: string, request: string): Promise<{ ended: Promise<void>; socket: Socket }> {
