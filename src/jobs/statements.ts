@@ -113,6 +113,14 @@ export const renewJob = statement('jobs.renew', {
   sql: (p) => `UPDATE job SET locked_until = ${leaseEnd()} WHERE id = ${p.id} AND locked_by = ${p.worker} RETURNING id`,
 })
 
+/** Finds the job if the worker has it; nobody else takes it until the transaction ends. */
+export const holdJob = statement('jobs.hold', {
+  reason: 'lease',
+  in: { worker: text(), id: int8() },
+  out: { id: int8() },
+  sql: (p) => `SELECT id FROM job WHERE id = ${p.id} AND locked_by = ${p.worker} FOR SHARE`,
+})
+
 /** Deletes the job, unless it was queued again meanwhile, which changes its `run_at`. */
 export const deleteDoneJob = statement('jobs.done', {
   reason: 'lease',

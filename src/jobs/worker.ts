@@ -1,10 +1,10 @@
 // Takes jobs from the queue and runs them: woken by notifications, held by a lease, retried by each kind's own table.
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
-import type { Database } from '../platform/database.ts'
+import type { Database, Db } from '../platform/database.ts'
 import type { Pausable } from '../platform/draining.ts'
 import { randomLabel } from '../platform/ids.ts'
-import { holdLease } from '../platform/lease.ts'
+import { holdLease, LostLease } from '../platform/lease.ts'
 import type { Notifications } from '../platform/notifications.ts'
 import { inGroups } from '../platform/pool.ts'
 import { inSpan, type SpanOptions } from '../platform/tracing.ts'
@@ -12,6 +12,7 @@ import type { JobKind, JobKinds } from './kinds.ts'
 import {
   deleteDoneJob,
   failJob,
+  holdJob,
   postponeJob,
   releaseJob,
   renewJob,
@@ -27,9 +28,19 @@ export type Handler<K extends JobKind> = {
   /** Delays after the first, second, … failure; after one more failure the job is given up. */
   retryDelaysMs: readonly number[]
   /** May run twice: after a crash another worker starts over. `signal` aborts if this worker stops or loses the job. */
-  run(payload: JobKinds[K], job: { attempt: number; signal: AbortSignal }): Promise<void>
+  run(payload: JobKinds[K], job: Held): Promise<void>
   /** Records the failure, so that nothing waits for this job forever. */
   giveUp(payload: JobKinds[K], error: Error): Promise<void>
+}
+
+export type Held = {
+  attempt: number
+  signal: AbortSignal
+  /**
+   * Throws if another worker has the job, which this one may not have heard yet: it was paused, or cut off. In a
+   * transaction nobody else takes it before that ends.
+   */
+  requireHeld(db: Db): Promise<void>
 }
 
 export type Handlers = { [K in JobKind]?: Handler<K> }
@@ -69,7 +80,10 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       if (job.attempts > handler.retryDelaysMs.length + 1) throw new LostError()
       inHand.add(job.id)
       // Before the job is settled: from then on it may be taken again, by this worker too.
-      const run = () => handler.run(job.payload, { attempt: job.attempts, signal })
+      const requireHeld = async (db: Db) => {
+        if ((await holdJob(db, { worker: name, id: job.id })).length === 0) throw new LostLease()
+      }
+      const run = () => handler.run(job.payload, { attempt: job.attempts, signal, requireHeld })
       // A kind whose table is locked leaves connections to the others, and to the leases.
       const grouped = () => inGroups([kind], run)
       await inSpan(`job ${kind}`, spanOf(kind, job), grouped).finally(() => inHand.delete(job.id))
@@ -93,7 +107,11 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   async function fail<K extends JobKind>(kind: K, handler: Handler<K>, job: Taken, error: Error): Promise<void> {
     const delayMs = error instanceof LostError ? undefined : handler.retryDelaysMs[job.attempts - 1]
     log.warn({ err: error, kind, jobId: job.id, attempt: job.attempts, retryInMs: delayMs ?? null }, 'job failed')
-    if (delayMs === undefined) await handler.giveUp(job.payload, error)
+    if (delayMs === undefined) {
+      // Whoever has it now decides.
+      if ((await holdJob(db, { worker: name, id: job.id })).length === 0) return
+      await handler.giveUp(job.payload, error)
+    }
     await failJob(db, {
       worker: name,
       id: job.id,

@@ -4,6 +4,7 @@ import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { enqueue } from '../../src/jobs/queue.ts'
 import { type Handler, startWorker, type Worker } from '../../src/jobs/worker.ts'
+import { LostLease } from '../../src/platform/lease.ts'
 import { startApi, type TestApi } from '../helpers/api.ts'
 import { waitsForLock } from '../helpers/database.ts'
 import { until } from '../helpers/until.ts'
@@ -145,6 +146,30 @@ describe('a job', () => {
     expect(seen).toEqual([])
     worker.pause(false)
     await until(() => seen.length === 1)
+  })
+
+  test('that another worker has is known as lost at once, and given up by that one alone', async () => {
+    const gate = Promise.withResolvers<void>()
+    const given: string[] = []
+    let found: unknown
+    const worker = work(
+      async (_, { requireHeld }) => {
+        await requireHeld(api.db)
+        await gate.promise
+        found = await requireHeld(api.db).catch((error) => error)
+        throw new Error('too late')
+      },
+      { giveUp: async () => void given.push('given up') },
+    )
+    await add('lost')
+    await until(() => worker.running === 1)
+    await api.db.job.updateMany({ data: { lockedBy: 'another', lockedUntil: new Date(Date.now() + 60_000) } })
+    gate.resolve()
+    await until(() => worker.running === 0)
+    await worker.stop()
+    expect(found).toBeInstanceOf(LostLease)
+    expect(given).toEqual([])
+    expect(await jobs()).toMatchObject([{ lockedBy: 'another', failedAt: null }])
   })
 
   test('with a key waits once, however often it is asked for', async () => {

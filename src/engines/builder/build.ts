@@ -1,12 +1,13 @@
 // One build from commit to manifest: fetch, install, build, publish. Every failure has a reason.
 import { execFile } from 'node:child_process'
-import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, rmdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import type { Config } from '../../config.ts'
 import { type Artifacts, bytesOf, type Manifest } from '../../platform/artifacts.ts'
 import type { Db } from '../../platform/database.ts'
 import { syncFileSystems } from '../../platform/durable.ts'
 import { type GitRemote, RemoteRefused, type RepositoryAccess } from '../../platform/git-remote.ts'
+import { randomLabel } from '../../platform/ids.ts'
 import { removeTree } from '../../platform/remove-tree.ts'
 import type { Repositories } from '../../platform/repositories.ts'
 import type { Urls } from '../../platform/urls.ts'
@@ -73,9 +74,11 @@ type Task = {
   deadline: number
   log: BuildLog
   signal: AbortSignal
+  /** Throws if another worker builds it by now. */
+  requireHeld(): Promise<void>
 }
 
-/** What a build works in; removed when it ends. */
+/** What the attempts to build a deployment work in, each in a folder of its own: removed when it ends. */
 export const buildDirectory = ({ dataDir }: Pick<Config, 'dataDir'>, deploymentId: string) =>
   join(dataDir, 'builds', deploymentId)
 
@@ -85,12 +88,13 @@ export const buildDirectory = ({ dataDir }: Pick<Config, 'dataDir'>, deploymentI
  */
 export async function runBuild(
   tools: BuildTools,
-  given: Pick<Task, 'build' | 'variables' | 'access' | 'log' | 'signal'> & Hears,
+  given: Pick<Task, 'build' | 'variables' | 'access' | 'log' | 'signal' | 'requireHeld'> & Hears,
   ready: (published: Published) => Promise<void>,
 ): Promise<void> {
   const { config } = tools
-  const { build, variables, access, log, signal, cloned, detected } = given
-  const directory = buildDirectory(config, build.id)
+  const { build, variables, access, log, signal, requireHeld, cloned, detected } = given
+  // Another worker may have taken over from this one, or this one from another that still runs.
+  const directory = join(buildDirectory(config, build.id), randomLabel(8))
   const deadline = Date.now() + config.build.timeoutMs
   // What is built already is sent from where it was built.
   const rootDirectory = build.upload?.prebuilt ? '.' : (build.rootDirectory ?? '.')
@@ -104,9 +108,9 @@ export async function runBuild(
     isReady = true
   }
   const either = AbortSignal.any([signal, disk.low])
-  const task: Task = { tools, build, variables, access, root, prefix, directory, deadline, log, signal: either }
+  const where = { root, prefix, directory, deadline }
+  const task: Task = { tools, build, variables, access, ...where, log, signal: either, requireHeld }
   try {
-    await removeTree(directory)
     const source = await fetchSource(task)
     try {
       await cloned(source.message)
@@ -131,8 +135,14 @@ export async function runBuild(
     throw new DiskFull('the disk of the platform is full', { cause: error })
   } finally {
     disk.stop()
-    await removeTree(directory)
+    await removeAttempt(directory)
   }
+}
+
+/** Removes the folder of an attempt, and that of the deployment unless others are in it. */
+export async function removeAttempt(directory: string): Promise<void> {
+  await removeTree(directory)
+  await rmdir(dirname(directory)).catch(() => {})
 }
 
 /** Nothing is run before they are published, all of them; they are a server only where the project says so. */
@@ -335,9 +345,10 @@ async function publishSite(task: Task, source: Source, packer: Packer, recipe: R
   return publishFiles(task, files)
 }
 
-async function publishFiles({ tools, build, log }: Task, files: Manifest['files']): Promise<Published> {
+async function publishFiles({ tools, build, log, requireHeld }: Task, files: Manifest['files']): Promise<Published> {
   const { spaFallback, cleanUrls } = build
   await checkRules(tools.artifacts, files, log)
+  await requireHeld()
   await tools.artifacts.publish(build.id, { version: 1, kind: 'static', files, spaFallback, cleanUrls })
   log.system(`Published ${Object.keys(files).length} files`)
   return { server: false, bytes: bytesOf(files), files: Object.keys(files).length }
@@ -359,6 +370,7 @@ async function layOut(task: Task, workspace: Workspace, { selfContained }: Recip
   const { tools, build } = task
   writeOut(task, workspace)
   const { bytes } = await workspace.settle(selfContained, readList)
+  await task.requireHeld()
   await moveTree(workspace.tree, tools.artifacts.serverDirectory(build.id))
   return bytes
 }
@@ -368,10 +380,14 @@ function writeOut({ tools }: Task, { tree }: Workspace): void {
   if (!tools.artifacts.shared) void syncFileSystems([tree])
 }
 
-async function publishServer({ tools, build, root }: Task, built: Built & { bytes: number }): Promise<Published> {
+async function publishServer(
+  { tools, build, root, requireHeld }: Task,
+  built: Built & { bytes: number },
+): Promise<Published> {
   const { spaFallback, cleanUrls } = build
   const settings = { files: {}, spaFallback, cleanUrls }
   const manifest = { version: 1, kind: 'node', root, ...settings, ...programsOf(built) } as const
+  await requireHeld()
   await tools.artifacts.publish(build.id, manifest)
   return { server: true, bytes: built.bytes, files: null }
 }

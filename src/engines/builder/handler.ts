@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { JobKinds } from '../../jobs/kinds.ts'
-import { type Handler, LostError, Postponed } from '../../jobs/worker.ts'
+import { type Handler, type Held, LostError, Postponed } from '../../jobs/worker.ts'
 import { StoreUnavailable } from '../../platform/artifacts.ts'
 import { type Database, refusedQuota } from '../../platform/database.ts'
 import { secretsOf } from '../../platform/git-remote.ts'
@@ -78,12 +78,17 @@ export type BuilderDeps = BuildTools & {
 export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   const { db, config, urls, vault, notifications, repositories, artifacts, caches, disk } = deps
   const metrics = createBuildMetrics(deps.registry)
-  const finish = (id: string, outcome: Outcome) => finishDeployment(db, urls, id, { ...outcome, by: 'system' })
+  const finish = (id: string, outcome: Outcome, guard?: Held['requireHeld']) =>
+    finishDeployment(db, urls, id, { ...outcome, by: 'system', guard })
 
   /** A site that exceeds the quota of its account fails like a build. */
-  async function finishReady(id: string, made: Omit<Extract<Outcome, { to: 'READY' }>, 'to'>) {
+  async function finishReady(
+    id: string,
+    made: Omit<Extract<Outcome, { to: 'READY' }>, 'to'>,
+    guard: Held['requireHeld'],
+  ) {
     try {
-      return await finish(id, { to: 'READY', ...made })
+      return await finish(id, { to: 'READY', ...made }, guard)
     } catch (error) {
       const quota = refusedQuota(error)
       if (quota) throw new BuildFailure('quota_exceeded', quotaFault(quota).message)
@@ -140,7 +145,11 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
     throw new BuildFailure('quota_exceeded', quotaFault({ limit: 'buildMinutesPerMonth', ...exceeded }).message)
   }
 
-  async function build(build: Build, waited: string | null, signal: AbortSignal): Promise<BuildResult> {
+  async function build(
+    build: Build,
+    waited: string | null,
+    { signal, requireHeld }: Pick<Held, 'signal' | 'requireHeld'>,
+  ): Promise<BuildResult> {
     const [variables, access] = await Promise.all([
       openVariables(db, vault, build),
       openAccess(db, vault, build.projectId),
@@ -152,7 +161,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       // The first line only: the server's output, which follows it, is in the log already.
       log.system(message.split('\n', 1)[0]!)
       await log.close()
-      await finish(build.id, { to: 'ERROR', code, message, ...toldBy(log) })
+      await finish(build.id, { to: 'ERROR', code, message, ...toldBy(log) }, requireHeld)
     }
     const isFailure = (error: unknown): error is BuildFailure => error instanceof BuildFailure && !signal.aborted
     try {
@@ -168,11 +177,12 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       }
       const cloned = (message: string) => setCommitMessage(db, build.id, message)
       const detected = (found: Detected) => setDetected(db, build.id, viewDetected(found))
-      const given = { build, variables, access, log, signal, cloned, detected }
+      const given = { build, variables, access, log, signal, requireHeld: () => requireHeld(db), cloned, detected }
       await runBuild(deps, given, async ({ server, bytes, files }) => {
         // The server writes to the same log, and a log has one writer at a time.
         await log.close()
-        const ready = async () => (await finishReady(build.id, { storedBytes: bytes, files, ...toldBy(log) })) !== null
+        const made = { storedBytes: bytes, files, ...toldBy(log) }
+        const ready = async () => (await finishReady(build.id, made, requireHeld)) !== null
         try {
           if (!(await (server ? proveServer(deps.servers, build.id, signal, ready) : ready()))) result = 'canceled'
         } catch (error) {
@@ -194,7 +204,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   return {
     concurrency: config.build.concurrency,
     retryDelaysMs,
-    async run(payload, { attempt, signal }) {
+    async run(payload, { attempt, signal, requireHeld }) {
       const { deploymentId } = payload
       const found = await findBuild(db, deploymentId)
       // Canceled, deleted, or finished by a worker that died before it could complete the job.
@@ -223,7 +233,10 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         let result: BuildResult = 'broken'
         try {
           const either = AbortSignal.any([signal, canceled.signal])
-          result = await inSpan('build', spanOf(found), () => build(found, waited, either))
+          const held = { signal: either, requireHeld }
+          result = await inSpan('build', spanOf(found), () => build(found, waited, held))
+          // What workers left that died before.
+          await removeTree(buildDirectory(config, deploymentId))
         } finally {
           end(canceled.signal.aborted ? 'canceled' : result)
         }

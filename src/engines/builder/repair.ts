@@ -1,9 +1,10 @@
 // The repair job: a file of the store that is damaged in all its copies is written anew by building its commit again.
 import { join } from 'node:path'
 import type { Handler } from '../../jobs/worker.ts'
+import { randomLabel } from '../../platform/ids.ts'
 import { findBuild, openVariables } from '../../services/deployments/builds.ts'
 import { openAccess } from '../../services/projects/repository-access.ts'
-import { buildDirectory, runBuild } from './build.ts'
+import { buildDirectory, removeAttempt, runBuild } from './build.ts'
 import { BuildFailure } from './failure.ts'
 import type { BuilderDeps } from './handler.ts'
 import type { BuildLog } from './log.ts'
@@ -31,15 +32,17 @@ export function createRepairHandler(deps: BuilderDeps): Handler<'repair'> {
     if (build?.state !== 'READY' || build.suspended) return
     const known = await artifacts.read(deploymentId, { fresh: true })
     // The tree of a server is not made of stored files, and the server may be running from it.
-    const serverDirectory = () => join(buildDirectory(config, deploymentId), 'server')
+    const scratch = join(buildDirectory(config, deploymentId), randomLabel(8))
+    const serverDirectory = () => scratch
     const blobsOnly = { ...artifacts, async publish() {}, serverDirectory }
     const variables = await openVariables(db, vault, build)
     const access = await openAccess(db, vault, build.projectId)
     // The archive of a tree never comes out the same again: the manifest names the new one.
     const isTree = known?.tree !== undefined && known.tree.hash === hash
     const tools = { ...deps, artifacts: known && !isTree ? blobsOnly : artifacts }
-    const deaf = { async cloned() {}, async detected() {} }
-    await runBuild(tools, { build, variables, access, log: silent, signal, ...deaf }, async () => {})
+    const deaf = { async cloned() {}, async detected() {}, async requireHeld() {} }
+    const given = { build, variables, access, log: silent, signal, ...deaf }
+    await runBuild(tools, given, async () => {}).finally(() => removeAttempt(scratch))
   }
 
   async function isWhole(hash: string | undefined, deploymentId: string): Promise<boolean> {

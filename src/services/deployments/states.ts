@@ -58,18 +58,20 @@ export const suspended: Failure = {
 /**
  * Moves a deployment to its outcome if it is still in the state that the table asks for; null if it was not.
  * A production deployment that becomes READY takes production over in the same transaction, unless a newer one did.
+ * `guard` throws in that transaction if it may not be moved.
  */
 export async function finishDeployment(
   db: Db,
   urls: Urls,
   id: string,
-  { by, ...outcome }: Outcome & { by: string },
+  { by, guard, ...outcome }: Outcome & { by: string; guard?: ((db: Db) => Promise<void>) | undefined },
 ): Promise<DeploymentView | null> {
   const step = transitions.find((transition) => transition.to === outcome.to)!
   const failure = outcome.to === 'ERROR' ? outcome : outcome.to === 'CANCELED' ? outcome.failure : null
   return inTransaction(db, async (db) => {
     // The project before its deployment, as its deletion locks them: in another order they could lock each other.
     await shareProjectOf(db, { id })
+    await guard?.(db)
     const now = new Date()
     const moved = await db.deployment.updateMany({
       where: { id, state: step.from },

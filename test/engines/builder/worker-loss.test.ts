@@ -1,5 +1,8 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { until } from '../../helpers/until.ts'
 import { uniqueSleep } from '../../sandbox/sandboxes.ts'
@@ -37,15 +40,18 @@ function startWorkerProcess(): void {
   workers.set(child.pid!, child)
 }
 
-/** Ends the worker that builds the deployment. */
-async function killWorkerOf(deploymentId: string): Promise<void> {
+async function workerOf(deploymentId: string): Promise<ChildProcess> {
   const { db } = platform.api
   const { lockedBy } = await db.job.findFirstOrThrow({ where: { kind: 'build', key: deploymentId } })
-  const pid = Number(/-(\d+)-\w+$/.exec(lockedBy!)![1])
-  const child = workers.get(pid)!
+  return workers.get(Number(/-(\d+)-\w+$/.exec(lockedBy!)![1]))!
+}
+
+/** Ends the worker that builds the deployment. */
+async function killWorkerOf(deploymentId: string): Promise<void> {
+  const child = await workerOf(deploymentId)
   child.kill('SIGKILL')
   await once(child, 'exit')
-  workers.delete(pid)
+  workers.delete(child.pid!)
 }
 
 // What passes in half a minute, at once: the lease of the dead worker ends.
@@ -70,6 +76,50 @@ test('a build whose worker dies by kill -9 is built once more by another, and le
   await endLease()
   expect(await platform.settled(id)).toMatchObject({ state: 'READY' })
   expect(await platform.file(id, 'index.html')).toBe('done\n')
+})
+
+const pauses = (name: string) => async (value: string) => {
+  await platform.api.call('PUT', `/projects/${name}/env/PAUSE`, { body: { value } })
+}
+const workDirectory = (id: string) => join(platform.api.config.dataDir, 'builds', id)
+
+test('a worker that was away when another took its build over harms neither that build nor its result', async () => {
+  const build = 'sleep $PAUSE; mkdir -p dist; echo $PAUSE > dist/index.html'
+  await platform.project('away', { 'package.json': scripts({ build }) }, { framework: 'vite' })
+  const pause = pauses('away')
+  const first = uniqueSleep()
+  // Longer than a worker needs to hear that its lease is lost.
+  const second = `sleep 12.${randomInt(1e6, 2e6)}`
+  await pause(first.split(' ')[1]!)
+  const id = await platform.deploy('away')
+  await until(() => running(first), 90_000)
+  const stopped = await workerOf(id)
+  stopped.kill('SIGSTOP')
+  await pause(second.split(' ')[1]!)
+  await endLease()
+  await until(() => running(second), 90_000)
+  stopped.kill('SIGCONT')
+  await until(() => !running(first))
+  expect(await platform.settled(id)).toMatchObject({ state: 'READY' })
+  expect(await platform.file(id, 'index.html')).toBe(`${second.split(' ')[1]}\n`)
+  await until(() => !existsSync(workDirectory(id)))
+})
+
+test('a worker that has not heard that it lost its build publishes nothing', async () => {
+  const { db } = platform.api
+  const build = 'sleep $PAUSE; mkdir -p dist; echo done > dist/index.html'
+  await platform.project('unheard', { 'package.json': scripts({ build }) }, { framework: 'vite' })
+  const pause = `1.${randomInt(1e6, 2e6)}`
+  await pauses('unheard')(pause)
+  const id = await platform.deploy('unheard')
+  await until(() => running(`sleep ${pause}`), 90_000)
+  const where = { kind: 'build', key: id }
+  await db.job.updateMany({ where, data: { lockedBy: 'another', lockedUntil: new Date(Date.now() + 3600_000) } })
+  await until(() => !existsSync(workDirectory(id)))
+  expect((await db.deployment.findUniqueOrThrow({ where: { id } })).state).toBe('BUILDING')
+  expect(await platform.artifacts.read(id)).toBeNull()
+  await db.job.updateMany({ where, data: { lockedBy: null, lockedUntil: null, attempts: 0 } })
+  expect(await platform.settled(id)).toMatchObject({ state: 'READY' })
 })
 
 test('a build that loses its second worker too ends in ERROR worker_lost', async () => {

@@ -38,7 +38,7 @@ async function verified(name: string): Promise<string> {
   return id
 }
 
-const run = (domainId: string) => engine.issue.run({ domainId }, { attempt: 1, signal })
+const run = (domainId: string) => engine.issue.run({ domainId }, { attempt: 1, signal, async requireHeld() {} })
 const runAtOf = async (key: string) =>
   (await api.db.job.findFirstOrThrow({ where: { kind: 'issue', key } })).runAt.getTime()
 

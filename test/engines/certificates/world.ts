@@ -68,7 +68,7 @@ export async function startWorld(
     },
     async run(domainId, chosen, signal = new AbortController().signal) {
       const { issue } = chosen ?? engines[0] ?? (await engine())
-      await issue.run({ domainId }, { attempt: 1, signal })
+      await issue.run({ domainId }, { attempt: 1, signal, async requireHeld() {} })
     },
     domain: async (name) => (await names.call('GET', `/domains/${name}`)).body,
     async stop() {

@@ -118,7 +118,7 @@ describe('a mail', () => {
     const { accountId, email } = await world.account()
     const eventId = await newToken(accountId)
     const { notify } = createMailHandlers(world.api.deps)
-    const job = { attempt: 1, signal: new AbortController().signal }
+    const job = { attempt: 1, signal: new AbortController().signal, async requireHeld() {} }
     await Promise.all([1, 2, 3].map(() => notify.run({ eventId }, job)))
     const worker = world.work()
     await world.idle()
@@ -156,7 +156,10 @@ describe('a mail', () => {
     const data = { recipient: userId, about: eventId, eventId, accountId, kind: 'new-token', state: 'WAITING' }
     await world.api.db.mail.create({ data: { ...data, dueAt: new Date(Date.now() - worthTellingMs - 1000) } })
     const handlers = createMailHandlers(world.api.deps)
-    await handlers.mail.run({ recipient: userId, about: eventId }, { attempt: 1, signal: new AbortController().signal })
+    await handlers.mail.run(
+      { recipient: userId, about: eventId },
+      { attempt: 1, signal: new AbortController().signal, async requireHeld() {} },
+    )
     expect(await rowsOf(userId)).toMatchObject([{ state: 'DROPPED', reason: 'it could not be sent within a day' }])
     expect(world.mailbox.to(email)).toEqual([])
     await world.api.db.job.deleteMany()

@@ -129,7 +129,10 @@ describe('the job', () => {
     asked = []
     const config = { ...world.config, production }
     const { alias } = createAliasHandler({ ...world.deps, config, resolveAlias })
-    await alias.run({ domainId: await idOf(zone) }, { attempt: 1, signal: new AbortController().signal })
+    await alias.run(
+      { domainId: await idOf(zone) },
+      { attempt: 1, signal: new AbortController().signal, async requireHeld() {} },
+    )
   }
   const due = (name: string) => world.db.aliasAnswer.updateMany({ where: { name }, data: { dueAt: new Date() } })
   const answers = async (name: string) => addressesIn((await askUdp(world.ports[0]!, name, 'A')).answer)

@@ -237,7 +237,10 @@ describe('the token goes nowhere', () => {
     const { id } = await deploy(name, sha())
     await told(1)
     await done(id)
-    await handler.run({ deploymentId: id }, { attempt: 1, signal: new AbortController().signal })
+    await handler.run(
+      { deploymentId: id },
+      { attempt: 1, signal: new AbortController().signal, async requireHeld() {} },
+    )
     expect(posted).toHaveLength(1)
     expect((await commitStatus(name)).error).toMatch(/^Not sent: .*private/)
   })

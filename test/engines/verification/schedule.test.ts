@@ -250,7 +250,10 @@ describe('in development', () => {
     const config = { ...world.options.config, nameserverListen: [`127.0.0.1:${world.ports[0]}`, '127.0.0.1:1'] }
     const { verify } = createVerification({ ...world.options, config })
     await world.newDomain('away.test')
-    await verify.run({ domainId: await world.idOf('away.test') }, { attempt: 1, signal: new AbortController().signal })
+    await verify.run(
+      { domainId: await world.idOf('away.test') },
+      { attempt: 1, signal: new AbortController().signal, async requireHeld() {} },
+    )
     const { verified, verification } = await world.read('away.test')
     expect(verified).toBe(false)
     expect(verification.reason).toContain('where not every nameserver of Berth answers for away.test')
@@ -262,7 +265,7 @@ describe('in development', () => {
     await world.newDomain('nobody.test')
     await verify.run(
       { domainId: await world.idOf('nobody.test') },
-      { attempt: 1, signal: new AbortController().signal },
+      { attempt: 1, signal: new AbortController().signal, async requireHeld() {} },
     )
     expect(await world.read('nobody.test')).toMatchObject({ verified: false })
   })

@@ -114,7 +114,7 @@ describe.skipIf(missing).each([
         where: { ...where, verified: false, nextCheckAt: { not: null } },
         select: { id: true },
       })
-      await each(found, ({ id }) => world.verify.run({ domainId: id }, { attempt: 1, signal }))
+      await each(found, ({ id }) => world.verify.run({ domainId: id }, { attempt: 1, signal, async requireHeld() {} }))
     }
     const accountId = accounts.owner.accountId
     await run({ accountId: { not: accountId } })

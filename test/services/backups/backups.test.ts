@@ -342,7 +342,7 @@ describe('a backup', () => {
     await holdArtifacts(connection.db, {})
     const caches = { removeProject: async () => {} } as unknown as Parameters<typeof createReapHandler>[2]
     const reap = createReapHandler(place.db, place.artifacts, caches)
-    const run = () => reap.run({ deploymentIds: [id] }, { attempt: 1, signal: never })
+    const run = () => reap.run({ deploymentIds: [id] }, { attempt: 1, signal: never, async requireHeld() {} })
     await expect(run()).rejects.toThrow(Postponed)
     expect(existsSync(manifest)).toBe(true)
     await connection.close()
