@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { writeFile } from 'node:fs/promises'
+import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { until } from '../../helpers/until.ts'
@@ -203,7 +203,8 @@ describe.concurrent('production', () => {
     await platform.api.db.project.update({ where: { id: project.id }, data: { repo: 'acme/race-fast' } })
     const newer = await platform.deploy('race', { production: true })
     expect(await platform.settled(newer)).toMatchObject({ state: 'READY', current: true })
-    await writeFile(join(platform.api.config.dataDir, 'builds', older, 'work/tree/go'), '')
+    const place = join(platform.api.config.dataDir, 'builds', older)
+    await writeFile(join(place, (await readdir(place))[0]!, 'work/tree/go'), '')
     expect(await platform.settled(older)).toMatchObject({ state: 'READY', current: false })
     expect((await platform.api.call('GET', `/deployments/${newer}`)).body.current).toBe(true)
   })
