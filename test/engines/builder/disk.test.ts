@@ -30,6 +30,19 @@ async function fill(leftMb: number, path = filler): Promise<void> {
   await writeFile(path, Buffer.alloc(Math.floor((await freeBytes(disk)) - leftMb * 1024 ** 2), 1))
 }
 
+test.runIf(mounted)('a disk that can have no more files has no room, whatever is free', async () => {
+  const few = mkdtempSync(join(tmpdir(), 'berth-disk-'))
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,nr_inodes=100', 'berth', few])
+  try {
+    expect(await freeBytes(few)).toBeLessThan(2 * 1024 ** 2)
+    for (let n = 0; n < 80; n++) await writeFile(join(few, String(n)), '')
+    expect(await freeBytes(few)).toBeLessThan(0.4 * 1024 ** 2)
+  } finally {
+    execFileSync('umount', ['-l', few])
+    await rm(few, { recursive: true, force: true })
+  }
+})
+
 /** What passes while a build waits for room, at once. */
 const runAgain = (id: string) => platform.api.db.job.updateMany({ where: { key: id }, data: { runAt: new Date() } })
 const putBack = async (id: string) => {
