@@ -46,6 +46,7 @@ export async function listFiles(root: string): Promise<{ paths: string[]; secret
       rules.push(...readRules(readFileSync(join(root, base, name), 'utf8'), base))
     }
     for (const entry of entries) {
+      await pausing()
       const path = `${base}${entry.name}`
       if (isIgnored(path, entry.name, entry.isDirectory(), rules)) {
         if (entry.isFile() && isSecret(path, rules)) secrets.push(path)
