@@ -17,9 +17,19 @@ export const deploy: Action<Options> = async (context, [directory = '.'], option
   const { out } = context
   const project = await requireProject(context, options.project, directory)
   const files = await readFolder(context, directory)
-  const made = await create(context, project, files, options)
+  context.signal.throwIfAborted()
+  const asked = create(context, project, files, options)
+  // Half a folder would wait for the rest until it is given up; and who is interrupted may not know yet what was made.
+  const cancel = () =>
+    asked.then(
+      ({ id }) => context.cancel(id),
+      () => {},
+    )
+  context.undo.add(cancel)
+  const made = await asked
+  context.signal.throwIfAborted()
   if (!options.wait) {
-    await send(context, directory, files, made)
+    await send(context, directory, files, made, cancel)
     out.show(made, () => clean(made.url))
     return exitCodes.ok
   }
@@ -28,7 +38,7 @@ export const deploy: Action<Options> = async (context, [directory = '.'], option
   const ending = new AbortController()
   const following = follow({ ...context, signal: AbortSignal.any([context.signal, ending.signal]) }, made)
   following.catch(() => {})
-  await send(context, directory, files, made).catch((error) => {
+  await send(context, directory, files, made, cancel).catch((error) => {
     ending.abort(error)
     throw error
   })
@@ -58,16 +68,22 @@ async function create(
   { prod = false, prebuilt = false }: Options,
 ): Promise<Uploading> {
   const source = { files, ...(prebuilt && { prebuilt }) }
-  const answer = await context.send('POST', '/api/deployments', { body: { project, production: prod, source } })
+  // Ctrl-C does not end it: what is made without an answer cannot be cancelled.
+  const { signal } = new AbortController()
+  const body = { project, production: prod, source }
+  const answer = await context.send('POST', '/api/deployments', { body, signal })
   return answer.json()
 }
 
-/** Sends what the server does not have yet. */
-async function send(context: Context, directory: string, files: SourceFile[], made: Uploading): Promise<void> {
+/** Sends what the server does not have yet; from then on Ctrl-C does not cancel it. */
+async function send(
+  context: Context,
+  directory: string,
+  files: SourceFile[],
+  made: Uploading,
+  cancel: () => Promise<void>,
+): Promise<void> {
   const missing = made.uploads?.missing ?? []
-  // Half a folder would wait for the rest until it is given up.
-  const cancel = () => context.cancel(made.id)
-  context.undo.add(cancel)
   try {
     const bytes = await upload(context, directory, files, missing)
     context.out.say(`Uploaded ${size(bytes)} in ${missing.length} of ${files.length} files.`)
