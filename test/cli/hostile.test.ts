@@ -80,3 +80,68 @@ test('Ctrl-C ends a deployment that the server never answers', async () => {
   expect(await interruptAtCreation(() => {})).toMatchObject({ code: 130, stderr: expect.stringMatching(/Interrupted/) })
   expect(Date.now() - startedMs).toBeLessThan(20_000)
 }, 60_000)
+
+test.each([
+  [{ code: 1, detail: {}, errors: 'no' }, 'Error: The server answered 422.'],
+  [{ code: 'a', detail: 'Not so.', errors: [null] }, 'Error: Not so. (a)'],
+  [{ code: 'a', detail: 'Not so.', errors: [{ pointer: 1, detail: 2 }, { detail: 'x' }] }, 'Error: Not so. (a)'],
+  [{ code: 'a', detail: 'Not so.', errors: [{ pointer: '#/b', detail: 'c' }] }, 'Error: Not so. (a)\n  b: c'],
+])(
+  'a refusal that says %j is told all the same',
+  async (problem, words) => {
+    const ended = await deploy((_, response) => send(response, problem, 422))
+    expect(ended).toMatchObject({ code: 6, stdout: '' })
+    expect(ended.stderr.slice(ended.stderr.indexOf('Error'))).toBe(`${words}\n`)
+  },
+  20_000,
+)
+
+test.each([
+  {},
+  5,
+  'dpl_1',
+  { ...made, id: '' },
+  { ...made, id: 7 },
+  { ...made, uploads: 5 },
+  { ...made, uploads: { missing: 5 } },
+  { ...made, uploads: { missing: [5] } },
+])(
+  'a deployment that was made as %j is no deployment',
+  async (body) => {
+    const ended = await deploy((_, response) => send(response, body, 201))
+    expect(ended).toMatchObject({ code: 7, stdout: '' })
+    expect(ended.stderr).toMatch(/Error: The server answered 201, and no deployment\.\n$/)
+    expect(asked).toEqual(['POST /api/deployments'])
+  },
+  20_000,
+)
+
+const logAnswer =
+  (write: (response: ServerResponse) => void): Answer =>
+  (request, response) => {
+    if (isCreation(request)) send(response, { ...made, uploads: { missing: [] } }, 201)
+    else if (request.url?.endsWith('/logs')) {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      write(response)
+    } else if (!request.url?.includes('wait=')) send(response, made)
+  }
+
+test.each(['data: {', 'data: {}', 'data: null', 'data: {"text":5}'])(
+  'a log of %j ends it',
+  async (line) => {
+    const ended = await deploy(logAnswer((response) => response.write(`id: 1\n${line}\n\n`)))
+    expect(ended).toMatchObject({ code: 7, stderr: expect.stringMatching(/Error: The log of the server .*\n$/) })
+  },
+  20_000,
+)
+
+test('a state that is none is told, and not waited for', async () => {
+  const ended = await deploy((request, response) => {
+    if (isCreation(request)) send(response, { ...made, uploads: { missing: [] } }, 201)
+    else if (request.url?.endsWith('/logs')) {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).end('event: end\ndata: {}\n\n')
+    } else send(response, {})
+  })
+  expect(ended).toMatchObject({ code: 7, stdout: '' })
+  expect(ended.stderr).toMatch(/Error: The server answered 200, and no deployment\.\n$/)
+}, 20_000)

@@ -3,7 +3,7 @@ import type { Deployment } from '../../../sdk/src/types.ts'
 import type { Context } from '../kit/context.ts'
 import { exitCodes, usage } from '../kit/failures.ts'
 import { hashFiles, listFiles, type SourceFile } from '../kit/files.ts'
-import { followLog, waitUntilBuilt } from '../kit/messages.ts'
+import { deploymentOf, followLog, type Uploading, waitUntilBuilt } from '../kit/messages.ts'
 import { clean, cleanLog, size } from '../kit/text.ts'
 import { upload } from '../kit/uploads.ts'
 import type { Action } from '../program.ts'
@@ -11,7 +11,6 @@ import { ended } from './deployments.ts'
 import { requireProject } from './link.ts'
 
 type Options = { project?: string; prod?: boolean; prebuilt?: boolean; wait: boolean }
-type Uploading = Deployment & { uploads?: { missing: string[] } }
 
 export const deploy: Action<Options> = async (context, [directory = '.'], options) => {
   const { out } = context
@@ -72,7 +71,7 @@ async function create(
   const { signal } = new AbortController()
   const body = { project, production: prod, source }
   const answer = await context.send('POST', '/api/deployments', { body, signal })
-  return answer.json()
+  return deploymentOf(answer)
 }
 
 /** Sends what the server does not have yet; from then on Ctrl-C does not cancel it. */

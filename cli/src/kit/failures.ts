@@ -32,14 +32,27 @@ export class Failure extends Error {
 
 export const usage = (message: string, hint?: string) => new Failure(exitCodes.usage, message, hint)
 
-type Refusal = {
-  status: number
-  problem: { code: string; detail: string; errors?: { pointer: string; detail: string }[]; requestId?: string } | null
-}
+type Problem = { code: string; detail: string; errors?: unknown; requestId?: unknown }
+type Refusal = { status: number; problem: Problem | null }
 
 /** An answer of the API, by its shape: the class is in a module that is loaded when it is needed. */
 function refusalOf(error: unknown): Refusal | null {
-  return error instanceof Error && error.name === 'BerthError' ? (error as unknown as Refusal) : null
+  if (!(error instanceof Error) || error.name !== 'BerthError') return null
+  const { status, problem } = error as unknown as { status: number; problem: unknown }
+  return { status, problem: isProblem(problem) ? problem : null }
+}
+
+/** Whether an answer says what is wrong; one that comes from elsewhere may say anything. */
+export function isProblem(body: unknown): body is Problem {
+  const { code, detail } = (body ?? {}) as Partial<Problem>
+  return typeof code === 'string' && typeof detail === 'string'
+}
+
+type FieldProblem = { pointer: string; detail: string }
+
+function fieldProblems({ errors }: Problem): FieldProblem[] {
+  if (!Array.isArray(errors)) return []
+  return errors.filter((one) => typeof one?.pointer === 'string' && typeof one.detail === 'string')
 }
 
 function isInterrupt(error: unknown): boolean {
@@ -98,11 +111,11 @@ function words(error: unknown): string[] {
     const hint = error instanceof Failure && error.hint
     return [`Error: ${clean(messageOf(error))}`, ...(hint ? [clean(hint)] : [])]
   }
-  const { code, detail, errors = [], requestId } = refusal.problem
+  const { code, detail, requestId } = refusal.problem
   return [
     `Error: ${clean(detail)} (${clean(code)})`,
     // The detail of a problem with one field is that of the field.
-    ...errors
+    ...fieldProblems(refusal.problem)
       .filter((one) => !detail.includes(one.detail))
       .map((one) => `  ${clean(one.pointer.replace(/^#\//, ''))}: ${clean(one.detail)}`),
     ...(code === 'route_not_found'

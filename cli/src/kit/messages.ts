@@ -3,7 +3,10 @@
 import { backoffMs, pause, streamType } from '../../../sdk/src/retry.ts'
 import type { Deployment } from '../../../sdk/src/types.ts'
 import type { Context } from './context.ts'
+import { exitCodes, Failure } from './failures.ts'
+import type { Answer } from './wire.ts'
 
+export type Uploading = Deployment & { uploads?: { missing: string[] } }
 export type Line = { seq: number; stream: string; step: string; text: string }
 
 // The server gives a sign of life every 15 s.
@@ -23,14 +26,22 @@ export async function* followLog({ send, signal }: Context, id: string): AsyncGe
         failures = 0
         if (message.event === 'end') return
         last = message.id ?? last
-        yield JSON.parse(message.data)
+        yield lineOf(message.data)
       }
     } catch (error) {
       const { status = 500 } = error as { status?: number }
-      if (signal.aborted || !wasOpen || (status < 500 && status !== 429)) throw error
+      if (signal.aborted || !wasOpen || error instanceof Failure || (status < 500 && status !== 429)) throw error
     }
     await pause(backoffMs(++failures), signal)
   }
+}
+
+function lineOf(data: string): Line {
+  try {
+    const line = JSON.parse(data)
+    if (typeof line.text === 'string') return line
+  } catch {}
+  throw new Failure(exitCodes.unreachable, 'The log of the server has a message that is none.')
 }
 
 type Message = { id: string | null; event: string; data: string }
@@ -63,9 +74,18 @@ export async function waitUntilBuilt({ send, signal }: Context, id: string): Pro
       if (error.status !== 429 || seconds === 0) throw error
       return null
     })
-    const found: Deployment | null = answer && (await answer.json())
+    const found = answer && (await deploymentOf(answer))
     if (found && found.state !== 'BUILDING') return found
     seconds = answer ? 60 : 0
     await pause(Math.max(0, 1_000 - (Date.now() - startedMs)), signal)
   }
+}
+
+/** The deployment that an answer is; throws if it is none. */
+export async function deploymentOf(answer: Answer): Promise<Uploading> {
+  const body = await answer.json()
+  const isText = (it: unknown) => typeof it === 'string' && it !== ''
+  const { missing } = body.uploads ?? { missing: [] }
+  if (isText(body.id) && isText(body.state) && Array.isArray(missing) && missing.every(isText)) return body
+  throw new Failure(exitCodes.unreachable, `The server answered ${answer.status}, and no deployment.`)
 }

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { backoffMs, pause, streamType } from '../../../sdk/src/retry.ts'
-import { exitCodes, Failure } from './failures.ts'
+import { exitCodes, Failure, isProblem } from './failures.ts'
 import type { Sent, Transport } from './transport.ts'
 
 export type Answer = {
@@ -25,8 +25,8 @@ export class Refused extends Error {
 
   constructor({ status }: Answer, text: string) {
     const body = parsed(text)
-    const problem = typeof body === 'object' && body !== null && 'code' in body && 'detail' in body ? body : null
-    super(problem ? String((problem as { detail: unknown }).detail) : `The server answered ${status}.`)
+    const problem = isProblem(body) ? body : null
+    super(problem?.detail ?? `The server answered ${status}.`)
     this.status = status
     this.problem = problem
   }
