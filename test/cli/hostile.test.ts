@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { messagesOf } from '../../cli/src/kit/messages.ts'
 import { type CommandLine, openCommandLine } from '../helpers/command-line.ts'
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void
@@ -145,3 +146,45 @@ test('a state that is none is told, and not waited for', async () => {
   expect(ended).toMatchObject({ code: 7, stdout: '' })
   expect(ended.stderr).toMatch(/Error: The server answered 200, and no deployment\.\n$/)
 }, 20_000)
+
+/** Writes as much as is taken, and counts it. */
+function writeWithoutEnd(response: ServerResponse, count: (bytes: number) => void): void {
+  const chunk = Buffer.alloc(1 << 20, 'a')
+  const write = () => {
+    do count(chunk.length)
+    while (!response.destroyed && response.write(chunk))
+  }
+  response.on('drain', write)
+  write()
+}
+
+test('an answer without end is left', async () => {
+  let sent = 0
+  const ended = await deploy((_, response) => writeWithoutEnd(response.writeHead(200), (bytes) => (sent += bytes)))
+  expect(ended).toMatchObject({ code: 7, stdout: '' })
+  expect(ended.stderr).toMatch(/Error: The server answered with more than 256 MiB\.\n$/)
+  expect(asked).toHaveLength(1)
+  expect(sent).toBeLessThan(300 << 20)
+}, 60_000)
+
+test('a message without end is left', async () => {
+  let sent = 0
+  const ended = await deploy(logAnswer((response) => writeWithoutEnd(response, (bytes) => (sent += bytes))))
+  expect(ended).toMatchObject({ code: 7, stdout: '' })
+  expect(ended.stderr).toMatch(/Error: The log of the server has a message of more than 1 MiB\.\n$/)
+  expect(sent).toBeLessThan(32 << 20)
+}, 60_000)
+
+test('messages are read wherever they are cut', async () => {
+  const text = [1, 2, 3].map((seq) => `id: ${seq}\ndata: {"text":"line ${seq} é"}\n\n`).join(':\n\n')
+  const bytes = Buffer.from(`${text}event: end\ndata: {}\n\n`)
+  for (const length of [1, 2, 3, 7, bytes.length]) {
+    async function* pieces() {
+      for (let at = 0; at < bytes.length; at += length) yield bytes.subarray(at, at + length)
+    }
+    const read: string[] = []
+    for await (const { id, event, data } of messagesOf(pieces())) read.push(`${id} ${event} ${data}`)
+    const lines = [1, 2, 3].map((seq) => `${seq} message {"text":"line ${seq} é"}`)
+    expect(read).toEqual([...lines, 'null end {}'])
+  }
+})

@@ -46,22 +46,48 @@ function lineOf(data: string): Line {
 
 type Message = { id: string | null; event: string; data: string }
 
+const mostBytes = 1 << 20
+
 /** As the server writes them: lines of `name: value`, and an empty one behind each message. */
-async function* messagesOf(stream: AsyncIterable<Buffer>): AsyncGenerator<Message> {
-  let rest = Buffer.alloc(0)
+export async function* messagesOf(stream: AsyncIterable<Buffer>): AsyncGenerator<Message> {
+  // Of a message whose end has not come yet. They are put together once, when it has.
+  let parts: Buffer[] = []
+  let bytes = 0
   for await (const chunk of stream) {
-    rest = Buffer.concat([rest, chunk])
-    for (let end = rest.indexOf('\n\n'); end >= 0; end = rest.indexOf('\n\n')) {
-      const message: Message = { id: null, event: 'message', data: '' }
-      for (const line of rest.toString('utf8', 0, end).split('\n')) {
-        const [, name, text = ''] = /^([^:]+): ?(.*)$/s.exec(line) ?? []
-        if (name === 'data') message.data += message.data === '' ? text : `\n${text}`
-        else if (name === 'id' || name === 'event') message[name] = text
-      }
-      rest = rest.subarray(end + 2)
+    for (let from = 0; from < chunk.length; ) {
+      const end = endOf(chunk, from, parts.at(-1)?.at(-1))
+      const part = chunk.subarray(from, end ?? chunk.length)
+      parts.push(part)
+      bytes += part.length
+      from += part.length
+      if (bytes > mostBytes)
+        throw new Failure(exitCodes.unreachable, 'The log of the server has a message of more than 1 MiB.')
+      if (end === null) break
+      const message = messageOf(Buffer.concat(parts).toString('utf8'))
+      parts = []
+      bytes = 0
       if (message.data !== '') yield message
     }
   }
+}
+
+const newline = 10
+
+/** Behind the empty line, which may begin with the last byte of the chunk before. */
+function endOf(chunk: Buffer, from: number, before: number | undefined): number | null {
+  if (before === newline && chunk[from] === newline) return from + 1
+  const at = chunk.indexOf('\n\n', from)
+  return at < 0 ? null : at + 2
+}
+
+function messageOf(lines: string): Message {
+  const message: Message = { id: null, event: 'message', data: '' }
+  for (const line of lines.split('\n')) {
+    const [, name, text = ''] = /^([^:]+): ?(.*)$/s.exec(line) ?? []
+    if (name === 'data') message.data += message.data === '' ? text : `\n${text}`
+    else if (name === 'id' || name === 'event') message[name] = text
+  }
+  return message
 }
 
 /** Reads until the build is over; `wait` calls are answered when it is. */

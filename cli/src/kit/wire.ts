@@ -43,6 +43,7 @@ function parsed(text: string): unknown {
 const retries = 3
 const timeoutMs = 120_000
 const longestRetryAfterMs = 120_000
+const mostBytes = 256 << 20
 const passing = [500, 502, 503, 504]
 const refused = [409, 429, 503]
 
@@ -54,7 +55,7 @@ export function createWire(transport: Transport): (call: Sent) => Promise<Answer
     try {
       const message = await transport({ ...call, signal })
       const isOpen = isStream && message.statusCode === 200
-      return answerOf(message, isOpen ? null : Buffer.concat(await message.toArray()).toString('utf8'))
+      return answerOf(message, isOpen ? null : await textOf(message))
     } catch (error) {
       // Node tells that it was aborted, and not why.
       throw signal.aborted ? signal.reason : error
@@ -87,6 +88,17 @@ export function createWire(transport: Transport): (call: Sent) => Promise<Answer
       await pause(pauseMs, call.signal)
     }
   }
+}
+
+async function textOf(message: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of message) {
+    bytes += chunk.length
+    if (bytes > mostBytes) throw new Failure(exitCodes.unreachable, 'The server answered with more than 256 MiB.')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
 }
 
 function answerOf(message: IncomingMessage, text: string | null): Answer {
