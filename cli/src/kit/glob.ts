@@ -109,7 +109,8 @@ function readSet(pattern: string, start: number): { fits: Fits<number>; end: num
   // A bracket that comes first closes nothing.
   for (; at === first || pattern[at] !== ']'; at++) {
     if (at >= pattern.length) return null
-    const isRange = pattern[at] === '-' && before !== null && at + 1 < pattern.length && pattern[at + 1] !== ']'
+    const isRange: boolean =
+      pattern[at] === '-' && before !== null && at + 1 < pattern.length && pattern[at + 1] !== ']'
     if (pattern.startsWith('[:', at)) {
       // Looked for once, however many open before it.
       if (close < at + 2) close = pattern.indexOf(']', at + 2)
