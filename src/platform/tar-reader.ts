@@ -14,6 +14,8 @@ export type ArchiveEntry = {
 
 const blockBytes = 512
 const longestHeader = 64 << 10
+/** No system has longer names, with what ends them. */
+const longestName = 4096
 const kinds: Record<string, ArchiveEntry['kind'] | undefined> = {
   '\0': 'file',
   '0': 'file',
@@ -30,7 +32,10 @@ const otherKinds: Record<string, string> = {
 }
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
+const nameTooLong = () => new BadArchive('An entry of the archive has a name that is too long.')
+
 function decode(bytes: Buffer): string {
+  if (bytes.length > longestName) throw nameTooLong()
   try {
     return utf8.decode(bytes)
   } catch {
@@ -82,7 +87,13 @@ function paxOf(bytes: Buffer): Map<string, string> {
 }
 
 /** Exactly `./` at the start and `/` at the end are how programs write names; everything else is left for the caller. */
-const plain = (path: string) => path.replace(/^(\.\/+)+/, '').replace(/\/+$/, '')
+export function plainName(path: string): string {
+  const start = /^(?:\.\/+)*/.exec(path)![0].length
+  let end = path.length
+  // An expression would try every run of slashes anew.
+  while (end > start && path[end - 1] === '/') end--
+  return path.slice(start, end)
+}
 
 /**
  * The entries of an archive. The content of a file (`size` bytes and its padding) must be read from `reader` before the
@@ -99,7 +110,7 @@ export async function* readArchive(reader: ByteReader): AsyncGenerator<ArchiveEn
     const flag = String.fromCharCode(block[156]!)
     const ownSize = number(block, 124, 12)
     if ('xgLK'.includes(flag)) {
-      if (ownSize > longestHeader) throw new BadArchive('An entry of the archive has a name that is too long.')
+      if (ownSize > ('LK'.includes(flag) ? longestName : longestHeader)) throw nameTooLong()
       const bytes = await reader.take(ownSize)
       await reader.take(tarPadding(ownSize).length)
       if (flag === 'x') pax = paxOf(bytes)
@@ -125,7 +136,7 @@ export async function* readArchive(reader: ByteReader): AsyncGenerator<ArchiveEn
     if (!/^\d+$/.test(told) || !Number.isSafeInteger(size)) throw new BadArchive(`${shown} has no size.`)
     if (kind !== 'file' && ownSize !== 0) throw new BadArchive(`${shown} has content, but is no file.`)
     const target = pax.get('linkpath') ?? longTarget ?? decode(field(block, 157, 100))
-    yield { kind, path: plain(name), mode: number(block, 100, 8), size, target }
+    yield { kind, path: plainName(name), mode: number(block, 100, 8), size, target }
     pax = new Map()
     longName = null
     longTarget = null

@@ -1,0 +1,71 @@
+// Names in archives: as programs write them, and as long and as costly as somebody could make them.
+import { expect, it } from 'vitest'
+import { ByteReader } from '../../src/platform/byte-reader.ts'
+import { BadArchive, tarEnd, tarHeader, tarPadding } from '../../src/platform/tar.ts'
+import { plainName, readArchive } from '../../src/platform/tar-reader.ts'
+import { takesLinearTime } from '../helpers/linear-time.ts'
+
+const file = tarHeader({ kind: 'file', path: 'short', mode: 0o644, size: 0 })
+
+/** A header of another kind, with its sum. */
+function flagged(flag: string, content: Buffer): Buffer {
+  const block = tarHeader({ kind: 'file', path: 'header', mode: 0o644, size: content.length })
+  block.write(flag, 156, 'latin1')
+  const sum = block.reduce((sum, byte, at) => sum + (at >= 148 && at < 156 ? 32 : byte), 0)
+  block.write(sum.toString(8).padStart(6, '0'), 148, 'latin1')
+  return Buffer.concat([block, content, tarPadding(content.length)])
+}
+
+function record(key: string, value: string): Buffer {
+  const rest = Buffer.byteLength(` ${key}=${value}\n`)
+  let length = rest
+  while (rest + String(length).length !== length) length = rest + String(length).length
+  return Buffer.from(`${length} ${key}=${value}\n`)
+}
+
+async function pathsOf(...blocks: Buffer[]): Promise<string[]> {
+  async function* whole() {
+    yield Buffer.concat([...blocks, tarEnd])
+  }
+  const paths: string[] = []
+  for await (const { path } of readArchive(new ByteReader(whole()))) paths.push(path)
+  return paths
+}
+
+it('leaves out what programs write around a name, and nothing else', () => {
+  expect(['./a', '././/a/', 'a///', './', '.', '/', '/a', 'a/./b', '../a', './/', ''].map(plainName)).toEqual([
+    'a',
+    'a',
+    'a',
+    '',
+    '.',
+    '',
+    '/a',
+    'a/./b',
+    '../a',
+    '',
+    '',
+  ])
+})
+
+it('reads a name in time in proportion to its length', () => {
+  takesLinearTime({ small: 12_500, large: 100_000 }, (size) => plainName(`a${'/'.repeat(size)}b`))
+  takesLinearTime({ small: 12_500, large: 100_000 }, (size) => plainName(`${'./'.repeat(size)}b${'./'.repeat(size)}b`))
+})
+
+it('refuses names and targets that are longer than any system has them', async () => {
+  const hostile = `a${'/'.repeat(60_000)}b`
+  const longest = 'a/'.repeat(2_000)
+  expect(await pathsOf(flagged('L', Buffer.from(`${longest}\0`)), file)).toEqual([longest.slice(0, -1)])
+  expect(await pathsOf(flagged('x', record('path', longest)), file)).toEqual([longest.slice(0, -1)])
+  for (const header of [
+    flagged('L', Buffer.from(hostile)),
+    flagged('K', Buffer.from(hostile)),
+    flagged('x', record('path', hostile)),
+    flagged('x', record('linkpath', hostile)),
+  ]) {
+    const refused = await pathsOf(header, file).catch((error) => error)
+    expect(refused).toBeInstanceOf(BadArchive)
+    expect(refused.message).toContain('too long')
+  }
+})
