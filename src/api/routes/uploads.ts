@@ -4,9 +4,18 @@ import type { FastifyRequest } from 'fastify'
 import { Fault, type FieldCode } from '../../platform/errors.ts'
 import { Named } from '../../schemas/common.ts'
 import { Upload, UploadArchive, UploadContent, UploadParams, Uploads } from '../../schemas/uploads.ts'
+import type { Actor } from '../../services/tokens/actor.ts'
 import { readBatch } from '../../services/uploads/batch.ts'
 import { openReceiver, type Piece } from '../../services/uploads/receiver.ts'
-import { checkRoom, complete, findUpload, release, reserve } from '../../services/uploads/uploads.ts'
+import {
+  type Content,
+  checkRoom,
+  complete,
+  findUpload,
+  type Room,
+  release,
+  reserve,
+} from '../../services/uploads/uploads.ts'
 import { closedByClient, leavePlace } from '../http/transport.ts'
 import { compileValidator } from '../http/validation.ts'
 import type { RoutePlugin } from './route.ts'
@@ -59,6 +68,22 @@ export const uploadRoutes: RoutePlugin = async (app, { deps, once }) => {
   )
   const asItIs: typeof compileValidator = (route) => (route.httpPart === 'body' ? () => true : compileValidator(route))
 
+  /** What is kept of content has room; what got none meanwhile is removed. Where nothing is kept, the room is given back. */
+  async function countRest(actor: Actor, content: Content): Promise<Room | null> {
+    const { accountId } = actor
+    const { sha256 } = content
+    if ((await receiver.offsetOf(accountId, sha256)) === 0) {
+      await release(db, actor, sha256, () => receiver.isHere(accountId, sha256))
+      return null
+    }
+    try {
+      return await reserve(db, actor, content)
+    } catch (error) {
+      if (error instanceof Fault) await receiver.drop(accountId, [sha256])
+      throw error
+    }
+  }
+
   app.put(
     '/uploads/:sha256',
     {
@@ -83,7 +108,8 @@ export const uploadRoutes: RoutePlugin = async (app, { deps, once }) => {
       const { actor } = request
       const { sha256 } = request.params
       const piece = pieceOf(request, sha256)
-      await reserve(db, actor, { sha256, size: piece.size })
+      const content = { sha256, size: piece.size }
+      await reserve(db, actor, content)
       // Nobody knows how slowly the body comes.
       leavePlace(request)
       const body = (request.body ?? []) as unknown as AsyncIterable<Buffer>
@@ -91,11 +117,16 @@ export const uploadRoutes: RoutePlugin = async (app, { deps, once }) => {
       try {
         offset = await receiver.receive(piece, body)
       } catch (error) {
-        if ((await receiver.offsetOf(actor.accountId, sha256)) === 0) await release(db, actor, sha256)
+        await countRest(actor, content).catch((err) => log.warn({ err }, 'the room of an upload that failed'))
         throw request.raw.destroyed && !(error instanceof Fault) ? closedByClient() : error
       }
-      if (offset < piece.size) return findUpload(db, actor, sha256, offset)
-      const [made] = await complete(db, actor, [{ sha256, size: piece.size }])
+      if (offset < piece.size) {
+        const room = await countRest(actor, content)
+        if (!room?.hidden) return findUpload(db, actor, sha256, offset)
+        return { ...content, offset, complete: false, expiresAt: room.expiresAt.toISOString() }
+      }
+      const [made] = await complete(db, actor, [content])
+      await receiver.drop(actor.accountId, [sha256])
       return made!
     },
   )
@@ -151,7 +182,15 @@ export const uploadRoutes: RoutePlugin = async (app, { deps, once }) => {
           return sized
         },
         status: 200,
-        work: async (db, sized) => ({ uploads: await complete(db, request.actor, sized) }),
+        work: async (db, sized) => {
+          const uploads = await complete(db, request.actor, sized)
+          // While nobody else can take room: their rows may have been larger.
+          await receiver.drop(
+            request.actor.accountId,
+            sized.map(({ sha256 }) => sha256),
+          )
+          return { uploads }
+        },
       }),
   )
 }

@@ -16,6 +16,10 @@ export type Receiver = {
   receive(piece: Piece, body: AsyncIterable<Buffer>): Promise<number>
   /** How many bytes of content that is not complete this machine has. */
   offsetOf(accountId: string, sha256: string): Promise<number>
+  /** Whether this machine has some of content that is not complete, or a request is writing it. */
+  isHere(accountId: string, sha256: string): Promise<boolean>
+  /** Removes what is kept of contents for their next pieces. */
+  drop(accountId: string, hashes: readonly string[]): Promise<void>
   /** Stores contents that are in memory, durably. */
   storeAll(contents: readonly Buffer[]): Promise<void>
   /** Runs `work` with the path of a file that is removed afterwards. */
@@ -225,6 +229,19 @@ export function createReceiver({ directory, artifacts, reserveBytes }: ReceiverO
       )
     },
     offsetOf: async (accountId, sha256) => sizeOf(await adopt(accountId, sha256)),
+    async isHere(accountId, sha256) {
+      const part = await adopt(accountId, sha256)
+      const paths = [part, ...Array.from({ length: mostFound }, (_, n) => ownPath(accountId, sha256, n))]
+      const found = await Promise.all(paths.map((path) => stat(path).catch(() => null)))
+      return found.some((file) => file !== null)
+    },
+    async drop(accountId, hashes) {
+      const parts = new Set(hashes.map((sha256) => partOf(accountId, sha256)))
+      for (const name of await readdir(directory).catch(() => [])) {
+        const path = join(directory, name)
+        if (parts.has(path)) await rm(path, { force: true })
+      }
+    },
     storeAll,
     aside: (work) => aside(work),
     requireRoom,

@@ -81,31 +81,52 @@ export async function checkRoom(db: Db, { accountId }: Actor, contents: readonly
   })
 }
 
-/** Takes room for content that begins to come. */
-export async function reserve(db: Db, { accountId, tokenId }: Actor, { sha256, size }: Content): Promise<void> {
+/** `hidden`: it is here, but the caller may not know that before having sent all of it. */
+export type Room = { hidden: boolean; expiresAt: Date }
+
+/** Takes room for content that begins to come. What is here already stays as it is, and whose it is. */
+export async function reserve(db: Db, actor: Actor, { sha256, size }: Content): Promise<Room> {
+  const { accountId, tokenId } = actor
   await checkFileSize(db, accountId, size)
-  await inTransaction(db, async (db) => {
+  return inTransaction(db, async (db) => {
     await lockUploads(db, { accountId })
     await refuseOtherSizes(db, accountId, [{ sha256, size }])
+    const now = Date.now()
     const key = { accountId_sha256: { accountId, sha256 } }
-    const known = await db.upload.findUnique({ where: key, select: { size: true, complete: true } })
+    await db.upload.deleteMany({ where: { accountId, sha256, complete: true, expiresAt: { lte: new Date(now) } } })
+    const known = await db.upload.findUnique({ where: key, select: { size: true, complete: true, tokenId: true } })
     const knownSize = Number(known?.size ?? 0)
-    if (known?.complete && knownSize !== size) throw wrongSize(`The content ${sha256} has ${knownSize} bytes.`)
+    const isWhole = known?.complete ?? false
+    const hidden = isWhole && actor.projectIds !== null && known?.tokenId !== tokenId
+    // Pieces that say more would be kept, and count as what is here.
+    if (isWhole && knownSize !== size) {
+      throw wrongSize(hidden ? `That is not the size of ${sha256}.` : `The content ${sha256} has ${knownSize} bytes.`)
+    }
     await requireRoom(db, accountId, [{ sha256, size }])
-    const expiresAt = new Date(Date.now() + waitMs)
+    const expiresAt = new Date(now + waitMs)
     // Pieces that said more may be here.
     const noted = Math.max(size, knownSize)
     await db.upload.upsert({
       where: key,
       create: { accountId, tokenId, sha256, size, complete: false, expiresAt },
-      update: { tokenId, expiresAt, size: noted },
+      // It counts as long as pieces are kept.
+      update: isWhole ? { expiresAt } : { tokenId, expiresAt, size: noted },
     })
+    return { hidden, expiresAt }
   })
 }
 
-/** Gives the room of content back that did not come, unless it came by another request. */
-export async function release(db: Db, { accountId }: Actor, sha256: string): Promise<void> {
-  await db.upload.deleteMany({ where: { accountId, sha256, complete: false } })
+/** Gives the room of content back that did not come, unless it came by another request or some of it is here. */
+export async function release(
+  db: Db,
+  { accountId }: Actor,
+  sha256: string,
+  isHere: () => Promise<boolean>,
+): Promise<void> {
+  await inTransaction(db, async (db) => {
+    await lockUploads(db, { accountId })
+    if (!(await isHere())) await db.upload.deleteMany({ where: { accountId, sha256, complete: false } })
+  })
 }
 
 /** The contents are in the store. Whatever waited for them goes on; what nobody waits for is kept for a while. */
