@@ -9,7 +9,7 @@ import type { SharedLimits } from '../../services/limits/limits.ts'
 import type { Allowance } from './allowance.ts'
 import { createHolds } from './holds.ts'
 import { tooMany } from './rate-limit.ts'
-import { closedByClient } from './transport.ts'
+import { closedByClient, isGone } from './transport.ts'
 
 type Kind = 'requests' | 'waits' | 'streams'
 
@@ -67,7 +67,7 @@ export function decorateShares(app: FastifyInstance): void {
 /** Gives the share of each request of a scope back. */
 export function giveBack(app: FastifyInstance, shares: Shares): void {
   app.addHook('onSend', (request, _reply, _payload, done) => {
-    if (request.raw.socket.destroyed) shares.leave(request)
+    if (isGone(request)) shares.leave(request)
     done()
   })
   app.addHook('onResponse', (request, _reply, done) => {
@@ -115,7 +115,7 @@ export function createShares(limits: ShareLimits, allowance: Allowance, shared?:
     leave,
     enter(request, owner) {
       const { socket } = request.raw
-      if (socket.destroyed) throw closedByClient()
+      if (isGone(request)) throw closedByClient()
       if (open.requests >= limits.requests) throw new Fault('overloaded', undefined, { retryAfterSeconds: 1 })
       let share = shares.get(owner)
       if (share === undefined) {
@@ -139,7 +139,7 @@ export function createShares(limits: ShareLimits, allowance: Allowance, shared?:
       const max = await allowance(request.actor, kind)
       const enter = (elsewhere: number, mayHave: number) => {
         const { share } = request
-        if (share === null || request.raw.socket.destroyed) throw closedByClient()
+        if (share === null || isGone(request)) throw closedByClient()
         if (share[kind] >= mayHave) {
           share.full[kind] = { mayHave, elsewhere, max, untilMs: Date.now() + fullMs }
           throw overQuota(kind, share[kind] + elsewhere, max)

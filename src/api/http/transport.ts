@@ -1,4 +1,5 @@
 // Checks before authentication: HTTPS only, known API versions, and load shedding.
+import type { Socket } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
@@ -61,7 +62,7 @@ export function shedLoad(app: FastifyInstance, maxInFlight: number): void {
   app.addHook('onRequest', (_request, _reply, done) => (isFull() ? done(overloaded()) : done()))
   app.addHook('preValidation', (request, _reply, done) => {
     if (isFull()) return done(overloaded())
-    if (request.raw.socket.destroyed) return done(closedByClient())
+    if (isGone(request)) return done(closedByClient())
     places.taken++
     request.place = places
     done()
@@ -71,6 +72,12 @@ export function shedLoad(app: FastifyInstance, maxInFlight: number): void {
     leavePlace(request)
     done()
   })
+}
+
+/** Whether the connection of a request is closed, or its body was given up: then there is no connection to ask. */
+export function isGone(request: FastifyRequest): boolean {
+  const socket: Socket | null = request.raw.socket
+  return socket === null || socket.destroyed
 }
 
 /** Ends a request whose client is gone; nobody reads it. */
