@@ -38,7 +38,7 @@ import { precondition, sendSingle } from '../http/etag.ts'
 import { createLargeBodies } from '../http/large-bodies.ts'
 import { type LongList, listValidator, longListIn } from '../http/list-validation.ts'
 import { readPage, sendPage } from '../http/page.ts'
-import { leavePlace } from '../http/transport.ts'
+import { closedByClient, leavePlace } from '../http/transport.ts'
 import { createTurns } from '../http/turns.ts'
 import { compileValidator } from '../http/validation.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
@@ -89,7 +89,12 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
       // Nobody knows how slowly the body comes.
       leavePlace(request)
       const inTurn = <T>(work: () => Promise<T>) => archives(actor.accountId, work)
-      return planArchive(db, { region, artifacts, receiver, inTurn }, actor, { project, production, prebuilt, body })
+      const length = Number(request.headers['content-length'] ?? 0)
+      const sent = { project, production, prebuilt, length, body }
+      return planArchive(db, { urls, region, artifacts, receiver, inTurn }, actor, sent).catch((error) => {
+        // One that has sent everything may still be there.
+        throw request.raw.readableEnded || error instanceof Fault ? error : closedByClient()
+      })
     }
     const [name] = Object.keys(query)
     if (name) throw badQuery(name, 'not_allowed', 'is taken from the address only for an archive')

@@ -11,7 +11,7 @@ import type { CreateDeployment } from '../../schemas/deployments.ts'
 import type { DeploymentSource } from '../../schemas/uploads.ts'
 import { limitOf, quotaFault } from '../accounts/quotas.ts'
 import type { Actor } from '../tokens/actor.ts'
-import { listArchive, spool, storeArchive } from '../uploads/archives.ts'
+import { listArchive, mostPackedBytes, spool, storeArchive } from '../uploads/archives.ts'
 import type { Receiver } from '../uploads/receiver.ts'
 import { addFiles, createSource, knownContents, lockUploads, shareSources } from '../uploads/statements.ts'
 import { checkBytesHeld, waitMs } from '../uploads/uploads.ts'
@@ -95,6 +95,7 @@ export async function planUploaded(
 }
 
 export type ArchiveOptions = {
+  urls: Urls
   region: string
   artifacts: Artifacts
   receiver: Receiver
@@ -102,14 +103,37 @@ export type ArchiveOptions = {
   inTurn<T>(work: () => Promise<T>): Promise<T>
 }
 
-export type SentArchive = { project: string; production: boolean; prebuilt: boolean; body: AsyncIterable<Buffer> }
+/** `length`: of the body, as far as it is known. */
+export type SentArchive = {
+  project: string
+  production: boolean
+  prebuilt: boolean
+  length: number
+  body: AsyncIterable<Buffer>
+}
+
+const takenBack = new Error('a deployment that was only tried')
+
+/** Refuses what would be refused of a new deployment with these files, by making one and taking it back. */
+async function tryDeployment(db: Db, urls: Urls, actor: Actor, { files, prebuilt: _, ...planned }: UploadPlan) {
+  const { accountId } = actor
+  const work = async (db: Db) => {
+    await lockUploads(db, { accountId })
+    await checkBytesHeld(db, accountId, bytesOf(new Map(files.map(({ sha256, size }) => [sha256, size]))))
+    await createDeployment(db, urls, actor, { ...planned, ref: '', commit: '', source: 'upload' })
+    throw takenBack
+  }
+  await inTransaction(db, work).catch((error) => {
+    if (error !== takenBack) throw error
+  })
+}
 
 /** The same for files that come as an archive. It is stored here, outside any transaction, once all of it is checked. */
 export async function planArchive(
   db: Db,
-  { region, artifacts, receiver, inTurn }: ArchiveOptions,
+  { urls, region, artifacts, receiver, inTurn }: ArchiveOptions,
   actor: Actor,
-  { project: key, production, prebuilt, body }: SentArchive,
+  { project: key, production, prebuilt, length, body }: SentArchive,
 ): Promise<UploadPlan> {
   const { accountId } = actor
   const project = await findProjectToDeploy(db, actor, key)
@@ -118,19 +142,17 @@ export async function planArchive(
     limitOf(db, accountId, 'sourceBytes'),
     limitOf(db, accountId, 'uploadFileBytes'),
   ])
-  await receiver.requireRoom(0)
+  await receiver.requireRoom(Math.min(length, mostPackedBytes(bytes)))
   return receiver.aside(async (path) => {
     await spool(body, path, bytes)
-    const found = await inTurn(async () => {
+    return inTurn(async () => {
       const found = await listArchive(path, { files, bytes, fileBytes })
-      await inTransaction(db, async (db) => {
-        await lockUploads(db, { accountId })
-        await checkBytesHeld(db, accountId, bytesOf(new Map(found.map(({ sha256, size }) => [sha256, size]))))
-      })
+      const plan = { project, production, region, files: found, prebuilt }
+      // What is stored for a deployment that is refused afterwards would count for nobody.
+      await tryDeployment(db, urls, actor, plan)
       await storeArchive(artifacts, path)
-      return found
+      return { ...plan, sent: new Set(found.map(({ sha256 }) => sha256)) }
     })
-    return { project, production, region, files: found, prebuilt, sent: new Set(found.map(({ sha256 }) => sha256)) }
   })
 }
 

@@ -33,9 +33,12 @@ async function* bounded(chunks: AsyncIterable<Buffer>, mostBytes: number, refusa
   }
 }
 
+/** As many bytes an archive can have whose files have so many. */
+export const mostPackedBytes = (fileBytes: number) => fileBytes + overheadBytes
+
 /** Writes the body to the file; refuses more than files of so many bytes need. */
 export async function spool(body: AsyncIterable<Buffer>, path: string, fileBytes: number): Promise<void> {
-  const mostBytes = fileBytes + overheadBytes
+  const mostBytes = mostPackedBytes(fileBytes)
   const tooLarge = () => new Fault('body_too_large', `The archive has more than ${mostBytes} bytes.`)
   const stream = Readable.from(bounded(body, mostBytes, tooLarge))
   await pipeline(stream, createWriteStream(path, { flags: 'wx', mode: 0o600 }))
