@@ -22,7 +22,11 @@ beforeAll(async () => {
   await api.call('POST', '/projects', { body: { name: 'site', framework: 'static' } })
 })
 
-afterAll(() => api.stop())
+afterAll(async () => {
+  // Bodies that never end would be waited for.
+  api.app.server.closeAllConnections()
+  await api.stop()
+})
 
 function archiveOf(content: Buffer): Buffer {
   const entry = tarHeader({ kind: 'file', path: 'a', mode: 0o644, size: content.length })
