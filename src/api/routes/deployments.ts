@@ -93,7 +93,8 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
       const sent = { project, production, prebuilt, length, body }
       return planArchive(db, { urls, region, artifacts, receiver, inTurn }, actor, sent).catch((error) => {
         // One that has sent everything may still be there.
-        throw request.raw.readableEnded || error instanceof Fault ? error : closedByClient()
+        const isCutOff = request.raw.destroyed && !request.raw.readableEnded
+        throw isCutOff && !(error instanceof Fault) ? closedByClient() : error
       })
     }
     const [name] = Object.keys(query)
