@@ -32,16 +32,21 @@ export const bytesWithoutRoom = statement('uploads.bytesWithoutRoom', {
       WHERE f.account_id = ${p.accountId} AND f.sha256 = c.sha256 AND f.size = c.size AND NOT f.present)`,
 })
 
-/** A deployment that waits for one of the contents and has another size for it. */
+/** A deployment that waits for one of the contents and has another size for it; of these projects, unless null. */
 export const otherSize = statement('uploads.otherSize', {
   reason: 'not in Prisma',
-  in: { accountId: text(), contents: jsonb<readonly { sha256: string; size: number }[]>() },
+  in: {
+    accountId: text(),
+    projectIds: optional(textArray()),
+    contents: jsonb<readonly { sha256: string; size: number }[]>(),
+  },
   out: { deploymentId: text(), sha256: text(), size: int8() },
   sql: (p) => `
     SELECT f.deployment_id AS "deploymentId", f.sha256, f.size
     FROM jsonb_to_recordset(${p.contents}) AS c(sha256 text, size bigint)
       JOIN source_file f ON f.account_id = ${p.accountId} AND f.sha256 = c.sha256 AND NOT f.present AND f.size <> c.size
       JOIN deployment d ON d.id = f.deployment_id AND d.state = 'BUILDING'
+    WHERE ${p.projectIds} IS NULL OR f.project_id = ANY(${p.projectIds})
     LIMIT 1`,
 })
 

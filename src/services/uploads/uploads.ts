@@ -53,8 +53,9 @@ function wrongSize(detail: string): Fault {
   })
 }
 
-async function refuseOtherSizes(db: Db, accountId: string, contents: readonly Content[]): Promise<void> {
-  const [other] = await otherSize(db, { accountId, contents })
+/** A token that is narrowed to projects neither learns what others wait for nor is held up by it. */
+async function refuseOtherSizes(db: Db, { accountId, projectIds }: Actor, contents: readonly Content[]): Promise<void> {
+  const [other] = await otherSize(db, { accountId, projectIds, contents })
   if (!other) return
   const { deploymentId, sha256, size } = other
   throw wrongSize(`The deployment ${deploymentId} lists ${sha256} with ${size} bytes, which is wrong.`)
@@ -68,7 +69,8 @@ async function requireRoom(db: Db, accountId: string, contents: readonly Content
 }
 
 /** Refuses contents that are all here but not stored, if the account has no room for them. */
-export async function checkRoom(db: Db, { accountId }: Actor, contents: readonly Content[]): Promise<void> {
+export async function checkRoom(db: Db, actor: Actor, contents: readonly Content[]): Promise<void> {
+  const { accountId } = actor
   await checkFileSize(
     db,
     accountId,
@@ -76,7 +78,7 @@ export async function checkRoom(db: Db, { accountId }: Actor, contents: readonly
   )
   await inTransaction(db, async (db) => {
     await lockUploads(db, { accountId })
-    await refuseOtherSizes(db, accountId, contents)
+    await refuseOtherSizes(db, actor, contents)
     await requireRoom(db, accountId, contents)
   })
 }
@@ -90,7 +92,7 @@ export async function reserve(db: Db, actor: Actor, { sha256, size }: Content): 
   await checkFileSize(db, accountId, size)
   return inTransaction(db, async (db) => {
     await lockUploads(db, { accountId })
-    await refuseOtherSizes(db, accountId, [{ sha256, size }])
+    await refuseOtherSizes(db, actor, [{ sha256, size }])
     const now = Date.now()
     const key = { accountId_sha256: { accountId, sha256 } }
     await db.upload.deleteMany({ where: { accountId, sha256, complete: true, expiresAt: { lte: new Date(now) } } })

@@ -60,6 +60,20 @@ function slowly(name: string, token: string, range: string, chunks: Buffer[]) {
   return { answer, go: () => go.resolve() }
 }
 
+describe('a size that another project claims', () => {
+  it('is not told to a token that is narrowed to others, and does not hold it up', async () => {
+    const content = randomBytes(60)
+    const lying = await deploy('one', content, narrow.one!, 61)
+    expect(lying.status).toBe(201)
+    const right = await deploy('two', content, narrow.two!)
+    const sent = await put(content, { token: narrow.two! })
+    expect(sent.status, sent.text).toBe(200)
+    expect(await api.db.job.count({ where: { kind: 'build', key: right.body.id } })).toBe(1)
+    // Whoever may see the deployment is told.
+    expect((await put(content)).body.detail).toContain(lying.body.id)
+  })
+})
+
 describe('content that another token has sent', () => {
   it('does not become the own by a request that is refused', async () => {
     const content = randomBytes(50)
