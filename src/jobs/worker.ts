@@ -70,6 +70,8 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   /** Kinds that were asked for while every slot was taken or being filled. */
   const missed = new Set<JobKind>()
 
+  const isHeld = async (db: Db, { id }: Taken) => (await holdJob(db, { worker: name, id })).length > 0
+
   async function runJob<K extends JobKind>(kind: K, handler: Handler<K>, job: Taken): Promise<void> {
     // Asked for before the worker was paused or stopped: somebody else takes it.
     if (paused || stopping.signal.aborted) return void (await releaseJob(db, { worker: name, id: job.id }))
@@ -79,10 +81,10 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       // More attempts than the table allows means that workers died; the job is given up without another try.
       if (job.attempts > handler.retryDelaysMs.length + 1) throw new LostError()
       inHand.add(job.id)
-      // Before the job is settled: from then on it may be taken again, by this worker too.
       const requireHeld = async (db: Db) => {
-        if ((await holdJob(db, { worker: name, id: job.id })).length === 0) throw new LostLease()
+        if (!(await isHeld(db, job))) throw new LostLease()
       }
+      // Before the job is settled: from then on it may be taken again, by this worker too.
       const run = () => handler.run(job.payload, { attempt: job.attempts, signal, requireHeld })
       // A kind whose table is locked leaves connections to the others, and to the leases.
       const grouped = () => inGroups([kind], run)
@@ -109,7 +111,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
     log.warn({ err: error, kind, jobId: job.id, attempt: job.attempts, retryInMs: delayMs ?? null }, 'job failed')
     if (delayMs === undefined) {
       // Whoever has it now decides.
-      if ((await holdJob(db, { worker: name, id: job.id })).length === 0) return
+      if (!(await isHeld(db, job))) return
       await handler.giveUp(job.payload, error)
     }
     await failJob(db, {
