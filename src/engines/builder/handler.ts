@@ -96,10 +96,15 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
     }
   }
 
-  /** Removes the files of a deployment that is not READY. Reads the state first: another worker may have it READY. */
+  /**
+   * Removes what a build that is over has left, also by workers that died, and its files unless it is READY. Reads the
+   * state first: another worker may have it.
+   */
   async function clear(deploymentId: string): Promise<void> {
     const state = (await findBuild(db, deploymentId))?.state
-    if (state !== 'READY' && state !== 'BUILDING') await artifacts.remove(deploymentId)
+    if (state === 'BUILDING') return
+    await removeTree(buildDirectory(config, deploymentId))
+    if (state !== 'READY') await artifacts.remove(deploymentId)
   }
 
   const logOf = (id: string, secrets: string[] = []) =>
@@ -197,7 +202,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
     } finally {
       await log.close()
     }
-    if (result !== 'ready') await clear(build.id)
+    await clear(build.id)
     return result
   }
 
@@ -222,11 +227,14 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       try {
         // It may have been canceled before the listener was added.
         const [current, lack] = await Promise.all([findBuild(db, deploymentId), lackOf(found)])
-        if (current?.state !== 'BUILDING') return
+        if (current?.state !== 'BUILDING') return await clear(deploymentId)
         // Made while its account was being suspended: the suspension did not see it.
-        if (current.suspended) return void (await finish(deploymentId, { to: 'CANCELED', failure: suspended }))
+        if (current.suspended) {
+          await finish(deploymentId, { to: 'CANCELED', failure: suspended })
+          return await clear(deploymentId)
+        }
         if (lack) return await putBack(lack, found, payload)
-        if (!(await startBuild(db, found))) return
+        if (!(await startBuild(db, found))) return await clear(deploymentId)
         const waitedMs = Date.now() - found.createdAt.getTime()
         const waited = attempt === 1 ? describeStart(waitedMs) : null
         const end = metrics.start(waitedMs)
@@ -235,8 +243,6 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
           const either = AbortSignal.any([signal, canceled.signal])
           const held = { signal: either, requireHeld }
           result = await inSpan('build', spanOf(found), () => build(found, waited, held))
-          // What workers left that died before.
-          await removeTree(buildDirectory(config, deploymentId))
         } finally {
           end(canceled.signal.aborted ? 'canceled' : result)
         }
@@ -259,7 +265,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       const message = lost ? 'The worker that built it was lost, twice.' : 'The build broke on our side.'
       await finish(deploymentId, { to: 'ERROR', code, message })
       // What cannot be removed now is left to the sweep.
-      await Promise.allSettled([clear(deploymentId), removeTree(buildDirectory(config, deploymentId))])
+      await clear(deploymentId).catch(() => {})
     },
   }
 }
