@@ -14,8 +14,8 @@ let platform: Platform
 const workers = new Map<number, ChildProcess>()
 beforeAll(async () => {
   platform = await startPlatform({}, false)
-  // Those that the two tests kill, and the last. Side by side, since a start takes seconds.
-  for (let count = 0; count < 4; count++) startWorkerProcess()
+  // Those that the tests kill, and the last. Side by side, since a start takes seconds.
+  for (let count = 0; count < 5; count++) startWorkerProcess()
 })
 afterAll(async () => {
   for (const child of workers.values()) child.kill('SIGKILL')
@@ -82,6 +82,20 @@ const pauses = (name: string) => async (value: string) => {
   await platform.api.call('PUT', `/projects/${name}/env/PAUSE`, { body: { value } })
 }
 const workDirectory = (id: string) => join(platform.api.config.dataDir, 'builds', id)
+
+test('what a dead worker left is removed also when the build is canceled afterwards', async () => {
+  const build = uniqueSleep()
+  await platform.project('canceled', { 'package.json': scripts({ build }) })
+  const id = await platform.deploy('canceled')
+  await until(() => running(build), 90_000)
+  await killWorkerOf(id)
+  await until(() => !running(build))
+  await endLease()
+  await until(() => running(build), 90_000)
+  expect(existsSync(workDirectory(id))).toBe(true)
+  await platform.api.call('POST', `/deployments/${id}/cancel`)
+  await until(() => !existsSync(workDirectory(id)))
+})
 
 test('a worker that was away when another took its build over harms neither that build nor its result', async () => {
   const build = 'sleep $PAUSE; mkdir -p dist; echo $PAUSE > dist/index.html'
