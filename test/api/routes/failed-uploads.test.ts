@@ -1,22 +1,21 @@
 // Archives and uploads that fail for what is not in them: nothing of them is kept, and whoever can hear it is told why.
-import { createHash, randomBytes } from 'node:crypto'
-import { open, readdir } from 'node:fs/promises'
+import { randomBytes } from 'node:crypto'
+import { open } from 'node:fs/promises'
 import { type ClientRequest, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { tarEnd, tarHeader, tarPadding } from '../../../src/platform/tar.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { until } from '../../helpers/until.ts'
+import { archive, file, octets, sha256, tar, uploadsOf } from '../../helpers/uploads.ts'
 
 let api: TestApi
+let uploads: ReturnType<typeof uploadsOf>
 let port: number
-
-const sha256 = (content: Buffer) => createHash('sha256').update(content).digest('hex')
 
 beforeAll(async () => {
   api = await startApi()
+  uploads = uploadsOf(api)
   await api.app.listen({ port: 0, host: '127.0.0.1' })
   port = (api.app.server.address() as AddressInfo).port
   await api.call('POST', '/projects', { body: { name: 'site', framework: 'static' } })
@@ -28,48 +27,36 @@ afterAll(async () => {
   await api.stop()
 })
 
-function archiveOf(content: Buffer): Buffer {
-  const entry = tarHeader({ kind: 'file', path: 'a', mode: 0o644, size: content.length })
-  return Buffer.concat([entry, content, tarPadding(content.length), tarEnd])
-}
-
-const leftOnDisk = () => readdir(join(api.config.dataDir, 'uploads')).catch(() => [])
-
-const tar = { 'content-type': 'application/x-tar' }
-
-async function limited(limits: object): Promise<string> {
-  const { accountId, token } = await api.newAccount()
-  await api.call('POST', '/projects', { body: { name: 'site' }, token })
-  await api.db.account.update({ where: { id: accountId }, data: { limits } })
-  return token
-}
-
 it('an archive whose deployment is refused is not stored', async () => {
   const content = randomBytes(400)
   for (const limit of ['buildsQueued', 'buildMinutesPerMonth']) {
-    const token = await limited({ [limit]: 0 })
+    const { token } = await uploads.limited({ [limit]: 0 })
     const answer = await api.call('POST', '/deployments?project=site', {
-      body: archiveOf(content),
+      body: archive([file('a', content)]),
       headers: tar,
       token,
     })
     expect(answer.body, answer.text).toMatchObject({ code: 'quota_exceeded', limit })
-    expect(await api.deps.artifacts.isWhole(sha256(content))).toBe(false)
+    expect(await uploads.isStored(sha256(content))).toBe(false)
   }
   // Trying it has left nothing behind, and takes none of the room.
-  const token = await limited({ buildsQueued: 1 })
-  const made = await api.call('POST', '/deployments?project=site', { body: archiveOf(content), headers: tar, token })
+  const { token } = await uploads.limited({ buildsQueued: 1 })
+  const made = await api.call('POST', '/deployments?project=site', {
+    body: archive([file('a', content)]),
+    headers: tar,
+    token,
+  })
   expect(made.status, made.text).toBe(201)
   const { body } = await api.call('GET', '/deployments', { token })
   expect(body.deployments.map(({ id }: { id: string }) => id)).toEqual([made.body.id])
-  expect(await leftOnDisk()).toEqual([])
+  expect(await uploads.leftOnDisk()).toEqual([])
 })
 
 it('an archive that the disk has no room for is refused before it comes', async () => {
-  const token = await limited({ sourceBytes: 8e15 })
+  const { token } = await uploads.limited({ sourceBytes: 8e15 })
   const headers = { ...tar, 'content-length': '7000000000000000' }
   const answer = await api.call('POST', '/deployments?project=site', {
-    body: archiveOf(randomBytes(9)),
+    body: archive([file('a', randomBytes(9))]),
     headers,
     token,
   })
@@ -89,9 +76,9 @@ it('an archive whose client goes away is no fault of the database', async () => 
   const spies = (['error', 'warn'] as const).map((level) => vi.spyOn(api.deps.log, level).mockImplementation(note))
   const sent = send('POST', '/deployments?project=site', { ...tar, 'content-length': 1_000_000 })
   sent.write(randomBytes(300_000))
-  await until(async () => (await leftOnDisk()).length > 0)
+  await until(async () => (await uploads.leftOnDisk()).length > 0)
   sent.destroy()
-  await until(async () => (await leftOnDisk()).length === 0)
+  await until(async () => (await uploads.leftOnDisk()).length === 0)
   await new Promise((resolve) => setTimeout(resolve, 200))
   for (const spy of spies) spy.mockRestore()
   expect(logged).toEqual([])
@@ -102,7 +89,7 @@ it('a disk that becomes full while content comes is told as such', async () => {
   const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
   const write = vi.spyOn(Object.getPrototypeOf(handle), 'write').mockRejectedValue(full)
   try {
-    const headers = { 'content-type': 'application/octet-stream', 'content-length': 3_000_000 }
+    const headers = { ...octets, 'content-length': 3_000_000 }
     const sent = send('PUT', `/uploads/${sha256(randomBytes(9))}`, headers)
     const answered = Promise.withResolvers<{ status?: number; retry?: string; body: string }>()
     sent.on('error', (error) => answered.resolve({ body: error.message }))
@@ -121,5 +108,5 @@ it('a disk that becomes full while content comes is told as such', async () => {
     write.mockRestore()
     await handle.close()
   }
-  expect(await leftOnDisk()).toEqual([])
+  expect(await uploads.leftOnDisk()).toEqual([])
 })
