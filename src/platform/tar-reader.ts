@@ -16,6 +16,8 @@ const blockBytes = 512
 const longestHeader = 64 << 10
 /** No system has longer names, with what ends them. */
 const longestName = 4096
+// Of all files together: programs write a few for each. Packed they are nothing, but each takes time.
+const mostAttributes = 1_000_000
 const kinds: Record<string, ArchiveEntry['kind'] | undefined> = {
   '\0': 'file',
   '0': 'file',
@@ -68,9 +70,11 @@ function checkSum(block: Buffer): void {
   if (number(block, 148, 8) !== sum) throw new BadArchive('This is no tar archive, or it is damaged.')
 }
 
-function paxOf(bytes: Buffer): Map<string, string> {
+/** Calls `count` for each attribute. */
+function paxOf(bytes: Buffer, count: () => void): Map<string, string> {
   const found = new Map<string, string>()
   for (let at = 0; at < bytes.length; ) {
+    count()
     const length = Number.parseInt(bytes.toString('latin1', at, at + 8), 10)
     const record = bytes.subarray(at, at + length)
     const blank = record.indexOf(0x20)
@@ -103,6 +107,10 @@ export async function* readArchive(reader: ByteReader): AsyncGenerator<ArchiveEn
   let pax = new Map<string, string>()
   let longName: string | null = null
   let longTarget: string | null = null
+  let attributes = 0
+  const count = () => {
+    if (++attributes > mostAttributes) throw new BadArchive('The files of the archive have too many attributes.')
+  }
   for (;;) {
     const block = await reader.take(blockBytes)
     if (block.every((byte) => byte === 0)) return
@@ -113,8 +121,8 @@ export async function* readArchive(reader: ByteReader): AsyncGenerator<ArchiveEn
       if (ownSize > ('LK'.includes(flag) ? longestName : longestHeader)) throw nameTooLong()
       const bytes = await reader.take(ownSize)
       await reader.take(tarPadding(ownSize).length)
-      if (flag === 'x') pax = paxOf(bytes)
-      if (flag === 'g' && paxOf(bytes).size > 0) {
+      if (flag === 'x') pax = paxOf(bytes, count)
+      if (flag === 'g' && paxOf(bytes, count).size > 0) {
         throw new BadArchive('The archive has a name or a size for all of its files.')
       }
       if (flag === 'L') longName = decode(field(bytes, 0, bytes.length))

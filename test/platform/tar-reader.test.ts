@@ -1,4 +1,4 @@
-// Names in archives: as programs write them, and as long and as costly as somebody could make them.
+// Archives as programs write them, and as long and as costly as somebody could make them.
 import { expect, it } from 'vitest'
 import { ByteReader } from '../../src/platform/byte-reader.ts'
 import { BadArchive, tarEnd, tarHeader, tarPadding } from '../../src/platform/tar.ts'
@@ -68,4 +68,12 @@ it('refuses names and targets that are longer than any system has them', async (
     expect(refused).toBeInstanceOf(BadArchive)
     expect(refused.message).toContain('too long')
   }
+})
+
+it('refuses more attributes than the files of an archive have', async () => {
+  const one = record('a', '')
+  const header = flagged('x', Buffer.alloc(one.length * 10_000, one))
+  const files = (count: number) => Array.from({ length: count }, () => [header, file]).flat()
+  expect(await pathsOf(...files(100))).toHaveLength(100)
+  await expect(pathsOf(...files(101))).rejects.toThrow('too many attributes')
 })
