@@ -29,6 +29,9 @@ function objectIn(part: string): Record<string, unknown> {
   throw refuse('The token is no JSON Web Token.')
 }
 
+// PostgreSQL stores no NUL.
+const isText = (value: unknown): value is string => typeof value === 'string' && !value.includes('\0')
+
 /** Reads a token and what it says of itself. Nothing of it is true before `verify`. */
 export function readToken(text: string): ReadToken {
   const [, head = '', body = '', tail = ''] = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/.exec(text) ?? []
@@ -40,7 +43,7 @@ export function readToken(text: string): ReadToken {
     throw refuse('The token must be signed with RS256 or ES256.')
   }
   const { iss, exp, iat } = claims
-  if (typeof iss !== 'string' || typeof exp !== 'number' || typeof iat !== 'number') {
+  if (!isText(iss) || typeof exp !== 'number' || typeof iat !== 'number') {
     throw refuse('The token must have the claims iss, exp and iat.')
   }
   return {
@@ -55,7 +58,7 @@ export function readToken(text: string): ReadToken {
 /** What a token is known by when it comes again; without a `jti`, by what is signed: a signature can be written otherwise. */
 export function idOf({ claims, signed }: ReadToken): string {
   const { jti } = claims
-  return typeof jti === 'string' && jti !== '' && jti.length <= 200 ? jti : hash('sha256', signed, 'base64url')
+  return isText(jti) && jti !== '' && jti.length <= 200 ? jti : hash('sha256', signed, 'base64url')
 }
 
 const leewaySeconds = 60
@@ -115,6 +118,13 @@ async function getJson(url: string, rules: IssuerRules, reach: Reach): Promise<R
 }
 
 type Jwk = JsonWebKey & { kid?: string; use?: string; alg?: string }
+
+// Whoever is trusted chooses the keys, and everybody waits while a signature is checked: with the longest numbers that
+// OpenSSL takes, 50 ms for each key.
+const mostTried = 10
+const longestModulus = 8192
+const highestExponent = 2n ** 32n
+
 const keptMs = 10 * 60_000
 // A key that is not known may be a new one; whoever invents names of keys has them asked for no more often.
 const againMs = 30_000
@@ -132,7 +142,7 @@ export function createIssuerKeys(rules: IssuerRules, reach: Reach): IssuerKeys {
     if (document.issuer !== issuer) throw new Error(`${issuer} says that it is another issuer`)
     const { keys } = await getJson(String(document.jwks_uri), rules, reach)
     if (!Array.isArray(keys)) throw new Error(`${issuer} publishes no keys`)
-    return keys.slice(0, 100)
+    return keys.filter((key) => key !== null && typeof key === 'object').slice(0, 100)
   }
 
   async function keysOf(issuer: string, olderThanMs: number): Promise<Jwk[]> {
@@ -157,8 +167,8 @@ export function createIssuerKeys(rules: IssuerRules, reach: Reach): IssuerKeys {
   function isSignedBy(key: Jwk, { signed, signature }: ReadToken): boolean {
     try {
       const publicKey = createPublicKey({ key, format: 'jwk' })
-      const long = publicKey.asymmetricKeyDetails?.modulusLength
-      if (long !== undefined && long < 2048) return false
+      const { modulusLength: long = 2048, publicExponent = 0n } = publicKey.asymmetricKeyDetails ?? {}
+      if (long < 2048 || long > longestModulus || publicExponent > highestExponent) return false
       return verify('sha256', Buffer.from(signed), { key: publicKey, dsaEncoding: 'ieee-p1363' }, signature)
     } catch {
       return false
@@ -171,7 +181,8 @@ export function createIssuerKeys(rules: IssuerRules, reach: Reach): IssuerKeys {
       const { iss } = token.claims
       let keys = (await keysOf(iss, keptMs)).filter(fits(token))
       if (keys.length === 0) keys = (await keysOf(iss, againMs)).filter(fits(token))
-      if (!keys.some((key) => isSignedBy(key, token))) throw refuse('The token is not signed by its issuer.')
+      if (!keys.slice(0, mostTried).some((key) => isSignedBy(key, token)))
+        throw refuse('The token is not signed by its issuer.')
       return token.claims
     },
   }
