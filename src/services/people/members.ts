@@ -124,5 +124,5 @@ async function endMembership(db: Db, actor: Actor, member: MemberRow): Promise<v
 async function takeBackInvitations(db: Db, { userId, tokenId: id }: MemberRow, left: Role | null): Promise<void> {
   const maySend = left !== null && allows(roles[left].scopes, 'members:write')
   const lost = maySend ? roleNames.filter((role) => role === 'owner' && left !== 'owner') : roleNames
-  await withdrawInvitations(db, { id, itself: true, userId, roles: lost })
+  await withdrawInvitations(db, { id, userId, roles: lost })
 }

@@ -33,8 +33,7 @@ export async function changeToken(db: Db, actor: Actor, { id, input, preconditio
     await append(db, [eventOf(actor, 'token.updated', { subject: id, projectId: null, data: after })])
     await narrowDescendants(db, actor, id)
     // It may not have been able to send them with what is left.
-    if (input.scopes ?? input.projects)
-      await withdrawInvitations(db, { id, itself: true, userId: null, roles: roleNames })
+    if (input.scopes ?? input.projects) await withdrawInvitations(db, { id, userId: null, roles: roleNames })
     return after
   })
 }

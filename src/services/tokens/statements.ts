@@ -48,7 +48,7 @@ export const revokeLine = statement('tokens.revokeLine', {
  */
 export const withdrawInvitations = statement('tokens.withdrawInvitations', {
   reason: 'not in Prisma',
-  in: { id: text(), itself: boolean(), userId: optional(text()), roles: textArray() },
+  in: { id: text(), userId: optional(text()), roles: textArray() },
   out: { id: text() },
   sql: (p) => `
     WITH RECURSIVE line AS (
@@ -56,7 +56,7 @@ export const withdrawInvitations = statement('tokens.withdrawInvitations', {
       UNION SELECT t.id, t.account_id FROM token t JOIN line ON t.parent_id = line.id)
     DELETE FROM invitation i WHERE i.account_id IN (SELECT account_id FROM line)
       AND i.accepted_at IS NULL AND i.role = ANY(${p.roles})
-      AND (i.invited_by = ${p.userId} OR i.invited_by IN (SELECT id FROM line WHERE ${p.itself} OR id <> ${p.id}))
+      AND (i.invited_by = ${p.userId} OR i.invited_by IN (SELECT id FROM line))
     RETURNING i.id`,
 })
 

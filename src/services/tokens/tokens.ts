@@ -227,10 +227,10 @@ export async function revokeOwnToken(db: Db, actor: Actor): Promise<void> {
 
 /**
  * Revokes what descends from a token, and the token itself if wanted; each of the first `highestEvents` has its event.
- * Whom they invited is not let in any more.
+ * Whom they invited is not let in any more, nor whom the token itself did: whoever else had it may have sent that.
  */
 export async function endLine(db: Db, actor: Actor, { id, itself }: { id: string; itself: boolean }): Promise<void> {
-  await withdrawInvitations(db, { id, itself, userId: null, roles: roleNames })
+  await withdrawInvitations(db, { id, userId: null, roles: roleNames })
   const ended = (await revokeLine(db, { id, itself, now: new Date() })).map((row) => row.id)
   const told = [...(itself ? [id] : []), ...ended.filter((one) => one !== id)].slice(0, highestEvents)
   const rows = await withNames(db, await db.token.findMany({ where: { id: { in: told }, hidden: false } }))
@@ -272,6 +272,8 @@ export async function rotateToken(
     const { id: madeId, secret } = await insertToken(db, replacement)
     const heir = childrenOf === 'new' ? madeId : old.parentId
     await db.token.updateMany({ where: { parentId: id, id: { not: madeId } }, data: { parentId: heir } })
+    const sent = { accountId, invitedBy: id }
+    if (childrenOf === 'new') await db.invitation.updateMany({ where: sent, data: { invitedBy: madeId } })
     const made = await findToken(db, actor, madeId)
     await append(db, [eventOf(actor, 'token.rotated', { subject: id, projectId: null, data: made })])
     return { ...made, secret, token: secret }

@@ -76,6 +76,16 @@ describe('an invitation ends', () => {
     for (const one of kept) expect(await accept(one)).toBe(200)
   })
 
+  test('with what the sender made, when it is rotated because somebody else had it, and with the one in its place', async () => {
+    const { key } = await newAccount('admin')
+    const [stolen, replaced] = [await newToken(key), await newToken(key)]
+    const sent = [await invite(stolen.secret, 'admin'), await invite(replaced.secret, 'admin')]
+    await api.call('POST', `/tokens/${stolen.id}/rotate`, { token: key, body: { revokeChildren: true } })
+    const { body: heir } = await api.call('POST', `/tokens/${replaced.id}/rotate`, { token: key })
+    await api.call('DELETE', `/tokens/${heir.id}`, { token: key })
+    for (const one of sent) expect(await accept(one)).toBe(410)
+  })
+
   test('not by a rotation or another name', async () => {
     const { key } = await newAccount('admin')
     const sender = await newToken(key)
