@@ -1,5 +1,6 @@
 // Changes of members. Nobody gives or takes what they do not have, only owners touch owners, and one is always left.
 import type { Static } from '@sinclair/typebox'
+import type { Membership } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
@@ -120,8 +121,20 @@ async function endMembership(db: Db, actor: Actor, member: MemberRow): Promise<v
   await append(db, [eventOf(actor, 'member.removed', { subject: member.userId, projectId: null, data })])
 }
 
+/** Ends what was made in the person's name in every account: tokens, programs and invitations. The memberships stay. */
+export async function endWorkOf(db: Db, userId: string): Promise<void> {
+  for (const member of await db.membership.findMany({ where: { userId }, orderBy: { accountId: 'asc' } })) {
+    const { id: membershipId, accountId, tokenId } = member
+    await lockAccount(db, { id: accountId })
+    await db.deviceLogin.deleteMany({ where: { membershipId } })
+    await takeBackInvitations(db, member, null)
+    const actor = { accountId, userId, tokenId, scopes: [], projectIds: null }
+    await endLine(db, actor, { id: tokenId, itself: false })
+  }
+}
+
 /** Those that the person sent, at the console or by a token, and could not send with the role that is left to them. */
-async function takeBackInvitations(db: Db, { userId, tokenId: id }: MemberRow, left: Role | null): Promise<void> {
+async function takeBackInvitations(db: Db, { userId, tokenId: id }: Membership, left: Role | null): Promise<void> {
   const maySend = left !== null && allows(roles[left].scopes, 'members:write')
   const lost = maySend ? roleNames.filter((role) => role === 'owner' && left !== 'owner') : roleNames
   await withdrawInvitations(db, { id, userId, roles: lost })

@@ -6,6 +6,7 @@ import { Fault } from '../../platform/errors.ts'
 import type { Identity } from '../../platform/identity-provider.ts'
 import { Email, PersonName } from '../../schemas/people.ts'
 import { open } from './invitations.ts'
+import { endWorkOf } from './members.ts'
 import { createUser, findUserByEmail, normalEmail } from './users.ts'
 
 /**
@@ -23,7 +24,9 @@ export async function personOf(db: Database, identity: Identity, allowSignup: bo
   try {
     return await db.$transaction(async (db: Db) => {
       const known = await findUserByEmail(db, email)
-      return known ? link(db, known, oidcSubject) : admit(db, { ...identity, email, oidcSubject, allowSignup })
+      return known && !isSquatted
+        ? link(db, known, oidcSubject)
+        : admit(db, { ...identity, email, oidcSubject, allowSignup })
     })
   } catch (error) {
     // Two at once: the other one was first, and the next try finds it.
@@ -35,7 +38,7 @@ export async function personOf(db: Database, identity: Identity, allowSignup: bo
 
 /**
  * From now on the identity is the person. Whoever invites somebody has the link too, and may have opened it in that
- * person's name: where nobody has proved the address yet, all that could sign in before ends.
+ * person's name: where nobody has proved the address yet, all that could sign in before ends, with all that it made.
  */
 async function link(db: Db, { id, email, emailProvedAt }: User, oidcSubject: string): Promise<User> {
   const { count } = await db.user.updateMany({ where: { id, email, oidcSubject: null }, data: { oidcSubject } })
@@ -46,6 +49,7 @@ async function link(db: Db, { id, email, emailProvedAt }: User, oidcSubject: str
   await db.passkey.deleteMany({ where })
   await db.recoveryCode.deleteMany({ where })
   await db.signInLink.deleteMany({ where })
+  await endWorkOf(db, id)
   const none = { passwordHash: null, totpSecret: null, totpConfirmedAt: null, totpLastStep: null }
   return db.user.update({ where: { id }, data: { ...none, emailProvedAt: new Date() } })
 }

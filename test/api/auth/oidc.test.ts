@@ -2,10 +2,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createIdentityProvider } from '../../../src/platform/identity-provider.ts'
 import { newId } from '../../../src/platform/ids.ts'
+import { addMember } from '../../../src/services/people/memberships.ts'
 import { personOf } from '../../../src/services/people/oidc.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { type AuthAnswer, Browser, openPerson } from '../../helpers/auth.ts'
 import { type Claims, startProvider, type TestProvider } from '../../helpers/identity-provider.ts'
+import { until } from '../../helpers/until.ts'
 
 const origin = 'http://localhost:3000'
 
@@ -186,6 +188,25 @@ describe('who comes from the provider', () => {
     expect((await attacker.get('/auth/me')).status).toBe(401)
     const again = await attacker.post('/auth/password', { email: user.email, password: 'correct horse battery' })
     expect(again.status).toBe(401)
+  })
+
+  test('leaves nothing that was made in that name before: no token, no program, no invitation', async () => {
+    const { user, browser: attacker } = await openPerson(api)
+    const member = { accountId: api.accountId, user, role: 'admin' as const, projectIds: [] }
+    await api.db.$transaction((db) => addMember(db, member))
+    const { secret: token } = (await attacker.post('/auth/token', {})).body
+    const made = await api.call('POST', '/tokens', { token, body: { name: 'kept' } })
+    const guest = { email: `guest-of-${user.id}@example.com`, role: 'admin' }
+    const invited = await api.call('POST', '/members/invitations', { token, body: guest })
+    const program = (await attacker.post('/auth/device', { client: 'kept' })).body
+    await attacker.post('/auth/device/answer', { userCode: program.user_code, approve: true })
+    const { browser } = await signIn({ email: user.email, email_verified: true })
+    const { body } = await browser.get('/auth/me')
+    expect(body).toMatchObject({ user: { id: user.id }, memberships: [{ role: 'admin' }] })
+    await until(async () => (await api.call('GET', '/projects', { token: made.body.token })).status === 401)
+    expect((await new Browser(api.app).post('/auth/setup', { code: invited.body.secret })).status).toBe(410)
+    const polled = await attacker.post('/auth/device/token', { device_code: program.device_code })
+    expect(polled.status).toBe(400)
   })
 
   test('keeps the ways to sign in that were there, if the address was known to be the person’s own', async () => {
