@@ -7,7 +7,7 @@ import type { Identity } from '../../platform/identity-provider.ts'
 import { Email, PersonName } from '../../schemas/people.ts'
 import { open } from './invitations.ts'
 import { endWorkOf } from './members.ts'
-import { createUser, findUserByEmail, normalEmail } from './users.ts'
+import { createUser, findUserByEmail, normalEmail, takeAddress } from './users.ts'
 
 /**
  * The person of this issuer and subject; else the one whose address the provider has verified; else a new one, if there
@@ -24,6 +24,9 @@ export async function personOf(db: Database, identity: Identity, allowSignup: bo
   try {
     return await db.$transaction(async (db: Db) => {
       const known = await findUserByEmail(db, email)
+      // Somebody else wrote it for themselves. It would keep its owner out.
+      const isSquatted = known !== null && known.oidcSubject !== null && known.emailProvedAt === null
+      if (isSquatted) await takeAddress(db, known)
       return known && !isSquatted
         ? link(db, known, oidcSubject)
         : admit(db, { ...identity, email, oidcSubject, allowSignup })

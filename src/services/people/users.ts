@@ -80,14 +80,23 @@ export async function changeUser(
   })
 }
 
+/** Frees the address of a person who has not proved it; theirs is one that nobody has, until they write another. */
+export async function takeAddress(db: Db, { id, email }: User): Promise<void> {
+  const [user] = await db.user.updateManyAndReturn({
+    where: { id, email, emailProvedAt: null },
+    data: { email: `${id}@address.invalid` },
+  })
+  if (user) await tellAccounts(db, user, 'system')
+}
+
 /** Every account of the person hears of their address. */
-async function tellAccounts(db: Db, user: User): Promise<void> {
+async function tellAccounts(db: Db, user: User, actor = user.id): Promise<void> {
   const found = await db.membership.findMany({ where: { userId: user.id }, orderBy: { id: 'asc' } })
   const rows = await withProjectNames(db, found)
   await append(
     db,
     rows.map((row) => ({
-      ...{ accountId: row.accountId, projectId: null, actor: user.id, subject: user.id },
+      ...{ accountId: row.accountId, projectId: null, actor, subject: user.id },
       type: 'member.updated' as const,
       data: viewMember({ ...row, user }),
     })),

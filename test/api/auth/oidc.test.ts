@@ -209,6 +209,23 @@ describe('who comes from the provider', () => {
     expect(polled.status).toBe(400)
   })
 
+  test('is let in though somebody of another identity has written the same address, and never proved it', async () => {
+    await invite('somebody@example.com')
+    const other = await signIn({ email: 'somebody@example.com', email_verified: true })
+    await other.browser.send('PATCH', '/auth/me', { email: 'owner@example.com' })
+    // Nobody comes in by that who would not without it.
+    const uninvited = await signIn({ email: 'owner@example.com', email_verified: true })
+    expectRefused(uninvited.answer, uninvited.browser, 'not_invited')
+    expect((await other.browser.get('/auth/me')).body.user.email).toBe('owner@example.com')
+    await invite('owner@example.com')
+    const { browser } = await signIn({ email: 'owner@example.com', email_verified: true })
+    const { user } = (await browser.get('/auth/me')).body
+    expect(user).toMatchObject({ email: 'owner@example.com', emailProved: true })
+    const left = (await other.browser.get('/auth/me')).body.user
+    expect(left).toMatchObject({ email: `${left.id}@address.invalid`, emailProved: false })
+    expect(left.id).not.toBe(user.id)
+  })
+
   test('keeps the ways to sign in that were there, if the address was known to be the person’s own', async () => {
     const { user, browser: own } = await openPerson(api)
     await api.db.user.update({ where: { id: user.id }, data: { emailProvedAt: new Date() } })
