@@ -9,6 +9,7 @@ import { lockAccount } from '../accounts/statements.ts'
 import { append } from '../events/events.ts'
 import { insertToken } from '../tokens/tokens.ts'
 import { type Role, scopesOf } from './roles.ts'
+import { lockUser } from './sign-in-statements.ts'
 
 export type MemberView = Static<typeof Member>
 export type MemberRow = Membership & { user: User; projects: string[] }
@@ -52,12 +53,14 @@ export type NewMember = { accountId: string; user: User; role: Role; projectIds:
 
 /** Puts a person into an account; `db` is the handle of a transaction. `by`: who did it; default: the person. */
 export async function addMember(db: Db, { accountId, user, role, projectIds, by }: NewMember): Promise<MemberRow> {
+  // Before the account, as where operators are made: whether the person is one must not change meanwhile.
+  await lockUser(db, { id: user.id })
   await lockAccount(db, { id: accountId })
   if (await db.membership.findFirst({ where: { accountId, userId: user.id } })) throw new Fault('member_exists')
   const token = await insertToken(db, {
     accountId,
     name: `member ${user.id}`,
-    scopes: scopesOf(role, user),
+    scopes: scopesOf(role, await db.user.findUniqueOrThrow({ where: { id: user.id } })),
     projectIds,
     expiresAt: null,
     userId: user.id,

@@ -1,6 +1,7 @@
 // What the operator of the machine does by hand: people, their accounts, and a link that signs them in.
 import type { Account, User } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
+import { lockAccount } from '../accounts/statements.ts'
 import { append, eventOf } from '../events/events.ts'
 import { narrowDescendants } from '../tokens/narrowing.ts'
 import { createLink } from './links.ts'
@@ -36,7 +37,13 @@ export async function provideLink(db: Db, { email, account, role, operator }: Pr
 /** The token of each membership has the operator's scope as long as the person is one. */
 async function setOperator(db: Db, { id }: User, operator: boolean): Promise<User> {
   const user = await db.user.update({ where: { id }, data: { operator } })
-  for (const { accountId, id: memberId, role, tokenId } of await db.membership.findMany({ where: { userId: id } })) {
+  const joined = await db.membership.findMany({ where: { userId: id }, orderBy: { accountId: 'asc' } })
+  for (const { accountId, id: memberId } of joined) {
+    await lockAccount(db, { id: accountId })
+    // As it is under the lock: the role may be another one, and the person may have left.
+    const member = await db.membership.findUnique({ where: { id: memberId } })
+    if (!member) continue
+    const { role, tokenId } = member
     const actor = { accountId, tokenId: 'system', scopes: [], projectIds: null }
     await db.token.update({ where: { id: tokenId }, data: { scopes: scopesOf(role as Role, user) } })
     await narrowDescendants(db, actor, tokenId)

@@ -1,14 +1,23 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { users } from '../../../src/commands/users.ts'
 import { loadConfig } from '../../../src/config.ts'
+import type { User } from '../../../src/generated/client.ts'
+import type { Db } from '../../../src/platform/database.ts'
 import { linkToDemo } from '../../../src/roles/first-start.ts'
 import { createLink } from '../../../src/services/people/links.ts'
+import { changeMember } from '../../../src/services/people/members.ts'
+import { addMember } from '../../../src/services/people/memberships.ts'
+import { provideLink } from '../../../src/services/people/provision.ts'
+import { roles } from '../../../src/services/people/roles.ts'
 import { forgetEndedSignIns } from '../../../src/services/people/sweep.ts'
+import type { Actor, Scope } from '../../../src/services/tokens/actor.ts'
+import { createToken } from '../../../src/services/tokens/tokens.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { newPerson, openBrowser } from '../../helpers/people.ts'
+import { until } from '../../helpers/until.ts'
 
 let api: TestApi
 beforeAll(async () => {
@@ -97,4 +106,64 @@ test('berth users makes people, puts them into accounts and gives them links', a
   } finally {
     await rm(dataDir, { recursive: true, force: true })
   }
+})
+
+/** Runs `work` and does not commit before `other` waits for it, or is done. */
+async function during(work: (db: Db) => Promise<unknown>, other: () => Promise<unknown>): Promise<void> {
+  let running: Promise<unknown> = Promise.resolve()
+  await api.db.$transaction(async (db) => {
+    await work(db)
+    let done = false
+    running = other().finally(() => {
+      done = true
+    })
+    const waiting = () => api.db.$queryRaw<unknown[]>`SELECT 1 FROM pg_locks WHERE NOT granted`
+    await until(async () => done || (await waiting()).length > 0)
+  })
+  await running
+}
+
+describe('who is an operator no more', () => {
+  const demote = ({ email }: User) => provideLink(api.db, { email, account: null, role: 'owner', operator: false })
+  const ofOperators = (userId: string) =>
+    api.db.token.count({ where: { userId, revokedAt: null, scopes: { has: 'operator' } } })
+
+  test('keeps no token of one that was being made', async () => {
+    const { user, member } = await newPerson(api, { operator: true })
+    const actor: Actor = { accountId: api.accountId, tokenId: member.tokenId, scopes: ['*'], projectIds: null }
+    const scopes: Scope[] = ['operator', 'projects:read']
+    await during(
+      (db) => createToken(db, actor, { name: 'kept', scopes }),
+      () => demote(user),
+    )
+    expect(await ofOperators(user.id)).toBe(0)
+  })
+
+  test('is none in an account that they were about to join', async () => {
+    const { user } = await newPerson(api, { operator: true })
+    const { accountId } = await api.newAccount()
+    await during(
+      (db) => addMember(db, { accountId, user, role: 'viewer', projectIds: [] }),
+      () => demote(user),
+    )
+    expect(await ofOperators(user.id)).toBe(0)
+    const other = await api.newAccount()
+    await api.db.$transaction((db) =>
+      addMember(db, { accountId: other.accountId, user, role: 'viewer', projectIds: [] }),
+    )
+    expect(await ofOperators(user.id)).toBe(0)
+  })
+
+  test('keeps the role that they were being given', async () => {
+    const { user, member } = await newPerson(api, { operator: true })
+    const owner = await newPerson(api)
+    const actor: Actor = { accountId: api.accountId, tokenId: owner.member.tokenId, scopes: ['*'], projectIds: null }
+    const change = { id: member.id, input: { role: 'viewer' as const }, precondition: () => {} }
+    await during(
+      (db) => changeMember(db, actor, change),
+      () => demote(user),
+    )
+    const { scopes } = await api.db.token.findUniqueOrThrow({ where: { id: member.tokenId } })
+    expect(scopes).toEqual(roles.viewer.scopes)
+  })
 })
