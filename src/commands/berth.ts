@@ -34,7 +34,7 @@ const usage = `Usage:
   berth drain|undrain <node>                      a node, by id or name, serves on but takes no new work; or again
   berth accounts create <name>                    print the account id and its test key
   berth tokens create --account <id|name> --scopes <scope,…> --name <name>     print the secret once
-  berth users link <email> [--account <id|name>] [--role owner|admin|developer|viewer] [--operator|--no-operator]
+  berth users link <email|id> [--account <id|name>] [--role owner|admin|developer|viewer] [--operator|--no-operator]
                                                   print a link that signs the person in, who is made if need be
   berth users list [--json]                       everybody who may sign in, and to which accounts
   berth mail test <address>                       send a mail there now, and say what the mail server answers

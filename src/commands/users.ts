@@ -5,7 +5,7 @@ import type { Database } from '../platform/database.ts'
 import { openStorage } from '../roles/storage.ts'
 import { Email } from '../schemas/people.ts'
 import { setupUrl } from '../services/people/links.ts'
-import { listPeople, provideLink } from '../services/people/provision.ts'
+import { findPerson, listPeople, NotProved, provideLink } from '../services/people/provision.ts'
 import { type Role, roles } from '../services/people/roles.ts'
 import { table } from './table.ts'
 import { UsageError } from './usage-error.ts'
@@ -17,25 +17,31 @@ export type UserOptions = {
   json?: boolean | undefined
 }
 
-export async function users(config: Config, verb: 'link' | 'list', email: string, options: UserOptions): Promise<void> {
-  if (verb === 'link') checkLink(email, options)
+/** `who`: an address, or the id of a person. */
+export async function users(config: Config, verb: 'link' | 'list', who: string, options: UserOptions): Promise<void> {
+  if (verb === 'link') checkLink(who, options)
   const { db, close } = await openStorage(config)
   try {
-    console.log(await (verb === 'link' ? linkText(db, config, email, options) : listText(db, options)))
+    console.log(await (verb === 'link' ? linkText(db, config, who, options) : listText(db, options)))
   } finally {
     await close()
   }
 }
 
-function checkLink(email: string, { role = 'owner' }: UserOptions): void {
-  if (!Value.Check(Email, email)) throw new UsageError(`${email} is not an address such as ada@example.com.`)
+function checkLink(who: string, { role = 'owner' }: UserOptions): void {
+  if (!who.startsWith('usr_') && !Value.Check(Email, who)) {
+    throw new UsageError(`${who} is not an address such as ada@example.com.`)
+  }
   if (!(role in roles)) throw new UsageError(`There is no role ${role}; known are ${Object.keys(roles).join(', ')}.`)
 }
 
-async function linkText(db: Database, { baseUrl }: Config, email: string, options: UserOptions): Promise<string> {
-  const account = await accountFor(db, email, options.account)
+async function linkText(db: Database, { baseUrl }: Config, who: string, options: UserOptions): Promise<string> {
+  const account = await accountFor(db, who, options.account)
   const role = (options.role ?? 'owner') as Role
-  const { user, isNew, memberships, code } = await provideLink(db, { email, account, role, operator: options.operator })
+  const wanted = { who, account, role, operator: options.operator }
+  const { user, isNew, memberships, code } = await provideLink(db, wanted).catch((error) => {
+    throw error instanceof NotProved ? new UsageError(error.message) : error
+  })
   // Whoever invites somebody may have opened the invitation in that person's name.
   const unsure = user.emailProvedAt ? '' : ', address not proved'
   const since = isNew ? 'new' : `known since ${user.createdAt.toISOString().slice(0, 10)}${unsure}`
@@ -48,15 +54,17 @@ async function linkText(db: Database, { baseUrl }: Config, email: string, option
 }
 
 /** A new person needs an account; where there is one only, it is that. */
-async function accountFor(db: Database, email: string, wanted: string | undefined) {
+async function accountFor(db: Database, who: string, wanted: string | undefined) {
+  const known = await findPerson(db, who)
+  if (!known && !who.includes('@')) throw new UsageError(`There is no person ${who}.`)
   if (wanted !== undefined) {
     const found = await db.account.findFirst({ where: { OR: [{ id: wanted }, { name: wanted }] } })
     if (!found) throw new UsageError(`There is no account ${wanted}.`)
     return found
   }
-  if (await db.user.findUnique({ where: { email: email.toLowerCase() } })) return null
+  if (known) return null
   const [only, second] = await db.account.findMany({ take: 2 })
-  if (!only || second) throw new UsageError(`${email} is new here: name an account by --account.`)
+  if (!only || second) throw new UsageError(`${who} is new here: name an account by --account.`)
   return only
 }
 

@@ -10,7 +10,8 @@ import { type Role, scopesOf } from './roles.ts'
 import { createUser, findUserByEmail } from './users.ts'
 
 export type Provision = {
-  email: string
+  /** An address, or the id of a person. */
+  who: string
   /** Whose member the person becomes, if they are none. */
   account: Account | null
   role: Role
@@ -18,13 +19,27 @@ export type Provision = {
   operator?: boolean | undefined
 }
 
-/** A link for a person, who is made where there is none; `role` counts for a new member alone. */
-export async function provideLink(db: Db, { email, account, role, operator }: Provision) {
+/** Whoever has the address now may be somebody else than who is meant. */
+export class NotProved extends Error {}
+
+export function findPerson(db: Db, who: string): Promise<User | null> {
+  return who.includes('@') ? findUserByEmail(db, who) : db.user.findUnique({ where: { id: who } })
+}
+
+/**
+ * A link for a person, who is made where there is none; `role` counts for a new member alone. Rights are given to who has
+ * proved the address, or is named by the id: anybody can write an address that is free.
+ */
+export async function provideLink(db: Db, { who, account, role, operator }: Provision) {
   return inTransaction(db, async (db) => {
-    const known = await findUserByEmail(db, email)
-    const user = known ?? (await createUser(db, { email, proved: true }))
-    const current = operator === undefined || operator === user.operator ? user : await setOperator(db, user, operator)
+    const known = await findPerson(db, who)
+    const user = known ?? (await createUser(db, { email: who, proved: true }))
     const member = account && (await db.membership.findFirst({ where: { accountId: account.id, userId: user.id } }))
+    const givesRights = (account && !member) || (operator && !user.operator)
+    if (givesRights && user.emailProvedAt === null && who !== user.id) {
+      throw new NotProved(`${user.id} has not proved the address ${user.email}. Name the id if it is who you mean.`)
+    }
+    const current = operator === undefined || operator === user.operator ? user : await setOperator(db, user, operator)
     if (account && !member) {
       await addMember(db, { accountId: account.id, user: current, role, projectIds: [], by: 'system' })
     }

@@ -7,6 +7,7 @@ import { loadConfig } from '../../../src/config.ts'
 import type { User } from '../../../src/generated/client.ts'
 import type { Db } from '../../../src/platform/database.ts'
 import { linkToDemo } from '../../../src/roles/first-start.ts'
+import { createAccount } from '../../../src/services/accounts/accounts.ts'
 import { createLink } from '../../../src/services/people/links.ts'
 import { changeMember } from '../../../src/services/people/members.ts'
 import { addMember } from '../../../src/services/people/memberships.ts'
@@ -81,6 +82,7 @@ test('berth users makes people, puts them into accounts and gives them links', a
     await api.newAccount('customer')
     await expect(run('link', 'Cleo@example.com', {})).rejects.toThrow('name an account by --account')
     await expect(run('link', 'cleo', {})).rejects.toThrow('is not an address')
+    await expect(run('link', 'usr_nobody', {})).rejects.toThrow('There is no person usr_nobody')
     await expect(run('link', 'cleo@example.com', { role: 'king' })).rejects.toThrow('There is no role king')
     await expect(run('link', 'cleo@example.com', { account: 'nobody' })).rejects.toThrow('There is no account nobody')
     const made = await run('link', 'Cleo@example.com', { account: 'customer', role: 'developer', operator: true })
@@ -108,6 +110,20 @@ test('berth users makes people, puts them into accounts and gives them links', a
   }
 })
 
+test('an address that nobody has proved brings no rights to who wrote it: the operator names the person', async () => {
+  const { user, browser } = await newPerson(api, { email: 'squatter@example.com' })
+  await browser.ask('PATCH', '/me', { email: 'root@example.com' })
+  const { account } = await createAccount(api.db, 'of the operator')
+  const wanted = { who: 'root@example.com', account: null, role: 'owner' as const }
+  await expect(provideLink(api.db, { ...wanted, operator: true })).rejects.toThrow(user.id)
+  await expect(provideLink(api.db, { ...wanted, account })).rejects.toThrow('has not proved')
+  expect((await api.call('GET', '/operator/accounts', { token: await browser.token() })).status).toBe(403)
+  // A link gives no rights, and the one who is meant can be named by what only one person has.
+  expect((await provideLink(api.db, wanted)).user.id).toBe(user.id)
+  const named = await provideLink(api.db, { ...wanted, who: user.id, account, operator: true })
+  expect(named).toMatchObject({ user: { id: user.id, operator: true }, isNew: false })
+})
+
 /** Runs `work` and does not commit before `other` waits for it, or is done. */
 async function during(work: (db: Db) => Promise<unknown>, other: () => Promise<unknown>): Promise<void> {
   let running: Promise<unknown> = Promise.resolve()
@@ -124,7 +140,7 @@ async function during(work: (db: Db) => Promise<unknown>, other: () => Promise<u
 }
 
 describe('who is an operator no more', () => {
-  const demote = ({ email }: User) => provideLink(api.db, { email, account: null, role: 'owner', operator: false })
+  const demote = ({ id }: User) => provideLink(api.db, { who: id, account: null, role: 'owner', operator: false })
   const ofOperators = (userId: string) =>
     api.db.token.count({ where: { userId, revokedAt: null, scopes: { has: 'operator' } } })
 
