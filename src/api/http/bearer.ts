@@ -93,11 +93,12 @@ function tokenOf(request: FastifyRequest): string {
   return /^Bearer +(\S+)$/i.exec(header)?.[1] ?? ''
 }
 
-/** Looks once more at the token of a request that was admitted: throws if it is no longer valid. */
+/** Looks once more at the token of a request that was admitted: throws if it may not do this any more. */
 export function createRecheck(directory: TokenDirectory) {
   return async function recheck(request: FastifyRequest): Promise<void> {
     const token = tokenOf(request)
-    actorOf(directory.findKnown(token) ?? (await directory.find(token, false)))
+    request.actor = actorOf(directory.findKnown(token) ?? (await directory.find(token, false)))
+    authorize(request)
   }
 }
 
