@@ -170,6 +170,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
   app.decorate('shares', shares)
   app.decorate('streams', streams)
   app.decorate('waits', waits)
+  app.decorate('recheck', recheck)
   app.decorate('watchToken', createTokenWatch(deps.db, deps.notifications))
   app.decorateRequest('actor', null as never)
   app.decorateRequest('idempotency', null)

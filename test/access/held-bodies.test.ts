@@ -2,6 +2,7 @@
 import { request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, describe, expect, test } from 'vitest'
+import { tarEnd, tarHeader, tarPadding } from '../../src/platform/tar.ts'
 import { startApi } from '../helpers/api.ts'
 
 const api = await startApi()
@@ -11,13 +12,16 @@ const { port } = api.app.server.address() as AddressInfo
 
 /** Sends the head of a request, calls `meanwhile` when the server has let it in, and then sends the body. */
 async function hold(token: string, method: string, path: string, body: object, meanwhile: () => Promise<unknown>) {
+  const type = Buffer.isBuffer(body) ? 'application/x-tar' : 'application/json'
   // So that the server knows the token, and needs no time to let the request in.
   expect((await api.call('GET', '/projects', { token })).status).toBe(200)
-  const head = { authorization: `Bearer ${token}`, 'content-type': 'application/json', expect: '100-continue' }
+  const head = { authorization: `Bearer ${token}`, 'content-type': type, expect: '100-continue' }
   return new Promise<{ status: number; code?: string }>((resolve, reject) => {
     const request = send({ port, host: '127.0.0.1', method, path: `/api${path}`, headers: head })
     request.on('error', reject)
-    request.on('continue', () => meanwhile().then(() => request.end(JSON.stringify(body)), reject))
+    request.on('continue', () =>
+      meanwhile().then(() => request.end(Buffer.isBuffer(body) ? body : JSON.stringify(body)), reject),
+    )
     request.on('response', async (response) => {
       let text = ''
       for await (const chunk of response) text += chunk
@@ -27,12 +31,17 @@ async function hold(token: string, method: string, path: string, body: object, m
   })
 }
 
+const content = Buffer.from('hello')
+const header = tarHeader({ kind: 'file', path: 'index.html', mode: 0o644, size: content.length })
+const archive = Buffer.concat([header, content, tarPadding(content.length), tarEnd])
+
 const newToken = async () => (await api.call('POST', '/tokens', { body: { name: 'held', scopes: ['*'] } })).body
 
 describe('a change that was begun', () => {
   test.each([
     ['POST', '/projects', { name: 'kept', repo: 'a/b' }],
     ['POST', '/webhooks', { url: 'https://receiver.example/kept', events: ['*'] }],
+    ['POST', '/deployments?project=theirs&production=true', archive],
     ['PUT', '/projects/theirs/oidc', { issuer: 'https://issuer.example', claims: { sub: 'me' } }],
   ])('by %s %s is not made once its token is revoked or narrowed', async (method, path, body) => {
     await api.newProject('theirs').catch(() => {})
@@ -48,8 +57,12 @@ describe('a change that was begun', () => {
     const [mine, other] = [await api.newProject('mine'), await api.newProject('other')]
     const token = await newToken()
     const narrow = () => api.call('PATCH', `/tokens/${token.id}`, { body: { projects: [mine.name] } })
+    const deploys = await newToken()
+    const narrowOther = () => api.call('PATCH', `/tokens/${deploys.id}`, { body: { projects: [mine.name] } })
     const body = { settings: { hsts: true } }
-    const changed = await hold(token.secret, 'PATCH', `/projects/${other.name}`, body, narrow)
-    expect(changed).toEqual({ status: 404, code: 'not_found' })
+    const notFound = { status: 404, code: 'not_found' }
+    expect(await hold(token.secret, 'PATCH', `/projects/${other.name}`, body, narrow)).toEqual(notFound)
+    const path = `/deployments?project=${other.name}`
+    expect(await hold(deploys.secret, 'POST', path, archive, narrowOther)).toEqual(notFound)
   })
 })

@@ -12,6 +12,10 @@ declare module 'fastify' {
   interface FastifyRequest {
     actor: Actor
   }
+  interface FastifyInstance {
+    /** For a route whose body comes while it runs: throws if the token may not do this any more. */
+    recheck(request: FastifyRequest): Promise<void>
+  }
   interface FastifyContextConfig {
     /** Scope that the route needs; null if any valid token suffices. Every route under /api sets it. */
     scope?: Scope | null

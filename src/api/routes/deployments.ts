@@ -33,6 +33,7 @@ import {
   transitions,
 } from '../../services/deployments/states.ts'
 import { createUploaded, planArchive, planUploaded } from '../../services/deployments/uploaded.ts'
+import { findProject } from '../../services/projects/projects.ts'
 import { openReceiver } from '../../services/uploads/receiver.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { createLargeBodies } from '../http/large-bodies.ts'
@@ -88,7 +89,12 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
       if (project === undefined) throw badQuery('project', 'required', 'is required with an archive')
       // Nobody knows how slowly the body comes.
       leavePlace(request)
-      const inTurn = <T>(work: () => Promise<T>) => archives(actor.accountId, work)
+      const inTurn = <T>(work: () => Promise<T>) =>
+        archives(actor.accountId, async () => {
+          await app.recheck(request)
+          await findProject(db, request.actor, project)
+          return work()
+        })
       const length = Number(request.headers['content-length'] ?? 0)
       const sent = { project, production, prebuilt, length, body }
       return planArchive(db, { urls, region, artifacts, receiver, inTurn }, actor, sent).catch((error) => {
