@@ -33,6 +33,34 @@ function asHttp1(raw: readonly string[]): string[] {
   return headers
 }
 
+// They describe a connection of HTTP/1.1 (RFC 9113, 8.2.2).
+const ofConnections = new Set([
+  'connection',
+  'http2-settings',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'transfer-encoding',
+  'upgrade',
+])
+
+/**
+ * The headers of an answer as HTTP/2 may have them. Sites and servers write what they like, and Node throws at what
+ * HTTP/2 does not have, and at two values of a header that has one; joined, they mean the same (RFC 9110, 5.3).
+ */
+function asHttp2(raw: readonly string[]): string[] {
+  const headers: string[] = []
+  const places = new Map<string, number>()
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = raw[i]!.toLowerCase()
+    if (ofConnections.has(name)) continue
+    const place = name === 'set-cookie' ? undefined : places.get(name)
+    if (place === undefined) places.set(name, headers.push(name, raw[i + 1]!) - 1)
+    else headers[place] += `, ${raw[i + 1]}`
+  }
+  return headers
+}
+
 export class Http2Request extends Http2ServerRequest {
   constructor(
     stream: ServerHttp2Stream,
@@ -57,11 +85,7 @@ export class Http2Response extends Http2ServerResponse<Http2Request> implements 
   // biome-ignore lint/suspicious/noExplicitAny: the ways to call it are Node's.
   override writeHead(...args: any): this {
     if (this.adjust && Array.isArray(args.at(-1))) args[args.length - 1] = this.adjust(args.at(-1))
-    const headers = args.at(-1)
-    // HTTP/2 has no `connection` header, and Node warns if one is set.
-    if (Array.isArray(headers) && headers.includes('connection')) {
-      args[args.length - 1] = headers.filter((_, i) => headers[i - (i % 2)] !== 'connection')
-    }
+    if (Array.isArray(args.at(-1))) args[args.length - 1] = asHttp2(args.at(-1))
     this.headMs = performance.now()
     return super.writeHead(...(args as [number]))
   }

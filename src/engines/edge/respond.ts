@@ -53,10 +53,10 @@ export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logge
     if (size > largestInMemory) {
       return void stream(response, { status, headers, variant, plain, range: { start: 0, end: size - 1 } })
     }
-    bodies.load(variant).then(
-      (body) => end(response, status, headers, body),
-      (err) => fail(response, { status, variant, plain }, err),
-    )
+    bodies
+      .load(variant)
+      .then((body) => end(response, status, headers, body))
+      .catch((err) => fail(response, { status, variant, plain }, err))
   }
 
   function sendRange(response: ServerResponse, variant: Variant, range: Range): void {

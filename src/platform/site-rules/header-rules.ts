@@ -24,6 +24,7 @@ const refused = new Set([
   'date',
   'etag',
   'host',
+  'http2-settings',
   'keep-alive',
   'location',
   'proxy-authenticate',

@@ -43,6 +43,8 @@ beforeAll(async () => {
     'large.bin': large,
     '404.html': 'lost',
     _redirects: '/old /index.html 302',
+    'odd.txt': 'odd',
+    _headers: '/odd.txt\n  HTTP2-Settings: AAMAAABk\n  Age: 1\n  Age: 2\n',
   })
   await world.secure('files', 'files.test', ['files.test', 'www.files.test'])
   files = await world.session('files.test')
@@ -89,6 +91,15 @@ describe('over HTTP/2', () => {
     expect(await get('/nope')).toMatchObject({ status: 404, text: 'lost' })
     expect(await get('/old')).toMatchObject({ status: 302, headers: { location: '/index.html' } })
     expect(await ask(files, { ':path': '/', ':method': 'POST' }, 'body')).toMatchObject({ status: 405 })
+  })
+
+  test('whatever headers a site asks for, its files come and the connection goes on', async () => {
+    for (const method of ['GET', 'HEAD']) {
+      const odd = await get('/odd.txt', { ':method': method })
+      expect(odd).toMatchObject({ status: 200, headers: { age: '1, 2' } })
+      expect(odd.headers).not.toHaveProperty('http2-settings')
+    }
+    expect(await get('/')).toMatchObject({ status: 200 })
   })
 
   test('many requests are answered on one connection at the same time', async () => {
