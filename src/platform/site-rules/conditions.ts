@@ -17,20 +17,35 @@ export function parseParameter(text: string): Parameter | null {
   }
 }
 
-/** The query without the parameters that are asked for, whose values go to `captures`; null if one is missing. */
-export function takeParameters(parameters: readonly Parameter[], query: string, captures: Captures): string | null {
-  const given = new URLSearchParams(query)
+/** A query as rules look at it: read once, since a site may have a thousand of them. */
+export type Query = { first: ReadonlyMap<string, string>; parts: { name: string; text: string }[] }
+
+export function readQuery(query: string): Query {
+  const first = new Map<string, string>()
+  const texts = query.slice(1).split('&').filter(Boolean)
+  const parts = [...new URLSearchParams(query)].map(([name, value], index) => {
+    if (!first.has(name)) first.set(name, value)
+    return { name, text: texts[index]! }
+  })
+  return { first, parts }
+}
+
+/** What the parameters that are asked for stand for; null if one is missing. */
+export function takeParameters(parameters: readonly Parameter[], { first }: Query): Captures | null {
+  const captures: Captures = {}
   for (const { name, value } of parameters) {
-    const found = given.get(name)
-    if (found === null || found === '') return null
+    const found = first.get(name)
+    if (found === undefined || found === '') return null
     if (value.startsWith(':')) captures[value.slice(1)] = found
     else if (value !== found) return null
   }
+  return captures
+}
+
+/** The query without these parameters. */
+export function without(parameters: readonly Parameter[], { parts }: Query): string {
   const taken = new Set(parameters.map(({ name }) => name))
-  const left = query
-    .slice(1)
-    .split('&')
-    .filter((part) => part !== '' && !taken.has([...new URLSearchParams(part).keys()][0] ?? ''))
+  const left = parts.filter(({ name }) => !taken.has(name)).map(({ text }) => text)
   return left.length === 0 ? '' : `?${left.join('&')}`
 }
 
@@ -41,8 +56,8 @@ export function languagesOf(condition: string): string[] | null {
   return languages && languages.length > 0 ? languages : null
 }
 
-/** Whether the visitor's first choice is one of the languages, or a kind of it: `en` stands for `en-GB` too. */
-export function isPreferred(languages: readonly string[], accepted = ''): boolean {
+/** The visitor's first choice, in lower case. */
+export function preferredOf(accepted = ''): string {
   let best = ''
   let highest = 0
   for (const choice of accepted.split(',', mostAccepted)) {
@@ -53,5 +68,10 @@ export function isPreferred(languages: readonly string[], accepted = ''): boolea
     highest = quality
     best = language.trim().toLowerCase()
   }
-  return languages.some((language) => best === language || best.startsWith(`${language}-`))
+  return best
+}
+
+/** Whether a choice is one of the languages, or a kind of it: `en` stands for `en-GB` too. */
+export function isPreferred(languages: readonly string[], choice: string): boolean {
+  return languages.some((language) => choice === language || choice.startsWith(`${language}-`))
 }

@@ -1,6 +1,6 @@
 // Basic-Auth of _headers: which paths need a name and a password, and whether a visitor has sent one.
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { matchSegments, type Pattern, splitPath } from './patterns.ts'
+import { fitsSegments, type Pattern, splitPath } from './patterns.ts'
 
 export const hashOf = (credentials: string): Buffer => createHash('sha256').update(credentials).digest()
 
@@ -11,7 +11,7 @@ export function credentialsOf(guards: readonly Guard[], addresses: readonly stri
   const found: Buffer[] = []
   const parts = addresses.map(splitPath)
   for (const { pattern, credentials } of guards) {
-    if (credentials && parts.some((part) => matchSegments(pattern, part))) found.push(...credentials)
+    if (credentials && parts.some((part) => fitsSegments(pattern, part))) found.push(...credentials)
   }
   return found.length > 0 ? found : null
 }

@@ -1,6 +1,6 @@
 // The _headers file of a site: blocks of a path pattern and the headers that responses at such paths carry.
 import { hashOf } from './credentials.ts'
-import { matchSegments, type Pattern, parsePattern, splitPath } from './patterns.ts'
+import { fitsSegments, type Pattern, parsePattern, splitPath } from './patterns.ts'
 import type { ParseNote } from './redirects.ts'
 
 export type HeaderBlock = {
@@ -81,7 +81,7 @@ export function parseHeaders(text: string): { blocks: HeaderBlock[]; notes: Pars
 export function matchingBlocks(blocks: readonly HeaderBlock[], path: string): number[] {
   const parts = splitPath(path)
   const found: number[] = []
-  for (let i = 0; i < blocks.length; i++) if (matchSegments(blocks[i]!.pattern, parts)) found.push(i)
+  for (let i = 0; i < blocks.length; i++) if (fitsSegments(blocks[i]!.pattern, parts)) found.push(i)
   return found
 }
 

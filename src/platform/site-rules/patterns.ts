@@ -35,30 +35,28 @@ export function parsePattern(text: string): Pattern | null {
   return { segments, splat }
 }
 
-/** What the placeholders stand for in a decoded path; null if it does not match. */
-export function matchPattern(pattern: Pattern, path: string): Captures | null {
-  return matchSegments(pattern, segmentsOf(path))
-}
-
 /** Splits a path once, to match it against many patterns. */
 export function splitPath(path: string): string[] {
   return segmentsOf(path)
 }
 
-export function matchSegments({ segments, splat }: Pattern, parts: string[]): Captures | null {
-  if (splat ? parts.length < segments.length : parts.length !== segments.length) return null
-  let captures: Captures | null = null
+/** Whether a path matches; what the placeholders stand for is not looked at, which takes longer. */
+export function fitsSegments({ segments, splat }: Pattern, parts: readonly string[]): boolean {
+  if (splat ? parts.length < segments.length : parts.length !== segments.length) return false
   for (let i = 0; i < segments.length; i++) {
     const segment = segments[i]!
-    if ('literal' in segment) {
-      if (segment.literal !== parts[i]) return null
-    } else {
-      if (parts[i] === '') return null
-      captures ??= {}
-      captures[segment.name] = parts[i]!
-    }
+    if ('literal' in segment ? segment.literal !== parts[i] : parts[i] === '') return false
   }
-  captures ??= {}
+  return true
+}
+
+/** What the placeholders stand for in a path that matches. */
+export function capturesOf({ segments, splat }: Pattern, parts: readonly string[]): Captures {
+  const captures: Captures = {}
+  for (let i = 0; i < segments.length; i++) {
+    const segment = segments[i]!
+    if ('name' in segment) captures[segment.name] = parts[i]!
+  }
   if (splat) captures.splat = parts.slice(segments.length).join('/')
   return captures
 }

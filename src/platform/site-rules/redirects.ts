@@ -1,6 +1,24 @@
 // The _redirects file of a site, in Netlify's notation: read once per deployment, applied to paths without a file.
-import { isPreferred, languagesOf, type Parameter, parseParameter, takeParameters } from './conditions.ts'
-import { type Captures, encodePath, matchSegments, type Pattern, parsePattern, splitPath } from './patterns.ts'
+import {
+  isPreferred,
+  languagesOf,
+  type Parameter,
+  parseParameter,
+  preferredOf,
+  type Query,
+  readQuery,
+  takeParameters,
+  without,
+} from './conditions.ts'
+import {
+  type Captures,
+  capturesOf,
+  encodePath,
+  fitsSegments,
+  type Pattern,
+  parsePattern,
+  splitPath,
+} from './patterns.ts'
 
 export type RedirectStatus = 301 | 302 | 303 | 307 | 308
 
@@ -30,6 +48,11 @@ export type Redirected =
 const statuses = new Set([301, 302, 303, 307, 308, 200, 404])
 const isExternal = (to: string) => /^https?:\/\/[^/\s]/i.test(to)
 const mostRules = 1_000
+// Each of them may be filled with the whole path of a visitor.
+const mostPlaceholders = 20
+// Rules that match and lead nowhere else, before a request is given up on.
+const mostLoops = 10
+const placeholder = /:([A-Za-z]\w*)/g
 
 /** An invalid line is skipped and noted: one typo must not take a site down. */
 export function parseRedirects(text: string): { rules: RedirectRule[]; notes: ParseNote[] } {
@@ -62,6 +85,9 @@ function parseLine([from, ...rest]: string[]): RedirectRule | string {
   const pattern = parsePattern(from!)
   if (!pattern) return `${from} is not a path with placeholders as whole segments and a * only at its end`
   const to = rest[at]!
+  if ((to.match(placeholder)?.length ?? 0) > mostPlaceholders) {
+    return `a target has at most ${mostPlaceholders} placeholders`
+  }
   const hasStatus = rest[at + 1] !== undefined && !rest[at + 1]!.includes('=')
   const status = hasStatus ? rest[at + 1]! : '301'
   const [, number, mark] = /^(\d{3})(!?)$/.exec(status) ?? []
@@ -86,7 +112,7 @@ const isTarget = (text: string) => text.startsWith('/') || isExternal(text)
 
 /** Puts captures into a target; `encode` differs between a path, a query and a file's name. */
 function fill(template: string, captures: Captures, encode: (text: string) => string): string {
-  return template.replace(/:([A-Za-z]\w*)/g, (whole, name: string) => {
+  return template.replace(placeholder, (whole, name: string) => {
     const value = Object.hasOwn(captures, name) ? captures[name] : undefined
     return value === undefined ? whole : encode(value)
   })
@@ -120,12 +146,23 @@ export function applyRedirects(
   accepted?: string,
 ): Redirected | null {
   const parts = splitPath(path)
+  let loops = 0
+  let language: string | undefined
+  let asked: Query | undefined
   for (const rule of rules) {
-    const captures = matchSegments(rule.from, parts)
-    if (!captures) continue
-    if (rule.languages && !isPreferred(rule.languages, accepted)) continue
-    const rest = rule.query ? takeParameters(rule.query, query, captures) : query
-    if (rest === null) continue
+    if (!fitsSegments(rule.from, parts)) continue
+    if (rule.languages) {
+      language ??= preferredOf(accepted)
+      if (!isPreferred(rule.languages, language)) continue
+    }
+    let taken: Captures | null = null
+    if (rule.query) {
+      asked ??= readQuery(query)
+      taken = takeParameters(rule.query, asked)
+      if (!taken) continue
+    }
+    const captures = { ...capturesOf(rule.from, parts), ...taken }
+    const rest = rule.query ? without(rule.query, asked!) : query
     const { status, forced } = rule
     if (status === 200 || status === 404) {
       const target = rule.to.replace(/[?#].*$/, '')
@@ -134,7 +171,10 @@ export function applyRedirects(
     const location = locationOf(rule.to, captures, rest)
     // A redirect to the requested path itself would be an endless loop; one that takes parameters away ends.
     const itself = withoutSlash(location.replace(/[?#].*$/, '')) === withoutSlash(encodePath(path))
-    if (itself && (!rule.query || location.includes('?'))) continue
+    if (itself && (!rule.query || location.includes('?'))) {
+      if (++loops === mostLoops) return null
+      continue
+    }
     return { kind: 'redirect', location, status, forced }
   }
   return null
