@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { matchingBlocks, parseHeaders } from '../../src/platform/site-rules/header-rules.ts'
 import { applyRedirects, parseRedirects } from '../../src/platform/site-rules/redirects.ts'
+import { takesLinearTime } from '../helpers/linear-time.ts'
 
 const long = 15_000
 const paths = { deep: '/a'.repeat(long / 2), wide: `/${'\xe9'.repeat(long)}`, short: '/p' }
@@ -45,6 +46,13 @@ describe('a thousand rules cost one visitor of the edge little more than one, fo
   test('the headers of a deep path', () => {
     const [one, many] = [1, 1_000].map((count) => parseHeaders('/*\n  a: b\n'.repeat(count)).blocks)
     expectOneReading((count) => matchingBlocks(count === 1 ? one! : many!, paths.deep))
+  })
+})
+
+test('a line of blanks is read in linear time', () => {
+  takesLinearTime({ small: 5_000, large: 40_000 }, (size) => {
+    const { notes } = parseHeaders(`/*\n  a:${' '.repeat(size)}\u00e9`)
+    expect(notes).toHaveLength(1)
   })
 })
 

@@ -60,7 +60,8 @@ export function parseHeaders(text: string): { blocks: HeaderBlock[]; notes: Pars
         )
       continue
     }
-    const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+)\s*:\s*([\x20-\x7e\t]+)$/.exec(line) ?? []
+    // A value begins with no blank: else a line of blanks could be read in as many ways as it has.
+    const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+)\s*:\s*([\x21-\x7e][\x20-\x7e\t]*)$/.exec(line) ?? []
     if (name === undefined || value === undefined) note('a header line is a name, a colon and a printable value')
     else if (value.length > longestValue) note(`a header value has at most ${longestValue} characters`)
     else if (refused.has(name.toLowerCase())) note(`${name} cannot be set by a site`)
