@@ -5,6 +5,7 @@ import https from 'node:https'
 import { LRUCache } from 'lru-cache'
 import { checkedLookup, isRefusedAddress, type Reach } from './checked-lookup.ts'
 import { Fault } from './errors.ts'
+import { refuseOddAnswers } from './odd-answers.ts'
 
 export type Claims = Record<string, unknown> & { iss: string; exp: number; iat: number }
 
@@ -112,6 +113,7 @@ async function getJson(url: string, rules: IssuerRules, reach: Reach): Promise<R
         response.on('error', reject)
       },
     )
+    refuseOddAnswers(sent, reject)
     sent.on('error', reject)
   })
   return JSON.parse(text)

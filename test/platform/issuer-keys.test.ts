@@ -1,3 +1,4 @@
+// Keys of issuers, which strangers choose: what they sign is checked, at a bounded cost.
 import { createPrivateKey, generateKeyPairSync, type JsonWebKey, type KeyObject, sign } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -3,6 +3,7 @@ import http from 'node:http'
 import https from 'node:https'
 import { StringDecoder } from 'node:string_decoder'
 import { AddressRefused, checkedLookup, isRefusedAddress, type Reach } from '../../platform/checked-lookup.ts'
+import { boundEarlyAnswers } from '../../platform/odd-answers.ts'
 import type { Outcome } from '../../services/webhooks/results.ts'
 import { widestWindow } from './held-webhooks.ts'
 import type { Message } from './message.ts'
@@ -84,6 +85,7 @@ export function createSender(options: SenderOptions): Sender {
       }
       const attend = (one: http.ClientRequest) => {
         underWay.add(one)
+        boundEarlyAnswers(one)
         one.on('socket', (socket) => {
           if (!socket.connecting) return
           // Checked again on the connected socket, however its address was found.

@@ -2,6 +2,7 @@
 import http from 'node:http'
 import https from 'node:https'
 import { AddressRefused, checkedLookup, type Reach } from '../../platform/checked-lookup.ts'
+import { refuseOddAnswers } from '../../platform/odd-answers.ts'
 import { type TargetRules, targetRefusal } from '../../services/webhooks/targets.ts'
 
 const timeoutMs = 10_000
@@ -35,6 +36,7 @@ export async function postJson(url: string, { headers, body, rules, reach, signa
       lookup: checkedLookup(reach),
       signal: AbortSignal.any([signal, deadline]),
     })
+    refuseOddAnswers(sent, reject)
     sent.on('error', (error) => {
       if (deadline.aborted) return reject(new Error(`no answer within ${timeoutMs / 1000} s`))
       reject(error instanceof AddressRefused ? new RefusedTarget(error.message) : error)

@@ -24,6 +24,7 @@ async function passTime(hook: Hook): Promise<void> {
 
 const hangs: Behaviour = () => {}
 const drops: Behaviour = (_response, request) => request.socket.destroy()
+const announces: Behaviour = (_response, request) => request.socket.write('HTTP/1.1 100 Continue\r\n\r\n'.repeat(100))
 const stallsInBody: Behaviour = (response) => response.writeHead(200).write('begun')
 const endless: Behaviour = (response) => {
   response.writeHead(200)
@@ -50,6 +51,15 @@ describe('the log tells the truth of', () => {
       'a receiver that hangs',
       hangs,
       { responseStatus: null, error: 'there was no full answer within 2 s', responseBody: null },
+    ],
+    [
+      'a receiver that only announces an answer',
+      announces,
+      {
+        responseStatus: null,
+        error: 'the request failed: more than 20 answers came before the real one',
+        responseBody: null,
+      },
     ],
     [
       'a dropped connection',
