@@ -104,10 +104,13 @@ export class Http2Response extends Http2ServerResponse<Http2Request> implements 
     return this
   }
 
+  readonly #cancel = () => this.stream.close(constants.NGHTTP2_CANCEL)
+
   /** Without a callback the stream is destroyed at the timeout, as a socket is. */
-  override setTimeout(timeoutMs: number, callback?: () => void): void {
-    const { stream } = this
-    super.setTimeout(timeoutMs, callback ?? (() => stream.close(constants.NGHTTP2_CANCEL)))
+  override setTimeout(timeoutMs: number, callback = this.#cancel): void {
+    // Node adds a listener each time, and a slow visitor is waited for many times.
+    this.stream.off('timeout', callback)
+    super.setTimeout(timeoutMs, callback)
   }
 }
 

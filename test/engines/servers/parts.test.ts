@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
+import type { EventEmitter } from 'node:events'
 import { createServer, get, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2'
 import type { AddressInfo } from 'node:net'
@@ -53,6 +54,12 @@ async function read(answer: AsyncIterable<Buffer>): Promise<string> {
 
 test.each([{}, { 'x-length': '1' }])('many answers at once arrive as they were sent: %j', async (headers) => {
   const session = connectHttp2(`http://127.0.0.1:${portOf(front2)}`)
+  let mostListeners = 0
+  const note = (stream: EventEmitter) =>
+    stream.on('newListener', () => {
+      mostListeners = Math.max(mostListeners, stream.listenerCount('timeout'))
+    })
+  front2.on('stream', note)
   const visits = bodies.flatMap((_, index) => [
     new Promise<IncomingMessage>((resolve) =>
       get({ port: portOf(front), path: `/${index}`, agent: false, headers }, resolve),
@@ -60,5 +67,8 @@ test.each([{}, { 'x-length': '1' }])('many answers at once arrive as they were s
     read(session.request({ ':path': `/${index}`, ':authority': 'a.example', ...headers })),
   ])
   expect(await Promise.all(visits)).toEqual(bodies.flatMap((body) => [hashOf(body), hashOf(body)]))
+  // A visitor who reads slowly is waited for many times, by one listener.
+  expect(mostListeners).toBeLessThan(5)
   session.close()
+  front2.off('stream', note)
 })
