@@ -1,5 +1,7 @@
 // Protection of previews: visitors of a deployment's own host show a cookie, a link or a password first.
+import { createHmac, randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import { LRUCache } from 'lru-cache'
 import type { Vault } from '../../platform/secrets.ts'
 import { createPasswordHasher, type PasswordHasher } from '../../services/people/password-hash.ts'
 import { allPreviews, type Pass, readPass, shareParameter, signPass } from '../../services/projects/previews.ts'
@@ -30,6 +32,7 @@ export type PreviewOptions = {
 }
 
 export const unlockPath = '/.berth/unlock'
+const mostKnown = 10_000
 const visitMs = 7 * 24 * 60 * 60_000
 
 // Bound to the host by the browser, where it can be: no page of another host can set one of this name.
@@ -37,6 +40,9 @@ const cookieName = (request: IncomingMessage) => (isEncrypted(request) ? '__Host
 
 export function createPreviews({ vault, respond, count, hasher = createPasswordHasher() }: PreviewOptions): Previews {
   const tries = createTries()
+  // Right ones, by a keyed hash: they may be sent without end, and the slow check is shared by all projects.
+  const known = new LRUCache<string, true>({ max: mostKnown })
+  const knownKey = randomBytes(32)
 
   /** What opens a host: of its deployment, or of the whole project. */
   function opens(found: Host, pass: Pass | null): pass is Pass {
@@ -74,6 +80,15 @@ export function createPreviews({ vault, respond, count, hasher = createPasswordH
     return { pass, value: signPass(vault!, 'cookie', keyOf(found, gate), pass) }
   }
 
+  /** Null where too many wait for the slow check already. */
+  async function isRight(password: string, passwordHash: string): Promise<boolean | null> {
+    const name = createHmac('sha256', knownKey).update(`${passwordHash} ${password}`).digest('base64')
+    if (known.get(name)) return true
+    const right = await hasher.verify(password, passwordHash).catch(() => null)
+    if (right) known.set(name, true)
+    return right
+  }
+
   async function unlock(request: IncomingMessage, response: EdgeResponse, found: Host, gate: Gate): Promise<void> {
     const form = await readForm(request)
     if (response.destroyed) return
@@ -82,8 +97,7 @@ export function createPreviews({ vault, respond, count, hasher = createPasswordH
     if (!vault || gate.passwordHash === null || password === '') return ask(response, { gate, to, text: 'wrong' })
     const wait = tries.take(found.projectId, request.socket.remoteAddress ?? '')
     if (wait !== null) return ask(response, { gate, to, text: 'tooMany' }, ['retry-after', String(wait)])
-    // Refused only where too many wait already.
-    const right = await hasher.verify(password, gate.passwordHash).catch(() => null)
+    const right = await isRight(password, gate.passwordHash)
     if (right !== false) tries.giveBack(found.projectId, request.socket.remoteAddress ?? '')
     if (response.destroyed) return
     if (right === null) return ask(response, { gate, to, text: 'busy' }, ['retry-after', '5'])

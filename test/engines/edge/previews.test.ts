@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { request as ask } from 'node:http'
+import { request as ask, createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createPreviews } from '../../../src/engines/edge/previews.ts'
 import { createVault } from '../../../src/platform/secrets.ts'
 import { shareDeployment } from '../../../src/services/deployments/shares.ts'
 import { createPasswordHasher } from '../../../src/services/people/password-hash.ts'
@@ -132,6 +134,38 @@ test('guesses are limited, also for the right password', async () => {
   expect(limited.status).toBe(429)
   expect(Number(limited.headers['retry-after'])).toBeGreaterThan(0)
   expect(limited.headers).not.toHaveProperty('set-cookie')
+})
+
+test('who sends the right password again and again takes no time of others: it is checked slowly once', async () => {
+  const checked: string[] = []
+  const counting = {
+    ...hasher,
+    verify(password: string, hash: string | null) {
+      checked.push(password)
+      return hasher.verify(password, hash)
+    },
+  }
+  const respond = { file() {}, redirect() {}, page() {} }
+  const previews = createPreviews({ vault, respond, count() {}, hasher: counting })
+  const gate = { kind: 'password' as const, passwordHash: await hasher.hash('open sesame'), version: 1 }
+  const found = { projectId: 'prj_1', target: null, hsts: false, barred: false, gate, pins: null }
+  const front = createServer((request, response) => {
+    previews.admits(request, Object.assign(response, { adjust: null }) as never, { url: request.url!, found })
+  })
+  await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve))
+  const unlock = (password: string) => {
+    const body = new URLSearchParams({ password })
+    const url = `http://127.0.0.1:${(front.address() as AddressInfo).port}/.berth/unlock`
+    return fetch(url, { method: 'POST', body, redirect: 'manual' }).then(({ status }) => status)
+  }
+  for (const password of ['open sesame', 'wrong', 'open sesame', 'wrong', 'open sesame']) {
+    expect(await unlock(password)).toBe(password === 'wrong' ? 401 : 303)
+  }
+  expect(checked).toEqual(['open sesame', 'wrong', 'wrong'])
+  // Another password: what was right before is not.
+  found.gate = { ...gate, passwordHash: await hasher.hash('another word'), version: 2 }
+  expect(await unlock('open sesame')).toBe(401)
+  front.close()
 })
 
 test('a link opens its own deployment, until it ends', async () => {
