@@ -315,7 +315,10 @@ export function createHandler(options: HandlerOptions): Handler {
     handle,
     upgrade(request, socket, head) {
       socket.on('error', () => socket.destroy())
-      void join(request, socket, head)
+      join(request, socket, head).catch((err) => {
+        log.error({ err, host: request.headers.host }, 'an upgrade could not be answered')
+        socket.destroy()
+      })
     },
     endBarred: () => underWay.endIf(isBarred),
   }

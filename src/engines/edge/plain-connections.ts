@@ -34,7 +34,7 @@ export function answerPlainRequests(server: Server, event: string, options: Plai
     function heard(chunk: Buffer): void {
       // Backpressure from a client that does not read is left to Node.
       const request = socket.writableNeedDrain ? null : readPlainRequest(chunk)
-      if (request && options.answer(request, socket)) {
+      if (request && isAnswered(request, socket)) {
         if (first) socket.setTimeout(options.nextTimeoutMs)
         first = false
         return
@@ -53,6 +53,15 @@ export function answerPlainRequests(server: Server, event: string, options: Plai
     socket.on('data', heard).on('timeout', failed).on('error', failed).on('end', ended).on('close', gone)
     socket.setTimeout(options.firstTimeoutMs)
   })
+
+  /** An error is met again by the server's handler, which fails one request and not the process. */
+  function isAnswered(request: PlainRequest, socket: Socket): boolean {
+    try {
+      return options.answer(request, socket)
+    } catch {
+      return false
+    }
+  }
 
   function hand(socket: Socket): void {
     for (const listener of accept) listener.call(server, socket)
