@@ -30,7 +30,7 @@ export type Handler<K extends JobKind> = {
   /** May run twice: after a crash another worker starts over. `signal` aborts if this worker stops or loses the job. */
   run(payload: JobKinds[K], job: Held): Promise<void>
   /** Records the failure, so that nothing waits for this job forever. */
-  giveUp(payload: JobKinds[K], error: Error): Promise<void>
+  giveUp(payload: JobKinds[K], error: Error, requireHeld: Held['requireHeld']): Promise<void>
 }
 
 export type Held = {
@@ -71,6 +71,9 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   const missed = new Set<JobKind>()
 
   const isHeld = async (db: Db, { id }: Taken) => (await holdJob(db, { worker: name, id })).length > 0
+  const requiring = (job: Taken) => async (db: Db) => {
+    if (!(await isHeld(db, job))) throw new LostLease()
+  }
 
   async function runJob<K extends JobKind>(kind: K, handler: Handler<K>, job: Taken): Promise<void> {
     // Asked for before the worker was paused or stopped: somebody else takes it.
@@ -81,11 +84,8 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       // More attempts than the table allows means that workers died; the job is given up without another try.
       if (job.attempts > handler.retryDelaysMs.length + 1) throw new LostError()
       inHand.add(job.id)
-      const requireHeld = async (db: Db) => {
-        if (!(await isHeld(db, job))) throw new LostLease()
-      }
       // Before the job is settled: from then on it may be taken again, by this worker too.
-      const run = () => handler.run(job.payload, { attempt: job.attempts, signal, requireHeld })
+      const run = () => handler.run(job.payload, { attempt: job.attempts, signal, requireHeld: requiring(job) })
       // A kind whose table is locked leaves connections to the others, and to the leases.
       const grouped = () => inGroups([kind], run)
       await inSpan(`job ${kind}`, spanOf(kind, job), grouped).finally(() => inHand.delete(job.id))
@@ -112,7 +112,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
     if (delayMs === undefined) {
       // Whoever has it now decides.
       if (!(await isHeld(db, job))) return
-      await handler.giveUp(job.payload, error)
+      await handler.giveUp(job.payload, error, requiring(job))
     }
     await failJob(db, {
       worker: name,

@@ -78,7 +78,7 @@ export type BuilderDeps = BuildTools & {
 export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   const { db, config, urls, vault, notifications, repositories, artifacts, caches, disk } = deps
   const metrics = createBuildMetrics(deps.registry)
-  const finish = (id: string, outcome: Outcome, guard?: Held['requireHeld']) =>
+  const finish = (id: string, outcome: Outcome, guard: Held['requireHeld']) =>
     finishDeployment(db, urls, id, { ...outcome, by: 'system', guard })
 
   /** A site that exceeds the quota of its account fails like a build. */
@@ -118,7 +118,12 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   }
 
   /** Puts the build back until the platform has what it lacks, or ends it when that has taken too long. */
-  async function putBack(lack: Lack, build: Build, payload: JobKinds['build']): Promise<void> {
+  async function putBack(
+    lack: Lack,
+    build: Build,
+    payload: JobKinds['build'],
+    requireHeld: Held['requireHeld'],
+  ): Promise<void> {
     const { waiting, why, code, message } = lacks[lack]
     const since = payload[lack]
     const waitedMs = since === undefined ? 0 : Date.now() - Date.parse(since)
@@ -128,10 +133,11 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       const next = { deploymentId: build.id, [lack]: since ?? new Date().toISOString() }
       throw new Postponed(why, { payload: next, delayMs: delay })
     }
+    await requireHeld(db)
     await say(build.id, message)
     // No minute of the attempts counts.
     await startBuild(db, build)
-    await finish(build.id, { to: 'ERROR', code, message })
+    await finish(build.id, { to: 'ERROR', code, message }, requireHeld)
     await clear(build.id)
   }
 
@@ -230,10 +236,10 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         if (current?.state !== 'BUILDING') return await clear(deploymentId)
         // Made while its account was being suspended: the suspension did not see it.
         if (current.suspended) {
-          await finish(deploymentId, { to: 'CANCELED', failure: suspended })
+          await finish(deploymentId, { to: 'CANCELED', failure: suspended }, requireHeld)
           return await clear(deploymentId)
         }
-        if (lack) return await putBack(lack, found, payload)
+        if (lack) return await putBack(lack, found, payload, requireHeld)
         if (!(await startBuild(db, found))) return await clear(deploymentId)
         const waitedMs = Date.now() - found.createdAt.getTime()
         const waited = attempt === 1 ? describeStart(waitedMs) : null
@@ -249,21 +255,21 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       } catch (error) {
         if (canceled.signal.aborted) return await clear(deploymentId)
         if (signal.aborted) throw error
-        if (error instanceof DiskFull) return await putBack('noDiskSince', found, payload)
-        if (error instanceof NoRunner) return await putBack('noRunnerSince', found, payload)
+        if (error instanceof DiskFull) return await putBack('noDiskSince', found, payload, requireHeld)
+        if (error instanceof NoRunner) return await putBack('noRunnerSince', found, payload, requireHeld)
         if (!(error instanceof StoreUnavailable)) throw error
         deps.log.warn({ err: error, deploymentId }, 'a build could not be stored and is put back')
-        await putBack('noStoreSince', found, payload)
+        await putBack('noStoreSince', found, payload, requireHeld)
       } finally {
         off()
         offBack()
       }
     },
-    async giveUp({ deploymentId }, error) {
+    async giveUp({ deploymentId }, error, requireHeld) {
       const lost = error instanceof LostError
       const code = lost ? 'worker_lost' : 'internal_error'
       const message = lost ? 'The worker that built it was lost, twice.' : 'The build broke on our side.'
-      await finish(deploymentId, { to: 'ERROR', code, message })
+      await finish(deploymentId, { to: 'ERROR', code, message }, requireHeld)
       // What cannot be removed now is left to the sweep.
       await clear(deploymentId).catch(() => {})
     },

@@ -208,7 +208,7 @@ describe('a repository host that refuses', () => {
     await vi.waitFor(async () => expect((await jobOf(id))!.lastError).toContain('503: later'), quickly)
     expect(await jobOf(id)).toMatchObject({ attempts: 1, failedAt: null })
     await api.db.job.deleteMany({ where: { key: id } })
-    await handler.giveUp({ deploymentId: id }, new Error('The repository host answered 503: later'))
+    await handler.giveUp({ deploymentId: id }, new Error('The repository host answered 503: later'), async () => {})
     expect(await commitStatus(name)).toMatchObject({ error: 'The repository host answered 503: later' })
   })
 
