@@ -234,12 +234,15 @@ export function createBlobs(directory: string, onDamaged: (name: string) => void
 }
 
 /** Written to a temporary file and renamed, so that readers and crashes never see a partial file. */
-export async function place(path: string, write: (aside: string) => Promise<unknown>): Promise<void> {
-  const aside = `${path}.${randomBytes(6).toString('hex')}.new`
+export async function place(
+  path: string,
+  write: (aside: string) => Promise<unknown>,
+  aside = `${path}.${randomBytes(6).toString('hex')}.new`,
+): Promise<void> {
   try {
     await write(aside).catch(async (error) => {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-      await mkdir(dirname(path), { recursive: true })
+      await mkdir(dirname(aside), { recursive: true })
       await write(aside)
     })
     await rename(aside, path)

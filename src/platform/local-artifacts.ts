@@ -6,6 +6,7 @@ import type { Logger } from 'pino'
 import type { Artifacts, Manifest } from './artifacts.ts'
 import { type Blobs, createBlobs, mostBufferedBytes, place } from './blobs.ts'
 import { syncFileSystems, syncPath, syncPaths, syncTree } from './durable.ts'
+import { randomLabel } from './ids.ts'
 import { identityOf } from './known-files.ts'
 import { createLocalInventory, type Folders, foldersIn } from './local-inventory.ts'
 import { removeTree } from './remove-tree.ts'
@@ -27,6 +28,9 @@ export function createArtifacts(root: string, log?: Logger): LocalArtifacts {
   const { known, ...offered } = blobs
   const { pathOf } = blobs
   const manifestPath = (deploymentId: string) => join(folders.manifests, `${deploymentId}.json`)
+  /** A folder of its own, so that what a worker that died had written of a manifest is found. */
+  const partialPath = (deploymentId: string) => join(folders.manifests, `${deploymentId}.new`)
+  const removePartial = (deploymentId: string) => rm(partialPath(deploymentId), { recursive: true, force: true })
 
   /** The paths of all blobs, each with its size. */
   function blobsOf({ files }: Manifest): Map<string, number> {
@@ -91,6 +95,7 @@ export function createArtifacts(root: string, log?: Logger): LocalArtifacts {
 
   async function remove(deploymentId: string): Promise<void> {
     await rm(manifestPath(deploymentId), { force: true })
+    await removePartial(deploymentId)
     const directory = join(folders.servers, deploymentId)
     // The second is a partial tree of a worker that died.
     await Promise.all([removeTree(directory), removeTree(`${directory}.new`)])
@@ -120,10 +125,12 @@ export function createArtifacts(root: string, log?: Logger): LocalArtifacts {
     async publish(deploymentId, manifest) {
       const found = blobsOf(manifest)
       await makeDurable(manifest, found, deploymentId)
-      await place(manifestPath(deploymentId), async (aside) => {
+      const write = async (aside: string) => {
         await writeFile(aside, JSON.stringify(manifest))
         await syncPath(aside)
-      })
+      }
+      await place(manifestPath(deploymentId), write, join(partialPath(deploymentId), randomLabel(12)))
+      await removePartial(deploymentId)
       await syncPath(folders.manifests)
       await requireAll(found)
     },

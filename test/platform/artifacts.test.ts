@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdtemp, readdir, readFile, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
@@ -55,6 +55,20 @@ test('a manifest is there whole or not at all, and goes without its files', asyn
   await artifacts.remove('dpl_x')
   expect(await artifacts.read('dpl_x')).toBeNull()
   expect(await readFile(artifacts.pathOf(index.hash), 'utf8')).toBe('hi')
+})
+
+test('what a dead worker had written of a manifest goes when it is published again, or removed', async () => {
+  const manifests = join(directory, 'store/manifests')
+  const leave = async (id: string) => {
+    await mkdir(join(manifests, `${id}.new`), { recursive: true })
+    await writeFile(join(manifests, `${id}.new`, 'half'), '{"vers')
+  }
+  await leave('dpl_y')
+  await leave('dpl_z')
+  await artifacts.publish('dpl_y', { version: 1, kind: 'static', files: {}, spaFallback: false, cleanUrls: true })
+  expect((await readdir(manifests)).sort()).toEqual(['dpl_y.json', 'dpl_z.new'])
+  await artifacts.remove('dpl_z')
+  expect(await readdir(manifests)).toEqual(['dpl_y.json'])
 })
 
 test('a large file is written as it comes, under the hash of its content', async () => {
