@@ -78,9 +78,8 @@ type Task = {
   requireHeld(): Promise<void>
 }
 
-/** What the attempts to build a deployment work in, each in a folder of its own: removed when it ends. */
-export const buildDirectory = ({ dataDir }: Pick<Config, 'dataDir'>, deploymentId: string) =>
-  join(dataDir, 'builds', deploymentId)
+/** What the attempts of a job work in, each in a folder of its own: removed when the job ends. */
+export const buildDirectory = ({ dataDir }: Pick<Config, 'dataDir'>, name: string) => join(dataDir, 'builds', name)
 
 /**
  * Builds and publishes a deployment whose commit is known. Calls `ready` when the manifest is in place: visitors need
@@ -88,13 +87,13 @@ export const buildDirectory = ({ dataDir }: Pick<Config, 'dataDir'>, deploymentI
  */
 export async function runBuild(
   tools: BuildTools,
-  given: Pick<Task, 'build' | 'variables' | 'access' | 'log' | 'signal' | 'requireHeld'> & Hears,
+  given: Pick<Task, 'build' | 'variables' | 'access' | 'log' | 'signal' | 'requireHeld'> & Hears & { attempts: string },
   ready: (published: Published) => Promise<void>,
 ): Promise<void> {
   const { config } = tools
-  const { build, variables, access, log, signal, requireHeld, cloned, detected } = given
+  const { build, variables, access, attempts, log, signal, requireHeld, cloned, detected } = given
   // Another worker may have taken over from this one, or this one from another that still runs.
-  const directory = join(buildDirectory(config, build.id), randomLabel(8))
+  const directory = join(attempts, randomLabel(8))
   const deadline = Date.now() + config.build.timeoutMs
   // What is built already is sent from where it was built.
   const rootDirectory = build.upload?.prebuilt ? '.' : (build.rootDirectory ?? '.')
@@ -139,8 +138,8 @@ export async function runBuild(
   }
 }
 
-/** Removes the folder of an attempt, and that of the deployment unless others are in it. */
-export async function removeAttempt(directory: string): Promise<void> {
+/** Removes the folder of an attempt, and that of its job unless others are in it. */
+async function removeAttempt(directory: string): Promise<void> {
   await removeTree(directory)
   await rmdir(dirname(directory)).catch(() => {})
 }

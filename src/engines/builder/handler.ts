@@ -188,7 +188,9 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       }
       const cloned = (message: string) => setCommitMessage(db, build.id, message)
       const detected = (found: Detected) => setDetected(db, build.id, viewDetected(found))
-      const given = { build, variables, access, log, signal, requireHeld: () => requireHeld(db), cloned, detected }
+      const attempts = buildDirectory(config, build.id)
+      const hears = { requireHeld: () => requireHeld(db), cloned, detected }
+      const given = { build, variables, access, attempts, log, signal, ...hears }
       await runBuild(deps, given, async ({ server, bytes, files }) => {
         // The server writes to the same log, and a log has one writer at a time.
         await log.close()

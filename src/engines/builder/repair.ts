@@ -1,10 +1,10 @@
 // The repair job: a file of the store that is damaged in all its copies is written anew by building its commit again.
 import { join } from 'node:path'
-import type { Handler } from '../../jobs/worker.ts'
-import { randomLabel } from '../../platform/ids.ts'
+import type { Handler, Held } from '../../jobs/worker.ts'
+import { removeTree } from '../../platform/remove-tree.ts'
 import { findBuild, openVariables } from '../../services/deployments/builds.ts'
 import { openAccess } from '../../services/projects/repository-access.ts'
-import { buildDirectory, removeAttempt, runBuild } from './build.ts'
+import { buildDirectory, runBuild } from './build.ts'
 import { BuildFailure } from './failure.ts'
 import type { BuilderDeps } from './handler.ts'
 import type { BuildLog } from './log.ts'
@@ -27,22 +27,24 @@ export function createRepairHandler(deps: BuilderDeps): Handler<'repair'> {
   const { config, db, vault, artifacts, log } = deps
 
   /** Stores what the build makes, which replaces damaged files; the manifest stays as it is if it can be read. */
-  async function rebuild(deploymentId: string, hash: string | undefined, signal: AbortSignal): Promise<void> {
+  async function rebuild(deploymentId: string, hash: string | undefined, { signal, requireHeld }: Held): Promise<void> {
     const build = await findBuild(db, deploymentId)
     if (build?.state !== 'READY' || build.suspended) return
     const known = await artifacts.read(deploymentId, { fresh: true })
+    // Of this job alone: what is in it was left by a worker that died, or has lost the job.
+    const attempts = buildDirectory(config, `${deploymentId}.${hash ?? 'manifest'}`)
+    const clear = () => requireHeld(db).then(() => removeTree(attempts))
     // The tree of a server is not made of stored files, and the server may be running from it.
-    const scratch = join(buildDirectory(config, deploymentId), randomLabel(8))
-    const serverDirectory = () => scratch
+    const serverDirectory = () => join(attempts, 'server')
     const blobsOnly = { ...artifacts, async publish() {}, serverDirectory }
     const variables = await openVariables(db, vault, build)
     const access = await openAccess(db, vault, build.projectId)
     // The archive of a tree never comes out the same again: the manifest names the new one.
     const isTree = known?.tree !== undefined && known.tree.hash === hash
     const tools = { ...deps, artifacts: known && !isTree ? blobsOnly : artifacts }
-    const deaf = { async cloned() {}, async detected() {}, async requireHeld() {} }
-    const given = { build, variables, access, log: silent, signal, ...deaf }
-    await runBuild(tools, given, async () => {}).finally(() => removeAttempt(scratch))
+    const deaf = { log: silent, async cloned() {}, async detected() {}, requireHeld: () => requireHeld(db) }
+    await clear()
+    await runBuild(tools, { build, variables, access, attempts, signal, ...deaf }, async () => {}).finally(clear)
   }
 
   async function isWhole(hash: string | undefined, deploymentId: string): Promise<boolean> {
@@ -54,11 +56,11 @@ export function createRepairHandler(deps: BuilderDeps): Handler<'repair'> {
   return {
     concurrency: 1,
     retryDelaysMs,
-    async run({ hash, deploymentIds }, { signal }) {
+    async run({ hash, deploymentIds }, job) {
       for (const id of deploymentIds) {
         if (await isWhole(hash, id)) return
         try {
-          await rebuild(id, hash, signal)
+          await rebuild(id, hash, job)
         } catch (err) {
           if (!(err instanceof BuildFailure)) throw err
           log.warn({ err, deploymentId: id }, 'a deployment could not be built again to repair its files')

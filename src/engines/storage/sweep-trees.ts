@@ -60,9 +60,9 @@ async function sweepRemnants(sweep: TreeSweep, folder: RemnantFolder): Promise<v
   await removeAll(sweep, gone, folder.remove)
 }
 
-/** Work trees of builds whose worker died. While a build runs, its job is there. */
+/** Work trees of builds and repairs whose worker died. While one runs, its job is there. */
 async function sweepBuilds(sweep: TreeSweep): Promise<void> {
-  const folder = remnantsIn(join(sweep.dataDir, 'builds'), /^(dpl_\w+)$/, ({ name }) =>
+  const folder = remnantsIn(join(sweep.dataDir, 'builds'), /^(dpl_\w+)(?:\.\w+)?$/, ({ name }) =>
     removeTree(join(folder.name, name)),
   )
   for await (const found of inBatches(folder)) {

@@ -2,8 +2,10 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
+import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { enqueue } from '../../../src/jobs/queue.ts'
 import { until } from '../../helpers/until.ts'
 import { uniqueSleep } from '../../sandbox/sandboxes.ts'
 import { type Platform, scripts, startPlatform } from './host.ts'
@@ -15,7 +17,7 @@ const workers = new Map<number, ChildProcess>()
 beforeAll(async () => {
   platform = await startPlatform({}, false)
   // Those that the tests kill, and the last. Side by side, since a start takes seconds.
-  for (let count = 0; count < 5; count++) startWorkerProcess()
+  for (let count = 0; count < 6; count++) startWorkerProcess()
 })
 afterAll(async () => {
   for (const child of workers.values()) child.kill('SIGKILL')
@@ -40,15 +42,15 @@ function startWorkerProcess(): void {
   workers.set(child.pid!, child)
 }
 
-async function workerOf(deploymentId: string): Promise<ChildProcess> {
+async function workerOf(key: string, kind = 'build'): Promise<ChildProcess> {
   const { db } = platform.api
-  const { lockedBy } = await db.job.findFirstOrThrow({ where: { kind: 'build', key: deploymentId } })
+  const { lockedBy } = await db.job.findFirstOrThrow({ where: { kind, key } })
   return workers.get(Number(/-(\d+)-\w+$/.exec(lockedBy!)![1]))!
 }
 
-/** Ends the worker that builds the deployment. */
-async function killWorkerOf(deploymentId: string): Promise<void> {
-  const child = await workerOf(deploymentId)
+/** Ends the worker that builds the deployment, or has another job. */
+async function killWorkerOf(key: string, kind?: string): Promise<void> {
+  const child = await workerOf(key, kind)
   child.kill('SIGKILL')
   await once(child, 'exit')
   workers.delete(child.pid!)
@@ -134,6 +136,29 @@ test('a worker that has not heard that it lost its build publishes nothing', asy
   expect(await platform.artifacts.read(id)).toBeNull()
   await db.job.updateMany({ where, data: { lockedBy: null, lockedUntil: null, attempts: 0 } })
   expect(await platform.settled(id)).toMatchObject({ state: 'READY' })
+})
+
+test('a repair whose worker dies is made by another, and nothing is left of the first', async () => {
+  const { db, config } = platform.api
+  const build = 'sleep $PAUSE; mkdir -p dist; echo whole > dist/index.html'
+  await platform.project('damaged', { 'package.json': scripts({ build }) }, { framework: 'vite' })
+  await pauses('damaged')('0')
+  const id = await platform.deploy('damaged')
+  expect(await platform.settled(id)).toMatchObject({ state: 'READY' })
+  await until(async () => (await db.job.count({ where: { key: id } })) === 0)
+  const { hash } = (await platform.artifacts.read(id))!.files['index.html']!
+  await writeFile(platform.artifacts.pathOf(hash), 'wholf\n')
+  const sleep = uniqueSleep()
+  await pauses('damaged')(sleep.split(' ')[1]!)
+  await enqueue(db, { kind: 'repair', key: hash, payload: { hash, deploymentIds: [id] } })
+  await until(() => running(sleep), 90_000)
+  await killWorkerOf(hash, 'repair')
+  await until(() => !running(sleep))
+  await pauses('damaged')('0')
+  await endLease()
+  await until(async () => (await platform.file(id, 'index.html').catch(() => null)) === 'whole\n', 90_000)
+  await until(async () => (await db.job.count({ where: { kind: 'repair' } })) === 0)
+  expect((await readdir(join(config.dataDir, 'builds'))).filter((name) => name.startsWith(id))).toEqual([])
 })
 
 test('a build that loses its second worker too ends in ERROR worker_lost', async () => {

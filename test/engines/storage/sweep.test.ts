@@ -195,7 +195,7 @@ describe('what is left of deployments and projects', () => {
   test('work trees of builds that nobody runs are gone, those of builds that wait or run stay', async () => {
     const waiting = await tenant.ask()
     const gone = newId('dpl')
-    for (const id of [waiting, gone]) await mkdir(in_('builds', id, 'git'), { recursive: true })
+    for (const id of [waiting, gone, `${gone}.manifest`]) await mkdir(in_('builds', id, 'git'), { recursive: true })
     await sweep()
     expect(await readdir(in_('builds'))).toEqual([waiting])
   })
