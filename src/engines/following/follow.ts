@@ -48,13 +48,15 @@ export function createFollowHandler({ config, db, vault, zoneWork, log }: Follow
   /** Why a version cannot be taken over; null if it was. */
   async function takeOver(followed: Followed, { text }: Version, signal: AbortSignal): Promise<string | null> {
     const upload = zoneWork.upload(followed.accountId)
+    const { address, serial } = followed
     try {
       upload.push(Buffer.from(text, 'latin1'))
       await zoneWork.importZone(system(followed.accountId), followed.name, {
         upload,
         signal,
         options: config,
-        ...{ dryRun: false, skipUnsupported: true, ifMatch: '*', follows: true },
+        ...{ dryRun: false, skipUnsupported: true, ifMatch: '*' },
+        follows: { address, serial: serial === null ? null : String(serial) },
       })
       return null
     } catch (error) {

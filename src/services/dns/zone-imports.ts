@@ -24,8 +24,8 @@ export type Replacement = {
   skipUnsupported: boolean
   ifMatch: string | undefined
   options: ExportOptions
-  /** The file is what the zone's primary has. */
-  follows?: boolean
+  /** The file is what this primary has, to which the zone had this version of it. */
+  follows?: { address: string; serial: string | null }
 }
 export type ZoneImportRequest = Replacement & { actor: Actor; path: string; file: ZoneText }
 
@@ -72,13 +72,19 @@ export async function importRecords(
     const planned = seen && planChanges(seen, file)
     const done = await transactionOn(connection, async () => {
       const zone = await openZone(connection, actor, path, true)
-      if (replacement.follows) await allowFollowing(connection, {})
+      if (replacement.follows) await requireFollowing(connection, zone, replacement.follows)
       if (seen && (seen.zone.id !== zone.id || seen.zone.serial !== zone.serial)) return null
       const changes = planned ?? (await planLocked(zone))
       return { changes, serial: await writeDifference(connection, { actor, zone, changes, file }, pace) }
     })
     if (done) return viewImport(name, { ...done, file, dryRun })
   }
+}
+
+/** Refuses a look that was overtaken: by another one, or by whoever changed what the zone follows. */
+async function requireFollowing(connection: Db, { id }: Zone, followed: NonNullable<Replacement['follows']>) {
+  const allowed = await allowFollowing(connection, { zoneId: id, ...followed })
+  if (allowed.length === 0) throw new Fault('precondition_failed')
 }
 
 async function hasRecords(connection: Db, { id }: Zone): Promise<boolean> {

@@ -178,14 +178,14 @@ export async function readFollowed(db: Database, vault: Vault, domainId: string)
 /** How a look at a primary ended. */
 export type Look = { serial: number; error: null; nextAt: Date } | { error: string; nextAt: Date }
 
-/** Notes how a look ended, unless the zone follows another primary by now, and plans the next. */
-export async function noteLook(db: Database, { domainId, address }: Followed, look: Look): Promise<void> {
+/** Notes how a look ended, unless the zone follows another primary or has another version by now, and plans the next. */
+export async function noteLook(db: Database, { domainId, address, serial }: Followed, look: Look): Promise<void> {
   const now = new Date()
   const { error, nextAt } = look
   await inTransaction(db, async (db) => {
     const seen = error === null ? { serial: look.serial, currentAt: now } : {}
     const { count } = await db.zonePrimary.updateMany({
-      where: { domainId, address },
+      where: { domainId, address, serial },
       data: { ...seen, error: error?.slice(0, 500) ?? null, checkedAt: now, dueAt: nextAt },
     })
     if (count > 0) await enqueue(db, { kind: 'follow', key: domainId, payload: { domainId }, runAt: nextAt })

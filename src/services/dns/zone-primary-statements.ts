@@ -1,6 +1,6 @@
 // Zones that follow a primary, in SQL: what is to be looked at.
 import { queueJobs } from '../../jobs/statements.ts'
-import { int8, statement, text, timestamptz } from '../../platform/statement.ts'
+import { int8, optional, statement, text, timestamptz } from '../../platform/statement.ts'
 
 const followJob = `'follow', p.domain_id, jsonb_build_object('domainId', p.domain_id), now()`
 
@@ -23,10 +23,15 @@ export const queueOverdueZones = statement('dns.queue-overdue-zones', {
   sql: (p) => `${queueJobs(`SELECT ${followJob} FROM zone_primary p WHERE p.due_at < ${p.before}`)} RETURNING id`,
 })
 
-/** In the transaction that takes a version over: its records may be written. */
+/**
+ * In the transaction that takes a version over: its records may be written, if the zone still follows that primary and
+ * has the version that was there before.
+ */
 export const allowFollowing = statement('dns.allow-following', {
   reason: 'not in Prisma',
-  in: {},
+  in: { zoneId: text(), address: text(), serial: optional(int8()) },
   out: { setting: text() },
-  sql: () => `SELECT set_config('berth.follows', 'on', true) AS setting`,
+  sql: (p) => `
+    SELECT set_config('berth.follows', 'on', true) AS setting FROM zone_primary
+    WHERE domain_id = ${p.zoneId} AND address = ${p.address} AND serial IS NOT DISTINCT FROM ${p.serial} FOR SHARE`,
 })

@@ -135,6 +135,48 @@ describe('a zone that follows', () => {
     expect(await records(api, 'twin.com')).toHaveLength(before.length + 1)
   })
 
+  describe('takes nothing over from a look', () => {
+    /** A look, and what happens after its transfer and before its records are written. */
+    async function lookWhile(name: string, meanwhile: () => Promise<unknown>): Promise<void> {
+      const importZone: ZoneWork['importZone'] = async (...given) => {
+        await meanwhile()
+        return zoneWork.importZone(...given)
+      }
+      const { id: domainId } = await api.db.domain.findFirstOrThrow({ where: { name } })
+      const late = createFollowHandler({ ...api.deps, zoneWork: { ...zoneWork, importZone }, log: silent })
+      await late.run({ domainId }, { attempt: 1, signal: new AbortController().signal, async requireHeld() {} })
+    }
+
+    async function newFollower(name: string): Promise<void> {
+      await primary.addDomain(name)
+      await primary.addRecord(name, 'A', 'first', '192.0.2.1')
+      await primary.settled(name)
+      await newZone(name)
+      await putPrimary(name, signed(primary.port))
+    }
+
+    test('that ends after the primary was removed', async () => {
+      await newFollower('left.com')
+      await lookWhile('left.com', async () => {
+        await call('DELETE', '/dns/left.com/secondary')
+        await call('POST', '/dns/left.com/records', { body: { type: 'A', name: 'own', value: '192.0.2.9' } })
+      })
+      expect(await records(api, 'left.com')).toEqual(['own 300 A 192.0.2.9'])
+    })
+
+    test('that ends after another worker took a newer version over', async () => {
+      await newFollower('newer.com')
+      await lookWhile('newer.com', async () => {
+        await primary.addRecord('newer.com', 'A', 'second', '192.0.2.2')
+        await primary.settled('newer.com')
+        await look('newer.com')
+      })
+      expect(await records(api, 'newer.com')).toContain('second 300 A 192.0.2.2')
+      const { body } = await call('GET', '/dns/newer.com/secondary')
+      expect(body).toMatchObject({ serial: await primary.settled('newer.com'), error: null })
+    })
+  })
+
   test('keeps what it has and says why, where the primary refuses, is silent, or signs with another key', async () => {
     await newZone('kept.com')
     await call('POST', '/dns/kept.com/records', { body: { type: 'A', name: 'stays', value: '192.0.2.9' } })
