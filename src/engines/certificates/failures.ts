@@ -53,12 +53,15 @@ export const retryTable: RetryTable = {
 // After an outage, ten thousand domains must not retry at the same time.
 const jitter = 0.1
 
+// The longest limits of public authorities are for a week; what says more would leave a certificate to expire.
+const longestWaitMs = 8 * 24 * hourMs
+
 /** When to retry after this many failures in a row, or at the authority's Retry-After if that is later. */
 export function nextAttemptAt(table: RetryTable, failure: IssueFailure, failures: number, now = new Date()): Date {
   const listedMs = table.delaysMs[Math.min(failures, table.delaysMs.length) - 1] ?? 0
   const leastMs = failure.kind === 'refused' ? Math.max(listedMs, table.refusedMs) : listedMs
   const atMs = now.getTime() + leastMs * (1 + jitter * Math.random())
-  return new Date(Math.max(atMs, failure.retryAt?.getTime() ?? 0))
+  return new Date(Math.min(Math.max(atMs, failure.retryAt?.getTime() ?? 0), now.getTime() + longestWaitMs))
 }
 
 const refusals = new Set([

@@ -36,9 +36,17 @@ export async function newSigningRequest(names: string[], key: string): Promise<B
 
 export type ChainFacts = { names: string[]; issuer: string; serial: string; notBefore: Date; notAfter: Date }
 
+function readLeaf(chain: string): X509Certificate {
+  try {
+    return new X509Certificate(chain)
+  } catch {
+    throw new IssueFailure('failed', 'The certificate authority sent a certificate that cannot be read.')
+  }
+}
+
 /** Reads the first certificate of a chain; throws if it does not match the key and the ordered names. */
 export function readChain(chain: string, key: string, ordered: string[]): ChainFacts {
-  const leaf = new X509Certificate(chain)
+  const leaf = readLeaf(chain)
   const names = (leaf.subjectAltName ?? '')
     .split(', ')
     .flatMap((entry) => /^DNS:(.+)$/.exec(entry)?.[1]?.toLowerCase() ?? [])
