@@ -158,13 +158,17 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
         const { message, kind, hostname } = error
         metrics.attempted(kind)
         log.warn({ names, kind, failedName: hostname, reason: message }, 'a certificate was not issued')
-        const failure = { message, nextAttemptAt: (failures: number) => nextAttemptAt(retry, error, failures) }
-        // If the authority is unreachable, the order still exists and is kept.
-        const ended = kind === 'unreachable' ? null : lease
         const isOfName = hostname !== null && names.includes(hostname) && (kind === 'failed' || kind === 'refused')
         const failed = isOfName ? holders.filter((holder) => holder.names.includes(hostname)) : due
-        if (!isOfName || failed.includes(own)) return await managed.fail(failed, ended, failure)
-        await managed.fail(failed, null, failure)
+        const isLast = !isOfName || failed.includes(own)
+        const failure = {
+          message,
+          nextAttemptAt: (failures: number) => nextAttemptAt(retry, error, failures),
+          // If the authority is unreachable, the order still exists.
+          keepsOrder: !isLast || kind === 'unreachable',
+        }
+        if (!(await managed.fail(failed, lease, failure))) throw new LostLease()
+        if (isLast) return
         dropped.add(hostname)
         order = { ...order, url: '' }
       }
@@ -199,7 +203,8 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
     concurrency,
     retryDelaysMs,
     run: (payload, { signal }) => run(managedOf(payload), signal),
-    async giveUp(payload, error) {
+    async giveUp(payload, error, requireHeld) {
+      await requireHeld(db)
       const managed = managedOf(payload)
       const scope = await managed.find()
       if (!scope) return
@@ -208,6 +213,7 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
       await managed.fail([scope.holders[0]], null, {
         message: failure.message,
         nextAttemptAt: (failures) => nextAttemptAt(retry, failure, failures),
+        keepsOrder: true,
       })
     },
   }

@@ -17,7 +17,7 @@ import {
   type OrderScope,
   withInService,
 } from './managed-certificate.ts'
-import { endOrder, type Lease } from './orders.ts'
+import { endOrder, type Lease, leaveOrder } from './orders.ts'
 
 /** What views of domains and records that the nameservers generate are made from. */
 export type DomainCertificateConfig = Parameters<typeof changeSsl>[1] & Parameters<typeof generatedRecords>[0]
@@ -122,9 +122,9 @@ export function domainCertificate(db: Db, config: DomainCertificateConfig, domai
     })
   }
 
-  async function fail(holders: Holder[], lease: Lease | null, failure: Failure): Promise<void> {
-    await inTransaction(db, async (db) => {
-      if (lease && !(await endOrder(db, lease))) return
+  async function fail(holders: Holder[], lease: Lease | null, failure: Failure): Promise<boolean> {
+    return inTransaction(db, async (db) => {
+      if (lease && !(await leaveOrder(db, lease, failure))) return false
       for (const { key: id } of holders) {
         await db.domain.updateMany({ where: { id }, data: { certificateFailures: { increment: 1 } } })
         const domain = await db.domain.findUnique({ where: { id }, include: withInService })
@@ -151,6 +151,7 @@ export function domainCertificate(db: Db, config: DomainCertificateConfig, domai
           runAt: isSooner ? expiresAt : nextAttemptAt,
         })
       }
+      return true
     })
   }
 
@@ -163,7 +164,8 @@ export function domainCertificate(db: Db, config: DomainCertificateConfig, domai
     install,
     fail,
     async expire() {
-      await changeSsl(db, config, domainId, { to: 'EXPIRED' })
+      const guard = { inService: { notAfter: { lte: new Date() } } }
+      await changeSsl(db, config, domainId, { to: 'EXPIRED', guard })
     },
   }
 }

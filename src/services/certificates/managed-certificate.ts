@@ -39,6 +39,8 @@ export type Failure = {
   message: string
   /** By the number of failures in a row, this one counted. */
   nextAttemptAt(failures: number): Date
+  /** The next attempt goes on with the order. */
+  keepsOrder: boolean
 }
 
 /** A certificate that is issued and renewed by jobs: that of a domain, or one of the platform's own. */
@@ -50,8 +52,11 @@ export type ManagedCertificate = {
   begin(holders: Holder[]): Promise<void>
   /** Puts a certificate into service in place of the one before; false if the lease is lost. */
   install(scope: OrderScope, lease: Lease, issued: Issued): Promise<boolean>
-  /** The attempt failed for these. The certificate in service stays there. */
-  fail(holders: Holder[], lease: Lease | null, failure: Failure): Promise<void>
+  /**
+   * The attempt failed for these; false if the lease is lost. The certificate in service stays there. Without a lease,
+   * no order was under way.
+   */
+  fail(holders: Holder[], lease: Lease | null, failure: Failure): Promise<boolean>
   /** The certificate in service has expired. */
   expire(): Promise<void>
 }

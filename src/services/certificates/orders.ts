@@ -2,6 +2,7 @@
 import type { AcmeAccount, Prisma } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
+import { LostLease } from '../../platform/lease.ts'
 import type { ValuesOf } from '../../platform/statement.ts'
 import { renewOrder, type takenOrder, takeOrder } from './statements.ts'
 
@@ -59,6 +60,12 @@ export async function releaseOrder(db: Db, lease: Lease): Promise<void> {
   await db.acmeOrder.updateMany({ where: heldBy(lease), data: { leasedBy: null, leasedUntil: null } })
 }
 
+/** Changes an order that is the caller's; throws if it is somebody else's by now. */
+async function changeOrder(db: Db, lease: Lease, data: Prisma.AcmeOrderUpdateManyMutationInput): Promise<void> {
+  const { count } = await db.acmeOrder.updateMany({ where: heldBy(lease), data })
+  if (count === 0) throw new LostLease()
+}
+
 /** Begins anew: whatever order the row stood for is forgotten, with its challenges. */
 export async function beginOrder(
   db: Db,
@@ -67,23 +74,25 @@ export async function beginOrder(
 ): Promise<void> {
   await inTransaction(db, async (db) => {
     const { subject } = lease
+    await changeOrder(db, lease, { names, directory, url: '', key: Uint8Array.from(key), createdAt: new Date() })
     const shown = await db.acmeChallenge.findMany({ where: { subject }, select: { zone: true } })
     await db.acmeChallenge.deleteMany({ where: { subject } })
     await moveSerials(db, shown)
-    await db.acmeOrder.updateMany({
-      where: heldBy(lease),
-      data: { names, directory, url: '', key: Uint8Array.from(key), createdAt: new Date() },
-    })
   })
 }
 
 export async function setOrderUrl(db: Db, lease: Lease, url: string): Promise<void> {
-  await db.acmeOrder.updateMany({ where: heldBy(lease), data: { url } })
+  await changeOrder(db, lease, { url })
 }
 
 /** The order is over, one way or the other. False if it is not the caller's any more: then nothing may follow. */
 export async function endOrder(db: Db, lease: Lease): Promise<boolean> {
   return (await deleteOrders(db, heldBy(lease))) > 0
+}
+
+/** The attempt is over, and so is the order, unless it is kept for the next one. False as for endOrder. */
+export function leaveOrder(db: Db, lease: Lease, { keepsOrder }: { keepsOrder: boolean }): Promise<boolean> {
+  return keepsOrder ? extendLease(db, lease) : endOrder(db, lease)
 }
 
 /** Shows challenges to whoever the authority will ask. Those that are shown already stay as they are. */
@@ -97,7 +106,7 @@ export async function publishChallenges(
     // The nameservers make the row when they start, which on another machine may be later than this.
     if (platformZone) await db.platformZone.createMany({ data: [{ name: platformZone }], skipDuplicates: true })
     const { subject } = lease
-    if ((await db.acmeOrder.count({ where: heldBy(lease) })) === 0) return
+    if (!(await extendLease(db, lease))) throw new LostLease()
     const shown = await db.acmeChallenge.findMany({ where: { subject }, select: { type: true, token: true } })
     const added = challenges.filter(
       ({ type, token }) => !shown.some((other) => other.type === type && other.token === token),

@@ -10,7 +10,7 @@ import {
   type OrderScope,
   withInService,
 } from './managed-certificate.ts'
-import { endOrder } from './orders.ts'
+import { endOrder, leaveOrder } from './orders.ts'
 
 export type Purpose = 'deployments' | 'api'
 
@@ -101,8 +101,8 @@ export function platformCertificate(db: Db, config: PlatformCertificateConfig, p
       })
     },
     async fail(_holders, lease, failure) {
-      await inTransaction(db, async (db) => {
-        if (lease && !(await endOrder(db, lease))) return
+      return inTransaction(db, async (db) => {
+        if (lease && !(await leaveOrder(db, lease, failure))) return false
         const failures = { increment: 1 }
         const lastError = failure.message
         const row = await db.platformCertificate.upsert({
@@ -113,6 +113,7 @@ export function platformCertificate(db: Db, config: PlatformCertificateConfig, p
         const nextAttemptAt = failure.nextAttemptAt(row.failures)
         await db.platformCertificate.update({ where: { purpose }, data: { nextAttemptAt } })
         await enqueue(db, { kind: 'issue', key: job.key, payload: job.payload, runAt: nextAttemptAt })
+        return true
       })
     },
     expire: async () => {},

@@ -228,19 +228,19 @@ export async function markUnverified(
   })
 }
 
-/** Moves the certificate's state along the table; null if no step leads from where it is. */
+/** Moves the certificate's state along the table; null if no step leads from where it is, or the guard failed. */
 export async function changeSsl(
   db: Db,
   options: ViewOptions,
   id: string,
-  { to, certificate }: { to: Ssl; certificate?: CertificateView },
+  { to, certificate, guard }: { to: Ssl; certificate?: CertificateView; guard?: Move['guard'] },
 ): Promise<DomainView | null> {
   return inTransaction(db, async (db) => {
     const row = await db.domain.findUnique({ where: { id }, select: { ssl: true } })
     const step = sslTransitions.find((transition) => transition.from === row?.ssl && transition.to === to)
     if (!step) return null
     const { from, event } = step
-    return move(db, options, id, { guard: { ssl: from }, data: { ssl: to, certificate }, event })
+    return move(db, options, id, { guard: { ...guard, ssl: from }, data: { ssl: to, certificate }, event })
   })
 }
 

@@ -4,6 +4,15 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { IssueFailure, nextAttemptAt, retryTable } from '../../../src/engines/certificates/failures.ts'
 import { createIssuer, type Issuer } from '../../../src/engines/certificates/issuer.ts'
 import { momentWithin, plannedRenewal, renewalIdOf } from '../../../src/engines/certificates/renewal.ts'
+import { LostLease } from '../../../src/platform/lease.ts'
+import { domainCertificate } from '../../../src/services/certificates/domain-certificates.ts'
+import {
+  beginOrder,
+  type Lease,
+  leaseOrder,
+  publishChallenges,
+  setOrderUrl,
+} from '../../../src/services/certificates/orders.ts'
 import { markVerified } from '../../../src/services/domains/states.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { type SmallAuthority, startSmallAuthority } from './small-authority.ts'
@@ -29,6 +38,8 @@ beforeEach(() => {
   authority.orders.length = 0
   authority.refusal = null
   authority.window = null
+  authority.meanwhile = null
+  authority.otherChain = null
 })
 
 async function verified(name: string): Promise<string> {
@@ -41,6 +52,74 @@ async function verified(name: string): Promise<string> {
 const run = (domainId: string) => engine.issue.run({ domainId }, { attempt: 1, signal, async requireHeld() {} })
 const runAtOf = async (key: string) =>
   (await api.db.job.findFirstOrThrow({ where: { kind: 'issue', key } })).runAt.getTime()
+
+describe('a worker that lost an order to another one', () => {
+  const domainOf = async (name: string) => (await api.call('GET', `/domains/${name}`)).body
+  const past = () => new Date(Date.now() - 1_000)
+
+  test('notes no failure on the certificate that the other one got', async () => {
+    const id = await verified('overtaken.com')
+    authority.meanwhile = async (path) => {
+      if (path !== '/order') return
+      authority.meanwhile = null
+      await api.db.acmeOrder.updateMany({ data: { leasedUntil: past() } })
+      await run(id)
+      authority.refusal = { status: 500, body: {} }
+    }
+    await run(id)
+    const { ssl, certificate } = await domainOf('overtaken.com')
+    expect([ssl, certificate.lastError]).toEqual(['ACTIVE', null])
+    expect((await api.db.domain.findUniqueOrThrow({ where: { id } })).certificateFailures).toBe(0)
+  })
+
+  test('begins none in its place, and leaves the challenges that the other one shows', async () => {
+    const { db } = api
+    const [lost, other] = ['lost', 'other'].map((worker) => ({ subject: 'acc_x away.com', worker })) as [Lease, Lease]
+    const shown = { type: 'http-01', name: 'away.com', zone: null, token: 'token', value: 'value' } as const
+    await leaseOrder(db, other, authority.directoryUrl)
+    await publishChallenges(db, other, [shown], null)
+    const anew = { names: ['away.com'], directory: authority.directoryUrl, key: Buffer.alloc(1) }
+    await expect(beginOrder(db, lost, anew)).rejects.toThrow(LostLease)
+    await expect(setOrderUrl(db, lost, 'https://ca.example/order/2')).rejects.toThrow(LostLease)
+    await expect(publishChallenges(db, lost, [{ ...shown, token: 'late' }], null)).rejects.toThrow(LostLease)
+    expect(await db.acmeChallenge.findMany({ where: { name: 'away.com' } })).toMatchObject([shown])
+    await db.acmeOrder.deleteMany()
+  })
+
+  test('does not end a certificate that the other one has renewed', async () => {
+    const id = await verified('renewed.com')
+    await run(id)
+    const managed = domainCertificate(api.db, api.config, id)
+    await managed.expire()
+    expect(await domainOf('renewed.com')).toMatchObject({ ssl: 'ACTIVE' })
+    await api.db.certificate.updateMany({ where: { names: { has: 'renewed.com' } }, data: { notAfter: past() } })
+    await managed.expire()
+    expect(await domainOf('renewed.com')).toMatchObject({ ssl: 'EXPIRED' })
+  })
+})
+
+describe('an authority that talks rubbish', () => {
+  test.each([
+    ['no certificate', 'no certificate'],
+    ['a certificate that is cut off', '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n'],
+  ])('is asked for another order after it sent %s', async (title, chain) => {
+    const name = `${title.replaceAll(' ', '-')}.com`
+    const id = await verified(name)
+    authority.otherChain = chain
+    await run(id)
+    const { ssl, certificate } = (await api.call('GET', `/domains/${name}`)).body
+    expect([ssl, certificate.lastError]).toEqual(['ERROR', expect.stringContaining('cannot be read')])
+    expect(await api.db.acmeOrder.count()).toBe(0)
+  })
+
+  test('is asked again within days, however long it wants to be left alone', async () => {
+    const id = await verified('never.com')
+    authority.refusal = { status: 429, body: {}, headers: { 'retry-after': '999999999' } }
+    await run(id)
+    const { certificate } = (await api.call('GET', '/domains/never.com')).body
+    expect(Date.parse(certificate.nextAttemptAt) - Date.now()).toBeLessThan(9 * 24 * hourMs)
+  })
+})
 
 describe('what the authority asks for is done', () => {
   test('a limit with Retry-After longer than the table is kept, and shown to the owner', async () => {

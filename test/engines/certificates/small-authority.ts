@@ -19,6 +19,10 @@ export type SmallAuthority = {
   renewalInfos: string[]
   /** Given, the answer to every new order. */
   refusal: Answer | null
+  /** Given, what happens before a path is answered. */
+  meanwhile: ((path: string) => Promise<unknown>) | null
+  /** Given, the certificate in place of the one that was signed. */
+  otherChain: string | null
   window: { start: Date; end: Date } | null
   stop(): Promise<void>
 }
@@ -54,6 +58,7 @@ export async function startSmallAuthority(): Promise<SmallAuthority> {
   }
 
   async function answer(path: string, payload: Record<string, unknown>): Promise<Answer> {
+    await authority.meanwhile?.(path)
     const base = authority.directoryUrl.replace('/dir', '')
     const order = () => ({
       status,
@@ -74,7 +79,7 @@ export async function startSmallAuthority(): Promise<SmallAuthority> {
       return { status: 201, body: order(), headers: { location: `${base}/order/1` } }
     }
     if (path === '/finalize') await sign(String(payload.csr))
-    if (path === '/certificate') return { status: 200, body: chain }
+    if (path === '/certificate') return { status: 200, body: authority.otherChain ?? chain }
     if (path.startsWith('/renewal/')) {
       authority.renewalInfos.push(path.slice('/renewal/'.length))
       return { status: 200, body: { suggestedWindow: authority.window }, headers: { 'retry-after': '7200' } }
@@ -101,6 +106,8 @@ export async function startSmallAuthority(): Promise<SmallAuthority> {
     orders: [],
     renewalInfos: [],
     refusal: null,
+    meanwhile: null,
+    otherChain: null,
     window: null,
     async stop() {
       server.closeAllConnections()
