@@ -195,12 +195,12 @@ export function createAliasHandler(options: AliasOptions): { alias: Handler<'ali
     alias: {
       concurrency,
       retryDelaysMs,
-      async run({ domainId }, { signal }) {
+      async run({ domainId }, { signal, requireHeld }) {
         const zone = await readAliasZone(db, domainId)
         if (!zone) return
         const changes = await changesOf(zone, signal)
         signal.throwIfAborted()
-        await storeAliases(db, domainId, changes)
+        await storeAliases(db, domainId, changes, requireHeld)
         const { rows, changed } = changes
         log.debug(
           { zone: zone.name, lookedUp: rows.length, changed: changed.length },

@@ -36,7 +36,7 @@ export function createSigningJob({ config, db, vault, dns }: SigningJobOptions):
   return {
     concurrency,
     retryDelaysMs,
-    async run({ domainId }, { signal }) {
+    async run({ domainId }, { signal, requireHeld }) {
       const check = await readSigningCheck(db, config, domainId)
       if (!check) return
       const { name, hostedAbove } = check
@@ -45,7 +45,7 @@ export function createSigningJob({ config, db, vault, dns }: SigningJobOptions):
       const found = hostedAbove === null ? await ask() : { fault: hostedDsText(name, hostedAbove) }
       const unserved = await findUnservedKeys(check, bounds)
       signal.throwIfAborted()
-      await settleSigning(db, { ...config, vault }, check, { found, unserved })
+      await settleSigning(db, { ...config, vault, guard: requireHeld }, check, { found, unserved })
     },
     async giveUp() {
       // The row still has the time of the check, by which requeueForgottenSigning finds it.

@@ -52,7 +52,7 @@ export function createVerification(options: VerificationOptions): {
     verify: {
       concurrency,
       retryDelaysMs,
-      async run({ domainId }, { signal }) {
+      async run({ domainId }, { signal, requireHeld }) {
         const claim = await readClaim(db, config, domainId)
         if (!claim) return
         const bounds = { signal, deadlineMs: performance.now() + checkMs }
@@ -60,7 +60,7 @@ export function createVerification(options: VerificationOptions): {
           ? await checkDevelopmentName(claim, config, bounds)
           : await checkClaim(claim, dns, bounds)
         signal.throwIfAborted()
-        const change = await settleCheck(db, config, claim, result)
+        const change = await settleCheck(db, { ...config, guard: requireHeld }, claim, result)
         checks.inc({ outcome: result.outcome })
         log.debug({ domain: claim.name, change, ...result }, 'checked the ownership of a domain')
       },

@@ -1,6 +1,6 @@
 // ALIAS records that lead out of their zones: what is to be looked up, and the addresses that were found.
 import { enqueue } from '../../jobs/queue.ts'
-import { type Database, inTransaction } from '../../platform/database.ts'
+import { type Database, type Db, inTransaction } from '../../platform/database.ts'
 import { type AliasRow, noteChangedNames, queueOverdueAliases, writeAliasRows } from './alias-statements.ts'
 import { growSerial, selectRecordPage } from './zone-statements.ts'
 
@@ -50,7 +50,13 @@ export type AliasChanges = {
   nextAt: Date | null
 }
 
-export async function storeAliases(db: Database, zoneId: string, changes: AliasChanges): Promise<void> {
+/** `guard` throws if somebody else is to write them. */
+export async function storeAliases(
+  db: Database,
+  zoneId: string,
+  changes: AliasChanges,
+  guard: (db: Db) => Promise<void>,
+): Promise<void> {
   const { rows, gone, changed, nextAt } = changes
   await inTransaction(db, async (db) => {
     if (rows.length > 0) await writeAliasRows(db, { zoneId, rows })
@@ -59,6 +65,8 @@ export async function storeAliases(db: Database, zoneId: string, changes: AliasC
       await growSerial(db, { zoneId })
       await noteChangedNames(db, { zoneId, names: changed })
     }
+    // The zone before the job, as those who change records lock them.
+    await guard(db)
     if (nextAt) await enqueue(db, { kind: 'alias', key: zoneId, payload: { domainId: zoneId }, runAt: nextAt })
   })
 }

@@ -68,7 +68,7 @@ function sightingOf(row: SignedDomain, { ds, everywhere, anywhere, ttl }: Parent
 /** Writes what the parent showed, or why it could not be asked, and takes the step that follows. */
 export async function settleSigning(
   db: Db,
-  options: StepOptions,
+  options: StepOptions & /** Throws if another worker has the job, and writes it. */ { guard(db: Db): Promise<void> },
   { id, accountId, name }: SigningCheck,
   {
     found,
@@ -77,6 +77,7 @@ export async function settleSigning(
 ): Promise<void> {
   await inTransaction(db, async (db) => {
     await lockDomain(db, { accountId, name })
+    await options.guard(db)
     const row = await readSigned(db, id)
     if (!row) return
     const isUnknown = 'fault' in found

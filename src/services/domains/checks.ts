@@ -92,6 +92,9 @@ export async function readClaim(db: Db, { nameservers: pool }: ViewOptions, id: 
   }
 }
 
+/** `guard` throws if another worker has the job, and writes the result. */
+export type Guarded = { guard(db: Db): Promise<void> }
+
 export type Settled = 'verified' | 'unverified' | 'taken' | 'ended' | 'unchanged'
 
 /**
@@ -100,13 +103,16 @@ export type Settled = 'verified' | 'unverified' | 'taken' | 'ended' | 'unchanged
  */
 export async function settleCheck(
   db: Db,
-  options: ViewOptions & SigningOptions,
+  options: ViewOptions & SigningOptions & Guarded,
   claim: Claim,
   found: CheckResult,
 ): Promise<Settled | null> {
   return inTransaction(db, async (db) => {
+    // The name above before the one below it, always: whoever takes it from the account waits, or is seen.
+    if (claim.nearestOwned) await lockHost(db, { host: hostOf(claim.nearestOwned.name) })
     await lockHost(db, { host: claim.host })
     await lockDomain(db, { accountId: claim.accountId, name: claim.name })
+    await options.guard(db)
     const settled = await settle(db, options, claim, found)
     await queueSigning(db, options, claim.id)
     return settled
@@ -126,7 +132,7 @@ async function settle(db: Db, options: ViewOptions, claim: Claim, found: CheckRe
     await markEnded(db, options, id, { observed: found.observed, reason: last + endedReason(name) })
     return 'ended'
   }
-  const result = row.verified ? found : await withoutSharedPair(db, options, claim, found)
+  const result = row.verified ? found : await stillProved(db, options, claim, found)
   const { outcome, observed } = result
   // A check that was asked for while this one ran is made next; its job is queued already.
   const asked = row.nextCheckAt?.getTime() === claim.nextCheckAt?.getTime() ? null : row.nextCheckAt
@@ -157,17 +163,26 @@ async function settle(db: Db, options: ViewOptions, claim: Claim, found: CheckRe
   return lost ? 'unverified' : 'unchanged'
 }
 
-/** The result, unless somebody else has claimed the name with the same pair while the check ran. */
-async function withoutSharedPair(
+/**
+ * The result, unless while the check ran the name above that proves it was lost, or somebody else has claimed the name
+ * with the same pair.
+ */
+async function stillProved(
   db: Db,
   { nameservers: pool }: ViewOptions,
-  { accountId, host, nameservers }: Claim,
+  { accountId, host, nameservers, nearestOwned: above }: Claim,
   result: CheckResult,
 ): Promise<CheckResult> {
-  if (result.outcome !== 'proved' || !result.byPair) return result
+  if (result.outcome !== 'proved' || result.method !== 'nameservers') return result
+  const { observed } = result
+  if (!result.byPair) {
+    if (!above?.own || (await db.domain.count({ where: { name: above.name, accountId, verified: true } })) > 0)
+      return result
+    return { outcome: 'unknown', observed, reason: `${above.name} was lost while ${host} was checked.` }
+  }
   const here = await readRivalPairs(db, accountId, host)
   if (isExclusive(nameservers, { here })) return result
-  return { outcome: 'missed', observed: result.observed, reason: sharedText(host, pool, { here }) }
+  return { outcome: 'missed', observed, reason: sharedText(host, pool, { here }) }
 }
 
 /**

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createAliasHandler, type ResolveAlias } from '../../../src/engines/nameserver/alias.ts'
+import { LostLease } from '../../../src/platform/lease.ts'
 import { requeueOverdueAliases } from '../../../src/services/dns/aliases.ts'
 import { until } from '../../helpers/until.ts'
 import { addressesIn, askUdp, question, readMessage } from './packets.ts'
@@ -142,6 +143,19 @@ describe('the job', () => {
     await world.newDomain(name)
     for (const [owner, target] of Object.entries(aliases)) await world.record(name, 'ALIAS', owner, target)
   }
+
+  test('of a worker that lost it to another one changes nothing', async () => {
+    await newZone('late.com', { '@': 'late.example.net' })
+    found = { 'late.example.net': ['192.0.2.77'] }
+    asked = []
+    const { alias } = createAliasHandler({ ...world.deps, resolveAlias })
+    const requireHeld = () => Promise.reject(new LostLease())
+    const lost = { attempt: 1, signal: new AbortController().signal, requireHeld }
+    await expect(alias.run({ domainId: await idOf('late.com') }, lost)).rejects.toThrow(LostLease)
+    expect(await answers('late.com')).not.toContain('192.0.2.77')
+    await run('late.com')
+    await until(async () => (await answers('late.com')).includes('192.0.2.77'))
+  })
 
   test('is queued by every change of what an ALIAS may lead through, and by nothing else', async () => {
     await newZone('queued.com', {})

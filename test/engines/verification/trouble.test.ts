@@ -1,5 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { createVerification } from '../../../src/engines/verification/verification.ts'
+import { LostLease } from '../../../src/platform/lease.ts'
+import { assignDomain } from '../../../src/services/domains/assignment.ts'
+import { readClaim, settleCheck } from '../../../src/services/domains/checks.ts'
+import { markVerified } from '../../../src/services/domains/states.ts'
 import { type Behaviour, honest, type Line } from './internet.ts'
 import { startVerificationWorld, type VerificationWorld } from './world.ts'
 
@@ -73,6 +77,36 @@ describe('a server that cannot be asked', () => {
     const { verified, verification } = await world.attach('lame.com')
     expect(verified).toBe(false)
     expect(verification.reason).toContain('could not be asked for the TXT record _berth.lame.com: 2 refused to answer.')
+  })
+})
+
+describe('a check that comes late', () => {
+  const signal = new AbortController().signal
+  const lost = { attempt: 1, signal, requireHeld: () => Promise.reject(new LostLease()) }
+
+  test('of a worker that lost it to another one proves nothing', async () => {
+    await world.newDomain('stale.com')
+    delegate('stale.com')
+    await expect(world.verify.run({ domainId: await world.idOf('stale.com') }, lost)).rejects.toThrow(LostLease)
+    expect(await world.read('stale.com')).toMatchObject({ verified: false, verification: { checkedAt: null } })
+    expect((await world.check('stale.com')).verified).toBe(true)
+    await expect(world.dnssec.run({ domainId: await world.idOf('stale.com') }, lost)).rejects.toThrow(LostLease)
+  })
+
+  test('proves no name below one that went to another account meanwhile', async () => {
+    const { db, config } = world
+    const other = await world.newOwner()
+    for (const token of [world.token, other.token]) await world.newDomain('lost.com', token)
+    const observed = { nameservers: [], txt: [] }
+    await markVerified(db, config, await world.idOf('lost.com'), { method: 'txt', observed })
+    await world.newDomain('below.lost.com')
+    const claim = (await readClaim(db, config, await world.idOf('below.lost.com')))!
+    const operator = { accountId: other.accountId, tokenId: 'tok_desk', scopes: [], projectIds: null }
+    const input = { account: other.accountId, reason: 'the registrar says so' }
+    await assignDomain(db, config, operator, { path: 'lost.com', input })
+    const found = { outcome: 'proved', method: 'nameservers', observed } as const
+    await settleCheck(db, { ...config, async guard() {} }, claim, found)
+    expect((await world.read('below.lost.com')).verified).toBe(false)
   })
 })
 
