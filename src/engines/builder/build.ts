@@ -1,82 +1,31 @@
 // One build from commit to manifest: fetch, install, build, publish. Every failure has a reason.
-import { execFile } from 'node:child_process'
-import { mkdir, rmdir } from 'node:fs/promises'
+import { rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Config } from '../../config.ts'
-import { type Artifacts, bytesOf, type Manifest } from '../../platform/artifacts.ts'
-import type { Db } from '../../platform/database.ts'
-import { syncFileSystems } from '../../platform/durable.ts'
-import { type GitRemote, RemoteRefused, type RepositoryAccess } from '../../platform/git-remote.ts'
 import { randomLabel } from '../../platform/ids.ts'
 import { removeTree } from '../../platform/remove-tree.ts'
-import type { Repositories } from '../../platform/repositories.ts'
-import type { Urls } from '../../platform/urls.ts'
-import type { Programs } from '../../sandbox/programs.ts'
-import type { Sandbox } from '../../sandbox/sandbox.ts'
-import type { Build } from '../../services/deployments/builds.ts'
-import { readUploaded, type UploadedFile } from '../../services/deployments/sources.ts'
-import { noteLost } from '../../services/uploads/uploads.ts'
-import { type Caches, foldersOf } from './cache.ts'
-import { type Command, maxDiskMb, openCommands, outOfTime } from './commands.ts'
-import { projectsIn } from './detection/detect.ts'
+import { foldersOf } from './cache.ts'
+import { type Command, maxDiskMb, openCommands } from './commands.ts'
 import { checkTool, tellDetected } from './detection/telling.ts'
 import type { Detected } from './detection/types.ts'
-import { type Disk, DiskFull } from './disk.ts'
+import { DiskFull } from './disk.ts'
 import { BuildFailure } from './failure.ts'
+import { fetchSource, noteLostFiles } from './fetch-source.ts'
 import { memberDirectories } from './libraries.ts'
 import type { BuildLog } from './log.ts'
-import { outputMissing, plainDirectory } from './output.ts'
-import { openPacker, type Packer } from './pack.ts'
+import { plainDirectory } from './output.ts'
+import { openPacker } from './pack.ts'
+import { layOut, publishServer, publishSite, publishSource, writeOut } from './publish.ts'
 import { type Recipe, readRecipe } from './recipe.ts'
-import { checkRules, warnOfServerRules } from './rules.ts'
-import { moveTree, readList } from './server-tree.ts'
-import { entriesOfSource, neverPublished, outputInSource, siteLimits, storeSite } from './site.ts'
-import { openSource, refusedBy, unreachable } from './source.ts'
+import { warnOfServerRules } from './rules.ts'
 import { asText, type Source } from './source-tree.ts'
-import { openStoredSource } from './stored-source.ts'
-import { beforeInstall, type FetchedTools, fetchTools, scriptCommandOf } from './toolchain.ts'
-import { lostOf, NotKept, openUploadedSource } from './uploaded-source.ts'
+import { type BuildTools, type Published, type Task, timeLeft } from './task.ts'
+import { beforeInstall, fetchTools, scriptCommandOf } from './toolchain.ts'
+import { NotKept } from './uploaded-source.ts'
 import { openWorkspace, type Workspace } from './workspace.ts'
-
-export type BuildTools = {
-  config: Config
-  urls: Urls
-  repositories: Repositories
-  artifacts: Artifacts
-  caches: Caches
-  disk: Disk
-  sandbox: Sandbox
-  /** Address of the package registry, as npm of this machine names it. */
-  packageRegistry: Promise<string>
-  programs: Programs
-  db: Db
-}
-
-/** What the edge serves now; `bytes` is its size, `files` is null for a server. */
-export type Published = { server: boolean; bytes: number; files: number | null }
 
 /** Hears the first line of the commit's message, and what the repository shows. */
 type Hears = { cloned(message: string): Promise<void>; detected(detected: Detected): Promise<void> }
-
-const sizeEveryMs = 500
-
-type Task = {
-  tools: BuildTools
-  build: Build
-  variables: Record<string, string>
-  /** To the repository; no process but those that fetch it ever gets it. */
-  access: RepositoryAccess | null
-  /** Root directory of the project; empty, or without a slash at its end. */
-  root: string
-  /** The root directory as a path prefix: empty, or with a slash at its end. */
-  prefix: string
-  directory: string
-  deadline: number
-  log: BuildLog
-  signal: AbortSignal
-  /** Throws if another worker builds it by now. */
-  requireHeld(): Promise<void>
-}
 
 /** What the attempts of a job work in, each in a folder of its own: removed when the job ends. */
 export const buildDirectory = ({ dataDir }: Pick<Config, 'dataDir'>, name: string) => join(dataDir, 'builds', name)
@@ -161,81 +110,6 @@ const asTheyAre = (recipe: Recipe, server: boolean): Recipe => ({
   },
 })
 
-async function fetchSource(task: Task): Promise<Source> {
-  const { tools, build, access, log } = task
-  log.step('clone')
-  // A server is run from a tree that is checked out.
-  if (build.upload?.prebuilt && build.framework !== 'node')
-    return openStoredSource(tools.artifacts, await uploaded(task), task.signal)
-  await mkdir(join(task.directory, 'git'), { recursive: true, mode: 0o755 })
-  if (build.upload) return openUploaded(task)
-  if (build.repo === '') throw new BuildFailure('repository_unreachable', 'The project has no repository.')
-  log.system(`Cloning ${build.repo} at ${build.commit.slice(0, 7)} (${build.ref})`)
-  const remote = await tools.repositories.open(build.repo, access).catch((error) => {
-    if (!(error instanceof RemoteRefused)) throw error
-    throw error.refusal === 'unreachable' ? unreachable(build.repo) : refusedBy(build.repo, error.refusal)
-  })
-  // Whatever the build does, it begins after the access is gone.
-  return fetchFrom(task, remote).finally(remote.close)
-}
-
-async function fetchFrom({ tools, build, directory, deadline, log, signal }: Task, remote: GitRemote): Promise<Source> {
-  const { config } = tools
-  const full = new AbortController()
-  const timeout = AbortSignal.timeout(Math.max(1, deadline - Date.now()))
-  const fetching = AbortSignal.any([signal, timeout, full.signal])
-  const options = {
-    url: remote.url,
-    urlTemplate: remote.own ? config.gitUrlTemplate : remote.url,
-    remote,
-    commit: build.commit,
-    directory: join(directory, 'git'),
-    searchPath: config.searchPath,
-    signal: fetching,
-  }
-  const watch = watchSize(options.directory, maxDiskMb, () => full.abort())
-  return openSource(options, log)
-    .catch((error) => {
-      if (signal.aborted) throw error
-      if (full.signal.aborted)
-        throw new BuildFailure('build_out_of_disk', `The repository is larger than ${maxDiskMb} MB.`)
-      if (timeout.aborted) throw outOfTime(config)
-      throw error
-    })
-    .finally(() => watch.stop())
-}
-
-async function uploaded({ tools, build, log }: Task): Promise<UploadedFile[]> {
-  const files = await readUploaded(tools.db, build.id)
-  if (!files) throw new NotKept()
-  log.system(`Taking ${files.length} uploaded ${files.length === 1 ? 'file' : 'files'}`)
-  return files
-}
-
-/** The files that were sent, as a commit: from there on they are built as any other. */
-async function openUploaded(task: Task): Promise<Source> {
-  const { tools, directory, signal } = task
-  const files = await uploaded(task)
-  const options = { directory: join(directory, 'git'), searchPath: tools.config.searchPath, signal }
-  return openUploadedSource(tools.artifacts, files, options)
-}
-
-/** Whoever sends these files again is asked for those that are lost. */
-async function noteLostFiles({ tools, build, signal }: Task): Promise<void> {
-  const files = (await readUploaded(tools.db, build.id)) ?? []
-  await noteLost(tools.db, await lostOf(tools.artifacts, files, signal))
-}
-
-/** The limit per file does not bound the sum of packs, submodules and Git LFS files. */
-function watchSize(directory: string, mostMb: number, onExceeded: () => void): { stop(): void } {
-  const timer = setInterval(() => {
-    execFile('du', ['-s', '-k', '--', directory], (_error, stdout) => {
-      if (Number.parseInt(stdout, 10) > mostMb * 1024) onExceeded()
-    })
-  }, sizeEveryMs)
-  return { stop: () => clearInterval(timer) }
-}
-
 async function buildInSandbox(
   task: Task,
   source: Source,
@@ -319,76 +193,3 @@ function commandsOf(recipe: Recipe, cached: boolean, registry: string, log: Buil
   if (recipe.build) commands.push({ step: 'build', text: recipe.build, failure: 'build_failed' })
   return commands
 }
-
-async function missingFrom({ build, prefix }: Task, source: Source, recipe: Recipe, names: string[]) {
-  // Nobody who has set what is published meant another folder.
-  const isOpen = build.framework === 'auto' && build.outputDirectory === null
-  const apps = isOpen ? await projectsIn(source, prefix) : []
-  return outputMissing(recipe.outputs, { names, apps }, recipe, build)
-}
-
-async function publishSource(task: Task, source: Source, recipe: Recipe): Promise<Published> {
-  const { prefix, log } = task
-  log.step('publish')
-  const output = outputInSource(source, prefix, recipe.outputs)
-  if ('missing' in output) throw await missingFrom(task, source, recipe, output.missing)
-  return publishFiles(task, await storeSite(task.tools.artifacts, entriesOfSource(source, output), '/build'))
-}
-
-async function publishSite(task: Task, source: Source, packer: Packer, recipe: Recipe): Promise<Published> {
-  const plan = { root: task.root, candidates: recipe.outputs, without: neverPublished }
-  const files = await packer.pack(plan, siteLimits, async (packed) => {
-    if ('missing' in packed.output) throw await missingFrom(task, source, recipe, packed.output.missing)
-    return storeSite(task.tools.artifacts, packed.entries(), packed.output.inside)
-  })
-  return publishFiles(task, files)
-}
-
-async function publishFiles({ tools, build, log, requireHeld }: Task, files: Manifest['files']): Promise<Published> {
-  const { spaFallback, cleanUrls } = build
-  await checkRules(tools.artifacts, files, log)
-  await requireHeld()
-  await tools.artifacts.publish(build.id, { version: 1, kind: 'static', files, spaFallback, cleanUrls })
-  log.system(`Published ${Object.keys(files).length} files`)
-  return { server: false, bytes: bytesOf(files), files: Object.keys(files).length }
-}
-
-type Built = Pick<FetchedTools, 'node'> & Pick<Recipe, 'manager'>
-
-/** What its server runs with; npm is that of the machine. */
-function programsOf({ node, manager }: Built): Pick<Manifest, 'node' | 'manager'> {
-  const { name = 'npm', version = null } = manager ?? {}
-  return { ...(node && { node }), ...(name !== 'npm' && version !== null && { manager: { name, version } }) }
-}
-
-/**
- * The whole tree with its dependencies, which may be above the root directory, unless the build has copied them. It is
- * moved: to copy a node_modules takes seconds. Returns its size.
- */
-async function layOut(task: Task, workspace: Workspace, { selfContained }: Recipe): Promise<number> {
-  const { tools, build } = task
-  writeOut(task, workspace)
-  const { bytes } = await workspace.settle(selfContained, readList)
-  await task.requireHeld()
-  await moveTree(workspace.tree, tools.artifacts.serverDirectory(build.id))
-  return bytes
-}
-
-/** What is published has to be on the disk. The writing begins before it is waited for, in the end. */
-function writeOut({ tools }: Task, { tree }: Workspace): void {
-  if (!tools.artifacts.shared) void syncFileSystems([tree])
-}
-
-async function publishServer(
-  { tools, build, root, requireHeld }: Task,
-  built: Built & { bytes: number },
-): Promise<Published> {
-  const { spaFallback, cleanUrls } = build
-  const settings = { files: {}, spaFallback, cleanUrls }
-  const manifest = { version: 1, kind: 'node', root, ...settings, ...programsOf(built) } as const
-  await requireHeld()
-  await tools.artifacts.publish(build.id, manifest)
-  return { server: true, bytes: built.bytes, files: null }
-}
-
-const timeLeft = ({ deadline }: Task) => Math.max(1, deadline - Date.now())

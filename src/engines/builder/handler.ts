@@ -22,7 +22,7 @@ import {
 import { describeStart, exceededMinutes, startBuild } from '../../services/deployments/queue.ts'
 import { finishDeployment, type Outcome, suspended, type Told } from '../../services/deployments/states.ts'
 import { openAccess } from '../../services/projects/repository-access.ts'
-import { type BuildTools, buildDirectory, runBuild } from './build.ts'
+import { buildDirectory, runBuild } from './build.ts'
 import { viewDetected } from './detection/telling.ts'
 import type { Detected } from './detection/types.ts'
 import { DiskFull } from './disk.ts'
@@ -31,6 +31,7 @@ import { type BuildLog, createBuildLog } from './log.ts'
 import { type BuildResult, createBuildMetrics } from './metrics.ts'
 import { NoRunner, proveServer, type ServerProofs } from './proof.ts'
 import { resolveCommit } from './source.ts'
+import type { BuildTools } from './task.ts'
 
 // A build is retried once, after a crash of its worker or an internal error.
 const retryDelaysMs = [1_000] as const
