@@ -8,6 +8,7 @@ import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page
 import { newSecret } from '../../platform/secrets.ts'
 import type { CreateInvitation, Invitation as InvitationSchema, InvitationWithSecret } from '../../schemas/people.ts'
 import { checkQuota } from '../accounts/quotas.ts'
+import { lockAccount } from '../accounts/statements.ts'
 import { countMembers } from '../accounts/usage.ts'
 import { append, eventOf } from '../events/events.ts'
 import { type Actor, actorName } from '../tokens/actor.ts'
@@ -15,6 +16,7 @@ import { hashOf, setupUrl } from './links.ts'
 import { lockManager, projectsOf, requireRole } from './members.ts'
 import { addMember, withProjectNames } from './memberships.ts'
 import type { Role } from './roles.ts'
+import { lockUser } from './sign-in-statements.ts'
 import { normalEmail } from './users.ts'
 
 const lifeMs = 7 * 24 * 60 * 60_000
@@ -108,9 +110,12 @@ export async function invitationsTo(db: Db, { email, emailProvedAt }: User) {
 /** Accepts an invitation, or declines it, without its link: the person has proved the address that it is for. */
 export async function answerInvitation(db: Db, userId: string, id: string, accept: boolean): Promise<void> {
   await inTransaction(db, async (db) => {
+    // Person, account, invitation: as everywhere, so that nobody who waits holds up whom they wait for.
+    await lockUser(db, { id: userId })
     const user = await db.user.findUniqueOrThrow({ where: { id: userId } })
     const where = { id, email: user.email, ...open() }
     const found = user.emailProvedAt && (await db.invitation.findFirst({ where }))
+    if (found) await lockAccount(db, { id: found.accountId })
     // Of two at once, one changes the row.
     const { count } = !found
       ? { count: 0 }

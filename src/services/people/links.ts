@@ -7,6 +7,7 @@ import { lockAccount } from '../accounts/statements.ts'
 import { addMember } from './memberships.ts'
 import type { Role } from './roles.ts'
 import { openSession, type SignIn } from './sessions.ts'
+import { lockUser } from './sign-in-statements.ts'
 import { createUser, findUserByEmail, normalEmail } from './users.ts'
 
 const linkMs = 30 * 60_000
@@ -82,6 +83,9 @@ export type CodeUse = {
 export async function takeCode(db: Db, { code, from, ...given }: CodeUse) {
   return inTransaction(db, async (db) => {
     const found = await findCode(db, code)
+    // Person, account, invitation: as everywhere, so that nobody who waits holds up whom they wait for.
+    if (given.signedInAs) await lockUser(db, { id: given.signedInAs })
+    if (found.kind !== 'link') await lockAccount(db, { id: found.account.id })
     await useUp(db, found)
     const user = await personOf(db, found, given)
     return openSession(db, { userId: user.id, method: 'link', ...from })

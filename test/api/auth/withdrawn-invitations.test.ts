@@ -1,7 +1,9 @@
 // Invitations that somebody sent while they could: none lets anybody in once the sender could not send it any more.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { lockAccount } from '../../../src/services/accounts/statements.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { newPerson, openBrowser } from '../../helpers/people.ts'
+import { until } from '../../helpers/until.ts'
 
 let api: TestApi
 beforeAll(async () => {
@@ -84,6 +86,37 @@ describe('an invitation ends', () => {
     const { body: heir } = await api.call('POST', `/tokens/${replaced.id}/rotate`, { token: key })
     await api.call('DELETE', `/tokens/${heir.id}`, { token: key })
     for (const one of sent) expect(await accept(one)).toBe(410)
+  })
+
+  test('though somebody is about to accept it, by the link or as the owner of the address', async () => {
+    const { key } = await newAccount('admin')
+    const { user, browser } = await newPerson(api)
+    await api.db.user.update({ where: { id: user.id }, data: { emailProvedAt: new Date() } })
+    const own = await api.call('POST', '/members/invitations', {
+      token: key,
+      body: { email: user.email, role: 'admin' },
+    })
+    const byLink = await invite(key, 'admin')
+    const tries = [
+      { id: byLink.id, status: 410, take: () => accept(byLink) },
+      {
+        id: own.body.id,
+        status: 404,
+        take: async () => (await browser.ask('POST', `/me/invitations/${own.body.id}`)).status,
+      },
+    ]
+    for (const { id, status, take } of tries) {
+      const { accountId } = await api.db.invitation.findUniqueOrThrow({ where: { id } })
+      let taking: Promise<number> | undefined
+      // As whoever removes the sender does, who holds the account first.
+      await api.db.$transaction(async (db) => {
+        await lockAccount(db, { id: accountId })
+        taking = take()
+        await until(async () => (await api.db.$queryRaw<[]>`SELECT 1 FROM pg_locks WHERE NOT granted`).length > 0)
+        await db.invitation.deleteMany({ where: { id } })
+      })
+      expect(await taking).toBe(status)
+    }
   })
 
   test('not by a rotation or another name', async () => {
