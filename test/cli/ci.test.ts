@@ -31,6 +31,7 @@ let cli: CommandLine
 let service: Server
 let issuer: string
 let url: string
+let projectId: string
 let asked: string[]
 
 const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -62,7 +63,8 @@ beforeAll(async () => {
   platform = await startPlatform({ WEBHOOK_ALLOW_PRIVATE: 'true' }, true, { commandLineFile: cli.file })
   const { api } = platform
   url = await api.app.listen({ port: 0, host: '127.0.0.1' })
-  await api.call('POST', '/projects', { body: { name: 'site', framework: 'static' } })
+  const made = await api.call('POST', '/projects', { body: { name: 'site', framework: 'static' } })
+  projectId = made.body.id
   const body = { issuer, audience: url, claims: { repository: 'me/site' } }
   expect((await api.call('PUT', '/projects/site/oidc', { body })).status).toBe(200)
 }, 120_000)
@@ -89,7 +91,8 @@ test.skipIf(!isInstalled('curl')).each(Object.entries(lines))(
         name === 'GitLab CI'
           ? { BERTH_ID_TOKEN: identity(url) }
           : { ACTIONS_ID_TOKEN_REQUEST_URL: `${issuer}/job?x=1`, ACTIONS_ID_TOKEN_REQUEST_TOKEN: 'of the job' }
-      const env = { PATH: process.env.PATH, HOME: directory, BERTH_URL: url, CI: 'true', ...identityOf }
+      const where = { BERTH_URL: url, BERTH_PROJECT: projectId }
+      const env = { PATH: process.env.PATH, HOME: directory, CI: 'true', ...where, ...identityOf }
       expect(commands).toHaveLength(3)
       let last = ''
       for (const command of commands) last = (await run('sh', ['-ec', command], { cwd: directory, env })).stdout
