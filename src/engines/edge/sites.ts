@@ -43,6 +43,9 @@ const bytesPerSite = 1_200
 const bytesPerFile = 450
 const bytesPerAnswer = 900
 const bytesPerRule = 300
+const bytesPerPassword = 200
+// Headers of a site are kept as text for each path that was visited, and as the head of an answer.
+const copiesOfHeaders = 3
 const mostBytes = 24 << 20
 const mostSites = 20_000
 const mostShared = 1_000
@@ -58,7 +61,7 @@ export function buildSite(
   deploymentId: string,
   manifest: Manifest,
   { redirects, headers, routes = buildRoutes(manifest) }: SiteRules,
-  onGrowth: () => void = () => {},
+  onGrowth: (bytes: number) => void = () => {},
 ): Site {
   const { kind, files, spaFallback } = manifest
   const guards = headers.filter(({ credentials }) => credentials)
@@ -86,7 +89,7 @@ function pageOf(files: Manifest['files'], path: string, status: 200 | 404): File
 function variantMaker(
   routes: ReadonlyMap<string, Route>,
   blocks: HeaderBlock[],
-  onGrowth: () => void,
+  onGrowth: (bytes: number) => void,
 ): Site['variantsOf'] {
   // Responses at paths that have no file of their own, by file, status and matching header blocks.
   const shared = new Map<string, Variants>()
@@ -95,10 +98,10 @@ function variantMaker(
     const indexes = blocks.length > 0 ? matchingBlocks(blocks, path) : []
     const make = () => {
       const extra = indexes.length > 0 ? headersOf(blocks, indexes) : none
+      onGrowth(bytesPerAnswer + copiesOfHeaders * lengthOf(extra))
       return createVariants(route.path, route.file, route.status, extra)
     }
     if (routes.get(path) === route) {
-      onGrowth()
       route.variants = make()
       return route.variants
     }
@@ -111,6 +114,12 @@ function variantMaker(
     }
     return variants
   }
+}
+
+function lengthOf(headers: ExtraHeaders): number {
+  let length = 0
+  for (const [name, value] of headers) length += name.length + value.length
+  return length
 }
 
 export function createSites(artifacts: Artifacts, log: Logger): Sites {
@@ -151,15 +160,19 @@ export function createSites(artifacts: Artifacts, log: Logger): Sites {
   }
 
   async function make(deploymentId: string, manifest: Manifest, routes: Map<string, Route>): Promise<Site> {
-    const redirects = parseRedirects(await rulesOf(manifest, '_redirects'))
-    const headers = parseHeaders(await rulesOf(manifest, '_headers'))
+    const texts = [await rulesOf(manifest, '_redirects'), await rulesOf(manifest, '_headers')] as const
+    const redirects = parseRedirects(texts[0])
+    const headers = parseHeaders(texts[1])
     const notes = [...redirects.notes, ...headers.notes]
     if (notes.length > 0) log.info({ deploymentId, notes: notes.slice(0, 20) }, 'rules of a site were left out')
     let size = bytesPerSite + Object.keys(manifest.files).length * bytesPerFile
     size += (redirects.rules.length + headers.blocks.length) * bytesPerRule
+    // Parts of the texts keep the whole in memory.
+    size += texts[0].length + texts[1].length
+    for (const { credentials } of headers.blocks) size += (credentials?.length ?? 0) * bytesPerPassword
     const rules = { redirects: redirects.rules, headers: headers.blocks, routes }
-    const site = buildSite(deploymentId, manifest, rules, () => {
-      size += bytesPerAnswer
+    const site = buildSite(deploymentId, manifest, rules, (bytes) => {
+      size += bytes
       // A site that was evicted meanwhile is not put back.
       if (loaded.peek(deploymentId) === site) loaded.set(deploymentId, site, { size })
     })
