@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { credentialsOf, holdsOne } from '../../src/platform/site-rules/credentials.ts'
 import { matchingBlocks, parseHeaders } from '../../src/platform/site-rules/header-rules.ts'
 import { applyRedirects, parseRedirects } from '../../src/platform/site-rules/redirects.ts'
 import { takesLinearTime } from '../helpers/linear-time.ts'
@@ -54,6 +55,13 @@ test('a line of blanks is read in linear time', () => {
     const { notes } = parseHeaders(`/*\n  a:${' '.repeat(size)}\u00e9`)
     expect(notes).toHaveLength(1)
   })
+})
+
+test('a site has a thousand passwords at most, and what is beyond them stays closed', () => {
+  const { blocks, notes } = parseHeaders(`/a\n  Basic-Auth: ${'a:b '.repeat(1_000)}\n/b\n  Basic-Auth: c:d e:f`)
+  expect(notes).toEqual([{ line: 4, text: 'a site has at most 1000 passwords', protects: true }])
+  const opens = (path: string, given: string) => holdsOne(credentialsOf(blocks, [path])!, given)
+  expect([opens('/a', 'a:b'), opens('/b', 'c:d'), opens('/b', '')]).toEqual([true, false, false])
 })
 
 test('a target repeats what was asked for a few times at most', () => {

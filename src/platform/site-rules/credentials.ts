@@ -1,8 +1,11 @@
 // Basic-Auth of _headers: which paths need a name and a password, and whether a visitor has sent one.
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { fitsSegments, type Pattern, splitPath } from './patterns.ts'
 
-export const hashOf = (credentials: string): Buffer => createHash('sha256').update(credentials).digest()
+export const hashOf = (credentials: string): Buffer => hash('sha256', credentials, 'buffer')
+
+/** The hash of what nobody has. */
+export const nobodys = randomBytes(32)
 
 type Guard = { pattern: Pattern; credentials?: Buffer[] }
 
@@ -34,6 +37,6 @@ export function givenBy(authorization: string | undefined): string | null {
 export function holdsOne(credentials: readonly Buffer[], given: string): boolean {
   const own = hashOf(given)
   let held = false
-  for (const hash of credentials) held = timingSafeEqual(hash, own) || held
+  for (const one of credentials) held = timingSafeEqual(one, own) || held
   return held
 }

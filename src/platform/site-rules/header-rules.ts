@@ -1,5 +1,5 @@
 // The _headers file of a site: blocks of a path pattern and the headers that responses at such paths carry.
-import { hashOf } from './credentials.ts'
+import { hashOf, nobodys } from './credentials.ts'
 import { fitsSegments, type Pattern, parsePattern, splitPath } from './patterns.ts'
 import type { ParseNote } from './redirects.ts'
 
@@ -38,12 +38,15 @@ const refused = new Set([
 ])
 const mostHeaders = 1_000
 const longestValue = 4_096
+// All of them are compared with what a visitor sends.
+const mostPasswords = 1_000
 
 export function parseHeaders(text: string): { blocks: HeaderBlock[]; notes: ParseNote[] } {
   const blocks: HeaderBlock[] = []
   const notes: ParseNote[] = []
   let block: HeaderBlock | null = null
   let count = 0
+  let passwords = 0
   for (const [index, raw] of text.split(/\r?\n/).entries()) {
     const line = raw.trim()
     // Not a header but an instruction, with passwords: it is followed or noted, and its text is in neither.
@@ -70,9 +73,13 @@ export function parseHeaders(text: string): { blocks: HeaderBlock[]; notes: Pars
       if (count === mostHeaders + 1 || protects) note(`only the first ${mostHeaders} headers are sent`)
     } else if (protects) {
       const pairs = value.split(/\s+/).filter(Boolean)
+      passwords += pairs.length
       if (!pairs.every((pair) => /^[^:]+:.+$/.test(pair)))
         note('Basic-Auth is followed by name:password, once or several times')
-      else block.credentials = [...(block.credentials ?? []), ...pairs.map(hashOf)]
+      else if (passwords > mostPasswords) {
+        note(`a site has at most ${mostPasswords} passwords`)
+        block.credentials ??= [nobodys]
+      } else block.credentials = [...(block.credentials ?? []), ...pairs.map(hashOf)]
     } else block.headers.push([name.toLowerCase(), value])
   }
   return { blocks: blocks.filter(({ headers, credentials }) => headers.length > 0 || credentials), notes }
