@@ -20,7 +20,7 @@ import { destinationOf, hasOneHost } from './host-header.ts'
 import type { EdgeMetrics } from './metrics.ts'
 import { sendUnknownHost } from './pages.ts'
 import type { Previews } from './previews.ts'
-import type { RequestLog } from './request-log.ts'
+import { loggedPath, type RequestLog } from './request-log.ts'
 import { resolve } from './resolve.ts'
 import type { Responder } from './respond.ts'
 import type { EdgeResponse } from './responses.ts'
@@ -208,7 +208,7 @@ export function createHandler(options: HandlerOptions): Handler {
 
   /** An error of the edge fails one request, not the process. */
   function fail(request: IncomingMessage, response: ServerResponse, err: unknown): void {
-    log.error({ err, host: request.headers.host, url: request.url }, 'a request could not be answered')
+    log.error({ err, host: request.headers.host, path: loggedPath(request.url) }, 'a request could not be answered')
     if (response.headersSent) response.destroy()
     else respond.page(response, err instanceof StoreUnavailable ? 'storeAway' : 'failed')
   }

@@ -9,14 +9,14 @@ export type RequestLog = {
   follow(request: IncomingMessage, response: ServerResponse): void
 }
 
-// The query is left out: it may hold anything a visitor typed.
-const pathOf = (url: string | undefined) => url?.split('?', 1)[0]
+/** Without the query, which may hold anything a visitor typed, or a link that opens a preview. */
+export const loggedPath = (url: string | undefined) => url?.split('?', 1)[0]
 
 export function createRequestLog(log: Logger): RequestLog {
   return {
     answered(host, url, status) {
       if (!log.isLevelEnabled('debug')) return
-      log.debug({ method: 'GET', host, path: pathOf(url), status, plain: true }, 'edge request')
+      log.debug({ method: 'GET', host, path: loggedPath(url), status, plain: true }, 'edge request')
     },
     follow(request, response) {
       if (!log.isLevelEnabled('debug')) return
@@ -25,7 +25,7 @@ export function createRequestLog(log: Logger): RequestLog {
         const { method, headers } = request
         const durationMs = Math.round((performance.now() - startedMs) * 100) / 100
         const { statusCode: status } = response
-        log.debug({ method, host: headers.host, path: pathOf(request.url), status, durationMs }, 'edge request')
+        log.debug({ method, host: headers.host, path: loggedPath(request.url), status, durationMs }, 'edge request')
       })
     },
   }

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { Artifacts } from '../../../src/platform/artifacts.ts'
 import { createBucketArtifacts } from '../../../src/platform/bucket/artifacts.ts'
@@ -13,12 +14,13 @@ let server: S3Server
 let directory: string
 let artifacts: Artifacts
 let world: World
+const logged: string[] = []
 beforeAll(async () => {
   server = await startS3()
   directory = await mkdtemp(join(tmpdir(), 'berth-edge-store-'))
   const bucket = createBucket(server.options)
   artifacts = createBucketArtifacts({ bucket, root: directory, cacheBytes: 1 << 30 })
-  world = await startWorld({ artifacts })
+  world = await startWorld({ artifacts, log: pino({}, { write: (line) => void logged.push(line) }) })
 })
 afterAll(async () => {
   await world.stop()
@@ -58,13 +60,15 @@ test('what was seen is served while the store is away, and the rest is a 503', a
   for (const [asked, path] of [
     [host, '/other.txt'],
     [host, '/other.bin'],
-    [unseen, '/'],
+    [unseen, '/?link=secret'],
   ] as const) {
     const { status, text, headers } = await world.get(asked, path)
     expect(status).toBe(503)
     expect(text).toContain('cannot be reached at present')
     expect(headers['cache-control']).toBe('no-store')
   }
+  expect(logged.filter((line) => line.includes(unseen))).toHaveLength(1)
+  expect(logged.join('')).not.toContain('secret')
   server.trouble = null
   await until(async () => (await world.get(host, '/other.bin')).status === 200)
   expect((await world.get(unseen, '/')).text).toBe('unseen')
