@@ -1,18 +1,21 @@
 // Periodic tasks in SQL: the lease of the process that runs one, and when it is due next.
 import { isFree, leaseEnd } from '../platform/lease.ts'
-import { int4, statement, text } from '../platform/statement.ts'
+import { int4, statement, text, timestamptz } from '../platform/statement.ts'
 
 const heldIn = { name: text(), worker: text() }
 
-/** Leases a task that is due to the process; no row comes back while it is not due, or another process is at it. */
+/**
+ * Leases a task that is due to the process; no row comes back while it is not due, or another process is at it. `now` is
+ * the time by the clock of the database.
+ */
 export const takeTask = statement('tasks.take', {
   reason: 'lease',
   in: heldIn,
-  out: { name: text() },
+  out: { now: timestamptz() },
   sql: (p) => `
     INSERT INTO task (name, due_at, leased_by, leased_until) VALUES (${p.name}, now(), ${p.worker}, ${leaseEnd()})
     ON CONFLICT (name) DO UPDATE SET leased_by = excluded.leased_by, leased_until = excluded.leased_until
-    WHERE task.due_at <= now() AND ${isFree('task.leased_until')} RETURNING name`,
+    WHERE task.due_at <= now() AND ${isFree('task.leased_until')} RETURNING now() AS now`,
 })
 
 export const renewTask = statement('tasks.renew', {

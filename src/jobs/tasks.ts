@@ -38,10 +38,14 @@ export function startTasks({ db, log, registry }: TaskDeps, tasks: Task[], lookM
   })
 
   async function attempt({ name, everyMs, run }: Task): Promise<void> {
-    const taken = await takeTask(db, { name, worker })
-    if (taken.length === 0) return
+    const [taken] = await takeTask(db, { name, worker })
+    if (!taken) return
     const lease = holdLease(async () => (await renewTask(db, { name, worker })).length > 0)
-    const [outcome, delayMs] = await run(AbortSignal.any([stopping.signal, lease.lost])).then(
+    const running = async () => {
+      requireRightClock(taken.now)
+      await run(AbortSignal.any([stopping.signal, lease.lost]))
+    }
+    const [outcome, delayMs] = await running().then(
       () => ['done', everyMs] as const,
       (err) => {
         if (stopping.signal.aborted) return ['stopped', 0] as const
@@ -77,6 +81,15 @@ export function startTasks({ db, log, registry }: TaskDeps, tasks: Task[], lookM
       await Promise.all(running.values())
     },
   }
+}
+
+const mostAstrayMs = 10 * 60_000
+
+/** By a clock that is wrong, what is kept for days would be removed at once. `now` is the time of the database. */
+function requireRightClock(now: Date): void {
+  const astrayMs = Math.abs(Date.now() - now.getTime())
+  if (astrayMs <= mostAstrayMs) return
+  throw new Error(`the clock of this machine and that of the database are ${Math.round(astrayMs / 1000)} s apart`)
 }
 
 // Longer than any task waits for its next run.

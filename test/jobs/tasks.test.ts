@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { Registry } from 'prom-client'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { forgetOldTasks, startTasks, type Task, type Tasks } from '../../src/jobs/tasks.ts'
 import { closeDatabase, type Database, openDatabase } from '../../src/platform/database.ts'
 import { createDatabase } from '../helpers/database.ts'
@@ -64,6 +64,22 @@ describe('a task', () => {
     await until(async () => ((await db.task.findFirst())?.dueAt.getTime() ?? 0) > Date.now() + day / 2)
     expect(runs).toBe(1)
   })
+
+  test.each([1, -1])(
+    'is not run by a process whose clock is wrong by %i h, and removes nothing by it',
+    async (hours) => {
+      let runs = 0
+      vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + hours * 3_600_000 })
+      try {
+        start({ name: 'late', everyMs: 1, run: async () => void runs++ })
+        await until(() => runsOf('failed'))
+        expect(runs).toBe(0)
+      } finally {
+        vi.useRealTimers()
+      }
+      await until(() => runs > 0)
+    },
+  )
 
   test('is left to other processes while its own is paused', async () => {
     const runs: string[] = []
