@@ -126,13 +126,13 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
   }
 
   async function nextWake(): Promise<void> {
-    const timer = setTimeout(wake, Math.max(0, Math.min(...Object.values(due)) - Date.now()))
+    const timer = setTimeout(wake, Math.max(0, Math.min(...Object.values(due)) - performance.now()))
     await woken.promise
     clearTimeout(timer)
   }
 
   async function round(): Promise<Round> {
-    const now = Date.now()
+    const now = performance.now()
     if (now >= due.renewal) await renew(now)
     if (paused) return giveAway(now)
     const told = [...accounts]
@@ -151,7 +151,7 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
       due.poll = now + pollMs
     }
     const outcome = await claim()
-    const idleSince = Date.now() - idleMs
+    const idleSince = performance.now() - idleMs
     await release(({ busy, wanted, usedMs }) => busy === 0 && !wanted && usedMs < idleSince)
     return outcome
   }
@@ -200,7 +200,7 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
       recorder.add({ ...outcome, deliveryId, webhookId, attempt }, failures)
     }
     webhook.busy--
-    webhook.usedMs = Date.now()
+    webhook.usedMs = performance.now()
     if (webhook.more) webhook.wanted = true
     if (webhook.more || crowded) wake()
   }

@@ -37,7 +37,7 @@ export function adopt(held: HeldWebhooks, taken: LeasedWebhook[]): void {
       wanted: true,
       more: false,
       failed: false,
-      usedMs: Date.now(),
+      usedMs: performance.now(),
     })
   }
 }

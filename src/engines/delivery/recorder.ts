@@ -14,8 +14,6 @@ export type Recorder = {
   close(withinMs: number): Promise<void>
 }
 
-// After only failures for this long, the receiver counts as gone.
-const disableAfterMs = 5 * 86_400_000
 const batchSize = 200
 const gatherMs = 25
 const retryMs = 500
@@ -56,9 +54,7 @@ export function createRecorder(db: Database, log: Logger, onCounted: (webhookIds
     const counted = await countFailures(db, results)
     onCounted([...notable])
     const gone = new Set(results.filter(isGone).map(({ webhookId }) => webhookId))
-    for (const { webhookId, failingSince } of counted) {
-      if (failingSince && failingSince.getTime() < Date.now() - disableAfterMs) gone.add(webhookId)
-    }
+    for (const { webhookId, lasting } of counted) if (lasting) gone.add(webhookId)
     for (const webhookId of gone) {
       if (await disableWebhook(db, webhookId)) log.info({ webhookId }, 'a webhook was disabled: its receiver is gone')
     }

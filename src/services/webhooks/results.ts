@@ -79,7 +79,8 @@ export async function recordResults(db: Database, results: Result[]): Promise<vo
   await recordAttempts(db, { results: results.map(rowOf), webhookIds })
 }
 
-export type Failures = { webhookId: string; failures: number; failingSince: Date | null }
+/** `lasting`: for so long that the receiver counts as gone. */
+export type Failures = { webhookId: string; lasting: boolean }
 
 /**
  * Counts failures of receivers, in the order in which they came. From the fifth in a row on, the webhook is paused for

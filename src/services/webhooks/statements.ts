@@ -1,5 +1,5 @@
 // Webhooks and deliveries in SQL; leases of workers and what they claim are in sending-statements.ts.
-import { int4, int8, json, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import { boolean, int4, int8, json, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
 import { asyncCommit, circuitFailures } from './sending-statements.ts'
 
 function lock(name: string, strength: string) {
@@ -80,10 +80,13 @@ export type FailureChange = {
   failures: number
 }
 
+// After only failures for this long, the receiver counts as gone.
+const goneAfter = `interval '5 days'`
+
 export const updateFailures = statement('webhooks.count_failures', {
   reason: 'not in Prisma',
   in: { changes: json<FailureChange[]>() },
-  out: { webhookId: text(), failures: int4(), failingSince: optional(timestamptz()) },
+  out: { webhookId: text(), lasting: boolean() },
   sql: (p) => `
     WITH change AS (
       SELECT s.webhook_id, c.reset,
@@ -100,7 +103,7 @@ export const updateFailures = statement('webhooks.count_failures', {
       paused_until = CASE WHEN c.failures >= ${circuitFailures} THEN now() + interval '1 ms' *
         (ARRAY[${probeDelaysMs.join(', ')}])[LEAST(c.failures - ${circuitFailures} + 1, ${probeDelaysMs.length})] END
     FROM change c WHERE s.webhook_id = c.webhook_id
-    RETURNING s.webhook_id AS "webhookId", s.failures, s.failing_since AS "failingSince"`,
+    RETURNING s.webhook_id AS "webhookId", COALESCE(s.failing_since < now() - ${goneAfter}, false) AS lasting`,
 })
 
 /** Those that are under way are never among them; `after` and `beforeId` are ids, which sort by time. */

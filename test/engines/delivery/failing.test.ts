@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { until } from '../../helpers/until.ts'
 import { answers, type Behaviour } from './receiver.ts'
 import { type Hook, startWorld, type World } from './world.ts'
@@ -199,6 +199,22 @@ describe('a webhook', () => {
     // The others of the account are told by delivery too.
     const told = await world.api.db.delivery.findMany({ where: { webhookId: witness } })
     expect(told.map((delivery) => delivery.eventType)).toEqual(['webhook.disabled'])
+  })
+
+  test('is turned off no sooner by a clock that jumps a week ahead, and tried again in time when it jumps back', async () => {
+    const hook = await world.hook(answers(500))
+    const failed = (times: number) => until(async () => (await only(hook))?.attempts === times)
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 7 * 86_400_000 })
+    try {
+      await world.emit(hook)
+      const where = { webhookId: hook.id, failures: 1 }
+      await until(async () => (await world.api.db.webhookSending.count({ where })) > 0)
+    } finally {
+      vi.useRealTimers()
+    }
+    await passTime(hook)
+    await failed(2)
+    expect(await world.api.db.webhook.findUniqueOrThrow({ where: { id: hook.id } })).toMatchObject({ active: true })
   })
 
   test('that did nothing but fail for five days is turned off; turned on again, it begins anew with what waits', async () => {
