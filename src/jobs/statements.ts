@@ -170,3 +170,11 @@ export const failJob = statement('jobs.fail', {
       failed_at = CASE WHEN ${p.givenUp} THEN now() END, run_at = now() + ${p.delayMs} * interval '1 millisecond'
     WHERE id = ${p.id} AND locked_by = ${p.worker} RETURNING id`,
 })
+
+/** The time by the clock of the database. */
+export const readNow = statement('jobs.now', {
+  reason: 'not in Prisma',
+  in: {},
+  out: { now: timestamptz() },
+  sql: () => 'SELECT now() AS now',
+})

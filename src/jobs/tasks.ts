@@ -7,6 +7,7 @@ import type { Database } from '../platform/database.ts'
 import type { Pausable } from '../platform/draining.ts'
 import { randomLabel } from '../platform/ids.ts'
 import { holdLease } from '../platform/lease.ts'
+import { requireRightClock } from './clock.ts'
 import { endTask, renewTask, takeTask } from './task-statements.ts'
 
 export type Task = {
@@ -81,15 +82,6 @@ export function startTasks({ db, log, registry }: TaskDeps, tasks: Task[], lookM
       await Promise.all(running.values())
     },
   }
-}
-
-const mostAstrayMs = 10 * 60_000
-
-/** By a clock that is wrong, what is kept for days would be removed at once. `now` is the time of the database. */
-function requireRightClock(now: Date): void {
-  const astrayMs = Math.abs(Date.now() - now.getTime())
-  if (astrayMs <= mostAstrayMs) return
-  throw new Error(`the clock of this machine and that of the database are ${Math.round(astrayMs / 1000)} s apart`)
 }
 
 // Longer than any task waits for its next run.

@@ -8,6 +8,7 @@ import { holdLease, LostLease } from '../platform/lease.ts'
 import type { Notifications } from '../platform/notifications.ts'
 import { inGroups } from '../platform/pool.ts'
 import { inSpan, type SpanOptions } from '../platform/tracing.ts'
+import { createClockCheck } from './clock.ts'
 import type { JobKind, JobKinds } from './kinds.ts'
 import {
   deleteDoneJob,
@@ -64,6 +65,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   const running = new Set<Promise<unknown>>()
   const counts = new Map<JobKind, number>()
   const taking = createTaking(log)
+  const checkClock = createClockCheck(db)
   let paused = false
   /** Ids of the jobs whose handlers run here. */
   const inHand = new Set<string>()
@@ -127,7 +129,8 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
    * Accounts take turns at builds. Jobs of other kinds are taken by age, but an account has two of a kind under way at
    * most, and the last two slots are for those that have none.
    */
-  function take(kind: JobKind, slots: number): Promise<Taken[]> {
+  async function take(kind: JobKind, slots: number): Promise<Taken[]> {
+    await checkClock()
     if (kind === 'build') return takeBuild(db, { worker: name, slots })
     const most = (counts.get(kind) ?? 0) > slots - 2 ? 1 : 2
     return takeJob(db, { worker: name, kind, most })

@@ -364,3 +364,24 @@ describe('a queue that is broken', () => {
     await until(() => worker.taking.readiness() === null)
   })
 })
+
+test.each([1, -1])(
+  'a worker whose clock jumps by %i h takes no job until it is right again, and says so',
+  async (hours) => {
+    const { lines, log } = recordedLog()
+    const seen: string[] = []
+    const handler = { concurrency: 1, retryDelaysMs: [], giveUp: async () => {} }
+    const run: Run = async ({ deploymentIds }) => void seen.push(...deploymentIds)
+    const worker = startWorker(api.db, api.deps.notifications, log, { reap: { ...handler, run } })
+    workers.push(worker)
+    await add('before')
+    await until(() => seen.includes('before'))
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + hours * 3_600_000 })
+    await add('meanwhile')
+    await until(() => (worker.taking.errors.get('reap') ?? 0) > 0)
+    expect(lines).toMatchObject([{ msg: 'jobs cannot be taken', err: { message: expect.stringContaining('s apart') } }])
+    expect(seen).toEqual(['before'])
+    vi.useRealTimers()
+    await until(() => seen.includes('meanwhile'))
+  },
+)
