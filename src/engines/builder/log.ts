@@ -1,8 +1,8 @@
 // The log of one build: lines with secrets masked, written in batches, truncated at a limit.
 import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { stripVTControlCharacters } from 'node:util'
 import type { Database } from '../../platform/database.ts'
+import { createLineCleaner, longestLine } from '../../platform/log-lines.ts'
 import { appendLines, type NewLogLine } from '../../services/deployments/deployment-logs.ts'
 import type { DeploymentView } from '../../services/deployments/deployments.ts'
 
@@ -28,12 +28,9 @@ const linesAtOnce = 5_000
 const maxBytes = 10 << 20
 // Each line is a row of the database, even an empty one.
 const maxLines = 100_000
-const maxLineLength = 8_000
 // They are in every answer and event about the deployment.
 const mostWarnings = 50
 const longestWarning = 500
-// Shorter values would mask large parts of a log, and are not real secrets.
-const leastSecretLength = 4
 
 /** `hostDirectory` is the part of paths on this machine that customers need not see. */
 export function createBuildLog(
@@ -41,11 +38,8 @@ export function createBuildLog(
   deploymentId: string,
   { secrets, hostDirectory }: { secrets: string[]; hostDirectory: string },
 ): BuildLog {
-  const masked = secrets
-    .flatMap((secret) => [secret, ...secret.split('\n')])
-    .map((secret) => secret.trim())
-    .filter((secret) => secret.length >= leastSecretLength)
-    .sort((a, b) => b.length - a.length)
+  const cleaned = createLineCleaner(secrets)
+  const clean = (text: string) => cleaned(text).replaceAll(hostDirectory, '…')
   const warnings: Warning[] = []
   let unlisted = 0
   let step = 'clone'
@@ -63,16 +57,6 @@ export function createBuildLog(
     const nowMs = Date.now()
     tookMs.set(step, (tookMs.get(step) ?? 0) + nowMs - sinceMs)
     sinceMs = nowMs
-  }
-
-  function clean(text: string): string {
-    // Removes what a terminal would overwrite, and NUL, which PostgreSQL cannot store.
-    let line = stripVTControlCharacters(text.slice(text.lastIndexOf('\r') + 1)).replaceAll('\0', '')
-    for (const secret of masked) line = line.replaceAll(secret, '***')
-    line = line.replaceAll(hostDirectory, '…')
-    const cut = line.length > maxLineLength ? `${line.slice(0, maxLineLength)}…` : line
-    // A cut may go through a character of two halves, of which PostgreSQL stores none alone.
-    return cut.toWellFormed()
   }
 
   function push(stream: NewLogLine['stream'], text: string): void {
@@ -140,7 +124,7 @@ export function createBuildLog(
     },
     output(stream, chunk) {
       const lines = (open[stream] + decoders[stream].write(chunk)).split('\n')
-      open[stream] = lines.pop()!.slice(-maxLineLength * 2)
+      open[stream] = lines.pop()!.slice(-longestLine * 2)
       for (const line of lines) push(stream, line.replace(/\r$/, ''))
     },
     endCommand,

@@ -1,6 +1,6 @@
 // Writes a server's output to the deployment's log: by lines, with secrets masked, in batches, rate-limited.
 import { StringDecoder } from 'node:string_decoder'
-import { stripVTControlCharacters } from 'node:util'
+import { createLineCleaner, longestLine } from '../../platform/log-lines.ts'
 import type { NewLogLine } from '../../services/deployments/deployment-logs.ts'
 import type { LogLimits } from './limits.ts'
 
@@ -30,14 +30,11 @@ const retryMs = 2_000
 const flushTimeoutMs = 2_000
 const mostWaitingBytes = 2 << 20
 const batchLines = 2_000
-const maxLineLength = 8_000
 const latestLines = 10
-// Shorter values would mask large parts of a log, and are not real secrets.
-const leastSecretLength = 4
 const minuteMs = 60_000
 
 export function createOutput(writer: LogWriter, limits: LogLimits): Output {
-  let masked: string[] = []
+  let clean = createLineCleaner([])
   const waiting: NewLogLine[] = []
   let waitingBytes = 0
   let totalBytes = 0
@@ -49,14 +46,7 @@ export function createOutput(writer: LogWriter, limits: LogLimits): Output {
   const open = { stdout: '', stderr: '' }
   let latest: string[] = []
 
-  function clean(text: string): string {
-    // Removes what a terminal would overwrite, and NUL, which PostgreSQL cannot store.
-    let line = stripVTControlCharacters(text.slice(text.lastIndexOf('\r') + 1)).replaceAll('\0', '')
-    for (const secret of masked) line = line.replaceAll(secret, '***')
-    const cut = line.length > maxLineLength ? `${line.slice(0, maxLineLength)}…` : line
-    // A cut may go through a character of two halves, of which PostgreSQL stores none alone.
-    return cut.toWellFormed()
-  }
+  const cleanLine = (text: string) => clean(text.replace(/\r$/, ''))
 
   function push(stream: NewLogLine['stream'], text: string): void {
     waiting.push({ stream, step, text, at: new Date() })
@@ -85,12 +75,12 @@ export function createOutput(writer: LogWriter, limits: LogLimits): Output {
     return false
   }
 
+  /** What is dropped costs next to nothing: it is not even cleaned. */
   function line(stream: 'stdout' | 'stderr', text: string): void {
-    const cleaned = clean(text.replace(/\r$/, ''))
-    latest.push(cleaned)
+    latest.push(text)
     if (latest.length > latestLines) latest.shift()
-    if (!admits(cleaned.length + 1)) return
-    push(stream, cleaned)
+    if (!admits(Math.min(text.length, longestLine) + 1)) return
+    push(stream, cleanLine(text))
     const cutNow = !writer.trim && totalBytes > limits.bytes
     if (cutNow) system(`The output is longer than ${Math.round(limits.bytes / (1 << 20))} MB; the rest is cut.`)
   }
@@ -126,16 +116,12 @@ export function createOutput(writer: LogWriter, limits: LogLimits): Output {
   return {
     beginRun(secrets) {
       latest = []
-      masked = secrets
-        .flatMap((secret) => [secret, ...secret.split('\n')])
-        .map((secret) => secret.trim())
-        .filter((secret) => secret.length >= leastSecretLength)
-        .sort((a, b) => b.length - a.length)
+      clean = createLineCleaner(secrets)
     },
     system,
     print(stream, chunk) {
       const lines = (open[stream] + decoders[stream].write(chunk)).split('\n')
-      open[stream] = lines.pop()!.slice(-maxLineLength * 2)
+      open[stream] = lines.pop()!.slice(-longestLine * 2)
       for (const text of lines) line(stream, text)
     },
     endRun() {
@@ -146,7 +132,7 @@ export function createOutput(writer: LogWriter, limits: LogLimits): Output {
       }
       decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
     },
-    latest: () => latest,
+    latest: () => latest.map(cleanLine),
     async flush() {
       const late = Promise.withResolvers<void>()
       const giveUp = setTimeout(late.resolve, flushTimeoutMs)

@@ -1,5 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { createOutput, type LogWriter } from '../../../src/engines/servers/output.ts'
+import { takesLinearTime } from '../../helpers/linear-time.ts'
 
 afterEach(() => void vi.useRealTimers())
 
@@ -80,4 +81,21 @@ test('lines that could not be written are written later, in order', async () => 
   output.print('stdout', bytes('two\n'))
   await vi.advanceTimersByTimeAsync(10_000)
   expect(lines).toEqual(['one', 'two'])
+})
+
+test('a line costs time in proportion to its length, whatever escapes it begins and never ends', () => {
+  const { output } = collect()
+  for (const begin of ['\u001b]', '\u001b[', '\u001b[;1', '\u009b', '\u001b](']) {
+    takesLinearTime({ small: 8 << 10, large: 64 << 10 }, (size) => {
+      output.print('stdout', bytes(`${begin.repeat(size / begin.length)}\n`))
+    })
+  }
+})
+
+test('lines cost hardly more with many secrets', () => {
+  const { output } = collect()
+  takesLinearTime({ small: 1_000, large: 8_000 }, (count) => {
+    output.beginRun([Array.from({ length: count }, (_, i) => `secret ${i}`).join('\n')])
+    output.print('stdout', bytes('secret\n'.repeat(count)))
+  })
 })

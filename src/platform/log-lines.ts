@@ -1,0 +1,77 @@
+// Lines that programs print, as a log keeps them: without a terminal's escapes and without secrets, cut at a length.
+
+export const longestLine = 8_000
+// Shorter values would mask large parts of a log, and are not real secrets.
+const leastSecretLength = 4
+
+// Not Node's stripVTControlCharacters: it looks for the end of each `ESC ]` through the whole line, which a program can
+// make of nothing else.
+const escapes =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+  /\u001b\][^\u0007\u001b\u009c]*(?:\u0007|\u001b\\|\u009c)|[\u001b\u009b][[\]()#;?]*(?:\d{1,4}(?:;\d{0,4})*)?[\dA-PR-TZcf-nq-uy=><~]/g
+
+/** Returns what makes a line ready for a log. Of a secret with several lines each one is masked. */
+export function createLineCleaner(secrets: readonly string[]): (text: string) => string {
+  const mask = createMask(secrets)
+  return (text) => {
+    // What a terminal would overwrite goes too, and NUL, which PostgreSQL cannot store.
+    const shown = text.slice(text.lastIndexOf('\r') + 1)
+    const line = mask(shown.replace(escapes, '').replaceAll('\0', ''))
+    // A cut may go through a character of two halves, of which PostgreSQL stores none alone.
+    return line.toWellFormed()
+  }
+}
+
+/** Masks and cuts. Many secrets cost hardly more than one: they are sorted, and found by halving. */
+function createMask(secrets: readonly string[]): (line: string) => string {
+  const parts = secrets.flatMap((secret) => [secret, ...secret.split('\n')]).map((part) => part.trim())
+  // The begin of a longer one is enough: what follows it is cut.
+  const begins = parts.filter(({ length }) => length >= leastSecretLength).map((part) => part.slice(0, longestLine))
+  const sorted = [...new Set(begins)].sort((a, b) => (a < b ? -1 : 1))
+  const heads = new Set(sorted.map((part) => part.slice(0, leastSecretLength)))
+  /** By index, the longest other one that it begins with; -1 if there is none. */
+  const shorter: number[] = []
+  for (let i = 0; i < sorted.length; i++) {
+    let at = i - 1
+    while (at >= 0 && !sorted[i]!.startsWith(sorted[at]!)) at = shorter[at]!
+    shorter.push(at)
+  }
+
+  /** The length of the longest secret that the text begins with. */
+  function lengthIn(text: string): number {
+    let [low, high] = [0, sorted.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (sorted[middle]! <= text) low = middle + 1
+      else high = middle
+    }
+    // Every secret that the text begins with is the last one before the text in order, or one that this begins with.
+    let at = low - 1
+    if (at < 0) return 0
+    const common = commonLength(sorted[at]!, text)
+    while (at >= 0 && sorted[at]!.length > common) at = shorter[at]!
+    return at < 0 ? 0 : sorted[at]!.length
+  }
+
+  return (line) => {
+    // Where a secret begins before the cut, so much of it can be seen.
+    const seen = line.slice(0, 2 * longestLine)
+    let masked = ''
+    let done = 0
+    for (let i = 0; i < Math.min(seen.length, longestLine) && heads.size > 0; i++) {
+      const length = heads.has(seen.slice(i, i + leastSecretLength)) ? lengthIn(seen.slice(i)) : 0
+      if (length === 0) continue
+      // One that overlaps the one before is hidden with it.
+      if (i >= done) masked += `${seen.slice(done, i)}***`
+      done = Math.max(done, i + length)
+    }
+    return `${masked}${seen.slice(done, longestLine)}${line.length > longestLine ? '…' : ''}`
+  }
+}
+
+function commonLength(a: string, b: string): number {
+  const most = Math.min(a.length, b.length)
+  let length = 0
+  while (length < most && a.charCodeAt(length) === b.charCodeAt(length)) length++
+  return length
+}

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import { createLineCleaner, longestLine } from '../../src/platform/log-lines.ts'
+import { takesLinearTime } from '../helpers/linear-time.ts'
+
+test('escapes of a terminal, what it would overwrite and NUL are removed', () => {
+  const clean = createLineCleaner([])
+  expect(clean('10 %\r\u001b[1;31mred\u001b[0m \u001b]8;;https://a.test/?b=c\u0007link\u001b]8;;\u001b\\ \0end')).toBe(
+    'red link end',
+  )
+  expect(clean('\u001b]0;title\u009cshown \u009b2Kagain\u001b[?25l\u001b(B')).toBe('shown again')
+})
+
+test('every secret is masked, also those that overlap or begin with each other', () => {
+  const clean = createLineCleaner(['abcd', 'abcdefgh', 'abxy', 'defghi', 'first\nsecond line', 'no'])
+  expect(clean('abcd abcdefg abcdefgh abxy ab no')).toBe('*** ***efg *** *** ab no')
+  expect(clean('abcdefghi abcdabxy')).toBe('*** ******')
+  expect(clean('first, second lines, second line')).toBe('***, ***s, ***')
+})
+
+test('a secret is not shown by the cut of a long line', () => {
+  const secret = `begin${'s'.repeat(2 * longestLine)}`
+  const clean = createLineCleaner([secret])
+  for (const before of [0, 10, longestLine - 3]) {
+    const line = clean(`${'-'.repeat(before)}${secret}${'+'.repeat(longestLine)}`)
+    expect(line).toBe(`${'-'.repeat(before)}***…`)
+  }
+})
+
+test('a line costs time in proportion to its length, with any number of secrets', () => {
+  for (const count of [1, 5_000]) {
+    const clean = createLineCleaner(Array.from({ length: count }, (_, i) => `${'a'.repeat(i % 900)}aaaa${i}`))
+    takesLinearTime({ small: 1_000, large: 8_000 }, (size) => void clean('a'.repeat(size)))
+    takesLinearTime({ small: 1_000, large: 8_000 }, (size) => void clean('aaaa1'.repeat(size / 5)))
+  }
+})
