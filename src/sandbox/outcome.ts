@@ -9,6 +9,7 @@ import { type Exit, GRACE_MS, SandboxError, type SandboxedCommand, type StopReas
 import type { ControlGroup } from './control-groups.ts'
 import type { DiskWatch } from './disk.ts'
 import type { Launched } from './launcher.ts'
+import { hear } from './listening.ts'
 import { watchMemory } from './memory.ts'
 
 /** Stops the sandbox when required; resolves when its last process is gone. */
@@ -22,8 +23,8 @@ export async function outcome(
   const closed = once(child, 'close') as Promise<[number | null]>
   let errorOutput = ''
   if (command.readStdout) command.readStdout(child.stdout)
-  else child.stdout.on('data', (chunk: Buffer) => command.onOutput('stdout', chunk))
-  child.stderr.on('data', (chunk: Buffer) => {
+  else hear(child.stdout, (chunk) => command.onOutput('stdout', chunk))
+  hear(child.stderr, (chunk) => {
     errorOutput = (errorOutput + chunk.toString('latin1')).slice(-1000)
     command.onOutput('stderr', chunk)
   })

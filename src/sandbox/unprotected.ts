@@ -19,6 +19,7 @@ import { connectTo } from './connect.ts'
 import type { Containment } from './containment.ts'
 import { feed } from './descriptors.ts'
 import { watchDisk } from './disk.ts'
+import { hear } from './listening.ts'
 import { openMarkers } from './marker.ts'
 import { BUILD, relative } from './mounts.ts'
 import type { SandboxOptions } from './options.ts'
@@ -106,8 +107,8 @@ async function execute(
   if (command.input) feed(child.stdin!, command.input)
   let errorOutput = ''
   if (command.readStdout) command.readStdout(child.stdout)
-  else child.stdout.on('data', (chunk: Buffer) => command.onOutput('stdout', chunk))
-  child.stderr.on('data', (chunk: Buffer) => {
+  else hear(child.stdout, (chunk) => command.onOutput('stdout', chunk))
+  hear(child.stderr, (chunk) => {
     if (!contained.started()) errorOutput = (errorOutput + chunk.toString('latin1')).slice(-1000)
     command.onOutput('stderr', chunk)
   })

@@ -36,6 +36,18 @@ describe('a command cannot use more than its', () => {
     expect(Number(stdout)).toBeLessThanOrEqual(64 * 1024 * 1024)
   })
 
+  test("share of this process's time, by printing", async () => {
+    const heardMs: number[] = []
+    const onOutput = () => {
+      heardMs.push(performance.now())
+      while (performance.now() < heardMs.at(-1)! + 5);
+    }
+    const printer = (await bubblewrap()).run(await command('yes', { onOutput }))
+    await until(() => heardMs.length > 5)
+    expect(heardMs[5]! - heardMs[0]!).toBeGreaterThan(5 * 20 * 5)
+    await printer.kill()
+  })
+
   test('processes', async () => {
     const script = 'i=0; while [ $i -lt 300 ]; do sleep 20 & i=$((i+1)); echo $i; done'
     const result = await run(await bubblewrap(), script, { limits: { ...limits, processes: 50 } })
