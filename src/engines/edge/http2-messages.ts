@@ -8,10 +8,7 @@ import {
 } from 'node:http2'
 import type { ReadableOptions } from 'node:stream'
 import type { Tally } from '../../services/traffic/tallies.ts'
-import type { Adjust, Noting } from './responses.ts'
-
-// A client that reads nothing of a response for this long is gone, or attempts to exhaust memory.
-const stallMs = 60_000
+import { type Adjust, type Noting, stallMs } from './responses.ts'
 
 /**
  * The headers as in HTTP/1.1. `:authority` becomes the Host header; a Host header of another value is kept, so that

@@ -9,6 +9,7 @@ import { CopyCut, copyFile } from './file-copy.ts'
 import type { EdgeMetrics } from './metrics.ts'
 import { type PageName, sendPage } from './pages.ts'
 import { matchesTag, type Range, rangeOf } from './ranges.ts'
+import { stallMs } from './responses.ts'
 import type { RedirectRoute } from './routes.ts'
 import { bareHeaders, choose, partialHeaders, type Variant, type Variants, variantOf } from './variants.ts'
 
@@ -17,9 +18,6 @@ export type Responder = {
   redirect(response: ServerResponse, route: RedirectRoute): void
   page(response: ServerResponse, name: PageName, extra?: string[]): void
 }
-
-// A client that stops reading would otherwise hold an open file forever.
-const stallMs = 60_000
 
 /** A response whose body is streamed from disk; `plain` is sent instead of a compressed copy that is missing or damaged. */
 type Part = { status: number; headers: string[]; variant: Variant; range: Range; plain: Variant }

@@ -13,6 +13,9 @@ export type Noting = {
   adjust: Adjust | null
 }
 
+/** A client that reads nothing of a response for this long is gone, or attempts to exhaust memory. */
+export const stallMs = 60_000
+
 /** Of names and values in turn. */
 export type Adjust = (headers: string[]) => string[]
 
@@ -41,6 +44,9 @@ export class Http1Response extends ServerResponse implements Noting {
   // biome-ignore lint/suspicious/noExplicitAny: the ways to call it are Node's.
   override end(chunk?: any, ...rest: any): this {
     if (chunk && typeof chunk !== 'function') this.writtenBytes += chunk.length
-    return super.end(chunk, ...(rest as []))
+    super.end(chunk, ...(rest as []))
+    // Without a callback the connection is destroyed at the timeout.
+    if (!this.writableFinished) this.setTimeout(stallMs)
+    return this
   }
 }
