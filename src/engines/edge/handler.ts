@@ -6,6 +6,7 @@ import type { TLSSocket } from 'node:tls'
 import type { Logger } from 'pino'
 import { StoreUnavailable } from '../../platform/artifacts.ts'
 import type { DrainSignal } from '../../platform/draining.ts'
+import { endWithLastWords } from '../../platform/last-words.ts'
 import { edgeAt } from '../../services/traffic/columns.ts'
 import {
   type Encryption,
@@ -306,9 +307,7 @@ export function createHandler(options: HandlerOptions): Handler {
   }
 
   function refuse(socket: Duplex, status: string): void {
-    socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
-    // Its end is found only by reading, and it would stay open for ever.
-    socket.resume()
+    endWithLastWords(socket, `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
   }
 
   return {

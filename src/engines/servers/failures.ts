@@ -1,6 +1,7 @@
 // The response a visitor gets when the server of a site does not answer.
 import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { endWithLastWords } from '../../platform/last-words.ts'
 
 /** The server could not be started or did not become healthy; the message tells its owner why. */
 export class ServerUnavailable extends Error {
@@ -84,7 +85,5 @@ export function sendFailureTo(socket: Duplex, status: FailureStatus): void {
   const body = bodyOf(status)
   const lines = headersOf(status, body).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.write(`HTTP/1.1 ${status} ${reasons[status]}\r\n${lines.join('')}connection: close\r\n\r\n`)
-  socket.end(body)
-  // Its end is found only by reading.
-  socket.resume()
+  endWithLastWords(socket, body)
 }
