@@ -1,6 +1,6 @@
 // TSIG signatures (RFC 8945, hmac-sha256): parsed from untrusted messages, verified, and created.
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { headerOctets, typeNumbers } from './numbers.ts'
+import { headerOctets, highestPointers, typeNumbers } from './numbers.ts'
 import { skipName, wireName } from './wire-names.ts'
 
 /** The name is text, without a final dot. */
@@ -34,14 +34,14 @@ const nothing = Buffer.alloc(0)
 /** A name in lower case, or null. Pointers may only point backwards, so that there are no loops. */
 function readName(message: Buffer, start: number): string | null {
   let name = ''
-  for (let at = start, highest = start; ; ) {
+  for (let at = start, highest = start, pointers = 0; ; ) {
     const length = message[at]
     if (length === undefined) return null
     if (length >= 0xc0) {
       const low = message[at + 1]
       if (low === undefined) return null
       at = ((length & 0x3f) << 8) | low
-      if (at >= highest) return null
+      if (at >= highest || ++pointers > highestPointers) return null
       highest = at
       continue
     }

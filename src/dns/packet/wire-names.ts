@@ -1,5 +1,5 @@
 // Domain names in packets: labels with their lengths, and compression pointers to earlier names.
-import { highestLabelOctets, highestNameOctets } from './numbers.ts'
+import { highestLabelOctets, highestNameOctets, highestPointers } from './numbers.ts'
 
 // Lengths of labels are below 64 and letters above, so a whole name can be folded octet by octet.
 export const lowerCase: Uint8Array = Uint8Array.from({ length: 256 }, (_, octet) =>
@@ -64,29 +64,49 @@ export function printable(octets: Buffer, special: string): string {
   return text
 }
 
-/** The name at `start` with its pointers followed: lower case, without the last dot; the root is the empty name. */
-export function readName(message: Buffer, start: number): { name: string; end: number } {
-  const labels: string[] = []
-  let size = 1
+/** `name` is text in lower case without the last dot, and empty for the root; `wire` is in the form of `wireName`. */
+export type ReadName = { name: string; wire: string }
+
+/** The ends of names that were read from a message, by where they begin: compressed names have most of them in common. */
+export type KnownEnds = Map<number, ReadName>
+
+const root: ReadName = { name: '', wire: '\0' }
+
+/** The name at `start` with its pointers followed. Names of one message that share `known` take the time of its octets. */
+export function readName(message: Buffer, start: number, known: KnownEnds = new Map()): ReadName & { end: number } {
+  const labels: number[] = []
+  let read: ReadName | undefined
   let at = start
   let end = -1
   let runStart = start
-  for (;;) {
+  for (let pointers = 0; !read; ) {
     const length = message.readUInt8(at)
     if (length >= 0xc0) {
       const target = message.readUInt16BE(at) & 0x3fff
       // Every pointer must point further back than the last, so that there are no loops.
       if (target >= runStart) throw new RangeError('a pointer leads forwards')
+      if (++pointers > highestPointers) throw new RangeError('a name has too many pointers')
       if (end < 0) end = at + 2
       at = runStart = target
+      read = known.get(at)
       continue
     }
     if (length > highestLabelOctets) throw new RangeError('not a label')
-    if (length === 0) break
-    size += 1 + length
-    if (size > highestNameOctets || at + 1 + length > message.length) throw new RangeError('a name is too long')
-    labels.push(printable(message.subarray(at + 1, at + 1 + length), '. \\').toLowerCase())
+    if (length === 0) read = root
+    else if (labels.push(at) > highestNameOctets / 2) throw new RangeError('a name is too long')
     at += 1 + length
   }
-  return { name: labels.join('.'), end: end < 0 ? at + 1 : end }
+  for (const labelAt of labels.reverse()) {
+    read = withLabel(message, labelAt, read)
+    known.set(labelAt, read)
+  }
+  return { ...read, end: end < 0 ? at : end }
+}
+
+function withLabel(message: Buffer, at: number, { name, wire }: ReadName): ReadName {
+  const end = at + 1 + message[at]!
+  if (end - at + wire.length > highestNameOctets || end > message.length) throw new RangeError('a name is too long')
+  const label = printable(message.subarray(at + 1, end), '. \\').toLowerCase()
+  const octets = message.toString('latin1', at, end).replace(/[A-Z]/g, (letter) => letter.toLowerCase())
+  return { name: name === '' ? label : `${label}.${name}`, wire: octets + wire }
 }

@@ -2,9 +2,16 @@
 
 import { ipv4Text, ipv6Text } from '../../dns/addresses.ts'
 import { dnskeyTextOfRdata, dsTextOfRdata } from '../../dns/dnssec/ds-texts.ts'
-import { encodeQuestion, flagsOf, hasQuestion, isAnswerTo, readRecord } from '../../dns/packet/message.ts'
+import {
+  encodeQuestion,
+  flagsOf,
+  hasQuestion,
+  isAnswerTo,
+  readRecord,
+  type WireRecord,
+} from '../../dns/packet/message.ts'
 import { classIn, flags, typeNumbers } from '../../dns/packet/numbers.ts'
-import { printable, readName } from '../../dns/packet/wire-names.ts'
+import { type KnownEnds, printable, readName } from '../../dns/packet/wire-names.ts'
 
 const types = ['A', 'NS', 'CNAME', 'SOA', 'TXT', 'AAAA', 'DS', 'DNSKEY'] as const
 export type Type = (typeof types)[number]
@@ -36,9 +43,9 @@ function readTexts(data: Buffer): string {
   return printable(Buffer.concat(texts), '\\')
 }
 
-function readData(message: Buffer, type: Type, start: number, end: number): string {
-  const data = message.subarray(start, end)
-  if (type === 'NS' || type === 'CNAME') return readName(message, start).name
+function readData(message: Buffer, type: Type, { dataStart, end }: WireRecord, known: KnownEnds): string {
+  const data = message.subarray(dataStart, end)
+  if (type === 'NS' || type === 'CNAME') return readName(message, dataStart, known).name
   if (type === 'TXT') return readTexts(data)
   if (type === 'SOA') return ''
   if (type === 'DS') return dsTextOfRdata(data)
@@ -58,6 +65,7 @@ export function decodeAnswer(message: Buffer, query: Buffer): Answer | null {
   }
   // A truncated answer is requested again over TCP.
   if (read.truncated || !hasQuestion(message)) return { ...read, answer: [], authority: [] }
+  const known: KnownEnds = new Map()
   let at = query.length
   const section = (count: number): Rr[] => {
     const found: Rr[] = []
@@ -66,8 +74,8 @@ export function decodeAnswer(message: Buffer, query: Buffer): Answer | null {
       if (!record) throw new RangeError('a record is cut off')
       const type = typeNames.get(record.type)
       if (type && record.class === classIn) {
-        const { name } = readName(message, record.start)
-        const data = readData(message, type, record.dataStart, record.end)
+        const { name } = readName(message, record.start, known)
+        const data = readData(message, type, record, known)
         // The TTL is before the length of the data.
         found.push({ name, type, data, ...(type === 'DS' && { ttl: message.readUInt32BE(record.dataStart - 6) }) })
       }

@@ -12,6 +12,12 @@ function answered(answers: number, ...octets: (number[] | Buffer | string)[]): B
   return Buffer.concat([head, ...octets.map((part) => Buffer.from(part as string, 'latin1'))])
 }
 
+/** A record of a type that is passed over. */
+const opaqueHead = (length: number) => [0xc0, 12, 0xff, 0, 0, 1, 0, 0, 0, 60, length >> 8, length & 0xff]
+const pointerTo = (at: number) => [0xc0 | (at >> 8), at & 0xff]
+/** Pointers that each lead to the one before, and the first to the name of the question. */
+const pointersFrom = (start: number, count: number) =>
+  Array.from({ length: count }, (_, index) => pointerTo(index === 0 ? 12 : start + 2 * (index - 1))).flat()
 const nsHead = (length: number) => [0xc0, 12, 0, 2, 0, 1, 0, 0, 0, 60, 0, length]
 
 test('an answer is read with its names in lower case, and what does not print in them is escaped', () => {
@@ -42,6 +48,17 @@ test.each<[string, Buffer]>([
   ['a record that is cut off', answered(1, nsHead(200), [0])],
   ['more records than there are', answered(0xffff, nsHead(1), [0])],
   ['a text longer than its record', answered(1, [0xc0, 12, 0, 16, 0, 1, 0, 0, 0, 0, 0, 2, 9, 65])],
+  [
+    'a chain of more pointers than a name has labels',
+    answered(
+      2,
+      opaqueHead(256),
+      pointersFrom(query.length + 12, 128),
+      pointerTo(query.length + 12 + 2 * 127),
+      nsHead(1).slice(2),
+      [0],
+    ),
+  ],
   ['an address of three octets', answered(1, [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 3, 1, 2, 3])],
 ])('%s is refused', (_title, message) => {
   expect(() => decodeAnswer(message, query)).toThrow(RangeError)

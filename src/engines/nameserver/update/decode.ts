@@ -2,7 +2,7 @@
 import { nameWithinZone, relativeName } from '../../../dns/names.ts'
 import { readRecord, type WireRecord } from '../../../dns/packet/message.ts'
 import { classAny, classIn, classNone, headerOctets, rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
-import { readName } from '../../../dns/packet/wire-names.ts'
+import { type KnownEnds, readName } from '../../../dns/packet/wire-names.ts'
 import { parseRdata } from '../../../dns/rdata.ts'
 import { genericValue } from '../../../dns/rdata-generic.ts'
 import { isRecordType, typeInZoneFile } from '../../../dns/type-names.ts'
@@ -36,9 +36,9 @@ export function readZone(message: Buffer): { zone: string; end: number } {
   return { zone: name, end: end + 4 }
 }
 
-function nameAt(message: Buffer, start: number): { name: string; end: number } {
+function nameAt(message: Buffer, start: number, known?: KnownEnds): { name: string; end: number } {
   try {
-    return readName(message, start)
+    return readName(message, start, known)
   } catch {
     throw new UpdateFault(rcodes.FORMERR)
   }
@@ -50,12 +50,13 @@ export function decodeUpdate(message: Buffer, end: number): DecodedUpdate {
   const counts = [message.readUInt16BE(6), message.readUInt16BE(8)] as const
   if (counts[0] + counts[1] > highestRecords) throw new UpdateFault(rcodes.REFUSED)
   const signed = message.subarray(0, end)
+  const known: KnownEnds = new Map()
   let at = start
   const next = (): Rr => {
     const record = readRecord(signed, at)
     if (!record) throw new UpdateFault(rcodes.FORMERR)
     at = record.end
-    const { name } = nameAt(signed, record.start)
+    const { name } = nameAt(signed, record.start, known)
     if (nameWithinZone(name, zone) === null) throw new UpdateFault(rcodes.NOTZONE)
     // RFC 2181, section 8: a TTL has 31 bits.
     const ttl = signed.readUInt32BE(record.dataStart - 6)

@@ -1,4 +1,5 @@
 // Rdata out of a message, with the names in it written out: a pointer means nothing outside its message.
+import { highestPointers } from '../../../dns/packet/numbers.ts'
 import { skipName } from '../../../dns/packet/wire-names.ts'
 
 /** Octets before the name, for the types whose names a sender may compress (RFC 3597, section 4). */
@@ -22,14 +23,14 @@ function wholeName(message: Buffer, start: number, end: number): Buffer | null {
   if (skipName(message.subarray(0, end), start) !== end) return null
   const labels: Buffer[] = []
   let size = 1
-  for (let at = start, highest = start; ; ) {
+  for (let at = start, highest = start, pointers = 0; ; ) {
     const length = message[at]
     if (length === undefined) return null
     if (length >= 0xc0) {
       if (at + 2 > message.length) return null
       at = message.readUInt16BE(at) & 0x3fff
       // Every pointer must point further back than the last, so that there are no loops.
-      if (at >= highest) return null
+      if (at >= highest || ++pointers > highestPointers) return null
       highest = at
       continue
     }
