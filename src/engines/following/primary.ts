@@ -53,9 +53,9 @@ export type Version = { soa: Soa; text: string }
 // DNSSEC: what was signed at the primary is signed here anew.
 const signatureTypes = new Set<number>([46, 47, 48, 50, 51, 59, 60, 63])
 
-/** Any octet that is not plain is written by its number. */
+/** Any octet that is not plain is written by its number; those that do not print are already. */
 const escaped = (name: string) =>
-  name.replace(/[^A-Za-z0-9._*-]/g, (octet) => `\\${String(octet.charCodeAt(0)).padStart(3, '0')}`)
+  name.replace(/[^A-Za-z0-9._*\\-]/g, (octet) => `\\${String(octet.charCodeAt(0)).padStart(3, '0')}`)
 
 /** All records but those that a zone here has of its own, in the generic form (RFC 3597). */
 function linesOf(zone: string, records: readonly WholeRecord[]): string {

@@ -70,6 +70,7 @@ describe('a zone that follows', () => {
     await primary.addDomain('twin.com')
     await primary.addRecord('twin.com', 'MX', '@', '10 mail.twin.com')
     await primary.addRecord('twin.com', 'TXT', 'odd\\; name', '"a \\"quoted\\" text"').catch(() => undefined)
+    await primary.addRecord('twin.com', 'PTR', 'my\\032first\\046printer.\\195\\164._ipp._tcp', 'printer.twin.com')
     const id = await primary.addRecord('twin.com', 'A', 'www', '192.0.2.7')
     await primary.addRecord('twin.com', 'CAA', '@', '0 issue "ca.example"')
     await primary.settled('twin.com')
