@@ -11,6 +11,8 @@ export type Field = {
 
 export type FieldRead = { raw: string; quoted: boolean; end: number; problem?: string }
 
+const doubleQuote = 0x22
+const backslash = 0x5c
 const valueStops: ReadonlySet<string> = new Set([' ', '\t', '"', '\n', '\r'])
 
 function isLineBreak(character: string | undefined): boolean {
@@ -22,6 +24,8 @@ export function readField(text: string, start: number, stops: ReadonlySet<string
   const first = quoted ? start + 1 : start
   let at = first
   for (; ; at++) {
+    // Most of a long text is plain. Its end is no number, and so not above this.
+    if (quoted) while (text.charCodeAt(at) > doubleQuote && text.charCodeAt(at) !== backslash) at++
     const character = text[at]
     if (character === '\\') {
       at++

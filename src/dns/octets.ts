@@ -1,34 +1,39 @@
 // Octets as presentation format writes them: quoted text with escapes, and hexadecimal digits.
 import { type Parsed, parsed, refused, shown } from './parsed.ts'
 
-const escapedOctet = /\\(?:(\d{3})|(.))/suy
+const [backslash, zero, nine] = [0x5c, 0x30, 0x39]
 
-// The text of one field to its octets; characters outside ASCII stand for their UTF-8 octets.
+const isDigit = (octet: number | undefined) => octet !== undefined && octet >= zero && octet <= nine
+
+const escapeAt = (octets: Buffer, at: number) => shown(octets.toString('utf8', at - 1).slice(0, 4))
+
+// The text of one field to its octets; characters outside ASCII stand for their UTF-8 octets. Escapes are undone in place,
+// since none is shorter than what it stands for.
 export function octetsOf(raw: string): Parsed<Buffer> {
-  if (!raw.includes('\\')) return parsed(Buffer.from(raw, 'utf8'))
-  const parts: Buffer[] = []
-  let at = 0
-  while (at < raw.length) {
-    const backslash = raw.indexOf('\\', at)
-    const plainEnd = backslash === -1 ? raw.length : backslash
-    if (plainEnd > at) parts.push(Buffer.from(raw.slice(at, plainEnd), 'utf8'))
-    if (backslash === -1) break
-    escapedOctet.lastIndex = backslash
-    const found = escapedOctet.exec(raw)
-    if (!found) return refused('A backslash has no character after it.')
-    const [whole, digits, character] = found
-    if (digits === undefined && /\d/.test(character ?? '')) {
-      return refused(
-        `The escape at ${shown(raw.slice(backslash, backslash + 4))} needs three digits, for example \\034.`,
-      )
+  const octets = Buffer.from(raw, 'utf8')
+  if (!raw.includes('\\')) return parsed(octets)
+  let to = 0
+  for (let at = 0; at < octets.length; at++) {
+    if (octets[at] !== backslash) {
+      octets[to++] = octets[at]!
+      continue
     }
-    if (digits !== undefined && Number(digits) > 255) {
-      return refused(`The escape ${shown(whole)} is not an octet; escapes run from \\000 to \\255.`)
+    at++
+    if (at === octets.length) return refused('A backslash has no character after it.')
+    if (!isDigit(octets[at])) {
+      octets[to++] = octets[at]!
+      continue
     }
-    parts.push(digits === undefined ? Buffer.from(character ?? '', 'utf8') : Buffer.from([Number(digits)]))
-    at = backslash + whole.length
+    if (!isDigit(octets[at + 1]) || !isDigit(octets[at + 2])) {
+      return refused(`The escape at ${escapeAt(octets, at)} needs three digits, for example \\034.`)
+    }
+    const octet = 100 * octets[at]! + 10 * octets[at + 1]! + octets[at + 2]! - 111 * zero
+    if (octet > 255)
+      return refused(`The escape ${escapeAt(octets, at)} is not an octet; escapes run from \\000 to \\255.`)
+    octets[to++] = octet
+    at += 2
   }
-  return parsed(Buffer.concat(parts))
+  return parsed(octets.subarray(0, to))
 }
 
 export function quotedOctets(octets: Uint8Array): string {

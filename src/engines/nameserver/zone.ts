@@ -2,6 +2,7 @@
 // a whole; a large one has its records by name, and its nodes are built as they are asked for.
 
 import { isIPv6 } from 'node:net'
+import { LRUCache } from 'lru-cache'
 import { typeNumbers } from '../../dns/packet/numbers.ts'
 import { wireName } from '../../dns/packet/wire-names.ts'
 import type { RecordType } from '../../dns/record-types.ts'
@@ -150,7 +151,7 @@ class BuiltNodes extends Map<string, ZoneNode> implements NodeStore {
   }
 }
 
-/** Nodes of a large zone, built at every use: answers are cached, and most names are never asked for. */
+/** Nodes of a large zone, built at every use but for long ones: answers are cached, and most names are never asked for. */
 class NodesByName implements NodeStore {
   readonly #records: RecordsByName
   readonly #marks: boolean
@@ -163,7 +164,7 @@ class NodesByName implements NodeStore {
   }
 
   get(key: string): ZoneNode | undefined {
-    return this.#own.get(key) ?? this.#read(key)
+    return this.#own.get(key) ?? this.#read(key, keptNodeOf)
   }
 
   has(key: string): boolean {
@@ -182,22 +183,40 @@ class NodesByName implements NodeStore {
   nodeAt(key: string): ZoneNode {
     const known = this.#own.get(key)
     if (known) return known
-    const stored = this.#read(key)
+    const stored = this.#read(key, nodeOf)
     const node = stored ?? emptyNode()
     this.#own.set(key, node)
     if (!stored) this.nodeAt(key.slice(1 + key.charCodeAt(0)))
     return node
   }
 
-  #read(key: string): ZoneNode | undefined {
-    const { origin } = this.#records
+  #read(key: string, build: typeof nodeOf): ZoneNode | undefined {
     const lines = this.#records.linesAt(key)
     if (lines === undefined) return this.#records.has(key) ? emptyNode() : undefined
-    const node = emptyNode()
-    for (const record of recordsOf(lines)) addTo(node, record, key === origin)
+    const node = build(lines, key === this.#records.origin)
     if (this.#marks) markAlias(node)
     return node
   }
+}
+
+function nodeOf(lines: string, isApex: boolean): ZoneNode {
+  const node = emptyNode()
+  for (const record of recordsOf(lines)) addTo(node, record, isApex)
+  return node
+}
+
+// To read a name of 60 KiB takes some ten milliseconds, and its answers are too long for the cache.
+const longCharacters = 2_000
+/** By their lines, which versions of a zone share. */
+const longNodes = new LRUCache<string, ZoneNode>({ maxSize: 10_000_000, sizeCalculation: (_, lines) => lines.length })
+
+/** A node that is looked at only: its sets are those of others who asked for it. */
+function keptNodeOf(lines: string, isApex: boolean): ZoneNode {
+  if (lines.length < longCharacters || isApex) return nodeOf(lines, isApex)
+  const known = longNodes.get(lines)
+  const node = known ?? nodeOf(lines, isApex)
+  if (!known) longNodes.set(lines, node)
+  return { ...node, sets: [...node.sets] }
 }
 
 function addTo(node: ZoneNode, record: ZoneRecord, isApex: boolean): void {

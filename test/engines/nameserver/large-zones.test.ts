@@ -6,6 +6,7 @@ import { changedNames, linesNamed } from '../../../src/engines/nameserver/transf
 import { openZone, type Zone } from '../../../src/engines/nameserver/zone.ts'
 import { emptyRecords, keyOf, RecordsByName } from '../../../src/engines/nameserver/zone-records.ts'
 import { joinedRows } from '../../../src/engines/nameserver/zone-table.ts'
+import { challengeType } from '../../../src/services/dns/served-zones.ts'
 import { addressesIn, askUdp } from './packets.ts'
 import { ask, constants, parseLines, type Served, serveZones, zoneOf } from './zones.ts'
 
@@ -46,6 +47,22 @@ function byName(lines: readonly string[]): RecordsByName {
   return draft.done()
 }
 const open = (records: RecordsByName) => openZone('example.com', 7, records, constants)
+
+test('a long name is read once for all who ask for it, in every version that has it, and a challenge stays in its own', () => {
+  const text = `"${'x'.repeat(250)}"`
+  const lines = Array.from({ length: 20 }, (_, n) => `TXT 300 *.long "${n}" ${text}`)
+  const first = byName([...linesOf(hosts(10)), ...lines])
+  const second = first.change(['h1'], 'A 300 h1 192.0.2.9')
+  const setsAt = (records: RecordsByName) => open(records).nodes.get(wireName('*.long.example.com'))!.sets
+  const [set] = setsAt(first)
+  expect(set!.rdatas).toHaveLength(20)
+  expect(setsAt(first)[0]!.rdatas).toBe(set!.rdatas)
+  expect(setsAt(second)[0]!.rdatas).toBe(set!.rdatas)
+  const challenged = second.change([], `${challengeType} 60 *.long token`)
+  expect(setsAt(challenged)[0]!.rdatas).toHaveLength(21)
+  expect(setsAt(second)[0]!.rdatas).toHaveLength(20)
+  expect(setsAt(second)).toHaveLength(1)
+})
 
 test('a large zone has the names and answers of one that is built', async () => {
   served.put('example.com', `${hosts(8_000)}\n${special}`)
