@@ -3,6 +3,8 @@
 export const longestLine = 8_000
 // Shorter values would mask large parts of a log, and are not real secrets.
 const leastSecretLength = 4
+// Characters of a line that are compared with secrets. Only lines and secrets made for each other need more.
+const mostCompared = 20 * longestLine
 
 // Not Node's stripVTControlCharacters: it looks for the end of each `ESC ]` through the whole line, which a program can
 // make of nothing else.
@@ -22,7 +24,10 @@ export function createLineCleaner(secrets: readonly string[]): (text: string) =>
   }
 }
 
-/** Masks and cuts. Many secrets cost hardly more than one: they are sorted, and found by halving. */
+/**
+ * Masks and cuts. Many secrets cost hardly more than one: they are sorted, and found by halving. Where that takes too long
+ * after all, the rest of the line is masked.
+ */
 function createMask(secrets: readonly string[]): (line: string) => string {
   const parts = secrets.flatMap((secret) => [secret, ...secret.split('\n')]).map((part) => part.trim())
   // The begin of a longer one is enough: what follows it is cut.
@@ -37,8 +42,8 @@ function createMask(secrets: readonly string[]): (line: string) => string {
     shorter.push(at)
   }
 
-  /** The length of the longest secret that the text begins with. */
-  function lengthIn(text: string): number {
+  /** The length of the longest secret that the text begins with, and how much had to be compared. */
+  function findIn(text: string): { length: number; compared: number } {
     let [low, high] = [0, sorted.length]
     while (low < high) {
       const middle = (low + high) >> 1
@@ -47,10 +52,9 @@ function createMask(secrets: readonly string[]): (line: string) => string {
     }
     // Every secret that the text begins with is the last one before the text in order, or one that this begins with.
     let at = low - 1
-    if (at < 0) return 0
-    const common = commonLength(sorted[at]!, text)
+    const common = at < 0 ? 0 : commonLength(sorted[at]!, text)
     while (at >= 0 && sorted[at]!.length > common) at = shorter[at]!
-    return at < 0 ? 0 : sorted[at]!.length
+    return { length: at < 0 ? 0 : sorted[at]!.length, compared: common }
   }
 
   return (line) => {
@@ -58,12 +62,17 @@ function createMask(secrets: readonly string[]): (line: string) => string {
     const seen = line.slice(0, 2 * longestLine)
     let masked = ''
     let done = 0
+    let compared = 0
     for (let i = 0; i < Math.min(seen.length, longestLine) && heads.size > 0; i++) {
-      const length = heads.has(seen.slice(i, i + leastSecretLength)) ? lengthIn(seen.slice(i)) : 0
-      if (length === 0) continue
+      if (!heads.has(seen.slice(i, i + leastSecretLength))) continue
+      const found = findIn(seen.slice(i))
+      compared += found.compared
+      const isTooMuch = compared > mostCompared
+      if (found.length === 0 && !isTooMuch) continue
       // One that overlaps the one before is hidden with it.
       if (i >= done) masked += `${seen.slice(done, i)}***`
-      done = Math.max(done, i + length)
+      if (isTooMuch) return masked
+      done = Math.max(done, i + found.length)
     }
     return `${masked}${seen.slice(done, longestLine)}${line.length > longestLine ? '…' : ''}`
   }

@@ -33,3 +33,11 @@ test('a line costs time in proportion to its length, with any number of secrets'
     takesLinearTime({ small: 1_000, large: 8_000 }, (size) => void clean('aaaa1'.repeat(size / 5)))
   }
 })
+
+test('where a line and the secrets were made for each other, the rest of the line is masked', () => {
+  const begins = Array.from({ length: 360 }, (_, i) => 'a'.repeat(i + 4)).join('\n')
+  const clean = createLineCleaner([begins, 'a'.repeat(3_000), `${'a'.repeat(2_000)}b`])
+  takesLinearTime({ small: 1_000, large: 8_000 }, (size) => {
+    for (let i = 0; i < 20; i++) expect(clean(`begin ${'a'.repeat(size)}`)).toMatch(/^begin \*+…?$/)
+  })
+})
