@@ -22,7 +22,7 @@ import {
   putCommitStatusTarget,
 } from '../../services/pushes/push-hooks.ts'
 import { createPushGate, takePush } from '../../services/pushes/pushes.ts'
-import { deliveryOfPush, eventOfPush } from '../../services/pushes/signatures.ts'
+import { deliveryOfPush, eventOfPush, payloadOfForm } from '../../services/pushes/signatures.ts'
 import type { Deps } from '../deps.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { createRateLimit, tooMany } from '../http/rate-limit.ts'
@@ -165,7 +165,7 @@ function readJson(text: Buffer): unknown {
 /** The JSON payload: the body, or its field `payload` if the hook is configured to send a form. */
 function payloadOf(request: FastifyRequest, raw: Buffer): Buffer {
   if (!request.headers['content-type']?.startsWith('application/x-www-form-urlencoded')) return raw
-  return Buffer.from(new URLSearchParams(raw.toString()).get('payload') ?? '')
+  return Buffer.from(payloadOfForm(raw.toString()))
 }
 
 /** The only route without a token: a push is verified by its signature before it is parsed. */
