@@ -57,6 +57,18 @@ test('a line of blanks is read in linear time', () => {
   })
 })
 
+test('a line of comments is read in linear time, whatever else ends a line', () => {
+  takesLinearTime({ small: 5_000, large: 40_000 }, (size) => {
+    for (const end of ['\r', '\u2028']) parseRedirects(`/a /b${' #'.repeat(size)}${end}x`)
+  })
+})
+
+test('a rule of many languages is read in linear time', () => {
+  takesLinearTime({ small: 2_900, large: 23_200 }, (size) => {
+    expect(parseRedirects(`/a /b 301${' Language=a'.repeat(size)}`).notes).toEqual([])
+  })
+})
+
 test('a site has a thousand passwords at most, and what is beyond them stays closed', () => {
   const { blocks, notes } = parseHeaders(`/a\n  Basic-Auth: ${'a:b '.repeat(1_000)}\n/b\n  Basic-Auth: c:d e:f`)
   expect(notes).toEqual([{ line: 4, text: 'a site has at most 1000 passwords', protects: true }])

@@ -59,7 +59,8 @@ export function parseRedirects(text: string): { rules: RedirectRule[]; notes: Pa
   const rules: RedirectRule[] = []
   const notes: ParseNote[] = []
   for (const [index, raw] of text.split(/\r?\n/).entries()) {
-    const content = raw.replace(/(^|\s)#.*$/, '').trim()
+    // Whatever is in it: with a `$` that a lone `\r` keeps away, every `#` before that would be tried to the end.
+    const content = raw.replace(/(^|\s)#.*/s, '').trim()
     if (content === '') continue
     if (rules.length === mostRules) {
       notes.push({ line: index + 1, text: `only the first ${mostRules} rules are followed` })
@@ -100,11 +101,13 @@ function parseLine([from, ...rest]: string[]): RedirectRule | string {
     forced: mark === '!',
   }
   if (query.length > 0) rule.query = query
+  const languages: string[] = []
   for (const condition of rest.slice(at + (hasStatus ? 2 : 1))) {
-    const languages = languagesOf(condition)
-    if (!languages) return `the condition ${condition} is not supported, so the rule is left out`
-    rule.languages = [...(rule.languages ?? []), ...languages]
+    const more = languagesOf(condition)
+    if (!more) return `the condition ${condition} is not supported, so the rule is left out`
+    for (const language of more) languages.push(language)
   }
+  if (languages.length > 0) rule.languages = languages
   return rule
 }
 
