@@ -48,7 +48,12 @@ async function attributesWithLfs(source: Source): Promise<string | null> {
     if (path !== '.gitattributes' && !path.endsWith('/.gitattributes')) continue
     if (++files > mostAttributeFiles) return null
     const text = await source.text(path, longestAttributes)
-    if (text !== null && /^[^#\n]*\bfilter=lfs\b/m.test(text)) return path
+    if (text !== null && namesLfs(text)) return path
   }
   return null
 }
+
+/** Whether a file of attributes has a filter of Git LFS in it. */
+export const namesLfs = (attributes: string): boolean =>
+  // Line by line: with the flag `m` each `\r` would begin a line that goes on to the end.
+  attributes.split('\n').some((line) => /^[^#]*\bfilter=lfs\b/.test(line))
