@@ -2,31 +2,33 @@
 import type { Static } from '@sinclair/typebox'
 import type { Push } from '../../schemas/push-hooks.ts'
 
-type Pattern = { negated: boolean; parts: string[]; folder: boolean }
+/** Any number of folders, or one name: what is between its stars. */
+type Part = '**' | readonly string[]
+type Pattern = { negated: boolean; parts: Part[]; folder: boolean }
 
 /** `*` stands for any part of one name. Each piece between two stars is looked for once, so nothing backtracks. */
-function fitsName(part: string, name: string): boolean {
-  const [first = '', ...rest] = part.split('*')
-  const last = rest.pop()
-  if (last === undefined) return part === name
+function fitsName(pieces: readonly string[], name: string): boolean {
+  const [first, last] = [pieces[0]!, pieces.at(-1)!]
+  if (pieces.length === 1) return first === name
   if (!name.startsWith(first)) return false
   let at = first.length
-  for (const piece of rest) {
-    const found = name.indexOf(piece, at)
+  for (let i = 1; i < pieces.length - 1; i++) {
+    const found = name.indexOf(pieces[i]!, at)
     if (found < 0) return false
-    at = found + piece.length
+    at = found + pieces[i]!.length
   }
   return name.length - last.length >= at && name.endsWith(last)
 }
 
 function read(text: string): Pattern {
   const negated = text.startsWith('!')
-  const parts = text
+  const names = text
     .slice(negated ? 1 : 0)
     .replace(/^\.\//, '')
     .replace(/\/$/, '')
     .split('/')
-  return { negated, parts, folder: !parts.at(-1)!.includes('*') }
+  const parts = names.map((name) => (name === '**' ? name : name.split('*')))
+  return { negated, parts, folder: !names.at(-1)!.includes('*') }
 }
 
 /** `**` stands for any number of folders; a pattern that ends in a plain name is for all that is in a folder, too. */
@@ -44,15 +46,20 @@ function fits({ parts, folder }: Pattern, names: readonly string[]): boolean {
   return folder ? reached.includes(true) : reached[names.length]!
 }
 
+// How often a part of a pattern is compared with a name: some ten milliseconds.
+const mostComparisons = 500_000
+
 /**
  * Whether one of the files is watched: by the last pattern that fits it, which says no if it begins with `!`. A file that
- * none fits is watched if all patterns say no.
+ * none fits is watched if all patterns say no. Where finding that out would take long, they are taken to be watched.
  */
 export function watchesAny(patterns: readonly string[], files: readonly string[]): boolean {
   const known = patterns.map(read)
+  const paths = files.map((file) => file.split('/'))
+  const count = (lists: readonly (readonly unknown[])[]) => lists.reduce((sum, { length }) => sum + length, 0)
+  if (count(known.map(({ parts }) => parts)) * count(paths) > mostComparisons) return true
   const others = known.every(({ negated }) => negated)
-  return files.some((file) => {
-    const names = file.split('/')
+  return paths.some((names) => {
     const last = known.findLast((pattern) => fits(pattern, names))
     return last === undefined ? others : !last.negated
   })

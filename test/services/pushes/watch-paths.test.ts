@@ -43,6 +43,16 @@ describe('a file', () => {
   })
 })
 
+test('a push of many files, seen by many patterns, is looked through for a moment at most, and built', () => {
+  const patterns = Array.from({ length: 50 }, () => `!${'**/a*/'.repeat(32)}x*`)
+  const files = Array.from({ length: 299 }, () => 'a/'.repeat(80))
+  const start = process.cpuUsage()
+  expect(watchesAny([...patterns, 'docs/**'], files)).toBe(true)
+  expect(watchesAny(patterns.slice(0, 2), files.slice(0, 2))).toBe(true)
+  expect(watchesAny([...patterns.slice(0, 2), 'docs/**'], files.slice(0, 2))).toBe(false)
+  expect(process.cpuUsage(start).user / 1000).toBeLessThan(500)
+})
+
 const hash = (digit: string) => digit.repeat(40)
 const push = (fields: object) => ({
   ref: 'refs/heads/main',
