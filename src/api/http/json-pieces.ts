@@ -47,12 +47,11 @@ async function outlineOf(raw: Buffer, pauses: Pauses): Promise<Outline> {
   return outline
 }
 
-/** Where the text ends that begins at `start`. */
+/** Where the text ends that begins at `start`; octet by octet, since it may be all quotes. */
 function endOfText(raw: Buffer, start: number): number {
-  for (let at = raw.indexOf(quote, start + 1); at >= 0; at = raw.indexOf(quote, at + 1)) {
-    let before = at
-    while (raw[before - 1] === backslash) before--
-    if ((at - before) % 2 === 0) return at
+  for (let at = start + 1; at < raw.length; at++) {
+    if (raw[at] === backslash) at++
+    else if (raw[at] === quote) return at
   }
   throw cutShort()
 }

@@ -67,3 +67,18 @@ test('a field that is there twice is found, and a body of too many parts, or too
   await expect(parse(`{"a":"${long}","a":1}`)).rejects.toThrow(RepeatedKey)
   await expect(parse(`[${'1,'.repeat(1_000_000)}1]`)).rejects.toMatchObject({ code: 'validation_failed' })
 })
+
+test('a long text of quotes takes little longer than to parse it at once', async () => {
+  const raw = Buffer.from(`["${'\\"'.repeat(4 << 20)}"]`)
+  const least = async (work: () => unknown) => {
+    let cost = Number.POSITIVE_INFINITY
+    for (let i = 0; i < 3; i++) {
+      const start = process.cpuUsage()
+      await work()
+      cost = Math.min(cost, process.cpuUsage(start).user)
+    }
+    return cost
+  }
+  const atOnce = await least(() => JSON.parse(raw.toString()))
+  expect(await least(() => parseInPieces(raw, (piece) => JSON.parse(piece.toString())))).toBeLessThan(4 * atOnce)
+})
