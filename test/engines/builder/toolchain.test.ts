@@ -50,6 +50,12 @@ describe('a package manager', () => {
     expect(found).toMatchObject({ version, program: { package: program, version, pinned: true } })
   })
 
+  test('is told by the first lines of a lockfile alone, however long it is', async () => {
+    const lock = `${'_'.repeat(1 << 16)}\n__metadata:\n`
+    const found = await chooseManager(sourceOf({ lock }), manager('yarn', { lockfile: 'lock' }))
+    expect(found.version).toBe('1.22.22')
+  })
+
   test('is the version that is named, exactly, and of npm the one of the machine if none is', async () => {
     const source = sourceOf({})
     const of = async (name: PackageManager['name'], version: string | null) =>
