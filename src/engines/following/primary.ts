@@ -6,6 +6,7 @@ import { encodeQuestion, flagsOf, hasQuestion, isTruncated, rcodeOf } from '../.
 import { classIn, flags, rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
 import { readRecords, type WholeRecord } from '../../dns/packet/records.ts'
 import { signRequest } from '../../dns/packet/tsig.ts'
+import { createPauses } from '../../platform/pauses.ts'
 import type { Followed } from '../../services/dns/zone-primaries.ts'
 
 export type Soa = { serial: number; refreshSeconds: number; retrySeconds: number }
@@ -58,9 +59,12 @@ const escaped = (name: string) =>
   name.replace(/[^A-Za-z0-9._*\\-]/g, (octet) => `\\${String(octet.charCodeAt(0)).padStart(3, '0')}`)
 
 /** All records but those that a zone here has of its own, in the generic form (RFC 3597). */
-function linesOf(zone: string, records: readonly WholeRecord[]): string {
+export async function linesOf(zone: string, records: readonly WholeRecord[]): Promise<string> {
+  const pauses = createPauses()
   const lines: string[] = []
   for (const { name, type, class: kind, ttl, rdata } of records) {
+    const pause = pauses()
+    if (pause) await pause
     if (kind !== classIn || type === typeNumbers.SOA || signatureTypes.has(type)) continue
     if (type === typeNumbers.NS && name === zone) continue
     lines.push(`${escaped(name)}. ${ttl} IN TYPE${type} \\# ${rdata.length} ${rdata.toString('hex')}`)
@@ -77,5 +81,5 @@ export async function transferZone(
   const records = await fetchZone(server, name, bounds)
   if (typeof records === 'string') return records
   const soa = readSoa(records[0]!)
-  return soa ? { soa, text: linesOf(name, records) } : 'malformed'
+  return soa ? { soa, text: await linesOf(name, records) } : 'malformed'
 }
