@@ -53,7 +53,7 @@ const nullMx = '0 .'
 const isSpf = ({ type, value }: PlacedRecord) => type === 'TXT' && /^"v=spf1[ "]/i.test(value)
 
 // Records of one type that the rules treat alike; one of each kind at a name stands for all of them.
-function kindOf({ type, name, value }: PlacedRecord): string {
+export function kindOf({ type, name, value }: PlacedRecord): string {
   if (type === 'MX') return value === nullMx ? 'null MX' : type
   return isSpf({ type, name, value }) ? 'SPF' : type
 }

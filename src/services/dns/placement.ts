@@ -1,5 +1,5 @@
 // Whether records may stand where they are put: beside those at their names, and among those at other names of the zone.
-import { type Conflict, conflict, misplaced, namesAbove } from '../../dns/conflicts.ts'
+import { type Conflict, conflict, kindOf, misplaced, namesAbove } from '../../dns/conflicts.ts'
 import { absoluteName, nameWithinZone } from '../../dns/names.ts'
 import type { Db } from '../../platform/database.ts'
 import type { RecordRow, Zone } from './dns-records.ts'
@@ -19,6 +19,9 @@ export type Placement = {
   settle(): { row: RecordRow | null; found: Conflict<RecordRow> }[]
 }
 
+/** The records at a name. One of each kind stands for all of them, so that many take no quadratic time. */
+type Place = { records: RecordRow[]; same: Map<string, RecordRow>; firstOfKind: Map<string, RecordRow> }
+
 /** The zone is locked, or what is found out here is valid only as long as it has its serial. */
 export async function placementOf(db: Db, zone: Zone, { placed, leaving }: Move): Promise<Placement> {
   const zoneId = zone.id
@@ -37,25 +40,38 @@ export async function placementOf(db: Db, zone: Zone, { placed, leaving }: Move)
   const gone = new Set(leaving.map(({ id }) => id))
   const stored = new Set([...rows, ...pointing, ...below].map(({ id }) => id))
   const stays = ({ id }: RecordRow) => !gone.has(id)
-  const atName = Map.groupBy(rows.filter(stays), ({ name }) => name)
-  const recordsAt = (name: string) => atName.get(name) ?? []
+  const places = new Map<string, Place>()
+  const keyOf = ({ type, value }: RecordRow) => `${type} ${value}`
+  const recordsAt = (name: string) => places.get(name)?.records ?? []
+  const kindsAt = (name: string) => places.get(name)?.firstOfKind.values() ?? []
+
+  function add(row: RecordRow): void {
+    const place: Place = places.get(row.name) ?? { records: [], same: new Map(), firstOfKind: new Map() }
+    places.set(row.name, place)
+    place.records.push(row)
+    place.same.set(keyOf(row), row)
+    const kind = kindOf(row)
+    if (!place.firstOfKind.has(kind)) place.firstOfKind.set(kind, row)
+  }
+
+  for (const row of rows.filter(stays)) add(row)
   return {
     recordsAt,
     isStored: ({ id }) => stored.has(id),
     put(row) {
-      const beside = recordsAt(row.name)
       const { type, name, value } = row
-      const found = conflict({ type, name, value }, beside)
-      if (!found) atName.set(name, beside)
-      if (!found) beside.push(row)
+      const same = places.get(name)?.same.get(keyOf(row))
+      const found = conflict({ type, name, value }, same ? [same] : kindsAt(name))
+      if (!found) add(row)
       return found
     },
     settle() {
       const delegated = cut.flatMap(({ name }) => recordsAt(name).filter(({ type }) => type === 'DS'))
-      const others = [...pointing, ...below, ...delegated].filter((row) => stays(row) && !placed.includes(row))
+      const own = new Set(placed)
+      const others = [...pointing, ...below, ...delegated].filter((row) => stays(row) && !own.has(row))
       const judged = [...placed.map((row) => ({ row, it: row })), ...others.map((it) => ({ row: null, it }))]
       return judged.flatMap(({ row, it }) => {
-        const found = misplaced(it, zone.name, recordsAt)
+        const found = misplaced(it, zone.name, kindsAt)
         if (!found) return []
         // Who adds what another record cannot stand with is told of that record.
         return [{ row, found: row ? found : { ...found, kind: 'existing' as const, record: it } }]
