@@ -42,7 +42,8 @@ export async function chooseManager(source: Source, manager: PackageManager): Pr
   if (name === 'npm')
     return { ...manager, version: named, program: named ? managerProgram({ name, version: named }) : null }
   // All of them tell their form in their first lines; the rest may be long, and made to be searched slowly.
-  const text = named || !lockfile ? '' : ((await source.text(lockfile, longestLockfile)) ?? '').slice(0, longestSettings)
+  const text =
+    named || !lockfile ? '' : ((await source.text(lockfile, longestLockfile)) ?? '').slice(0, longestSettings)
   const version = named ?? versions[name].find(([form]) => form.test(text))![1]
   const isDefault = versions[name].some(([, one]) => one === version)
   return {

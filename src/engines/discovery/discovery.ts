@@ -12,8 +12,9 @@ import { genericPresentation } from '../../dns/rdata-generic.ts'
 import { ttlLimits } from '../../dns/record-types.ts'
 import { typeInZoneFile } from '../../dns/type-names.ts'
 import { Fault } from '../../platform/errors.ts'
+import { createPauses } from '../../platform/pauses.ts'
 import type { Discover, Discovered, FoundRecord } from '../../services/dns/discover.ts'
-import { askForCommon } from './questions.ts'
+import { askForCommon, highest } from './questions.ts'
 import { askServer, findNameservers, type Nameservers, type ServersOptions } from './servers.ts'
 
 export type DiscoveryOptions = {
@@ -25,7 +26,7 @@ export type DiscoveryOptions = {
 }
 
 const highestMs = 15_000
-const transfer = { timeoutMs: 5_000, highestOctets: 4 * 1024 * 1024, highestRecords: 10_000 }
+const transfer = { timeoutMs: 5_000, ...highest }
 // Of all accounts together in this process; an account has one.
 const highestAtOnce = 10
 // Whoever names a nameserver must not have it asked without end.
@@ -87,10 +88,10 @@ export function createDiscovery(options: DiscoveryOptions): Discover {
     if (answering.servers.length === 0) return nothing(hosts, 'None of its nameservers answers.')
     const whole = await transferred(answering, signal)
     if (whole)
-      return { ...presented(domain, whole), nameservers: hosts, method: 'transfer', questions: 0, reason: null }
+      return { ...(await presented(domain, whole)), nameservers: hosts, method: 'transfer', questions: 0, reason: null }
     const { records, questions, complete } = await askForCommon(domain, answering, signal)
     const reason = complete ? null : 'Some questions were not answered in time; there may be more.'
-    return { ...presented(domain, records), nameservers: hosts, method: 'questions', questions, reason }
+    return { ...(await presented(domain, records)), nameservers: hosts, method: 'questions', questions, reason }
   }
 
   async function thoseThatAnswer(found: Nameservers, signal: AbortSignal): Promise<Nameservers> {
@@ -118,10 +119,16 @@ const nothing = (nameservers: string[], reason: string): Discovered => ({
 })
 
 /** The records in the form of the API. Those of types that it does not have are told apart. */
-function presented(domain: string, records: readonly WholeRecord[]): Pick<Discovered, 'records' | 'skipped'> {
+async function presented(
+  domain: string,
+  records: readonly WholeRecord[],
+): Promise<Pick<Discovered, 'records' | 'skipped'>> {
+  const pauses = createPauses()
   const found: FoundRecord[] = []
   const skipped: Discovered['skipped'] = []
   for (const record of records) {
+    const pause = pauses()
+    if (pause) await pause
     const name = nameWithinZone(record.name, domain)
     const isOurs = signatureTypes.has(record.type) || (record.type === typeNumbers.NS && name === '@')
     if (name === null || record.class !== classIn || isOurs) continue

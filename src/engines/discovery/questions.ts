@@ -13,6 +13,8 @@ type Type = keyof typeof typeNumbers
 type Question = { name: string; type: Type }
 
 const highestQuestions = 600
+/** Of all answers together, or of a transfer: a server may answer each question with thousands of records. */
+export const highest = { highestOctets: 4 * 1024 * 1024, highestRecords: 10_000 }
 const askedAtOnce = 16
 // A server that does not answer so often in a row is left alone.
 const highestFailures = 4
@@ -81,11 +83,16 @@ export async function askForCommon(domain: string, { servers }: Nameservers, sig
   const known = new Set<string>()
   const found = new Map<string, WholeRecord>()
   let questions = 0
+  let octets = 0
   let unanswered = false
 
   function add(question: Question): void {
     const key = `${question.name} ${question.type}`
     if (known.has(key) || nameWithinZone(question.name, domain) === null) return
+    if (known.size >= highestQuestions) {
+      unanswered = true
+      return
+    }
     known.add(key)
     queue.push(question)
   }
@@ -105,6 +112,12 @@ export async function askForCommon(domain: string, { servers }: Nameservers, sig
 
   function take(record: WholeRecord): void {
     if (nameWithinZone(record.name, domain) === null) return
+    octets += record.rdata.length
+    if (found.size >= highest.highestRecords || octets > highest.highestOctets) {
+      unanswered = true
+      queue.length = 0
+      return
+    }
     found.set(`${record.name} ${keyOf(record)}`, record)
     try {
       for (const lead of leads(record)) add(lead)
@@ -143,7 +156,8 @@ export async function askForCommon(domain: string, { servers }: Nameservers, sig
     await drain()
     const records = [...withoutCovered(domain, [...found.values()], wildcards)]
     const wildcard = wildcards.map((record) => ({ ...record, name: `*.${domain}` }))
-    return { records: [...records, ...wildcard], questions, complete: !unanswered }
+    const all = [...records, ...wildcard].slice(0, highest.highestRecords)
+    return { records: all, questions, complete: !unanswered }
   } catch (error) {
     // The time is up: what was found so far is told.
     if (!signal.aborted) throw error

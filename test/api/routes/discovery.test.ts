@@ -233,6 +233,22 @@ describe('an account', () => {
     expect(server.asked.length).toBeLessThan(80)
   })
 
+  test('is told of some thousand records at most, whose server is asked no further', async () => {
+    let address = 0
+    const server = await internet.addServer('ns1.endless.net', (name, type, tcp) => {
+      if (tcp) return { code: 'REFUSED' }
+      if (type !== 'A') return {}
+      const answer = Array.from({ length: 1_000 }, () => `10.0.${++address >> 8}.${address & 255}`)
+      return { answer: answer.map((value) => [name, 'A', value]) }
+    })
+    internet.zones.set('endless.com', ['ns1.endless.net'])
+    const found = await discoverer({ reach: internet.reach })('endless.com', 'endless')
+    expect(found.records.length).toBeLessThanOrEqual(10_000)
+    expect(found.reason).toMatch(/there may be more/)
+    expect(address).toBeLessThan(60_000)
+    expect(server.asked.length).toBeLessThan(200)
+  })
+
   test('gets the same answer again for the same key', async () => {
     const headers = { 'idempotency-key': 'discover-1' }
     const first = await discover('here.com', { headers })

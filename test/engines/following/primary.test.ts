@@ -2,7 +2,13 @@ import { expect, test } from 'vitest'
 import { linesOf } from '../../../src/engines/following/primary.ts'
 
 test('the records of a large zone are written down while others get on', async () => {
-  const record = { name: `${'\u00fe'.repeat(200)}.a.example`, type: 16, class: 1, ttl: 60, rdata: Buffer.from([1, 0x61]) }
+  const record = {
+    name: `${'\u00fe'.repeat(200)}.a.example`,
+    type: 16,
+    class: 1,
+    ttl: 60,
+    rdata: Buffer.from([1, 0x61]),
+  }
   const records = Array.from({ length: 20_000 }, () => record)
   let turns = 0
   let isOver = false
