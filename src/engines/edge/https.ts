@@ -14,6 +14,7 @@ import { type DrainSignal, refuseOnceReplaced } from '../../platform/draining.ts
 import { handshakeTimeoutMs, tlsPolicy } from '../../tls/policy.ts'
 import type { CertificateStore } from '../../tls/store.ts'
 import { createTicketKeys, type TicketKeys } from '../../tls/tickets.ts'
+import type { ConnectionShares } from './connection-shares.ts'
 import { Http2Request, Http2Response } from './http2-messages.ts'
 import { answerPlainRequests, type PlainOptions } from './plain-connections.ts'
 import type { EdgeResponse } from './responses.ts'
@@ -25,6 +26,7 @@ export type HttpsOptions = {
   /** Options for HTTP/1.1, the same as at the plain HTTP port, with its class of responses. */
   http1: Pick<ServerOptions, 'headersTimeout' | 'keepAliveTimeout' | 'shouldUpgradeCallback'>
   plain: PlainOptions
+  shares: ConnectionShares
   /** Default: keys of its own. */
   tickets?: TicketKeys | undefined
   /** Aborted while the process drains. */
@@ -44,7 +46,7 @@ const mostStreams = 128
 const mostHeaderBytes = 16 << 10
 
 export function createHttpsServer(options: HttpsOptions): HttpsServer {
-  const { certificates, handle, upgrade, http1, plain, tickets = createTicketKeys(), draining, log } = options
+  const { certificates, handle, upgrade, http1, plain, shares, tickets = createTicketKeys(), draining, log } = options
   // Node uses its own classes for HTTP/1.1 and these for HTTP/2. There is no default certificate: a client without SNI
   // gets an alert.
   const server = createSecureServer(
@@ -75,6 +77,7 @@ export function createHttpsServer(options: HttpsOptions): HttpsServer {
   let unfollow = () => {}
   const connections = connectionsOf(server)
   const waiting = answerPlainRequests(server as never, 'secureConnection', plain)
+  shares.guard(server)
 
   return {
     async listen(port, host) {

@@ -15,6 +15,7 @@ import type { Snapshots } from '../../platform/snapshots.ts'
 import { type Rollups, startTrafficRollups } from '../../services/traffic/rollups.ts'
 import type { TicketKeys } from '../../tls/tickets.ts'
 import { createBodies } from './bodies.ts'
+import { createConnectionShares } from './connection-shares.ts'
 import { type Encryption, openEncryption, strictTransportLine } from './encryption.ts'
 import { createHandler } from './handler.ts'
 import { createEdgeMetrics, type EdgeMetrics } from './metrics.ts'
@@ -50,6 +51,8 @@ export type EdgeOptions = {
   snapshots?: Snapshots | undefined
   /** Aborted while the process drains: connections are not kept for further requests. */
   draining?: DrainSignal
+  /** How many it holds at once, over HTTP and HTTPS; default: by how many files the process may open. */
+  mostConnections?: number
 }
 
 export type Edge = {
@@ -133,6 +136,8 @@ export function createEdge(options: EdgeOptions): Edge {
       linesOf: () => '',
     }),
   })
+  const shares = createConnectionShares(options.mostConnections)
+  shares.guard(server)
   const encryptedPlain = {
     ...waiting,
     answer: createPlainAnswers({
@@ -157,6 +162,7 @@ export function createEdge(options: EdgeOptions): Edge {
         ownHosts,
         vault,
         http1,
+        shares,
         plain: encryptedPlain,
         handle,
         upgrade,
