@@ -41,6 +41,7 @@ export async function openApi(shared: Shared, closing: Closing): Promise<void> {
     keepOwnCertificate(app.server as unknown as Server, certificates, config.managedTlsHost, log)
   }
   refuseOnceReplaced(app.server, shared.draining)
+  shared.connectionShares.guard(app.server)
   await app.listen({ host: config.host, port: config.port })
   if (tls) closing.add(tickets.follow((key) => (app.server as unknown as Server).setTicketKeys(key)))
   closing.add(() => drained(app.close(), () => app.server.closeAllConnections()))

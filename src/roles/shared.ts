@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import { createReach } from '../platform/checked-lookup.ts'
+import { createConnectionShares } from '../platform/connection-shares.ts'
 import { isDatabaseLost } from '../platform/database.ts'
 import type { Draining } from '../platform/draining.ts'
 import { createHealth } from '../platform/health.ts'
@@ -106,6 +107,7 @@ export async function openShared(
     log,
     registry,
     tickets,
+    connectionShares: createConnectionShares(),
     draining,
     worker,
     /** What the metrics port tells of. */

@@ -6,6 +6,7 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../../config.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
+import { type ConnectionShares, createConnectionShares } from '../../platform/connection-shares.ts'
 import type { Database } from '../../platform/database.ts'
 import { type DrainSignal, refuseOnceReplaced } from '../../platform/draining.ts'
 import type { Notifications } from '../../platform/notifications.ts'
@@ -15,7 +16,6 @@ import type { Snapshots } from '../../platform/snapshots.ts'
 import { type Rollups, startTrafficRollups } from '../../services/traffic/rollups.ts'
 import type { TicketKeys } from '../../tls/tickets.ts'
 import { createBodies } from './bodies.ts'
-import { createConnectionShares } from './connection-shares.ts'
 import { type Encryption, openEncryption, strictTransportLine } from './encryption.ts'
 import { createHandler } from './handler.ts'
 import { createEdgeMetrics, type EdgeMetrics } from './metrics.ts'
@@ -51,8 +51,8 @@ export type EdgeOptions = {
   snapshots?: Snapshots | undefined
   /** Aborted while the process drains: connections are not kept for further requests. */
   draining?: DrainSignal
-  /** How many it holds at once, over HTTP and HTTPS; default: by how many files the process may open. */
-  mostConnections?: number
+  /** Of the connections of the process; default: shares of its own. */
+  connectionShares?: ConnectionShares
 }
 
 export type Edge = {
@@ -136,7 +136,7 @@ export function createEdge(options: EdgeOptions): Edge {
       linesOf: () => '',
     }),
   })
-  const shares = createConnectionShares(options.mostConnections)
+  const { connectionShares: shares = createConnectionShares() } = options
   shares.guard(server)
   const encryptedPlain = {
     ...waiting,

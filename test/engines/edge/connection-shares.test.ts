@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { createConnectionShares, mostConnections } from '../../../src/engines/edge/connection-shares.ts'
+import { createConnectionShares, mostConnections } from '../../../src/platform/connection-shares.ts'
 import { until } from '../../helpers/until.ts'
 import { startWorld, type World } from './world.ts'
 
@@ -10,7 +10,7 @@ const most = 60
 let world: World
 let host: string
 beforeAll(async () => {
-  world = await startWorld({ mostConnections: most })
+  world = await startWorld({ connectionShares: createConnectionShares(most) })
   host = await world.site('shared', { 'index.html': 'here' })
 })
 afterAll(() => world.stop())

@@ -1,7 +1,7 @@
-// Shares the connections that the edge can hold among its visitors, so that no one of them takes them all.
+// Shares the connections that a process can hold among its clients, so that no one of them takes them all.
 import { readFileSync } from 'node:fs'
 import type { Server, Socket } from 'node:net'
-import { clientOf } from '../../platform/client-address.ts'
+import { clientOf } from './client-address.ts'
 
 export type ConnectionShares = {
   /** Closes new connections of those who have their share. To be called after all others listen for connections. */
