@@ -1,6 +1,6 @@
 // Which records may stand together in a zone, and which a delegation hides.
 import { absoluteName, nameWithinZone } from './names.ts'
-import { type PolicyRefusal, policyOf, type RecordType } from './record-types.ts'
+import { isNamedType, type PolicyRefusal, policyOf, type RecordType } from './record-types.ts'
 
 export type PlacedRecord = { id?: string; type: RecordType; name: string; value: string }
 
@@ -54,6 +54,7 @@ const isSpf = ({ type, value }: PlacedRecord) => type === 'TXT' && /^"v=spf1[ "]
 
 // Records of one type that the rules treat alike; one of each kind at a name stands for all of them.
 export function kindOf({ type, name, value }: PlacedRecord): string {
+  if (!isNamedType(type)) return 'numbered'
   if (type === 'MX') return value === nullMx ? 'null MX' : type
   return isSpf({ type, name, value }) ? 'SPF' : type
 }

@@ -153,7 +153,11 @@ export const Problem = Type.Object(
     errors: Type.Optional(Type.Array(Named(FieldProblem), { description: 'With 422: every refused field' })),
     requiredScope: Type.Optional(Type.String({ description: 'With insufficient_scope: the scope it needed' })),
     record: Type.Optional(Named(ConflictingRecord)),
-    limit: Type.Optional(Type.String({ description: 'With quota_exceeded: the name of the limit in `GET /account`' })),
+    limit: Type.Optional(
+      Type.String({
+        description: 'With quota_exceeded: the name of the limit, as in `GET /account` where accounts may differ in it',
+      }),
+    ),
     used: Type.Optional(Type.Integer({ description: 'With quota_exceeded: how much the account has' })),
     max: Type.Optional(Type.Integer({ description: 'With quota_exceeded: how much the account may have' })),
   },

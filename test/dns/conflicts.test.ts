@@ -148,6 +148,16 @@ describe('a whole zone', () => {
       expect(conflictsWithin(records, 'example.com')).toEqual([])
     })
   })
+
+  it('of 8,000 types at one name is judged in linear time, and beside a CNAME refused', () => {
+    takesLinearTime({ small: 1_000, large: 8_000 }, (size) => {
+      const records = Array.from({ length: size }, (_, index) => record('a', `TYPE${300 + index}`, '\\# 1 00'))
+      expect(conflictsWithin(records, 'example.com')).toEqual([])
+    })
+    const beside = [record('a', 'TYPE300', '\\# 1 00'), record('a', 'CNAME', 'b.example.net')]
+    expect(conflictsWithin(beside, 'example.com')).toMatchObject([{ conflict: { code: 'beside_cname' } }])
+    expect(conflictsWithin(beside.toReversed(), 'example.com')).toMatchObject([{ conflict: { code: 'beside_cname' } }])
+  })
 })
 
 describe('a record that stands for another name', () => {

@@ -216,6 +216,30 @@ describe('the records of all zones of an account', () => {
   })
 })
 
+describe('a name has records of at most 40 types', () => {
+  const typed = (from: number, to: number, name = 'set') =>
+    Array.from({ length: to - from }, (_, n) => ({ type: `TYPE${1000 + from + n}`, name, value: '\\# 1 00' }))
+  const over = { code: 'quota_exceeded', limit: 'typesPerName', used: 41, max: 40 }
+
+  test('one more is refused by every way of making records, and more of the same types are not', async () => {
+    const zone = await newZone()
+    expect((await batch(zone, { create: typed(0, 39) })).status).toBe(200)
+    expect((await batch(zone, { create: typed(39, 41) })).body).toMatchObject({
+      ...over,
+      errors: [{ pointer: '#/create/1' }],
+    })
+    expect((await create(zone, typed(39, 40)[0]!)).status).toBe(201)
+    const { status, body } = await create(zone, typed(40, 41)[0]!)
+    expect([status, body.detail]).toEqual([403, 'The name set would have records of 41 types; it can have 40.'])
+    expect(body).toMatchObject(over)
+    expect((await create(zone, { ...typed(0, 1)[0]!, value: '\\# 1 01' })).status).toBe(201)
+    expect((await create(zone, typed(40, 41, 'other')[0]!)).status).toBe(201)
+    const file = typed(0, 41).map(({ type, value }) => `set ${type} ${value}\n`)
+    expect((await put(zone, file.join(''))).body).toMatchObject({ ...over, errors: [{ pointer: '#/lines/41' }] })
+    expect(await count(zone)).toBe(42)
+  })
+})
+
 describe('an import', () => {
   test('of a set of 101 names the line, and changes nothing', async () => {
     const zone = await newZone()
