@@ -149,12 +149,14 @@ describe('a job', () => {
   })
 
   test('that another worker has is known as lost at once, and given up by that one alone', async () => {
+    const begun = Promise.withResolvers<void>()
     const gate = Promise.withResolvers<void>()
     const given: string[] = []
     let found: unknown
     const worker = work(
       async (_, { requireHeld }) => {
         await requireHeld(api.db)
+        begun.resolve()
         await gate.promise
         found = await requireHeld(api.db).catch((error) => error)
         throw new Error('too late')
@@ -162,7 +164,7 @@ describe('a job', () => {
       { giveUp: async () => void given.push('given up') },
     )
     await add('lost')
-    await until(() => worker.running === 1)
+    await begun.promise
     await api.db.job.updateMany({ data: { lockedBy: 'another', lockedUntil: new Date(Date.now() + 60_000) } })
     gate.resolve()
     await until(() => worker.running === 0)

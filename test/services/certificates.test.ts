@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { newId } from '../../src/platform/ids.ts'
+import { LostLease } from '../../src/platform/lease.ts'
 import { domainCertificate } from '../../src/services/certificates/domain-certificates.ts'
 import { dropUnusedCertificates, queueOutdated } from '../../src/services/certificates/jobs.ts'
 import {
@@ -76,7 +77,7 @@ describe('an order', () => {
     expect(Buffer.from(taken!.key!).toString()).toBe('key')
     expect(await extendLease(api.db, lease)).toBe(false)
     expect(await endOrder(api.db, lease)).toBe(false)
-    await setOrderUrl(api.db, lease, 'https://authority.example/lost')
+    await expect(setOrderUrl(api.db, lease, 'https://authority.example/lost')).rejects.toThrow(LostLease)
     expect(await api.db.acmeOrder.findFirst()).toMatchObject({ leasedBy: 'other', url: '' })
   })
 
@@ -103,7 +104,7 @@ describe('an order', () => {
       challenge('example.test', 'berth.example', 'c'),
       challenge('example.test', null, 'd'),
     ]
-    await publishChallenges(api.db, other, challenges, null)
+    await expect(publishChallenges(api.db, other, challenges, null)).rejects.toThrow(LostLease)
     expect(await api.db.acmeChallenge.count()).toBe(0)
     for (let time = 0; time < 2; time++) await publishChallenges(api.db, lease, challenges, 'berth.example')
     expect(await api.db.acmeChallenge.count()).toBe(4)
