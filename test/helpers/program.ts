@@ -24,6 +24,8 @@ export async function startProgram(
   roles: string,
   environment: Record<string, string>,
   ports?: Program['ports'],
+  /** How many files it may open; default: as many as this process. */
+  mostFiles?: number,
 ): Promise<Program> {
   const own = ports ?? {
     PORT: await freePort(),
@@ -32,7 +34,9 @@ export async function startProgram(
     EDGE_HTTPS_PORT: await freePort(),
     DNS: await freePort(),
   }
-  const child = spawn(process.execPath, ['dist/src/cli.js', 'serve', '--roles', roles], {
+  const limit = mostFiles === undefined ? '' : `ulimit -n ${mostFiles}; `
+  const command = [process.execPath, 'dist/src/cli.js', 'serve', '--roles', roles]
+  const child = spawn('sh', ['-c', `${limit}exec "$0" "$@"`, ...command], {
     env: {
       PATH: process.env.PATH,
       ...Object.fromEntries(Object.entries(own).map(([name, port]) => [name, String(port)])),
