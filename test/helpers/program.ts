@@ -34,9 +34,9 @@ export async function startProgram(
     EDGE_HTTPS_PORT: await freePort(),
     DNS: await freePort(),
   }
-  const limit = mostFiles === undefined ? '' : `ulimit -n ${mostFiles}; `
-  const command = [process.execPath, 'dist/src/cli.js', 'serve', '--roles', roles]
-  const child = spawn('sh', ['-c', `${limit}exec "$0" "$@"`, ...command], {
+  const limited = mostFiles === undefined ? [] : ['/bin/sh', '-c', `ulimit -n ${mostFiles}; exec "$0" "$@"`]
+  const [program, ...args] = [...limited, process.execPath, 'dist/src/cli.js', 'serve', '--roles', roles]
+  const child = spawn(program!, args, {
     env: {
       PATH: process.env.PATH,
       ...Object.fromEntries(Object.entries(own).map(([name, port]) => [name, String(port)])),
