@@ -2,14 +2,14 @@
 import createClient from 'openapi-fetch'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { paths } from '../sdk/src/generated/api.ts'
-import { startApi, type TestApi } from './helpers/api.ts'
+import { sharedApi, type TestApi } from './helpers/api.ts'
 
 let api: TestApi
 let client: ReturnType<typeof createClient<paths>>
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   await api.newProject('hello')
-  const address = await api.app.listen({ host: '127.0.0.1', port: 0 })
+  const address = await api.listen()
   client = createClient<paths>({ baseUrl: `${address}/api`, headers: { authorization: `Bearer ${api.token}` } })
 })
 afterAll(() => api.stop())

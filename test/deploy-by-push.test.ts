@@ -65,7 +65,7 @@ beforeAll(async () => {
     BUILD_CONCURRENCY: '1',
   }
   api = await startApi(environment)
-  apiAddress = await api.app.listen({ host: '127.0.0.1', port: 0 })
+  apiAddress = await api.listen()
   berth = spawn(process.execPath, ['dist/src/cli.js', 'serve', '--roles', 'worker,edge'], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: {

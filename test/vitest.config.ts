@@ -1,12 +1,10 @@
-// How the tests are run: a PostgreSQL for each process, a database of its own for every test file.
-import { defineConfig } from 'vitest/config'
-import { LongestFirst } from './helpers/sequencer.ts'
-
-const report = process.env.BERTH_TEST_REPORT
+// Tier 1: every guarantee that a database, sockets and short-lived processes can show.
+import { configDefaults, defineConfig } from 'vitest/config'
 
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    exclude: [...configDefaults.exclude, 'test/**/*.system.test.ts'],
     globalSetup: ['test/helpers/postgres.ts'],
     setupFiles: ['test/helpers/seed.ts'],
     // Nothing here is measured by a clock: these only end what hangs, also on a machine that is busy with other work.
@@ -18,8 +16,5 @@ export default defineConfig({
     pool: 'forks',
     // One process for many files: loading the program anew for each was a third of the whole time.
     isolate: false,
-    sequence: { sequencer: LongestFirst },
-    // Which files failed, for the run that tries those once more.
-    reporters: report ? ['default', ['json', { outputFile: report }]] : ['default'],
   },
 })

@@ -1,13 +1,13 @@
 // Requests sent twice, at once, or cut off in between: one Idempotency-Key is one piece of work, done whole or not at all.
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startApi, type TestApi } from '../helpers/api.ts'
+import { sharedApi, type TestApi } from '../helpers/api.ts'
 import { waitsForLock } from '../helpers/database.ts'
 import { until } from '../helpers/until.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   await api.newProject('site')
 })
 afterAll(() => api.stop())

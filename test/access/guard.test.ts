@@ -10,7 +10,7 @@ import { createWorld } from './world.ts'
 // Whoever is trusted to name the caller's address can give every request one of its own.
 const api = await startApi({ TRUSTED_PROXIES: '127.0.0.1' })
 afterAll(() => api.stop())
-await api.app.listen({ port: 0, host: '127.0.0.1' })
+await api.listen()
 const { port } = api.app.server.address() as AddressInfo
 const send = createSend(api)
 const world = await createWorld(api)

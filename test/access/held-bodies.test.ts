@@ -3,11 +3,11 @@ import { request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, describe, expect, test } from 'vitest'
 import { tarEnd, tarHeader, tarPadding } from '../../src/platform/tar.ts'
-import { startApi } from '../helpers/api.ts'
+import { sharedApi } from '../helpers/api.ts'
 
-const api = await startApi()
+const api = await sharedApi()
 afterAll(() => api.stop())
-await api.app.listen({ port: 0, host: '127.0.0.1' })
+await api.listen()
 const { port } = api.app.server.address() as AddressInfo
 
 /** Sends the head of a request, calls `meanwhile` when the server has let it in, and then sends the body. */

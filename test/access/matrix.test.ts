@@ -5,13 +5,13 @@ import { tokenScopes } from '../../src/schemas/tokens.ts'
 import { roles } from '../../src/services/people/roles.ts'
 import type { Scope } from '../../src/services/tokens/actor.ts'
 import { insertToken } from '../../src/services/tokens/tokens.ts'
-import { startApi } from '../helpers/api.ts'
+import { sharedApi } from '../helpers/api.ts'
 import { methodsOf, type Operation, operationsOf } from './operations.ts'
 import { createSend, expectSound } from './send.ts'
 import { createSnapshot } from './snapshot.ts'
 import { createWorld, type Target, wireOf } from './world.ts'
 
-const api = await startApi()
+const api = await sharedApi()
 afterAll(() => api.stop())
 const operations = operationsOf(api.app)
 const send = createSend(api)

@@ -1,11 +1,11 @@
 // If-Match on everything that changes: an old version is refused, the current one passes, and a 201 names its version.
 import { afterAll, describe, expect, test } from 'vitest'
-import { startApi } from '../helpers/api.ts'
+import { sharedApi } from '../helpers/api.ts'
 import { operationsOf } from './operations.ts'
 import { createSend } from './send.ts'
 import { createWorld, wireOf } from './world.ts'
 
-const api = await startApi()
+const api = await sharedApi()
 afterAll(() => api.stop())
 const send = createSend(api)
 const world = await createWorld(api)

@@ -2,13 +2,13 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { tokenScopes } from '../../src/schemas/tokens.ts'
 import { insertToken } from '../../src/services/tokens/tokens.ts'
-import { type Answer, startApi } from '../helpers/api.ts'
+import { type Answer, sharedApi } from '../helpers/api.ts'
 import { methodsOf, type Operation, operationsOf, takesParameters } from './operations.ts'
 import { createSend, expectSound } from './send.ts'
 import { createSnapshot } from './snapshot.ts'
 import { createWorld, pathOf, type Target, wireOf } from './world.ts'
 
-const api = await startApi()
+const api = await sharedApi()
 afterAll(() => api.stop())
 const send = createSend(api)
 const world = await createWorld(api)

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startApi, type TestApi } from '../helpers/api.ts'
+import { sharedApi, type TestApi } from '../helpers/api.ts'
 import { type CommandLine, openCommandLine } from '../helpers/command-line.ts'
 import { newPerson } from '../helpers/people.ts'
 
@@ -17,8 +17,8 @@ let building: string
 
 beforeAll(async () => {
   cli = await openCommandLine()
-  api = await startApi()
-  url = (await api.app.listen({ port: 0, host: '127.0.0.1' })).replace('127.0.0.1', 'localhost')
+  api = await sharedApi()
+  url = (await api.listen()).replace('127.0.0.1', 'localhost')
   await api.newProject('site')
   const deploy = async () => (await api.call('POST', '/deployments', { body: { project: 'site' } })).body.id
   ready = await deploy()

@@ -86,7 +86,7 @@ export async function startConsole(environment: Environment = {}): Promise<TestC
   const url = `http://localhost:${port}`
   const given = typeof environment === 'function' ? await environment(url) : environment
   const api = await startApi({ BASE_URL: url, ...given }, { consoleDirectory: directory })
-  await api.app.listen({ host: '127.0.0.1', port })
+  await api.listen()
   const browser = await chromium.launch({
     executablePath: chromiumPath!,
     args: [

@@ -23,7 +23,7 @@ import { writeQuotaDefaults } from '../../src/services/accounts/quotas.ts'
 import { createZoneWork } from '../../src/services/dns/zone-work.ts'
 import { createPasswordHasher } from '../../src/services/people/password-hash.ts'
 import { createTokenDirectory } from '../../src/services/tokens/directory.ts'
-import { createDatabase } from './database.ts'
+import { createDatabase, rememberRows, type TestDatabase } from './database.ts'
 import { createRepository } from './repository.ts'
 import { createResponseChecker } from './responses.ts'
 
@@ -55,6 +55,8 @@ export type TestApi = {
   databaseUrl: string
   /** Calls `/api` + path. */
   call: Call
+  /** Listens on a port of the system's choice, once; returns the origin. */
+  listen(): Promise<string>
   /** Another account with a full token of its own. */
   newAccount(name?: string): Promise<{ accountId: string; token: string }>
   /** A project whose repository is a real bare one with a branch `main`. */
@@ -64,14 +66,63 @@ export type TestApi = {
 
 let accounts = 0
 
-// Tests make as much as they like, unless they are about quotas.
+// Tests create as much as they like, unless they are about quotas.
 const plenty = Object.fromEntries(quotaNames.map((name) => [quotaVariable(name), '1000000000']))
 
-export async function startApi(
+type Options = Partial<Pick<Deps, 'consoleDirectory' | 'commandLineFile' | 'discover'>>
+
+type Shared = { api: TestApi; deleteRows(): Promise<void>; inUse: boolean; closed: boolean }
+let shared: Shared | undefined
+
+/**
+ * The API of this process with the default settings. Every file starts with an empty database and an account of its
+ * own. Starting an API costs a second of CPU, so a file calls `startApi` only if it needs other settings or changes
+ * the schema.
+ */
+export async function sharedApi(): Promise<TestApi> {
+  if (shared?.inUse) throw new Error('this file has the shared API already; a second one needs startApi')
+  if (!shared || shared.closed) {
+    const database = await createDatabase()
+    const deleteRows = await rememberRows(database.url)
+    const api = await open(database)
+    const { app } = api
+    const state: Shared = { api, deleteRows, inUse: false, closed: false }
+    const close = app.close.bind(app)
+    app.close = (async () => {
+      state.closed = true
+      await close()
+    }) as App['close']
+    shared = state
+  }
+  const mine = shared
+  mine.inUse = true
+  const { api } = mine
+  await mine.deleteRows()
+  await writeQuotaDefaults(api.db, api.config.quotas)
+  await rm(join(api.config.dataDir, 'repos'), { recursive: true, force: true })
+  const first = await api.newAccount()
+  return {
+    ...api,
+    ...first,
+    call: (method, path, options = {}) =>
+      api.call(method, path, { ...options, token: options.token === undefined ? first.token : options.token }),
+    newProject: (name, options = {}) => api.newProject(name, { ...options, token: options.token ?? first.token }),
+    async stop() {
+      mine.inUse = false
+    },
+  }
+}
+
+/** An API with its own database. */
+export async function startApi(environment: Record<string, string> = {}, options: Options = {}): Promise<TestApi> {
+  return open(await createDatabase(), environment, options)
+}
+
+async function open(
+  database: TestDatabase,
   environment: Record<string, string> = {},
-  options: Partial<Pick<Deps, 'consoleDirectory' | 'commandLineFile' | 'discover'>> = {},
+  options: Options = {},
 ): Promise<TestApi> {
-  const database = await createDatabase()
   const dataDir = await mkdtemp(join(tmpdir(), 'berth-data-'))
   const config = loadConfig({
     DATABASE_URL: database.url,
@@ -146,6 +197,7 @@ export async function startApi(
     return answer
   }
 
+  let origin: Promise<string> | undefined
   return {
     app,
     db,
@@ -155,6 +207,7 @@ export async function startApi(
     token: first.token,
     databaseUrl: database.url,
     call,
+    listen: () => (origin ??= app.listen({ host: '127.0.0.1', port: 0 })),
     newAccount,
     async newProject(name, options = {}) {
       await createRepository(join(dataDir, 'repos'), `test/${name}`)

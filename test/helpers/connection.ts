@@ -17,7 +17,7 @@ export type Connection = {
 }
 
 export async function listening(api: TestApi): Promise<number> {
-  if (!api.app.server.listening) await api.app.listen({ host: '127.0.0.1', port: 0 })
+  await api.listen()
   return (api.app.server.address() as AddressInfo).port
 }
 

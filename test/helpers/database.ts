@@ -11,7 +11,9 @@ export function postgresUrl(): string {
   return urls[Number(process.env.VITEST_POOL_ID) % urls.length]!
 }
 
-export async function createDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
+export type TestDatabase = { url: string; drop(): Promise<void> }
+
+export async function createDatabase(): Promise<TestDatabase> {
   const admin = postgresUrl()
   const name = `t_${randomBytes(8).toString('hex')}`
   await run(admin, async (client) => {
@@ -25,6 +27,32 @@ export async function createDatabase(): Promise<{ url: string; drop(): Promise<v
     url: url.href,
     drop: () => run(admin, async (client) => void (await client.query(`DROP DATABASE ${name} WITH (FORCE)`))),
   }
+}
+
+/** Remembers what is in a database; the function it returns deletes everything else. Sequences go on counting. */
+export async function rememberRows(url: string): Promise<() => Promise<void>> {
+  const tables: string[] = []
+  const kept: [table: string, rows: string][] = []
+  await run(url, async (client) => {
+    const found = await client.query(
+      "SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = 'public' AND tablename <> '_prisma_migrations'",
+    )
+    for (const { name } of found.rows) {
+      tables.push(name)
+      const { rows } = await client.query(`SELECT json_agg(t)::text AS rows FROM ${name} t`)
+      if (rows[0].rows) kept.push([name, rows[0].rows])
+    }
+  })
+  return () =>
+    run(url, async (client) => {
+      // Without triggers, which refuse to delete events, and without looking up foreign keys row by row.
+      await client.query('SET session_replication_role = replica')
+      await client.query('BEGIN')
+      await client.query(tables.map((table) => `DELETE FROM ${table};`).join('\n'))
+      for (const [table, rows] of kept)
+        await client.query(`INSERT INTO ${table} SELECT * FROM json_populate_recordset(NULL::${table}, $1)`, [rows])
+      await client.query('COMMIT')
+    })
 }
 
 /** Whether somebody waits in this database for what another one has locked. */

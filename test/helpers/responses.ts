@@ -58,11 +58,11 @@ function readDocument(app: App) {
   }
 }
 
-const documents = new WeakMap<App, ReturnType<typeof readDocument>>()
+// Every app declares the same operations, whatever its settings, and compiling them takes a second.
+let known: ReturnType<typeof readDocument> | undefined
 
 function documentOf(app: App) {
-  const known = documents.get(app) ?? readDocument(app)
-  documents.set(app, known)
+  known ??= readDocument(app)
   return known
 }
 

@@ -12,10 +12,8 @@ export async function readStream(
   headers: Record<string, string> = {},
   token = api.token,
 ): Promise<StreamReader> {
-  const address = api.app.server.listening ? null : await api.app.listen({ host: '127.0.0.1', port: 0 })
-  const { port } = api.app.server.address() as { port: number }
   const closing = new AbortController()
-  const response = await fetch(`${address ?? `http://127.0.0.1:${port}`}/api${path}`, {
+  const response = await fetch(`${await api.listen()}/api${path}`, {
     headers: { accept: 'text/event-stream', authorization: `Bearer ${token}`, ...headers },
     signal: AbortSignal.any([closing.signal, AbortSignal.timeout(60_000)]),
   })

@@ -9,7 +9,7 @@ import { share, startHarness } from './harness.ts'
 const { api, operations, freshForAll, refused, expectUntouched } = await startHarness()
 afterAll(() => api.stop())
 afterEach(expectUntouched)
-await api.app.listen({ port: 0, host: '127.0.0.1' })
+await api.listen()
 const { port } = api.app.server.address() as AddressInfo
 
 const targets = await freshForAll(operations)

@@ -15,7 +15,7 @@ afterAll(async () => {
   await api.stop()
   vi.useRealTimers()
 })
-await api.app.listen({ port: 0, host: '127.0.0.1' })
+await api.listen()
 const { port } = api.app.server.address() as AddressInfo
 
 const reads = operations.filter(({ method }) => method === 'GET')

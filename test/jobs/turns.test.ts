@@ -5,13 +5,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { failJob, releaseJob, takeJob } from '../../src/jobs/statements.ts'
 import type { Db } from '../../src/platform/database.ts'
 import { queuePositions } from '../../src/services/deployments/queue.ts'
-import { startApi, type TestApi } from '../helpers/api.ts'
+import { sharedApi, type TestApi } from '../helpers/api.ts'
 import { endBuild, limit, loseBuild, newTenant, type Tenant, takeAll, takeNext } from '../helpers/builds.ts'
 
 let api: TestApi
 let tenants: Tenant[]
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   tenants = []
   for (let i = 0; i < 5; i++) tenants.push(await newTenant(api))
 })

@@ -5,14 +5,14 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { enqueue } from '../../src/jobs/queue.ts'
 import { type Handler, startWorker, type Worker } from '../../src/jobs/worker.ts'
 import { LostLease } from '../../src/platform/lease.ts'
-import { startApi, type TestApi } from '../helpers/api.ts'
+import { sharedApi, type TestApi } from '../helpers/api.ts'
 import { waitsForLock } from '../helpers/database.ts'
 import { until } from '../helpers/until.ts'
 
 let api: TestApi
 const workers: Worker[] = []
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
 })
 afterAll(() => api.stop())
 beforeEach(() => api.db.job.deleteMany())

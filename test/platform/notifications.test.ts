@@ -7,7 +7,7 @@ import { createHealth } from '../../src/platform/health.ts'
 import { follow } from '../../src/platform/mirror.ts'
 import { listen, type Notifications, notificationsReadiness } from '../../src/platform/notifications.ts'
 import { createTokenDirectory, type TokenDirectory } from '../../src/services/tokens/directory.ts'
-import { startApi, type TestApi } from '../helpers/api.ts'
+import { sharedApi, type TestApi } from '../helpers/api.ts'
 import { type Link, openLink } from '../helpers/link.ts'
 import { readStream } from '../helpers/stream.ts'
 import { until } from '../helpers/until.ts'
@@ -20,7 +20,7 @@ let replica: TestApi
 let notifications: Notifications
 let tokenDirectory: TokenDirectory
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   link = await openLink(api.databaseUrl)
   notifications = await listen(link.url, log)
   tokenDirectory = createTokenDirectory(api.db, notifications)

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { build } from 'esbuild'
 import { chromium } from 'playwright-core'
 import { expect, test } from 'vitest'
-import { startApi } from '../helpers/api.ts'
+import { sharedApi } from '../helpers/api.ts'
 
 // Takes some seconds: `npm run test:sdk`.
 const executablePath = process.env.BERTH_SDK_PACKAGE === '1' ? findChromium() : null
@@ -37,7 +37,7 @@ const script = `
 test.skipIf(!executablePath)(
   'a page of another origin uses it all',
   async () => {
-    const api = await startApi()
+    const api = await sharedApi()
     const options = { bundle: true, platform: 'browser', format: 'iife', globalName: 'sdk', write: false } as const
     const { outputFiles } = await build({ entryPoints: ['sdk/src/index.ts'], ...options })
     const html = `<!doctype html><title>Page</title><script>${outputFiles[0]!.text}${script}</script>`
@@ -45,7 +45,7 @@ test.skipIf(!executablePath)(
     await once(pages.listen(0, '127.0.0.1'), 'listening')
     const browser = await chromium.launch({ executablePath: executablePath!, args: ['--no-sandbox'] })
     try {
-      const baseUrl = `${await api.app.listen({ host: '127.0.0.1', port: 0 })}/api`
+      const baseUrl = `${await api.listen()}/api`
       const page = await browser.newPage()
       const given = new URLSearchParams({ baseUrl, token: api.token })
       await page.goto(`http://127.0.0.1:${(pages.address() as AddressInfo).port}/#${given}`)

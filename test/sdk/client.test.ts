@@ -2,16 +2,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Berth, BerthError, createBerth, DeploymentFailed } from '../../sdk/src/index.ts'
 import { finishDeployment } from '../../src/services/deployments/states.ts'
-import { startApi, type TestApi } from '../helpers/api.ts'
+import { sharedApi, type TestApi } from '../helpers/api.ts'
 import { until } from '../helpers/until.ts'
 
 let api: TestApi
 let baseUrl: string
 let berth: Berth
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   await api.newProject('hello')
-  baseUrl = `${await api.app.listen({ host: '127.0.0.1', port: 0 })}/api`
+  baseUrl = `${await api.listen()}/api`
   berth = createBerth({ baseUrl, token: api.token })
 })
 afterAll(() => api.stop())

@@ -14,14 +14,14 @@ import {
   releaseOrder,
   setOrderUrl,
 } from '../../src/services/certificates/orders.ts'
-import { startApi, type TestApi } from '../helpers/api.ts'
+import { sharedApi, type TestApi } from '../helpers/api.ts'
 
 const hourMs = 3_600_000
 const ago = (ms: number) => new Date(Date.now() - ms)
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   await api.newProject('site')
 })
 afterAll(() => api.stop())

@@ -10,7 +10,7 @@ import { promoteDeployment } from '../../src/services/deployments/deployments.ts
 import { forgetOldLines, removeOldDeployments } from '../../src/services/deployments/retention.ts'
 import { forgetOldHolds } from '../../src/services/domains/domains.ts'
 import { forgetEndedTokens } from '../../src/services/tokens/tokens.ts'
-import { startApi, type TestApi } from '../helpers/api.ts'
+import { sharedApi, type TestApi } from '../helpers/api.ts'
 import { newTenant, type Tenant } from '../helpers/builds.ts'
 
 const dayMs = 86_400_000
@@ -18,7 +18,7 @@ const ago = (days: number) => new Date(Date.now() - days * dayMs)
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
 })
 afterAll(() => api?.stop())
 

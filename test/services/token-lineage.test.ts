@@ -5,11 +5,11 @@ import type { Token } from '../../src/generated/client.ts'
 import { tokenScopes } from '../../src/schemas/tokens.ts'
 import { createAccount } from '../../src/services/accounts/accounts.ts'
 import { allows, type Scope } from '../../src/services/tokens/actor.ts'
-import { startApi, type TestApi } from '../helpers/api.ts'
+import { sharedApi, type TestApi } from '../helpers/api.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
 })
 afterAll(() => api.stop())
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { buildApp } from '../../src/api/app.ts'
 import { tlsPolicy } from '../../src/tls/policy.ts'
 import { type HttpsWorld, startHttpsWorld } from '../engines/edge/https-world.ts'
-import { startApi, type TestApi } from '../helpers/api.ts'
+import { sharedApi, type TestApi } from '../helpers/api.ts'
 import { until } from '../helpers/until.ts'
 import { createAuthority, type Issued, newRsaKeys, serveCertificate } from './authority.ts'
 
@@ -16,7 +16,7 @@ let certificates: { ecdsa: Issued; rsa: Issued }
 
 beforeAll(async () => {
   world = await startHttpsWorld()
-  api = await startApi()
+  api = await sharedApi()
   await world.site('shop', { 'index.html': 'shop' })
   const { issue } = await createAuthority()
   const rsa = await issue(['rsa.test'], undefined, await newRsaKeys())

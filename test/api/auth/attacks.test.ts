@@ -3,14 +3,14 @@ import { newId } from '../../../src/platform/ids.ts'
 import { proofCode } from '../../../src/services/people/address-proofs.ts'
 import { createLink } from '../../../src/services/people/links.ts'
 import { createUser } from '../../../src/services/people/users.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, startApi, type TestApi } from '../../helpers/api.ts'
 import { newPerson, openBrowser } from '../../helpers/people.ts'
 import { startReplica } from '../../helpers/replica.ts'
 import { until } from '../../helpers/until.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
 })
 afterAll(() => api.stop())
 
@@ -268,7 +268,7 @@ describe('on another replica', () => {
 
 test('a stream of a console ends with its session', async () => {
   const { browser } = await newPerson(api)
-  const address = await api.app.listen({ port: 0, host: '127.0.0.1' })
+  const address = await api.listen()
   const headers = { authorization: `Bearer ${await browser.token()}`, accept: 'text/event-stream' }
   const stream = await fetch(`${address}/api/events`, { headers })
   expect(stream.status).toBe(200)

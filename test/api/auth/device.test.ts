@@ -1,13 +1,13 @@
 // /auth/device: a program is signed in by a person at the console, once, and by nobody else.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { forgetEndedSignIns } from '../../../src/services/people/sweep.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { newPerson, openBrowser } from '../../helpers/people.ts'
 
 let api: TestApi
 
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
 })
 afterAll(() => api.stop())
 

@@ -1,13 +1,13 @@
 // What a session asked for and was still under way when the session ended, such as by its owner at another browser.
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { type AuthAnswer, type Browser, openPerson } from '../../helpers/auth.ts'
 import { Authenticator } from '../../helpers/authenticator.ts'
 import { until } from '../../helpers/until.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
 })
 afterAll(() => api.stop())
 

@@ -1,7 +1,7 @@
 // Guessing: how often somebody may try, over all servers, and that a flood keeps nobody else out.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hashToken } from '../../../src/platform/secrets.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { Browser, openPerson } from '../../helpers/auth.ts'
 import { type Replica, startReplica } from '../../helpers/replica.ts'
 import { until } from '../../helpers/until.ts'
@@ -14,7 +14,7 @@ let api: TestApi
 let replicas: Replica[]
 let passwordHash: string
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   replicas = [await startReplica(api), await startReplica(api)]
   await until(() => replicas.every(({ limits }) => limits.members === 2))
   passwordHash = await api.deps.passwordHasher!.hash(password)

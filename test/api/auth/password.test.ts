@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createVault, placeOf } from '../../../src/platform/secrets.ts'
 import { createPasswordHasher } from '../../../src/services/people/password-hash.ts'
 import { rotateSecrets } from '../../../src/services/secrets/rotation.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { Browser, openPerson } from '../../helpers/auth.ts'
 import { until } from '../../helpers/until.ts'
 
@@ -14,7 +14,7 @@ let passwordHash: string
 beforeAll(async () => {
   // In the middle of a time step, where it stays: what is right a moment ago is right now.
   vi.useFakeTimers({ toFake: ['Date'], now: Math.floor(Date.now() / 30_000) * 30_000 + 15_000 })
-  api = await startApi()
+  api = await sharedApi()
   passwordHash = await api.deps.passwordHasher!.hash(password)
 })
 afterAll(async () => {

@@ -59,7 +59,7 @@ describe('a page of another origin', () => {
 
   test('reads a stream', async () => {
     const aborted = new AbortController()
-    await api.app.listen({ port: 0, host: '127.0.0.1' })
+    await api.listen()
     const { port } = api.app.server.address() as { port: number }
     const answer = await fetch(`http://127.0.0.1:${port}/api/events`, {
       headers: {

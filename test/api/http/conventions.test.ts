@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { statuses } from '../../../src/api/http/problem.ts'
 import { faults } from '../../../src/platform/errors.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, startApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
 })
 afterAll(() => api.stop())
 

@@ -4,7 +4,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Operation, operationsOf } from '../../access/operations.ts'
 import { createWorld, type Target, wireOf } from '../../access/world.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { until } from '../../helpers/until.ts'
 
 type Aimed = { operation: Operation; target: Target }
@@ -12,7 +12,7 @@ type Aimed = { operation: Operation; target: Target }
 let api: TestApi
 let admin: pg.Client
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   admin = new pg.Client(api.databaseUrl)
   await admin.connect()
 })

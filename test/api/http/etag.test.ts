@@ -1,10 +1,10 @@
 // Single resources: their answers have what their schema has, and nothing else that a row may hold.
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   await api.newProject('site')
   await api.call('POST', '/domains', { body: { project: 'site', name: 'shown.io' } })
 })

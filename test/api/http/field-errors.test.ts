@@ -1,11 +1,11 @@
 // A body that is refused: every bad field is named once, in the order of the schema, whether its form or its meaning is bad.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
+import { type Answer, sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 const zone = 'fields.example.com'
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   await api.newProject('site')
   await api.call('POST', '/domains', { body: { project: 'site', name: zone } })
 })

@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { describe, expect, test, vi } from 'vitest'
 import { createRateLimit } from '../../../src/api/http/rate-limit.ts'
-import { startApi } from '../../helpers/api.ts'
+import { sharedApi, startApi } from '../../helpers/api.ts'
 import { blockProjects } from '../../helpers/block.ts'
 import { closed } from '../../helpers/closed.ts'
 import { until } from '../../helpers/until.ts'
@@ -64,7 +64,7 @@ describe('rate limits', () => {
 
 describe('HTTPS only', () => {
   test('plain HTTP from outside the machine is refused and never redirected, whatever the token', async () => {
-    const api = await startApi()
+    const api = await sharedApi()
     const { statusCode, headers, body } = await api.app.inject({
       url: '/api/projects',
       headers: { authorization: `Bearer ${api.token}` },
@@ -117,7 +117,7 @@ describe('overload', () => {
 
   test('a caller that hangs up gives its place back when its work ends, also after its body was read', async () => {
     const api = await startApi({ MAX_IN_FLIGHT: '1' })
-    await api.app.listen({ host: '127.0.0.1', port: 0 })
+    await api.listen()
     const { port } = api.app.server.address() as { port: number }
     const body = JSON.stringify({ name: 'p', framework: 'static', repo: 'test/p' })
     const post = `POST /api/projects HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { poolUsage } from '../../../src/platform/database.ts'
-import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
+import { type Answer, sharedApi, startApi, type TestApi } from '../../helpers/api.ts'
 import { blockTable } from '../../helpers/block.ts'
 import { until } from '../../helpers/until.ts'
 
@@ -11,7 +11,7 @@ let patient: TestApi
 let release = async () => {}
 beforeAll(async () => {
   hasty = await startApi({ DATABASE_LOCK_TIMEOUT_MS: '100' })
-  patient = await startApi()
+  patient = await sharedApi()
 })
 async function free(): Promise<void> {
   await release()

@@ -3,12 +3,12 @@ import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { tarEnd, tarHeader, tarPadding } from '../../../src/platform/tar.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   await api.call('POST', '/projects', { body: { name: 'site', framework: 'static' } })
 })
 afterAll(() => api.stop())

@@ -2,7 +2,7 @@ import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { buildApp } from '../../../src/api/app.ts'
-import { startApi } from '../../helpers/api.ts'
+import { sharedApi, startApi } from '../../helpers/api.ts'
 import { createDatabase } from '../../helpers/database.ts'
 import { openLink } from '../../helpers/link.ts'
 import { until } from '../../helpers/until.ts'
@@ -15,7 +15,7 @@ test('every request leaves one JSON line with id, route, status, duration and to
       done()
     },
   })
-  const api = await startApi()
+  const api = await sharedApi()
   const app = await buildApp({ ...api.deps, log: pino({ level: 'trace' }, sink) })
   const send = (method: 'GET' | 'POST', url: string, payload?: object) =>
     app.inject({ method, url, payload, headers: { authorization: `Bearer ${api.token}` } })

@@ -6,7 +6,7 @@ import { statuses, toFault } from '../../../src/api/http/problem.ts'
 import { boundOpenPerAddress, decorateShares } from '../../../src/api/http/shares.ts'
 import { createAccount } from '../../../src/services/accounts/accounts.ts'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, startApi, type TestApi } from '../../helpers/api.ts'
 import { blockProjects } from '../../helpers/block.ts'
 import { type Connection, openConnection, requestOf } from '../../helpers/connection.ts'
 import { until } from '../../helpers/until.ts'
@@ -109,7 +109,7 @@ describe('waits', () => {
   })
 
   test('end when their client is gone, long before their time', async () => {
-    const api = await startApi()
+    const api = await sharedApi()
     const id = await newBuild(api, { accountId: api.accountId, token: api.token })
     const listens = vi.spyOn(api.deps.notifications, 'nextEvent')
     const connection = await openConnection(api)
@@ -126,7 +126,7 @@ describe('waits', () => {
     ['their token is revoked', 401, 'token_revoked'],
     ['their account is suspended', 403, 'account_suspended'],
   ])('are refused when %s meanwhile', async (_name, status, code) => {
-    const api = await startApi()
+    const api = await sharedApi()
     const owner = await api.newAccount()
     // A suspension ends a build, and so the wait for it; it does nothing to a domain that is not verified.
     const id = await newBuild(api, owner)

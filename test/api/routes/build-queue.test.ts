@@ -2,7 +2,7 @@ import { createHmac, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { announceWaiting, describeStart, describeWait, startBuild } from '../../../src/services/deployments/queue.ts'
 import { finishDeployment, type Outcome } from '../../../src/services/deployments/states.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { endBuild, limit, newTenant, type Tenant, takeAll, takeNext } from '../../helpers/builds.ts'
 import { createRepository } from '../../helpers/repository.ts'
 import { readStream } from '../../helpers/stream.ts'
@@ -11,7 +11,7 @@ let api: TestApi
 let one: Tenant
 let other: Tenant
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   one = await newTenant(api)
   other = await newTenant(api)
   for (const { projectId } of [one, other]) {

@@ -3,11 +3,11 @@ import { idAt } from '../../../src/platform/ids.ts'
 import { placeOf } from '../../../src/platform/secrets.ts'
 import { insertToken } from '../../../src/services/tokens/tokens.ts'
 import { pruneDeliveries, pruneSurplus } from '../../../src/services/webhooks/results.ts'
-import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
+import { type Answer, sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
 })
 afterAll(() => api.stop())
 

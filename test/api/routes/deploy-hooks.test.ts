@@ -1,13 +1,13 @@
 import { hash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
-import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
+import { type Answer, sharedApi, type TestApi } from '../../helpers/api.ts'
 import { createResponseChecker } from '../../helpers/responses.ts'
 
 let api: TestApi
 let check: ReturnType<typeof createResponseChecker>
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   check = createResponseChecker(api.app)
   // The one repository that all projects here are linked to.
   await api.newProject('site')

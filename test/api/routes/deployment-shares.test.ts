@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { createRepository } from '../../helpers/repository.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   await createRepository(`${api.config.dataDir}/repos`, 'acme/site')
   await api.call('POST', '/projects', { body: { name: 'site', framework: 'static', repo: 'acme/site' } })
 })

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { findBuild } from '../../../src/services/deployments/builds.ts'
 import { appendLines } from '../../../src/services/deployments/deployment-logs.ts'
 import { finishDeployment, type Outcome } from '../../../src/services/deployments/states.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, startApi, type TestApi } from '../../helpers/api.ts'
 import { createRepository } from '../../helpers/repository.ts'
 import { checkMessage } from '../../helpers/responses.ts'
 import { readStream } from '../../helpers/stream.ts'
@@ -11,7 +11,7 @@ import { until } from '../../helpers/until.ts'
 let api: TestApi
 let commit: string
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   commit = await createRepository(`${api.config.dataDir}/repos`, 'acme/site')
   await api.call('POST', '/projects', { body: { name: 'site', framework: 'static', repo: 'acme/site' } })
 })

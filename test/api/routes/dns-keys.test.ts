@@ -1,11 +1,11 @@
 // Keys of zones: what they are, who may make them, and that their secrets are shown once.
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { placeOf } from '../../../src/platform/secrets.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   await api.call('POST', '/projects', { body: { name: 'site', repo: 'acme/site' } })
 })
 afterAll(() => api.stop())

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
+import { type Answer, sharedApi, type TestApi } from '../../helpers/api.ts'
 import { waitsForLock } from '../../helpers/database.ts'
 import { until } from '../../helpers/until.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   for (const name of ['site', 'other']) await api.call('POST', '/projects', { body: { name, repo: `acme/${name}` } })
 })
 afterAll(() => api.stop())

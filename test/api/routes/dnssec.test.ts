@@ -1,11 +1,11 @@
 // /dns/{domain}/dnssec: what it shows, who may change it, and what is refused.
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createZoneKey } from '../../../src/services/dns/zone-keys.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   await api.call('POST', '/projects', { body: { name: 'site', repo: 'acme/site' } })
 })
 afterAll(() => api.stop())

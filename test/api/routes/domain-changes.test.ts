@@ -1,10 +1,10 @@
 // PATCH /domains/{name}: another project, and redirects, by their owner and by others.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   for (const name of ['one', 'two']) await api.newProject(name)
   for (const name of ['shop.io', 'www.shop.io', 'old.io']) await attach({ name })
 })

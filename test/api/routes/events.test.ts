@@ -4,14 +4,14 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { buildApp } from '../../../src/api/app.ts'
 import { listen } from '../../../src/platform/notifications.ts'
 import { append } from '../../../src/services/events/events.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { checkMessage } from '../../helpers/responses.ts'
 import { readStream } from '../../helpers/stream.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
-  await api.app.listen({ host: '127.0.0.1', port: 0 })
+  api = await sharedApi()
+  await api.listen()
   await api.newProject('site')
 })
 afterAll(() => api.stop())
@@ -252,7 +252,10 @@ describe('the live stream', () => {
 
   test('goes on when another server of the same process closes and ends its own', async () => {
     const second = await buildApp(api.deps)
-    const closing = await readStream({ ...api, app: second }, '/events?type=project.updated')
+    const closing = await readStream(
+      { ...api, app: second, listen: () => second.listen({ port: 0, host: '127.0.0.1' }) },
+      '/events?type=project.updated',
+    )
     const staying = await readStream(api, '/events?type=project.updated')
     await second.close()
     expect(await closing.next()).toBeNull()

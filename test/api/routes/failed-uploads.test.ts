@@ -5,7 +5,7 @@ import { type ClientRequest, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { until } from '../../helpers/until.ts'
 import { archive, file, octets, sha256, tar, uploadsOf } from '../../helpers/uploads.ts'
 
@@ -14,9 +14,9 @@ let uploads: ReturnType<typeof uploadsOf>
 let port: number
 
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   uploads = uploadsOf(api)
-  await api.app.listen({ port: 0, host: '127.0.0.1' })
+  await api.listen()
   port = (api.app.server.address() as AddressInfo).port
   await api.call('POST', '/projects', { body: { name: 'site', framework: 'static' } })
 })

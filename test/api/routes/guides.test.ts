@@ -4,11 +4,11 @@ import { withCatalogue } from '../../../src/api/http/error-catalogue.ts'
 import { faults } from '../../../src/platform/errors.ts'
 import { quotaNames, quotas } from '../../../src/schemas/quotas.ts'
 import { tokenScopes } from '../../../src/schemas/tokens.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
 })
 afterAll(() => api.stop())
 

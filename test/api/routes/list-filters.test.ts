@@ -2,13 +2,13 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newId, timeOf } from '../../../src/platform/ids.ts'
-import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
+import { type Answer, sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 let token: string
 let accountId: string
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   ;({ token, accountId } = await api.newAccount())
   for (const name of ['one', 'two']) await api.newProject(name, { token })
 })

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { roles } from '../../../src/services/people/roles.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { newPerson, openBrowser } from '../../helpers/people.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
 })
 afterAll(() => api.stop())
 

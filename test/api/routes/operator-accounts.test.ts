@@ -2,14 +2,14 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createAccount } from '../../../src/services/accounts/accounts.ts'
 import { insertToken } from '../../../src/services/tokens/tokens.ts'
-import { type Answer, type CallOptions, startApi, type TestApi } from '../../helpers/api.ts'
+import { type Answer, type CallOptions, sharedApi, type TestApi } from '../../helpers/api.ts'
 import { waitsForLock } from '../../helpers/database.ts'
 import { until } from '../../helpers/until.ts'
 
 let api: TestApi
 let operator: { token: string; accountId: string }
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   const made = await createAccount(api.db, 'the desk', ['operator'])
   operator = { token: made.token, accountId: made.account.id }
 })

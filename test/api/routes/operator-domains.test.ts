@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { markVerified } from '../../../src/services/domains/states.ts'
 import { insertToken } from '../../../src/services/tokens/tokens.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 let operator: { id: string; token: string }
@@ -15,7 +15,7 @@ async function newOwner() {
 }
 
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   const { accountId } = api
   const made = await insertToken(api.db, {
     accountId,

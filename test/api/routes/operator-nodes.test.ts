@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createAccount } from '../../../src/services/accounts/accounts.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 let token: string
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   token = (await createAccount(api.db, 'the desk', ['operator'])).token
 })
 afterAll(() => api.stop())

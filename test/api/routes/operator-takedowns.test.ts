@@ -2,14 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createAccount } from '../../../src/services/accounts/accounts.ts'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
 import { markVerified } from '../../../src/services/domains/states.ts'
-import { type Answer, type CallOptions, startApi, type TestApi } from '../../helpers/api.ts'
+import { type Answer, type CallOptions, sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 let operator: { token: string; accountId: string }
 // biome-ignore lint/suspicious/noExplicitAny: a project as the API shows it.
 let project: any
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   const made = await createAccount(api.db, 'the desk', ['operator'])
   operator = { token: made.token, accountId: made.account.id }
   project = await api.newProject('site')

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createAccount } from '../../../src/services/accounts/accounts.ts'
 import { insertToken } from '../../../src/services/tokens/tokens.ts'
-import { type CallOptions, startApi, type TestApi } from '../../helpers/api.ts'
+import { type CallOptions, sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 let operator: { token: string; accountId: string }
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   const made = await createAccount(api.db, 'the desk', ['operator'])
   operator = { token: made.token, accountId: made.account.id }
 })

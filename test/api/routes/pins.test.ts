@@ -1,12 +1,12 @@
 // Pinned production: it stays where it is until it is released.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   await api.newProject('site')
 })
 

@@ -2,7 +2,7 @@ import { createHmac, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
 import { forgetOldPushes } from '../../../src/services/pushes/pushes.ts'
-import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
+import { type Answer, sharedApi, type TestApi } from '../../helpers/api.ts'
 import { createResponseChecker } from '../../helpers/responses.ts'
 
 let api: TestApi
@@ -10,7 +10,7 @@ let check: ReturnType<typeof createResponseChecker>
 /** For what is refused and leaves no trace. */
 let shared: Hook
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   check = createResponseChecker(api.app)
   // The one repository that all projects here are linked to.
   await api.newProject('site')

@@ -1,10 +1,10 @@
 // RRsets: replaced as a whole, idempotent, with a version, and listed by name and type.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   await api.call('POST', '/projects', { body: { name: 'site', repo: 'acme/site' } })
 })
 afterAll(() => api.stop())

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { appendLines } from '../../../src/services/deployments/deployment-logs.ts'
 import { forgetRuntimeLines } from '../../../src/services/deployments/runtime-logs.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { createRepository } from '../../helpers/repository.ts'
 import { readStream } from '../../helpers/stream.ts'
 
@@ -9,7 +9,7 @@ let api: TestApi
 let id: string
 const old = new Date(Date.now() - 25 * 60 * 60_000)
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   await createRepository(`${api.config.dataDir}/repos`, 'acme/site')
   await api.call('POST', '/projects', { body: { name: 'site', framework: 'node', repo: 'acme/site' } })
   id = (await api.call('POST', '/deployments', { body: { project: 'site' } })).body.id

@@ -1,13 +1,13 @@
 // GET /search: what each kind is found by, and that nobody finds what a token may not read.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
+import { type Answer, sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 let deployment: Answer['body']
 let ticket: Answer['body']
 const commit = 'deadbeef0123456789abcdef0123456789abcdef'
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   await api.newProject('shop')
   await api.newProject('shop-two')
   for (const [project, name] of [

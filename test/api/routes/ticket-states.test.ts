@@ -2,14 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ticketStatuses } from '../../../src/schemas/tickets.ts'
 import { createAccount } from '../../../src/services/accounts/accounts.ts'
 import { transitions } from '../../../src/services/tickets/states.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 
 type Status = (typeof ticketStatuses)[number]
 
 let api: TestApi
 let operator: string
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   operator = (await createAccount(api.db, 'support desk', ['operator'])).token
 })
 afterAll(() => api.stop())

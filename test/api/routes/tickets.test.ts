@@ -2,12 +2,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ticketPriorities } from '../../../src/schemas/tickets.ts'
 import { createAccount } from '../../../src/services/accounts/accounts.ts'
 import { insertToken } from '../../../src/services/tokens/tokens.ts'
-import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
+import { type Answer, sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 let operator: string
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   operator = (await createAccount(api.db, 'support desk', ['operator'])).token
 })
 afterAll(() => api.stop())

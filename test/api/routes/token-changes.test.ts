@@ -1,12 +1,12 @@
 // PATCH /tokens/{id}: a name, an earlier end, fewer scopes and projects, and never more.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { readStream } from '../../helpers/stream.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
-  await api.app.listen({ host: '127.0.0.1', port: 0 })
+  api = await sharedApi()
+  await api.listen()
   for (const name of ['one', 'two', 'three']) await api.newProject(name)
 })
 afterAll(() => api.stop())

@@ -1,11 +1,11 @@
 // Tokens narrowed to parts of zones: what they read and change, that nothing else is open to them, and their children.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { operationsOf } from '../../access/operations.ts'
-import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
+import { type Answer, sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   for (const name of ['site', 'other']) await api.call('POST', '/projects', { body: { name, repo: `acme/${name}` } })
   for (const name of ['mine.com', 'second.com']) {
     await api.call('POST', '/domains', { body: { project: 'site', name } })

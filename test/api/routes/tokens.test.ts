@@ -1,12 +1,12 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { isWellFormedToken, newToken } from '../../../src/platform/secrets.ts'
 import { insertToken } from '../../../src/services/tokens/tokens.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, startApi, type TestApi } from '../../helpers/api.ts'
 import { until } from '../../helpers/until.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   await api.newProject('one')
   await api.newProject('two')
 })

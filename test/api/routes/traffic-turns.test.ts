@@ -1,11 +1,11 @@
 // Reads of traffic may be of very many rows: they hold up nobody else, and an account has one at a time.
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { until } from '../../helpers/until.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
 })
 afterAll(() => api.stop())
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { noteStoredBytes } from '../../../src/services/accounts/month-usage.ts'
 import { dnsColumns, edgeAt, edgeColumns, questionTypes } from '../../../src/services/traffic/columns.ts'
 import { addDnsTraffic, addTraffic } from '../../../src/services/traffic/statements.ts'
-import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
+import { type Answer, sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 const hourMs = 3_600_000
@@ -40,7 +40,7 @@ const narrowed = async (project: string): Promise<string> => {
 const sums = ({ body }: Answer) => body.buckets.map(({ requests }: { requests: number }) => requests)
 
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   for (const name of ['busy', 'calm']) await api.newProject(name)
   await visited('busy', hour, { ok: 90, missing: 10, bytes: 5_000, bucket: 6 })
   await visited('busy', hour, { host: 'b.test', ok: 7, bytes: 70 })

@@ -3,14 +3,14 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { TarEntry } from '../../../src/platform/tar.ts'
 import { endUnfinished } from '../../../src/services/deployments/uploaded.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { archive, file, random, sha256, uploadsOf } from '../../helpers/uploads.ts'
 
 let api: TestApi
 let uploads: ReturnType<typeof uploadsOf>
 
 beforeAll(async () => {
-  const started = await startApi()
+  const started = await sharedApi()
   // A busy server sheds work for some moments, here after lists of thousands of files: whoever is told so comes again.
   const call: TestApi['call'] = async (...request) => {
     for (let tries = 1; ; tries++) {

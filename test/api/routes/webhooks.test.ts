@@ -3,11 +3,11 @@ import { placeOf } from '../../../src/platform/secrets.ts'
 import { eventTypes } from '../../../src/schemas/events.ts'
 import { insertToken } from '../../../src/services/tokens/tokens.ts'
 import { subscribes } from '../../../src/services/webhooks/webhooks.ts'
-import { type Answer, startApi, type TestApi } from '../../helpers/api.ts'
+import { type Answer, sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
 })
 afterAll(() => api.stop())
 

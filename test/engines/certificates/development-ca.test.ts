@@ -15,7 +15,7 @@ import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
 import { closeDatabase, type Database, openDatabase } from '../../../src/platform/database.ts'
 import { createVault, placeOf } from '../../../src/platform/secrets.ts'
 import { markVerified } from '../../../src/services/domains/states.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { createDatabase } from '../../helpers/database.ts'
 import { until } from '../../helpers/until.ts'
 
@@ -25,7 +25,7 @@ let api: TestApi
 let engine: Issuer
 let worker: Worker
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   engine = await createIssuer(api.deps)
   worker = startWorker(api.db, api.deps.notifications, api.deps.log, { issue: engine.issue })
   await engine.start()

@@ -5,7 +5,7 @@ import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
 import { createAccount } from '../../../src/services/accounts/accounts.ts'
 import { queueMissingJobs } from '../../../src/services/certificates/jobs.ts'
 import { markUnverified, markVerified, recordCheck } from '../../../src/services/domains/states.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { until } from '../../helpers/until.ts'
 
 let api: TestApi
@@ -13,7 +13,7 @@ let engine: Issuer
 let worker: Worker
 let desk: string
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   engine = await createIssuer(api.deps)
   worker = startWorker(api.db, api.deps.notifications, api.deps.log, { issue: engine.issue })
   desk = (await createAccount(api.db, 'the desk', ['operator'])).token

@@ -8,14 +8,14 @@ import { wireName } from '../../../src/dns/packet/wire-names.ts'
 import { openZoneKeys } from '../../../src/engines/nameserver/keys.ts'
 import type { Notifications } from '../../../src/platform/notifications.ts'
 import { createSnapshots } from '../../../src/platform/snapshots.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { until } from '../../helpers/until.ts'
 
 let api: TestApi
 let directory: string
 const log = pino({ level: 'silent' })
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   directory = await mkdtemp(join(tmpdir(), 'berth-keys-'))
   await api.newProject('site')
   await api.call('POST', '/domains', { body: { project: 'site', name: 'keys.com' } })

@@ -11,7 +11,7 @@ import { newId } from '../../../src/platform/ids.ts'
 import { createArtifacts, type LocalArtifacts } from '../../../src/platform/local-artifacts.ts'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
 import { whileNoBackup } from '../../../src/services/deployments/stored-files.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { newTenant, type Tenant } from '../../helpers/builds.ts'
 
 let api: TestApi
@@ -19,7 +19,7 @@ let tenant: Tenant
 let artifacts: LocalArtifacts
 const never = new AbortController().signal
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   tenant = await newTenant(api)
 })
 afterAll(() => api.stop())

@@ -16,13 +16,13 @@ import { roles } from '../../../src/services/people/roles.ts'
 import { forgetEndedSignIns } from '../../../src/services/people/sweep.ts'
 import type { Actor, Scope } from '../../../src/services/tokens/actor.ts'
 import { createToken } from '../../../src/services/tokens/tokens.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { newPerson, openBrowser } from '../../helpers/people.ts'
 import { until } from '../../helpers/until.ts'
 
 let api: TestApi
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
 })
 afterAll(() => api.stop())
 afterEach(() => vi.restoreAllMocks())

@@ -10,7 +10,7 @@ import { type Rollups, type RollupsOptions, startTrafficRollups } from '../../..
 import { addTraffic } from '../../../src/services/traffic/statements.ts'
 import { createTallies } from '../../../src/services/traffic/tallies.ts'
 import { quantileOf } from '../../../src/services/traffic/traffic.ts'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { newTenant } from '../../helpers/builds.ts'
 import { type Link, openLink } from '../../helpers/pausable-link.ts'
 
@@ -18,7 +18,7 @@ const log = pino({ level: 'silent' })
 let api: TestApi
 let projectId: string
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
 })
 beforeEach(async () => {
   projectId = (await newTenant(api)).projectId

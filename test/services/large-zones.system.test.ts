@@ -10,7 +10,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { writeZoneFile } from '../../src/dns/zone-file-writer.ts'
 import { soaTimers } from '../../src/services/dns/zones.ts'
 import { zones as zoneArbitrary } from '../dns/zone-arbitraries.ts'
-import { type Answer, startApi, type TestApi } from '../helpers/api.ts'
+import { type Answer, sharedApi, type TestApi } from '../helpers/api.ts'
 import { closed } from '../helpers/closed.ts'
 import { waitsForLock } from '../helpers/database.ts'
 import { freePort } from '../helpers/ports.ts'
@@ -20,7 +20,7 @@ let api: TestApi
 const others = new Set<pg.Client>()
 
 beforeAll(async () => {
-  api = await startApi()
+  api = await sharedApi()
   await api.call('POST', '/projects', { body: { name: 'site', repo: 'acme/site' } })
 })
 afterEach(async () => {
@@ -224,7 +224,7 @@ describe('hostile files', () => {
 
 /** The app on a socket, for clients that come and go. */
 async function listening(): Promise<AddressInfo> {
-  if (!api.app.server.listening) await api.app.listen({ host: '127.0.0.1', port: 0 })
+  await api.listen()
   return api.app.server.address() as AddressInfo
 }
 
