@@ -8,7 +8,8 @@ RUN npm pkg delete optionalDependencies.node optionalDependencies.embedded-postg
 RUN --mount=type=secret,id=npmrc,target=/root/.npmrc npm install --ignore-scripts --no-audit --no-fund
 COPY prisma prisma
 RUN npm run postinstall
-COPY tsconfig.json tsconfig.build.json openapi.yaml ./
+COPY tsconfig.json openapi.yaml ./
+COPY build build
 COPY src src
 # The console and the command line are clients like any other, and use the SDK's.
 COPY sdk/src sdk/src

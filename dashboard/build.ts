@@ -1,63 +1,66 @@
-// Builds the console into dist/dashboard, or where it is told: split, minified, named by content, compressed; --watch builds at every change.
+// Builds the console: split, minified, named by content, compressed. With --watch, into dist/dashboard at every change.
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { basename, join, relative, resolve } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
-import { type BuildOptions, context, type Metafile, type Plugin } from 'esbuild'
+import { type BuildContext, context, type Metafile, type Plugin } from 'esbuild'
 
 const from = join(import.meta.dirname, 'src')
-const watch = process.argv.includes('--watch')
-const given = process.argv.slice(2).find((argument) => !argument.startsWith('--'))
-const to = given ? resolve(given) : join(import.meta.dirname, '../dist/dashboard')
 const compressed = { br: promisify(brotliCompress), gz: promisify(gzip) }
 
-const options: BuildOptions = {
-  absWorkingDir: import.meta.dirname,
-  entryPoints: ['src/main.tsx', 'src/style.css', 'src/icon.svg'],
-  outdir: to,
-  entryNames: 'assets/[name]-[hash]',
-  chunkNames: 'assets/[name]-[hash]',
-  loader: { '.svg': 'copy' },
-  bundle: true,
-  splitting: true,
-  format: 'esm',
-  minify: true,
-  target: ['chrome120', 'firefox121', 'safari17.5'],
-  jsx: 'automatic',
-  jsxImportSource: 'preact',
-  metafile: true,
-  legalComments: 'none',
-  write: false,
+/** `quality` is Brotli's, up to 11, which takes ten times as long as 4. */
+function open(to: string, quality: number): Promise<BuildContext> {
+  return context({
+    absWorkingDir: import.meta.dirname,
+    entryPoints: ['src/main.tsx', 'src/style.css', 'src/icon.svg'],
+    outdir: to,
+    entryNames: 'assets/[name]-[hash]',
+    chunkNames: 'assets/[name]-[hash]',
+    loader: { '.svg': 'copy' },
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    minify: true,
+    target: ['chrome120', 'firefox121', 'safari17.5'],
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    metafile: true,
+    legalComments: 'none',
+    write: false,
+    plugins: [writer(to, quality)],
+  })
 }
 
-const writer: Plugin = {
-  name: 'write',
-  setup: (build) =>
-    build.onEnd(async ({ outputFiles = [], metafile, errors }) => {
-      if (errors.length > 0 || !metafile) return
-      await mkdir(join(to, 'assets'), { recursive: true })
-      for (const { path, contents } of outputFiles) await store(path, contents)
-      // Last, because a server that watches it reads everything anew.
-      await store(join(to, 'index.html'), Buffer.from(await page(metafile)))
-      await removeOld([...outputFiles.map(({ path }) => path), join(to, 'index.html')])
-    }),
+function writer(to: string, quality: number): Plugin {
+  const index = join(to, 'index.html')
+  return {
+    name: 'write',
+    setup: (build) =>
+      build.onEnd(async ({ outputFiles = [], metafile, errors }) => {
+        if (errors.length > 0 || !metafile) return
+        await mkdir(join(to, 'assets'), { recursive: true })
+        await Promise.all(outputFiles.map(({ path, contents }) => store(path, contents, quality)))
+        // Last, because a server that watches it reads everything anew.
+        await store(index, Buffer.from(await page(to, metafile)), quality)
+        await removeOld(to, [...outputFiles.map(({ path }) => path), index])
+      }),
+  }
 }
 
-async function store(path: string, contents: Uint8Array): Promise<void> {
-  await writeFile(path, contents)
-  const br = await compressed.br(contents, { params: { [constants.BROTLI_PARAM_QUALITY]: watch ? 4 : 11 } })
-  await writeFile(`${path}.br`, br)
-  await writeFile(`${path}.gz`, await compressed.gz(contents, { level: 9 }))
+async function store(path: string, contents: Uint8Array, quality: number): Promise<void> {
+  const br = compressed.br(contents, { params: { [constants.BROTLI_PARAM_QUALITY]: quality } })
+  const gz = compressed.gz(contents, { level: 9 })
+  await Promise.all([writeFile(path, contents), writeFile(`${path}.br`, await br), writeFile(`${path}.gz`, await gz)])
 }
 
-async function removeOld(kept: string[]): Promise<void> {
+async function removeOld(to: string, kept: string[]): Promise<void> {
   for (const name of await readdir(join(to, 'assets'))) {
     const path = join(to, 'assets', name)
     if (!kept.includes(path.replace(/\.(br|gz)$/, ''))) await rm(path)
   }
 }
 
-async function page({ outputs }: Metafile): Promise<string> {
+async function page(to: string, { outputs }: Metafile): Promise<string> {
   const root = relative(import.meta.dirname, to)
   const address = (path: string) => `/${relative(root, path)}`
   const find = (start: string) => Object.keys(outputs).find((path) => basename(path).startsWith(start))!
@@ -79,9 +82,21 @@ async function page({ outputs }: Metafile): Promise<string> {
   )
 }
 
-const build = await context({ ...options, plugins: [writer] })
-if (watch) await build.watch()
-else {
-  await build.rebuild()
-  await build.dispose()
+export async function buildConsole(to: string): Promise<void> {
+  const build = await open(to, 11)
+  try {
+    await build.rebuild()
+  } finally {
+    await build.dispose()
+  }
 }
+
+async function watch(): Promise<void> {
+  const to = join(import.meta.dirname, '../dist/dashboard')
+  // A link to a build that is named after its sources, and must stay what it was made from.
+  await rm(to, { recursive: true, force: true })
+  const build = await open(to, 4)
+  await build.watch()
+}
+
+if (process.argv[1] === import.meta.filename) await watch()

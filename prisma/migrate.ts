@@ -4,9 +4,9 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import { root } from '../src/platform/installation.ts'
 
-// Compiled code runs from dist/prisma; the SQL stays where it was written.
-const folder = join(import.meta.dirname.replace(/[/\\]dist[/\\]prisma$/, '/prisma'), 'migrations')
+const folder = join(root, 'prisma/migrations')
 
 // Any number that no other program locks: one migration at a time, however many servers start together.
 const lockId = 7_262_735_411

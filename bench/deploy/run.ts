@@ -1,9 +1,9 @@
 // `npm run bench -- deploy`: a folder by the command line against rsync, and a Next.js starter against the same commands by hand.
-import { execFileSync } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { buildParts } from '../../build/parts.ts'
 import { startGitHost } from '../../test/helpers/git-host.ts'
 import { quietDisk } from '../../test/helpers/quiet-disk.ts'
 import { commitTo, createRepository } from '../../test/helpers/repository.ts'
@@ -71,8 +71,7 @@ export async function run(args: string[]): Promise<void> {
 
 async function uploads(platform: Platform, directory: string, rounds: number): Promise<void> {
   // The server hands out what is built.
-  const build = ['node_modules/tsx/dist/cli.mjs', 'cli/build.ts']
-  execFileSync(process.execPath, build, { cwd: join(import.meta.dirname, '../..'), stdio: 'inherit' })
+  await buildParts(['cli'])
   await mkdir(directory)
   await measureUploads(platform, directory, rounds)
   console.log()

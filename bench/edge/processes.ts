@@ -5,6 +5,7 @@ import { mkdir, readFile, symlink } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { buildServer } from '../../build/server.ts'
 import { freePort } from '../children.ts'
 
 const run = promisify(execFile)
@@ -26,9 +27,8 @@ export async function compile(directory: string): Promise<string> {
   for (const name of ['node_modules', 'prisma', 'package.json']) {
     await symlink(join(checkout, name), join(directory, name))
   }
-  const compiler = join(checkout, 'node_modules/typescript-native/bin/tsc')
   const out = join(directory, 'dist')
-  await run(process.execPath, [compiler, '-p', join(checkout, 'tsconfig.build.json'), '--noCheck', '--outDir', out])
+  await buildServer(checkout, out)
   return join(out, 'src/cli.js')
 }
 

@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import axe from 'axe-core'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { afterAll, describe, test } from 'vitest'
+import { buildParts } from '../../build/parts.ts'
 import type { User } from '../../src/generated/client.ts'
 import { createLink } from '../../src/services/people/links.ts'
 import { addMember } from '../../src/services/people/memberships.ts'
 import type { Role } from '../../src/services/people/roles.ts'
 import { createUser } from '../../src/services/people/users.ts'
 import { startApi, type TestApi } from '../helpers/api.ts'
-import { buildConsole } from '../helpers/console-build.ts'
 import { freePort } from '../helpers/ports.ts'
 import { until } from '../helpers/until.ts'
 
@@ -81,7 +81,7 @@ export const describeWhole: typeof describeConsole = (name, ...rest) =>
   isWhole ? describeConsole(name, ...rest) : describe.skip(name, () => test('by npm run test:console', () => {}))
 
 export async function startConsole(environment: Environment = {}): Promise<TestConsole> {
-  const directory = await buildConsole()
+  const { console: directory } = await buildParts(['console'])
   const port = await freePort()
   const url = `http://localhost:${port}`
   const given = typeof environment === 'function' ? await environment(url) : environment

@@ -1,9 +1,10 @@
 // The command line for customers as a process of its own: the bundled file, with a home and an environment of its own.
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { buildParts } from '../../build/parts.ts'
 
 export type CliEnded = { code: number | null; stdout: string; stderr: string }
 
@@ -32,7 +33,9 @@ export type CommandLine = {
 export async function openCommandLine(environment: Record<string, string> = {}): Promise<CommandLine> {
   const directory = await mkdtemp(join(tmpdir(), 'berth-cli-'))
   const file = join(directory, 'bin', 'berth')
-  execFileSync(process.execPath, ['node_modules/tsx/dist/cli.mjs', 'cli/build.ts', file], { stdio: 'inherit' })
+  const { cli } = await buildParts(['cli'])
+  await mkdir(join(directory, 'bin'))
+  await copyFile(join(cli, 'berth.mjs'), file)
   let running: ChildProcess | undefined
   const line: CommandLine = {
     file,

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
+import { buildParts, partNames } from '../../build/parts.ts'
 import { migrate } from '../../prisma/migrate.ts'
 import { startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 
@@ -21,9 +22,8 @@ export const templateName = 'berth_template'
 const run = promisify(execFile)
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  // What tests start is what production starts: the compiled program. It is written in spite of wrong types, which are
-  // the type check's to refuse.
-  await run('npm', ['run', '-s', 'build']).catch(() => {})
+  // What tests start is what production starts: the built program.
+  await buildParts(partNames)
   const root = await mkdtemp(join(tmpdir(), 'berth-test-'))
   // For root, a cluster in a place that is closed to others is kept elsewhere and could not be copied.
   await chmod(root, 0o711)

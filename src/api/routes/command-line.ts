@@ -3,11 +3,10 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FastifyPluginAsync } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
+import { root } from '../../platform/installation.ts'
 import { type PublicAnswer, publicAnswer, sendPublic } from '../http/public-answers.ts'
 
 const hidden = { schema: { hide: true } } as const
-// The program is in dist/ when it is compiled.
-const root = join(import.meta.dirname, '../../..').replace(/[/\\]dist$/, '')
 // What the file has in the place of the address: `served` in cli/src/kit/built-in.ts.
 const placeholder = 'https://home.berth.invalid'
 

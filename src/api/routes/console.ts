@@ -3,13 +3,12 @@ import { readdir, readFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
+import { root } from '../../platform/installation.ts'
 import { addVary } from '../http/compression.ts'
 import { type PublicAnswer, publicAnswer, sendPublic } from '../http/public-answers.ts'
 import { boundOpenPerAddress } from '../http/shares.ts'
 
 const hidden = { schema: { hide: true } } as const
-// The program is in dist/ when it is compiled.
-const root = join(import.meta.dirname, '../../..').replace(/[/\\]dist$/, '')
 
 /** The first parts of the console's addresses, besides `/`. */
 const places = [

@@ -4,11 +4,10 @@ import { basename, join } from 'node:path'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Marked } from 'marked'
 import { Fault } from '../../platform/errors.ts'
+import { root } from '../../platform/installation.ts'
 import { type PublicAnswer, publicAnswer, sendPublic } from '../http/public-answers.ts'
 
 const hidden = { schema: { hide: true } } as const
-// The program is in dist/ when it is compiled, and the pages are beside it.
-const root = join(import.meta.dirname, '../../..').replace(/[/\\]dist$/, '')
 
 type Pages = Map<string, PublicAnswer>
 

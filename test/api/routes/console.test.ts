@@ -3,8 +3,8 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { buildParts } from '../../../build/parts.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
-import { buildConsole } from '../../helpers/console-build.ts'
 
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'"
@@ -12,7 +12,7 @@ const policy =
 let directory: string
 let api: TestApi
 beforeAll(async () => {
-  directory = await buildConsole()
+  directory = (await buildParts(['console'])).console
   api = await startApi({}, { consoleDirectory: directory })
 })
 afterAll(() => api?.stop())

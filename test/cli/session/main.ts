@@ -6,13 +6,14 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
+import { buildParts } from '../../../build/parts.ts'
 import { createApproval, startWorld } from './world.ts'
 
 const root = join(import.meta.dirname, '../../..')
 const document = join(root, 'docs/cli.md')
 const [begin, end] = ['<!-- session: npm run docs:cli -->', '<!-- end of the session -->']
 
-execFileSync(process.execPath, ['node_modules/tsx/dist/cli.mjs', 'cli/build.ts'], { cwd: root, stdio: 'inherit' })
+await buildParts(['cli'])
 const world = await startWorld()
 const home = join(world.directory, 'home')
 const env = { PATH: process.env.PATH, HOME: home, TERM: 'xterm', NO_COLOR: '1', OTHER_TOKEN: world.token }

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
+import { programFile } from '../../../platform/installation.ts'
 import { type AnswerCache, answerHash, belowHash, type CachedAnswer } from '../cache.ts'
 import type { Gaps } from '../dnssec/gaps.ts'
 import type { NameserverMetrics } from '../metrics.ts'
@@ -47,8 +48,7 @@ const respawnMs = 1_000
 const reportWaitMs = 1_000
 // A thread may have lost what it was told: its cache is bounded, and it may be a new one.
 const tellAgainMs = 1_000
-// The worker is in the same folder, with the same extension (.ts or .js).
-const program = new URL(`./worker${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)
+const program = programFile('src/engines/nameserver/workers/worker')
 
 export function startPool(options: PoolOptions): { close(): Promise<void> } {
   const { listeners, generations, metrics, packets, log } = options

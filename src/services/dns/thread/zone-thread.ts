@@ -2,6 +2,7 @@
 import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import { Fault } from '../../../platform/errors.ts'
+import { programFile } from '../../../platform/installation.ts'
 import {
   type AnyResult,
   type FromThread,
@@ -28,8 +29,7 @@ const atOnce = 2
 const highestWaiting = 10
 // A file of 16 MiB with as many records as operators may allow takes half of it.
 const highestHeapMb = 1_024
-// The program is in the same folder, with the same extension (.ts or .js).
-const program = new URL(`./worker${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)
+const program = programFile('src/services/dns/thread/worker')
 
 type Task = {
   id: number
