@@ -32,9 +32,11 @@ export const identityOf = ({ ino, birthtimeMs }: Pick<Found, 'ino' | 'birthtimeM
 const hasMark = (found: Found, markedMs: number) => Math.abs(found.mtimeMs - markedMs) < sameMs
 
 export function createKnownFiles(): KnownFiles {
-  const marks = new LRUCache<string, number>({ max: most })
-  const whole = new LRUCache<string, Known>({ max: most })
-  const durable = new LRUCache<string, string>({ max: most })
+  // By size: with `max` they would reserve their whole memory at once.
+  const bound = { maxSize: most, sizeCalculation: () => 1 }
+  const marks = new LRUCache<string, number>(bound)
+  const whole = new LRUCache<string, Known>(bound)
+  const durable = new LRUCache<string, string>(bound)
   const look = (path: string) => stat(path).catch(() => null)
 
   /** Nobody has written to it since it was marked here. */

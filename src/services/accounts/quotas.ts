@@ -6,8 +6,10 @@ import { readLimit } from './statements.ts'
 
 /** The platform's own limits, for the triggers to read; called when the API starts. */
 export async function writeQuotaDefaults(db: Db, limits: Limits): Promise<void> {
+  const written = new Map((await db.quotaDefault.findMany()).map(({ name, max }) => [name, max]))
   for (const name of quotaNames) {
     const max = BigInt(limits[name])
+    if (written.get(name) === max) continue
     await db.quotaDefault.upsert({ where: { name }, create: { name, max }, update: { max } })
   }
 }
