@@ -1,7 +1,7 @@
 // From `git push` to the page: a repository over HTTP whose post-receive hook signs and sends what GitHub would.
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer as createHttpServer, get, type Server } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -118,6 +118,7 @@ async function newSite(name: string, settings: object = {}) {
   const { body: project } = await api.call('POST', '/projects', { body: { name, repo, settings } })
   const { body: hook } = await api.call('POST', `/projects/${name}/hook`)
   const script = postReceive(apiAddress + new URL(hook.url).pathname, hook.secret, repo)
+  await mkdir(join(root, `${repo}.git/hooks`), { recursive: true })
   await writeFile(join(root, `${repo}.git/hooks/post-receive`), script, { mode: 0o755 })
   const tree = join(root, name)
   await run('git', ['clone', '-q', host.template.replace('{repo}', repo), tree])

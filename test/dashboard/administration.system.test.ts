@@ -3,13 +3,10 @@ import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { startDeliveries } from '../../src/engines/delivery/deliveries.ts'
 import { answers, startReceiver } from '../engines/delivery/receiver.ts'
-import { button, describeConsole, isWhole, settled, show, violations } from './browser.ts'
+import { button, describeConsole, settled, show, violations } from './browser.ts'
 import { hostile as markup } from './screens.ts'
 
 const hostile = [markup, '\u202egnp.exe مرحبا بالعالم', `${markup} ${'w'.repeat(9_900)}`]
-
-// Every run tries a token and a viewer; `npm run test:console` tries all.
-const whole = test.runIf(isWhole)
 
 /** By how many pixels the page is wider than the screen. */
 const sticksOut = (page: Page) => page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
@@ -51,7 +48,7 @@ describeConsole('the console', { WEBHOOK_ALLOW_PRIVATE: 'true' }, async (console
     expect((await console.api.call('GET', '/tokens/current', { token: secret })).status).toBe(401)
   })
 
-  whole('shows every attempt of a webhook with its answer, and sends again', async () => {
+  test('shows every attempt of a webhook with its answer, and sends again', async () => {
     const { page } = owner
     const receiver = await startReceiver(answers(503, {}, 'restarting <b>now</b>'))
     const worker = startDeliveries({ ...console.api.deps, registry: undefined })
@@ -79,7 +76,7 @@ describeConsole('the console', { WEBHOOK_ALLOW_PRIVATE: 'true' }, async (console
     }
   })
 
-  whole('opens a ticket, which an operator answers in the queue while the customer looks', async () => {
+  test('opens a ticket, which an operator answers in the queue while the customer looks', async () => {
     const { page } = owner
     const customer = await console.signIn({ accountId: (await console.api.newAccount('acme')).accountId })
     await show(customer.page, `${console.url}/tickets`)
@@ -154,7 +151,7 @@ describeConsole('the console', { WEBHOOK_ALLOW_PRIVATE: 'true' }, async (console
     await grace.context.close()
   })
 
-  whole('shows what anybody writes as text, and nothing of it sticks out', async () => {
+  test('shows what anybody writes as text, and nothing of it sticks out', async () => {
     const { page, complaints } = owner
     const { api } = console
     const ids: string[] = []

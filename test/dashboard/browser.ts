@@ -58,9 +58,6 @@ export type Visitor = {
 /** Some need to know where the console will be. */
 type Environment = Record<string, string> | ((url: string) => Promise<Record<string, string>>)
 
-/** `npm run test:console` tries everything; every other run only what would hurt most. */
-export const isWhole = process.env.BERTH_SCREEN !== undefined
-
 /** The tests of a file, with one console for all of them; skipped where there is no browser. */
 export function describeConsole(
   name: string,
@@ -76,17 +73,13 @@ export function describeConsole(
     })
 }
 
-/** The same, by `npm run test:console` alone. */
-export const describeWhole: typeof describeConsole = (name, ...rest) =>
-  isWhole ? describeConsole(name, ...rest) : describe.skip(name, () => test('by npm run test:console', () => {}))
-
 export async function startConsole(environment: Environment = {}): Promise<TestConsole> {
   const { console: directory } = await buildParts(['console'])
   const port = await freePort()
   const url = `http://localhost:${port}`
   const given = typeof environment === 'function' ? await environment(url) : environment
   const api = await startApi({ BASE_URL: url, ...given }, { consoleDirectory: directory })
-  await api.listen()
+  await api.app.listen({ host: '127.0.0.1', port })
   const browser = await chromium.launch({
     executablePath: chromiumPath!,
     args: [
@@ -186,7 +179,7 @@ export async function settled(page: Page): Promise<void> {
   await until(async () => (await page.locator('[aria-busy=true]').count()) === 0)
 }
 
-// Where pictures go: `BERTH_SCREENS=docs/screens npm run test:console`.
+// Where pictures go: `BERTH_SCREENS=docs/screens npm run test:system -- test/dashboard`.
 const pictures = process.env.BERTH_SCREENS
 
 export async function picture(page: Page, name: string): Promise<void> {

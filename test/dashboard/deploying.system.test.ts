@@ -9,7 +9,7 @@ import { freePort } from '../helpers/ports.ts'
 import { startProgram } from '../helpers/program.ts'
 import { createRepository } from '../helpers/repository.ts'
 import { until } from '../helpers/until.ts'
-import { describeConsole, isWhole, show, violations } from './browser.ts'
+import { describeConsole, show, violations } from './browser.ts'
 
 const markup = '<img src=x onerror=alert(1)>'
 const rightToLeft = '\u202egnp.exe\u2066'
@@ -71,7 +71,7 @@ describeConsole('the console of a whole platform', environment, async (console) 
     expect(complaints()).toEqual([])
     expect(await page.locator('main img, main script').count()).toBe(0)
     // Every screen is held to it by screens.test.ts; here it is as people leave it.
-    if (isWhole) expect(await violations(page)).toEqual([])
+    expect(await violations(page)).toEqual([])
     await page.setViewportSize({ width: 360, height: 740 })
     expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0)
     await page.setViewportSize({ width: 1280, height: 800 })

@@ -1,10 +1,10 @@
 // The operator's part: accounts and their limits, takedowns, nodes, and jobs that were given up.
 import { expect, test } from 'vitest'
 import { newId } from '../../src/platform/ids.ts'
-import { button, describeWhole, show } from './browser.ts'
+import { button, describeConsole, show } from './browser.ts'
 import { hostile as markup } from './screens.ts'
 
-describeWhole('the console', {}, async (console) => {
+describeConsole('the console', {}, async (console) => {
   const owner = await console.signIn({ operator: true, email: 'ada@example.com' })
   const at = (path: string) => show(owner.page, console.url + path)
 

@@ -3,11 +3,11 @@ import * as OTPAuth from 'otpauth'
 import { expect, test } from 'vitest'
 import { proofCode } from '../../src/services/people/address-proofs.ts'
 import { until } from '../helpers/until.ts'
-import { addDevice, button, describeWhole, show, violations } from './browser.ts'
+import { addDevice, button, describeConsole, show, violations } from './browser.ts'
 import { hostile as markup } from './screens.ts'
 
 // There is a mail server as far as settings go; no worker sends anything.
-describeWhole('the console', { SMTP_URL: 'smtp://localhost:1' }, (console) => {
+describeConsole('the console', { SMTP_URL: 'smtp://localhost:1' }, (console) => {
   test('sets up a password and one-time passwords, and signs in by them', async () => {
     const person = await console.signIn({ role: 'developer', email: 'totp@example.com' })
     const { page } = person

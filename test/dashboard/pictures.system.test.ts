@@ -1,4 +1,4 @@
-// Pictures of the console for docs/: BERTH_PICTURES=docs/pictures npm run test:console -- test/dashboard/pictures.test.ts
+// Pictures of the console for docs/: BERTH_PICTURES=docs/pictures npm run test:system -- test/dashboard/pictures
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'

@@ -4,9 +4,6 @@ import { expect, test } from 'vitest'
 import { describeConsole, picture, settled, show, type Visitor, violations } from './browser.ts'
 import { screens, seed } from './screens.ts'
 
-// The start of the addresses to look at: all of them by `npm run test:console`, and the first screen in every run.
-const only = process.env.BERTH_SCREEN ?? '/'
-
 describeConsole('every screen', {}, async (console) => {
   const world = await seed(console.api)
   const owner = await console.signIn({ operator: true })
@@ -40,8 +37,7 @@ describeConsole('every screen', {}, async (console) => {
     const { page, complaints } = owner
     complaints()
     const wrong: Record<string, string[]> = {}
-    const wanted = screens(world).filter(({ path }) => (only === '/' ? path === '/' : path.startsWith(only)))
-    for (const { path, heading, narrow = true } of wanted) {
+    for (const { path, heading, narrow = true } of screens(world)) {
       await show(page, console.url + path)
       const found = complaints()
       const name =

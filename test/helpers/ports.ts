@@ -1,26 +1,49 @@
-// Ports for servers that are started by number.
+// Ports for servers that need their number before they start.
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
+import { createServer, type Server } from 'node:net'
 
-// Not those that the system hands out by itself: before the server is there, a connection of any other test could get
-// one. Each process of the tests has some of its own, and gives out each of them once.
+// Below the ports that the system hands out by itself. A process owns a block of them by listening on its first port,
+// so no other process of this or another test run can take one.
 const first = 10_000
-const perProcess = 4_400
-const own = first + (Number(process.env.VITEST_POOL_ID ?? 0) % 5) * perProcess
-let next = randomInt(perProcess)
+const last = 32_000
+const blockSize = 200
 
-/** A port that nobody listens on. */
+let block: Promise<{ guard: Server; next: number; end: number }> | undefined
+
+/** A port that nobody listens on and that nobody else is given. */
 export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = own + (next++ % perProcess)
-    const server = createServer().listen(port, '127.0.0.1')
-    const open = await once(server, 'listening').then(
-      () => true,
-      () => false,
-    )
-    if (!open) continue
+  block ??= claimBlock()
+  const mine = await block
+  while (mine.next < mine.end) {
+    const port = mine.next++
+    const server = await listen(port)
+    if (!server) continue
     await new Promise((resolve) => server.close(resolve))
     return port
   }
+  // The guard of the used block stays: servers may still listen there.
+  block = undefined
+  return freePort()
+}
+
+async function claimBlock() {
+  const blocks = Math.floor((last - first) / blockSize)
+  const offset = randomInt(blocks)
+  for (let n = 0; n < blocks; n++) {
+    const start = first + ((offset + n) % blocks) * blockSize
+    const guard = await listen(start)
+    if (!guard) continue
+    guard.unref()
+    return { guard, next: start + 1, end: start + blockSize }
+  }
+  throw new Error(`no block of ports is free between ${first} and ${last}`)
+}
+
+async function listen(port: number): Promise<Server | null> {
+  const server = createServer().listen(port, '127.0.0.1')
+  return once(server, 'listening').then(
+    () => server,
+    () => null,
+  )
 }

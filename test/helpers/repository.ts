@@ -1,6 +1,7 @@
 // Real bare git repositories, made by git itself.
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { rmSync } from 'node:fs'
+import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -19,21 +20,41 @@ export type Link = { link: string }
 export async function createRepository(
   root: string,
   repo: string,
-  files: Record<string, string | Link> = { 'index.html': '<h1>hello</h1>\n' },
-  {
-    submodules = {},
-    prepare = async () => {},
-  }: {
-    /** Path → commit of another repository. */
-    submodules?: Record<string, string>
-    prepare?: (tree: string) => Promise<unknown>
-  } = {},
+  files?: Record<string, string | Link>,
+  options: Options = {},
 ): Promise<string> {
   const bare = join(root, `${repo}.git`)
+  if (files) return create(bare, files, options)
+  // Most tests don't care what is in it, and a copy takes a tenth of the time.
+  plain ??= createPlain()
+  const { path, hash } = await plain
+  await cp(path, bare, { recursive: true })
+  return hash
+}
+
+type Options = {
+  /** Path → commit of another repository. */
+  submodules?: Record<string, string>
+  prepare?: (tree: string) => Promise<unknown>
+}
+
+let plain: Promise<{ path: string; hash: string }> | undefined
+
+async function createPlain() {
+  const path = await mkdtemp(join(tmpdir(), 'berth-repository-'))
+  process.once('exit', () => rmSync(path, { recursive: true, force: true }))
+  return { path, hash: await create(path, { 'index.html': '<h1>hello</h1>\n' }) }
+}
+
+async function create(
+  bare: string,
+  files: Record<string, string | Link>,
+  { submodules = {}, prepare = async () => {} }: Options = {},
+): Promise<string> {
   const tree = await mkdtemp(join(tmpdir(), 'berth-tree-'))
   const git = (...args: string[]) => run('git', args, { cwd: tree, env: plainGit })
   try {
-    await git('init', '-q', '-b', 'main')
+    await git('init', '-q', '-b', 'main', '--template=')
     for (const [path, content] of Object.entries(files)) {
       await mkdir(dirname(join(tree, path)), { recursive: true })
       await (typeof content === 'string'
@@ -47,7 +68,7 @@ export async function createRepository(
     }
     await git('-c', 'user.name=t', '-c', 'user.email=t@example.com', 'commit', '-qm', 'first')
     await mkdir(dirname(bare), { recursive: true })
-    await git('clone', '-q', '--bare', tree, bare)
+    await git('clone', '-q', '--bare', '--template=', tree, bare)
     return (await git('rev-parse', 'HEAD')).stdout.trim()
   } finally {
     await rm(tree, { recursive: true, force: true })

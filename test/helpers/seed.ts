@@ -1,6 +1,8 @@
-// Properties try the same values in every run of the suite: what fails does so again. `npm run test:fuzz` tries others.
+// Properties try the same values in every run, so that what fails does so again. BERTH_SEED chooses other ones.
 import fc from 'fast-check'
 
-const { BERTH_FUZZ_SEED, BERTH_FUZZ_RUNS, BERTH_TAKEOVER_ALL } = process.env
-const other = BERTH_FUZZ_RUNS || BERTH_TAKEOVER_ALL ? Date.now() % 2 ** 31 : 20261114
-fc.configureGlobal({ seed: Number(BERTH_FUZZ_SEED ?? 0) || other })
+export const seed = Number(process.env.BERTH_SEED ?? 0) || 20261114
+fc.configureGlobal({ seed })
+
+/** Tier 2 tries many more values than tier 1 has time for. */
+export const isSystemTier = process.env.BERTH_TIER === 'system'

@@ -1,6 +1,7 @@
 // Whole bodies that are no body: broken JSON, wrong encodings, wrong types, nests and floods. All refused, none stored.
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import type { Operation } from '../access/operations.ts'
+import { isSystemTier } from '../helpers/seed.ts'
 import { share, startHarness } from './harness.ts'
 import { dates } from './values.ts'
 
@@ -232,8 +233,7 @@ describe.each(operations.filter(({ method }) => method !== 'GET'))('$name', (ope
   }
 })
 
-// Takes its time, so only a longer hunt does it.
-if (process.env.BERTH_FUZZ_RUNS) {
+if (isSystemTier) {
   test('a zone file as large as allowed is imported or refused, and replaced as well', {
     timeout: 120_000,
   }, async () => {

@@ -6,13 +6,11 @@ import { createSend, expectSound, type Sent } from '../access/send.ts'
 import { createSnapshot } from '../access/snapshot.ts'
 import { createWorld, type Target } from '../access/world.ts'
 import { type Answer, startApi, type TestApi } from '../helpers/api.ts'
+import { isSystemTier, seed } from '../helpers/seed.ts'
 
-/** How many requests each operation gets of a kind; a longer hunt asks for more. */
-export const runs = Number(process.env.BERTH_FUZZ_RUNS ?? 0) || 5
-const seed = Number(process.env.BERTH_FUZZ_SEED ?? 0) || (process.env.BERTH_FUZZ_RUNS ? Date.now() % 2 ** 31 : 20261114)
+/** How many requests each operation gets of a kind. */
+export const runs = isSystemTier ? 25 : 5
 export const timeout = 30_000 + runs * 500
-
-if (process.env.BERTH_FUZZ_RUNS) console.info(`BERTH_FUZZ_SEED=${seed} repeats this run`)
 
 export function hunt<T>(plan: fc.Arbitrary<T>, numRuns: number, attack: (plan: T) => Promise<void>): Promise<void> {
   return fc.assert(fc.asyncProperty(plan, attack), { seed, numRuns, interruptAfterTimeLimit: timeout - 10_000 })
@@ -20,7 +18,7 @@ export function hunt<T>(plan: fc.Arbitrary<T>, numRuns: number, attack: (plan: T
 
 /** A part of the cases for each of many operations, so that together they see all; a longer hunt gives all to each. */
 export function share<T>(cases: T[], index: number): T[] {
-  return process.env.BERTH_FUZZ_RUNS ? cases : cases.filter((_, n) => (n + index) % 5 === 0)
+  return isSystemTier ? cases : cases.filter((_, n) => (n + index) % 5 === 0)
 }
 
 export type Harness = {

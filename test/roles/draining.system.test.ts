@@ -13,8 +13,7 @@ import { keptHttp, keptHttp2, startVisitors } from '../helpers/visitors.ts'
 
 vi.setConfig({ testTimeout: 3_600_000 })
 
-// `npm run test:drain` has 50.
-const restarts = Number(process.env.BERTH_DRAIN_RESTARTS ?? 1)
+const restarts = 10
 
 let world: HttpsWorld
 let group: Group

@@ -71,39 +71,32 @@ async function install(directory: string): Promise<void> {
   await run('npm', ['install', '--offline', '--no-audit', '--no-fund', ...files], { cwd: directory })
 }
 
-// Takes some 15 s: `npm run test:sdk`.
-const packs = process.env.BERTH_SDK_PACKAGE === '1'
-
-test.skipIf(!packs)(
-  'the tour of the README runs with the packed SDK against a running server',
-  async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'berth-sdk-'))
-    const database = await createDatabase()
-    const dataDir = join(directory, 'data')
-    const settings = { DATABASE_URL: database.url, DATA_DIR: dataDir }
-    const [program] = await Promise.all([startProgram('api,worker,edge,nameserver', settings), install(directory)])
-    try {
-      await program.ready()
-      const [tour] = blocksOf('README.md', 'ts')
-      expect(tour!.trimEnd().split('\n').length).toBeLessThanOrEqual(30)
-      await writeFile(join(directory, 'tour.ts'), tour!.replace('localhost:3000', `127.0.0.1:${program.ports.PORT}`))
-      const token = (await readFile(join(dataDir, 'test-key'), 'utf8')).trim()
-      // The installed package has types: the tour is checked against them, by the compiler that most have.
-      const compiler = join(root, 'node_modules/typescript/bin/tsc')
-      const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', '--types', 'node']
-      const types = ['--typeRoots', join(root, 'node_modules/@types')]
-      const checked = run(process.execPath, [compiler, ...flags, ...types, 'tour.ts'], { cwd: directory })
-      const env = { PATH: process.env.PATH, BERTH_TOKEN: token }
-      const { stdout } = await run(process.execPath, ['tour.ts'], { cwd: directory, env })
-      expect(stdout).toMatch(/http:\/\/hello-\w+\.localhost:\d+\n/)
-      expect(stdout).toContain('ACTIVE\nhello\ndomain_exists: ')
-      expect(stdout).toMatch(/ticket\.created tkt_\w+\n$/)
-      expect((await checked.catch((error) => error)).stdout).toBe('')
-    } finally {
-      await program.stop()
-      await database.drop()
-      await rm(directory, { recursive: true, force: true })
-    }
-  },
-  120_000,
-)
+test('the tour of the README runs with the packed SDK against a running server', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'berth-sdk-'))
+  const database = await createDatabase()
+  const dataDir = join(directory, 'data')
+  const settings = { DATABASE_URL: database.url, DATA_DIR: dataDir }
+  const [program] = await Promise.all([startProgram('api,worker,edge,nameserver', settings), install(directory)])
+  try {
+    await program.ready()
+    const [tour] = blocksOf('README.md', 'ts')
+    expect(tour!.trimEnd().split('\n').length).toBeLessThanOrEqual(30)
+    await writeFile(join(directory, 'tour.ts'), tour!.replace('localhost:3000', `127.0.0.1:${program.ports.PORT}`))
+    const token = (await readFile(join(dataDir, 'test-key'), 'utf8')).trim()
+    // The installed package has types: the tour is checked against them, by the compiler that most have.
+    const compiler = join(root, 'node_modules/typescript/bin/tsc')
+    const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', '--types', 'node']
+    const types = ['--typeRoots', join(root, 'node_modules/@types')]
+    const checked = run(process.execPath, [compiler, ...flags, ...types, 'tour.ts'], { cwd: directory })
+    const env = { PATH: process.env.PATH, BERTH_TOKEN: token }
+    const { stdout } = await run(process.execPath, ['tour.ts'], { cwd: directory, env })
+    expect(stdout).toMatch(/http:\/\/hello-\w+\.localhost:\d+\n/)
+    expect(stdout).toContain('ACTIVE\nhello\ndomain_exists: ')
+    expect(stdout).toMatch(/ticket\.created tkt_\w+\n$/)
+    expect((await checked.catch((error) => error)).stdout).toBe('')
+  } finally {
+    await program.stop()
+    await database.drop()
+    await rm(directory, { recursive: true, force: true })
+  }
+}, 120_000)

@@ -7,9 +7,8 @@ import { until } from '../../helpers/until.ts'
 import { answers } from './receiver.ts'
 import { type Hook, startWorld, type World } from './world.ts'
 
-// `npm run test:chaos` runs it at full size.
-const kills = Number(process.env.BERTH_CHAOS_KILLS ?? 3)
-const events = Number(process.env.BERTH_CHAOS_EVENTS ?? 300)
+const kills = 10
+const events = 2_000
 const leaseMs = 400
 
 vi.setConfig({ testTimeout: 60_000 + kills * 15_000 })

@@ -4,12 +4,13 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Channel } from '../../../src/engines/nameserver/responder.ts'
+import { isSystemTier } from '../../helpers/seed.ts'
 import { until } from '../../helpers/until.ts'
 import { askUdp, framed, type QuestionOptions, question, readMessage, sendTcp, types } from './packets.ts'
 import { everyRecord } from './world.ts'
 import { type Served, serveZones } from './zones.ts'
 
-const packets = process.env.BERTH_FUZZ_RUNS ? 200_000 : 20_000
+const packets = isSystemTier ? 200_000 : 20_000
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 

@@ -77,7 +77,7 @@ export async function startWorld(
   const mark = randomBytes(8).toString('hex')
   const keyOf = (id: string) => `key-of-${id}-${mark}`
   const logged = new Map<string, NewLogLine[]>()
-  const limited = { ...defaultLimits, startMs: 10_000, ...limits }
+  const limited = { ...defaultLimits, ...limits }
   const made = createServers({
     sandbox,
     artifacts,

@@ -155,8 +155,7 @@ describe.each([
         await expectNothingStolen(names)
         expect((await rowOf(0, names[0]!))?.verified).toBe(true)
       }),
-      // `npm run test:takeover` has more.
-      { numRuns: process.env.BERTH_TAKEOVER_ALL ? 100 : 10, endOnFailure: true },
+      { numRuns: 50, endOnFailure: true },
     )
   })
 })

@@ -39,7 +39,6 @@ export function run(program: string, args: string[]): Promise<string> {
   })
 }
 
-/** A port that is free for both protocols, in all likelihood. */
 export type World = {
   api: TestApi
   nameserver: Nameserver

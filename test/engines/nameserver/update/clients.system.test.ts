@@ -1,4 +1,4 @@
-// The programs that people use: nsupdate, and by `npm run test:updates` certbot and lego with certificates from Pebble.
+// The programs that people use: nsupdate, and certbot and lego with certificates from Pebble.
 import { execFile } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -83,9 +83,7 @@ describe.skipIf(isMissing('nsupdate'))('nsupdate', () => {
   })
 })
 
-const isChosen = process.env.BERTH_UPDATE_CLIENTS === '1'
-
-describe.skipIf(!isChosen || isMissing('certbot', 'lego') || !isPebbleInstalled())('a certificate from Pebble', () => {
+describe.skipIf(isMissing('certbot', 'lego') || !isPebbleInstalled())('a certificate from Pebble', () => {
   let pebble: Pebble
   beforeAll(async () => {
     const [httpPort] = await freePorts(1)

@@ -8,6 +8,7 @@ import { readTsig } from '../../../../src/dns/packet/tsig.ts'
 import { wireName } from '../../../../src/dns/packet/wire-names.ts'
 import { createUpdates } from '../../../../src/engines/nameserver/update/updates.ts'
 import { freePort } from '../../../helpers/ports.ts'
+import { isSystemTier } from '../../../helpers/seed.ts'
 import { until } from '../../../helpers/until.ts'
 import { askUdp, sendUdp } from '../packets.ts'
 import { isMissing, type Peer, run, startPeer } from '../transfer/world.ts'
@@ -30,7 +31,7 @@ import {
   updateMessage,
 } from './world.ts'
 
-const runs = process.env.BERTH_FUZZ_RUNS ? 50 : 1
+const runs = isSystemTier ? 50 : 1
 
 let world: UpdateWorld
 beforeAll(async () => {

@@ -8,8 +8,7 @@ import { chromium } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { sharedApi } from '../helpers/api.ts'
 
-// Takes some seconds: `npm run test:sdk`.
-const executablePath = process.env.BERTH_SDK_PACKAGE === '1' ? findChromium() : null
+const executablePath = findChromium()
 
 function findChromium(): string | null {
   try {
