@@ -19,5 +19,3 @@ if (major < oldest) {
   const { berth } = await import('./commands/berth.ts')
   await berth(args)
 }
-
-export {}

@@ -107,6 +107,8 @@ const Environment = Type.Object({
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
     { default: 'info' },
   ),
+  LOG_FORMAT: Type.Optional(Type.Union([Type.Literal('json'), Type.Literal('pretty')])),
+  NO_COLOR: Text(),
 })
 
 /** Every name that is read from the environment. */
@@ -430,6 +432,11 @@ export function loadConfig(source: Record<string, string | undefined>) {
     /** Where git and the build tools are found. */
     searchPath: env.PATH,
     logLevel: env.LOG_LEVEL,
+    /** Null: `pretty` on a terminal. */
+    logFormat: env.LOG_FORMAT ?? null,
+    colour: env.NO_COLOR === '',
+    /** With an embedded database somebody tries Berth out at a terminal, and wants to see what is worth a look. */
+    requestLogLevel: env.DATABASE_URL ? ('info' as const) : ('debug' as const),
   }
 }
 

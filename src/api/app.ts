@@ -178,7 +178,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
   decorateShares(app)
   useValidation(app)
   useJsonBodies(app)
-  observeRequests(app, metrics)
+  observeRequests(app, metrics, config.requestLogLevel)
   traceRequests(app)
   groupConnections(app)
   let closing = false

@@ -3,6 +3,7 @@ import cluster from 'node:cluster'
 import { constants } from 'node:os'
 import { join, relative } from 'node:path'
 import { type Config, workerCount } from '../config.ts'
+import { openStandardOutput } from '../platform/terminal.ts'
 import { rolesOfWorkers } from '../roles/cluster/messages.ts'
 import { serveWorker } from '../roles/cluster/worker.ts'
 import { type Role, type Running, roles, run } from '../roles/run.ts'
@@ -26,7 +27,8 @@ export async function serve(config: Config, options: ServeOptions): Promise<void
     running.stop(drain).then(stopped.resolve, stopped.reject)
   }
   onSignals(stop)
-  const berth = await run(config, wanted, { workers })
+  const terminal = openStandardOutput(config)
+  const berth = await run(config, wanted, { workers, terminal }).finally(() => terminal?.status(null))
   running = berth
   if (berth.replaceWorkers) process.on('SIGHUP', () => void berth.replaceWorkers?.())
   berth.broken.then((reason) => {

@@ -5,6 +5,7 @@ import type { Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import { Draining, type DrainReason } from '../platform/draining.ts'
 import type { Health } from '../platform/health.ts'
+import type { Terminal } from '../platform/terminal.ts'
 import { startTracing } from '../platform/tracing.ts'
 import { adoptNameservers } from '../services/domains/nameservers.ts'
 import type { LoadMeter } from '../services/nodes/load.ts'
@@ -18,6 +19,7 @@ import { openEdge } from './edge.ts'
 import { linkToDemo, makeDemo } from './first-start.ts'
 import { observeProcess } from './metrics.ts'
 import { openNameserver } from './nameserver.ts'
+import { refuseTakenPorts } from './ports.ts'
 import { openRunner } from './runner.ts'
 import { openSandbox } from './sandbox.ts'
 import { openSecrets } from './secrets.ts'
@@ -50,6 +52,8 @@ export type RunOptions = {
   workers?: number
   /** Set in a worker process: what exists once for a server is in the primary. */
   worker?: Start
+  /** Gets log lines, and what is being done; null: log lines are JSON on standard output. */
+  terminal?: Terminal | null
 }
 
 // Lines are written in larger pieces, but those of several processes into one pipe so that none is torn apart.
@@ -66,10 +70,10 @@ async function openNode(shared: Shared, wanted: readonly Role[], closing: Closin
 export async function run(
   config: Config,
   wanted: readonly Role[],
-  { workers = 0, worker }: RunOptions = {},
+  { workers = 0, worker, terminal = null }: RunOptions = {},
 ): Promise<Running> {
   const inWorkers = (role: Role) => workers > 0 && rolesOfWorkers.includes(role)
-  const output = destination(worker || workers > 0 ? unbroken : buffered)
+  const output = terminal ?? destination(worker || workers > 0 ? unbroken : buffered)
   const log = pino({ level: config.logLevel, redact: ['req.headers.authorization'] }, output)
   const closing = createClosing()
   const draining = new Draining()
@@ -77,13 +81,14 @@ export async function run(
   const wants = (role: Role) => wanted.includes(role)
   const runs = (role: Role) => wants(role) && !inWorkers(role)
   try {
+    if (config.databaseUrl === null && !worker) await refuseTakenPorts(config, wanted)
     // First, and so closed last: what closes may still have spans.
     if (config.tracesEndpoint) {
       closing.add(await startTracing({ endpoint: config.tracesEndpoint, roles: wanted, log }))
     }
     const usual = config.migrate ?? (!config.production || roles.every(wants))
     const migrates = !worker && (config.databaseUrl === null || usual)
-    const shared = await openShared(config, wanted, { log, closing, draining, migrates, worker })
+    const shared = await openShared(config, wanted, { log, closing, draining, migrates, worker, terminal })
     const { db, workerDb, urls, broken, registry, health, tickets, load } = shared
     const background = { ...shared, db: workerDb }
     observeProcess(shared, worker?.roles ?? wanted)

@@ -1,4 +1,5 @@
 // What roles share: the database, the vault, the stores. Opened once for all roles of a process.
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { collectDefaultMetrics, Registry } from 'prom-client'
@@ -14,6 +15,7 @@ import { openArtifacts } from '../platform/open-artifacts.ts'
 import { createRepositories } from '../platform/repositories.ts'
 import { createVault } from '../platform/secrets.ts'
 import { createSnapshots, snapshotReadiness } from '../platform/snapshots.ts'
+import type { Terminal } from '../platform/terminal.ts'
 import { createUrls } from '../platform/urls.ts'
 import { createLoadMeter } from '../services/nodes/load.ts'
 import { createTicketKeys } from '../tls/tickets.ts'
@@ -37,13 +39,16 @@ export type Process = {
   migrates: boolean
   /** Set in a worker process. */
   worker?: Start | undefined
+  terminal: Terminal | null
 }
 
 export async function openShared(
   config: Config,
   roles: readonly string[],
-  { log, closing, draining, migrates, worker }: Process,
+  { log, closing, draining, migrates, worker, terminal }: Process,
 ) {
+  const isFirst = config.databaseUrl === null && !existsSync(join(config.dataDir, 'postgres'))
+  terminal?.status(isFirst ? 'Creating the database…' : 'Starting…')
   const postgres = await openPlace(config, { beside: false })
   closing.add(() => postgres.close())
   const registry = new Registry()
@@ -62,6 +67,7 @@ export async function openShared(
   closing.add(() => closed.abort())
   const schema = createSchema(postgres.url, { migrates, log, signal: closed.signal })
   health.add('schema', schema.readiness, needDatabase)
+  if (isFirst) terminal?.status('Applying migrations…')
   let away = false
   await schema.prepare().catch((error) => {
     const canWait = config.databaseUrl !== null && !roles.some((role) => needDatabase.includes(role))
@@ -69,6 +75,7 @@ export async function openShared(
     away = true
     log.warn({ err: error }, 'the database is away')
   })
+  terminal?.status('Starting…')
   const migrated = away ? schema.prepareLater() : Promise.resolve()
   const { db, workerDb, readiness, close } = openPools(config, postgres.url)
   closing.add(close)

@@ -38,12 +38,12 @@ function withoutSecrets(path: string): string {
   return path.replace(/(br[a-z])_[0-9A-Za-z]{8,}/g, '$1_…')
 }
 
-export function observeRequests(app: FastifyInstance, metrics: Metrics): void {
+export function observeRequests(app: FastifyInstance, metrics: Metrics, level: 'info' | 'debug'): void {
   app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'unmatched'
     const durationMs = reply.elapsedTime
     metrics.requestSeconds.observe({ method: request.method, route, status: reply.statusCode }, durationMs / 1000)
-    request.log.info(
+    request.log[level](
       {
         requestId: request.id,
         method: request.method,

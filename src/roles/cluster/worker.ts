@@ -1,6 +1,7 @@
 // A worker process of `--workers`: runs the roles that it is told to, answers the primary, and leaves when told to.
 import cluster from 'node:cluster'
 import type { Config } from '../../config.ts'
+import { openStandardOutput } from '../../platform/terminal.ts'
 import { type Role, type Running, run } from '../run.ts'
 import { type Answers, type FromWorker, rolesOfWorkers, type Start, type ToWorker } from './messages.ts'
 
@@ -43,7 +44,7 @@ export async function serveWorker(config: Config): Promise<void> {
   try {
     const start = await started.promise
     const roles = start.roles.filter((role) => rolesOfWorkers.includes(role)) as Role[]
-    running = await run(configOfWorker(config, start), roles, { worker: start })
+    running = await run(configOfWorker(config, start), roles, { worker: start, terminal: openStandardOutput(config) })
     running.draining.set('drained', start.drained)
     const { load } = running
     setInterval(() => tell({ kind: 'load', load: load.read() }), loadMs).unref()
