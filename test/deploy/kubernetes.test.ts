@@ -71,7 +71,7 @@ describe('the manifests of Kubernetes', () => {
           '--types',
           '',
         ]
-        const compiler = join(root, 'node_modules/typescript-native/bin/tsc')
+        const compiler = join(root, 'node_modules/typescript/bin/tsc')
         return spawnSync(process.execPath, [compiler, ...options, file], { encoding: 'utf8', cwd: directory }).stdout
       }
       expect(check(lines.join('\n'))).toBe('')
