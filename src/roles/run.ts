@@ -21,7 +21,7 @@ import { observeProcess } from './metrics.ts'
 import { openNameserver } from './nameserver.ts'
 import { refuseTakenPorts } from './ports.ts'
 import { openRunner } from './runner.ts'
-import { openSandbox } from './sandbox.ts'
+import { openSandbox, type Sandboxed } from './sandbox.ts'
 import { openSecrets } from './secrets.ts'
 import { openShared, type Shared } from './shared.ts'
 import { openWorker } from './worker.ts'
@@ -80,8 +80,14 @@ export async function run(
   /** Of this server, and of this process. */
   const wants = (role: Role) => wanted.includes(role)
   const runs = (role: Role) => wants(role) && !inWorkers(role)
+  let sandboxing: Promise<Sandboxed> | null = null
   try {
     if (config.databaseUrl === null && !worker) await refuseTakenPorts(config, wanted)
+    // Only what runs untrusted code needs a sandbox. It tries programs out, so it goes on while the database starts.
+    if (runs('worker') || runs('runner')) {
+      sandboxing = openSandbox({ config, log }, closing)
+      sandboxing.catch(() => {})
+    }
     // First, and so closed last: what closes may still have spans.
     if (config.tracesEndpoint) {
       closing.add(await startTracing({ endpoint: config.tracesEndpoint, roles: wanted, log }))
@@ -100,8 +106,7 @@ export async function run(
     if (wants('api') && !worker) await adoptNameservers(db, config.nameservers)
     const testKey = config.production || worker || !wants('api') ? null : await makeDemo(db, urls, config)
     const setupUrl = config.production || worker || !wants('api') ? null : await linkToDemo(db, config.baseUrl)
-    // Only what runs untrusted code needs a sandbox.
-    const sandboxed = runs('worker') || runs('runner') ? await openSandbox(background, closing) : null
+    const sandboxed = await sandboxing
     const runner = sandboxed && runs('runner') ? await openRunner({ ...background, ...sandboxed }, node, closing) : null
     if (runs('edge')) await openEdge(background, node, runner, closing)
     if (runs('nameserver')) await openNameserver(background, closing, wanted.length === 1)
@@ -128,6 +133,7 @@ export async function run(
       },
     }
   } catch (error) {
+    await sandboxing?.catch(() => {})
     await closing.closeAll().catch(() => {})
     throw error
   }

@@ -13,7 +13,10 @@ export type Sandboxed = { sandbox: Sandbox; packageRegistry: Promise<string>; pr
 const mostProgramsMb = 1024
 
 /** Production does not start without one. */
-export async function openSandbox({ config, log }: Shared, closing: Closing): Promise<Sandboxed> {
+export async function openSandbox(
+  { config, log }: Pick<Shared, 'config' | 'log'>,
+  closing: Closing,
+): Promise<Sandboxed> {
   const mode = config.production && config.build.sandbox === 'auto' ? 'bubblewrap' : config.build.sandbox
   const sandbox = await createSandbox(mode, {
     searchPath: config.searchPath,
