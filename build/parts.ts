@@ -149,15 +149,24 @@ function targetOf(path: string): string | null {
 }
 
 const dayMs = 86_400_000
+const maxOld = 5
 
-/** A server that runs may still load parts of an old build, so the recent ones stay. */
+/** A server that runs may still load parts of an old build, so the last ones stay for a day. */
 async function removeOld(root: string, builds: string): Promise<void> {
   const current = Object.values(parts).map(({ link }) => targetOf(join(root, 'dist', link)))
-  for (const name of await readdir(builds)) {
-    if (current.some((target) => target?.startsWith(`builds/${name}`))) continue
-    const path = join(builds, name)
-    const { mtimeMs } = await lstat(path).catch(() => ({ mtimeMs: Date.now() }))
-    if (mtimeMs < Date.now() - dayMs) await rm(path, { recursive: true, force: true })
+  const others = (await readdir(builds)).filter((name) => !current.some((target) => target?.includes(name)))
+  const dated = await Promise.all(
+    others.map(async (name) => {
+      const found = await lstat(join(builds, name)).catch(() => null)
+      return { name, part: name.replace(/-.*/, ''), mtimeMs: found?.mtimeMs ?? 0 }
+    }),
+  )
+  dated.sort((one, other) => other.mtimeMs - one.mtimeMs)
+  for (const [index, { name, part, mtimeMs }] of dated.entries()) {
+    const newer = dated.slice(0, index).filter((one) => one.part === part).length
+    // Another process may be working on a draft.
+    const isTooMany = newer >= maxOld && part !== 'draft'
+    if (isTooMany || mtimeMs < Date.now() - dayMs) await rm(join(builds, name), { recursive: true, force: true })
   }
   // Left by older versions, which compiled file by file. package.json would pass for that of the checkout.
   for (const name of ['package.json', 'prisma']) await rm(join(root, 'dist', name), { recursive: true, force: true })

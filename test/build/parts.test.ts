@@ -154,6 +154,16 @@ test('takes the place of what older versions compiled', async () => {
   expect(existsSync(join(root, 'dist/package.json'))).toBe(false)
 })
 
+test('the last five builds besides the current one are kept', async () => {
+  for (let count = 0; count < 9; count++) {
+    await write('src/one.ts', `${count}`)
+    await build()
+  }
+  const left = (await readdir(join(root, 'dist/builds'))).filter((name) => name.startsWith('server-'))
+  expect(left).toHaveLength(6)
+  expect(await readFile(join(root, 'dist/src/one.ts'), 'utf8')).toBe('8')
+})
+
 test('old builds are deleted after a day, and never the current ones', async () => {
   const old = new Date(Date.now() - 2 * 86_400_000)
   const before = await readdir(join(root, 'dist/builds'))
