@@ -1,9 +1,10 @@
 // Validators and serializers of routes: bodies in any order, and answers with nothing that their schema has not.
 import { expect, test } from 'vitest'
-import { buildSerializer } from '../../../src/api/http/compilers.ts'
+import { buildSerializer, compiling } from '../../../src/api/http/compilers.ts'
 import { compileValidator } from '../../../src/api/http/validation.ts'
 import { schemas } from '../../../src/schemas/all.ts'
 import { CreateDnsRecord, DnsBatch } from '../../../src/schemas/dns-records.ts'
+import { startApi } from '../../helpers/api.ts'
 
 const validatorOf = (schema: object) =>
   compileValidator({ schema, method: 'POST', url: '/', httpPart: 'body' }) as (body: unknown) => unknown
@@ -70,4 +71,17 @@ test.each([...components])('an answer of %s has no field that the schema has not
   const serialize = buildSerializer(external, {} as never)({ schema: { $ref: `${name}#` } } as never)
   const text = serialize(sampleOf(schema)) as string
   expect(text).not.toContain('leak')
+})
+
+test('every schema of every route compiles', async () => {
+  compiling.eagerly = true
+  try {
+    const api = await startApi()
+    await api.app.ready()
+    await api.stop()
+    const broken = () => compileValidator({ schema: { type: 'nothing' } as object, method: 'GET', url: '/' })
+    expect(broken).toThrow('schema is invalid')
+  } finally {
+    compiling.eagerly = false
+  }
 })
