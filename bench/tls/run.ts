@@ -47,6 +47,8 @@ export async function run(args: string[]): Promise<void> {
       DATABASE_URL: databaseUrl,
       DATA_DIR: dataDir,
       DEPLOYMENT_DOMAIN: 'bench.test',
+      // The edge refuses a domain's certificate for the API's own host, which is localhost by default, as is the visited one.
+      BASE_URL: 'http://api.bench.test',
       SECRETS_KEY: secretsKey.toString('base64'),
       EDGE_HTTPS_PORT: String(httpsPort),
     }
