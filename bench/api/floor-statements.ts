@@ -1,4 +1,9 @@
 // The statements of the floor, each prepared once per connection under its name here.
+import { Deployment } from '../../src/schemas/deployments.ts'
+import { DnsRecord } from '../../src/schemas/dns-records.ts'
+import { ProjectSettings } from '../../src/schemas/project-settings.ts'
+import { Project } from '../../src/schemas/projects.ts'
+import { columnsOf } from './floor-fields.ts'
 
 const tokenByHash = `SELECT t.id, t.account_id AS "accountId", t.revoked_at AS "revokedAt",
     t.expires_at AS "expiresAt", a.suspended_at IS NOT NULL AS suspended
@@ -7,17 +12,17 @@ const tokenByHash = `SELECT t.id, t.account_id AS "accountId", t.revoked_at AS "
 const projectByName = `SELECT id, name, repo, production_branch AS branch FROM project
   WHERE account_id = $1 AND name = $2`
 
-const projectPage = `SELECT id, name, framework, repo, region, label, production_branch AS "productionBranch",
-    root_directory AS "rootDirectory", install_command AS "installCommand", build_command AS "buildCommand",
-    output_directory AS "outputDirectory", spa_fallback AS "spaFallback", clean_urls AS "cleanUrls",
-    auto_deploy AS "autoDeploy", hsts, build_network AS "buildNetwork", server_network AS "serverNetwork", instances,
-    created_at AS "createdAt", updated_at AS "updatedAt"
-  FROM project WHERE account_id = $1 ORDER BY name LIMIT $2`
+/** The columns of each table, by which the statements below select what the schemas of the API name. */
+export type Columns = (table: string) => Set<string>
 
-const deploymentById = `SELECT d.id, p.name AS project, d.state, d.ref, d.commit, d.production, d.label, d.region,
-    d.source, d.error_code AS "errorCode", d.error_message AS "errorMessage", d.created_at AS "createdAt",
-    d.ready_at AS "readyAt", d.finished_at AS "finishedAt", d.started_at AS "startedAt",
-    d.commit_message AS "commitMessage", d.files, d.stored_bytes AS "storedBytes", d.steps,
+const projectPage = (of: Columns) => `SELECT ${columnsOf(Project, 'p', of('project'))},
+    ${columnsOf(ProjectSettings, 'p', of('project'))}, p.label, p.pinned_deployment_id AS pinned
+  FROM project p WHERE p.account_id = $1 ORDER BY p.name LIMIT $2`
+
+const deploymentById = (
+  of: Columns,
+) => `SELECT ${columnsOf(Deployment, 'd', of('deployment'))}, p.name AS project, d.label,
+    d.error_code AS "errorCode", d.error_message AS "errorMessage", d.stored_bytes AS "storedBytes",
     p.current_deployment_id IS NOT DISTINCT FROM d.id AS current
   FROM deployment d JOIN project p ON p.id = d.project_id WHERE d.id = $1 AND d.account_id = $2`
 
@@ -57,8 +62,7 @@ const insertRecord = `WITH zone AS (
     SELECT $9, $10, zone.project_id, 'dns.record.created', $11, made.id, $12, now() FROM made, zone)
   SELECT made.id FROM zone LEFT JOIN made ON true`
 
-const recordPage = `SELECT r.id, r.type, r.name, r.value, r.ttl, r.comment, r.created_at AS "createdAt",
-    r.updated_at AS "updatedAt"
+const recordPage = (of: Columns) => `SELECT ${columnsOf(DnsRecord, 'r', of('dns_record'))}, d.name AS domain
   FROM domain d, LATERAL (
     SELECT * FROM dns_record r WHERE r.domain_id = d.id AND (r.name, r.id) > ($3, $4)
     ORDER BY r.name, r.id LIMIT $5) r
@@ -72,14 +76,14 @@ const insertTicket = `WITH made AS (
   INSERT INTO event (id, account_id, project_id, type, actor, subject, data, created_at)
     SELECT $7, $8, NULL, 'ticket.created', $9, id, $10, now() FROM made`
 
-export const statements = {
+export const statementsOn = (columns: Columns) => ({
   tokenByHash,
   projectByName,
-  projectPage,
-  deploymentById,
+  projectPage: projectPage(columns),
+  deploymentById: deploymentById(columns),
   insertDeployment,
   insertDomain,
   insertRecord,
-  recordPage,
+  recordPage: recordPage(columns),
   insertTicket,
-}
+})

@@ -6,11 +6,27 @@ import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
 import pg from 'pg'
 import { newId, randomLabel } from '../../src/platform/ids.ts'
 import { hashToken } from '../../src/platform/secrets.ts'
+import { schemas } from '../../src/schemas/all.ts'
+import { Named } from '../../src/schemas/common.ts'
+import { Deployment } from '../../src/schemas/deployments.ts'
+import { DnsRecord, DnsRecordList } from '../../src/schemas/dns-records.ts'
+import { Domain, DomainVerification } from '../../src/schemas/domains.ts'
+import { ProjectSettings } from '../../src/schemas/project-settings.ts'
+import { Project, ProjectList } from '../../src/schemas/projects.ts'
+import { Ticket } from '../../src/schemas/tickets.ts'
 import { answerParent, usage } from '../children.ts'
-import { statements } from './floor-statements.ts'
+import { completerOf, emptyOf } from './floor-fields.ts'
+import { statementsOn } from './floor-statements.ts'
 
 const { DATABASE_URL, DATABASE_POOL, REPOSITORIES, PORT } = process.env as Record<string, string>
 const pool = new pg.Pool({ connectionString: DATABASE_URL!, max: Number(DATABASE_POOL) })
+
+const { rows: stored } = await pool.query(
+  `SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'`,
+)
+const statements = statementsOn(
+  (table) => new Set(stored.filter((row) => row.table_name === table).map((row) => row.column_name)),
+)
 
 async function query(name: keyof typeof statements, values: unknown[]) {
   return (await pool.query({ name, text: statements[name], values })).rows
@@ -44,10 +60,25 @@ const region = 'local-1'
 const nameservers = ['ns1.berth.test', 'ns2.berth.test']
 const cursorOf = (...parts: string[]) => Buffer.from(JSON.stringify(parts)).toString('base64url')
 
+// Fields, their order and the serializers are those of the API's schemas.
+const empty = {
+  deployment: emptyOf(Deployment),
+  domain: emptyOf(Domain),
+  verification: emptyOf(DomainVerification),
+  record: emptyOf(DnsRecord),
+  ticket: emptyOf(Ticket),
+}
+const completeDeployment = completerOf(Deployment)
+const completeRecord = completerOf(DnsRecord)
+const completeProject = completerOf(Project)
+const completeSettings = completerOf(ProjectSettings)
+
 const app = Fastify()
+for (const schema of schemas) app.addSchema(schema)
 
 app.post<{ Body: { project: string; ref?: string; production?: boolean } }>(
   '/api/deployments',
+  { schema: { response: { 201: Named(Deployment) } } },
   async (request, reply) => {
     const { id: tokenId, accountId } = await authenticate(request)
     const [project] = await query('projectByName', [accountId, request.body.project])
@@ -57,66 +88,47 @@ app.post<{ Body: { project: string; ref?: string; production?: boolean } }>(
     const now = new Date()
     const id = newId('dpl')
     const label = `${project.name}-${randomLabel(9)}`
+    const production = request.body.production ?? false
     const view = {
+      ...empty.deployment,
       id,
       project: project.name,
       state: 'BUILDING',
       ref,
       commit: commit.slice(0, 7),
-      production: request.body.production ?? false,
+      production,
       url: edgeUrl(label),
       region,
       createdAt: now.toISOString(),
-      readyAt: null,
-      finishedAt: null,
-      error: null,
       source: 'api',
       current: false,
-      startedAt: null,
-      queuePosition: null,
-      commitMessage: null,
-      files: null,
-      bytes: null,
-      steps: [],
     }
     const event = [newId('evt'), accountId, tokenId, JSON.stringify(view), JSON.stringify({ deploymentId: id })]
-    const made = await query('insertDeployment', [id, project.id, ref, commit, view.production, label, now, ...event])
+    const made = await query('insertDeployment', [id, project.id, ref, commit, production, label, now, ...event])
     if (made.length === 0) return missing(reply)
     reply.code(201).header('location', `/api/deployments/${id}`)
     return view
   },
 )
 
-app.get<{ Params: { id: string } }>('/api/deployments/:id', async (request, reply) => {
-  const { accountId } = await authenticate(request)
-  const [row] = await query('deploymentById', [request.params.id, accountId])
-  if (!row) return missing(reply)
-  return {
-    id: row.id,
-    project: row.project,
-    state: row.state,
-    ref: row.ref,
-    commit: row.commit.slice(0, 7),
-    production: row.production,
-    url: edgeUrl(row.label),
-    region: row.region,
-    createdAt: row.createdAt.toISOString(),
-    readyAt: row.readyAt?.toISOString() ?? null,
-    finishedAt: row.finishedAt?.toISOString() ?? null,
-    error: row.errorCode ? { code: row.errorCode, message: row.errorMessage } : null,
-    source: row.source,
-    current: row.current,
-    startedAt: row.startedAt?.toISOString() ?? null,
-    // Seeded deployments do not wait.
-    queuePosition: null,
-    commitMessage: row.commitMessage,
-    files: row.files,
-    bytes: row.state === 'READY' ? Number(row.storedBytes) || null : null,
-    steps: row.steps ?? [],
-  }
-})
+app.get<{ Params: { id: string } }>(
+  '/api/deployments/:id',
+  { schema: { response: { 200: Named(Deployment) } } },
+  async (request, reply) => {
+    const { accountId } = await authenticate(request)
+    const [row] = await query('deploymentById', [request.params.id, accountId])
+    if (!row) return missing(reply)
+    row.commit = row.commit.slice(0, 7)
+    row.url = edgeUrl(row.label)
+    if (row.errorCode) row.error = { code: row.errorCode, message: row.errorMessage }
+    row.bytes = row.state === 'READY' ? Number(row.storedBytes) || null : null
+    // Seeded deployments do not wait, so none has a place in the queue.
+    return completeDeployment(row)
+  },
+)
 
-app.post<{ Body: { project: string; name: string } }>('/api/domains', async (request, reply) => {
+const domainResponse = { schema: { response: { 201: Named(Domain) } } }
+app.post<{ Body: { project: string; name: string } }>('/api/domains', domainResponse, async (request, reply) => {
   const { id: tokenId, accountId } = await authenticate(request)
   const { project, name } = request.body
   const labels = name.split('.')
@@ -125,6 +137,7 @@ app.post<{ Body: { project: string; name: string } }>('/api/domains', async (req
   const id = newId('dom')
   const txt = `berth-verify=${randomLabel(26)}`
   const view = {
+    ...empty.domain,
     name,
     project,
     verified: false,
@@ -132,17 +145,11 @@ app.post<{ Body: { project: string; name: string } }>('/api/domains', async (req
     nameservers,
     createdAt: now.toISOString(),
     verification: {
-      method: null,
+      ...empty.verification,
       txt: { name: `_berth.${name}`, value: txt },
-      checkedAt: null,
       nextCheckAt: now.toISOString(),
       observed: { nameservers: [], txt: [], asked: [] },
-      reason: null,
     },
-    certificate: null,
-    verifiedAt: null,
-    redirectTo: null,
-    redirectStatus: null,
   }
   const event = [newId('evt'), accountId, tokenId, JSON.stringify(view), JSON.stringify({ domainId: id })]
   const [made] = await query('insertDomain', [id, project, name, txt, now, names, ...event, nameservers])
@@ -154,14 +161,16 @@ app.post<{ Body: { project: string; name: string } }>('/api/domains', async (req
 
 type RecordBody = { type: string; name: string; value: string; ttl?: number; comment?: string }
 
-app.post<{ Params: { domain: string }; Body: RecordBody }>('/api/dns/:domain/records', async (request, reply) => {
+const recordsPath = '/api/dns/:domain/records'
+const recordResponse = { schema: { response: { 201: Named(DnsRecord) } } }
+app.post<{ Params: { domain: string }; Body: RecordBody }>(recordsPath, recordResponse, async (request, reply) => {
   const { id: tokenId, accountId } = await authenticate(request)
   const { domain } = request.params
   const { type, name, value, ttl = 300, comment = null } = request.body
   const now = new Date()
   const id = newId('rec')
   const at = now.toISOString()
-  const view = { id, domain, type, name, value, ttl, createdAt: at, updatedAt: at, comment }
+  const view = { ...empty.record, id, domain, type, name, value, ttl, createdAt: at, updatedAt: at, comment }
   const event = [newId('evt'), accountId, tokenId, JSON.stringify(view)]
   const [made] = await query('insertRecord', [id, domain, type, name, value, ttl, comment, now, ...event])
   if (!made) return missing(reply)
@@ -171,26 +180,17 @@ app.post<{ Params: { domain: string }; Body: RecordBody }>('/api/dns/:domain/rec
 })
 
 app.get<{ Params: { domain: string }; Querystring: { limit?: string; cursor?: string } }>(
-  '/api/dns/:domain/records',
+  recordsPath,
+  { schema: { response: { 200: Named(DnsRecordList) } } },
   async (request, reply) => {
     const { accountId } = await authenticate(request)
     const { domain } = request.params
     const limit = Number(request.query.limit ?? 20)
     const after = JSON.parse(Buffer.from(request.query.cursor ?? 'WyIiLCIiLCIiLCIiXQ', 'base64url').toString())
     const rows = await query('recordPage', [accountId, domain, after[2], after[3], limit + 1])
-    const records = rows.slice(0, limit).map((row) => ({
-      id: row.id,
-      domain,
-      type: row.type,
-      name: row.name,
-      value: row.value,
-      ttl: row.ttl,
-      createdAt: row.createdAt.toISOString(),
-      updatedAt: row.updatedAt.toISOString(),
-      comment: row.comment,
-    }))
+    const records = rows.slice(0, limit).map(completeRecord)
     const last = records[records.length - 1]
-    const nextCursor = last ? cursorOf('records', 'asc', last.name, last.id) : null
+    const nextCursor = last ? cursorOf('records', 'asc', last.name as string, last.id as string) : null
     const hasMore = rows.length > limit
     if (hasMore) {
       reply.header('link', `</api/dns/${domain}/records?limit=${limit}&cursor=${nextCursor}>; rel="next"`)
@@ -199,47 +199,30 @@ app.get<{ Params: { domain: string }; Querystring: { limit?: string; cursor?: st
   },
 )
 
-app.get('/api/projects', async (request, reply) => {
+app.get('/api/projects', { schema: { response: { 200: Named(ProjectList) } } }, async (request, reply) => {
   const { accountId } = await authenticate(request)
   const rows = await query('projectPage', [accountId, 21])
-  const projects = rows.slice(0, 20).map((row) => ({
-    id: row.id,
-    name: row.name,
-    framework: row.framework,
-    repo: row.repo,
-    region: row.region,
-    productionUrl: edgeUrl(row.label),
-    settings: {
-      productionBranch: row.productionBranch,
-      rootDirectory: row.rootDirectory,
-      installCommand: row.installCommand,
-      buildCommand: row.buildCommand,
-      outputDirectory: row.outputDirectory,
-      spaFallback: row.spaFallback,
-      cleanUrls: row.cleanUrls,
-      autoDeploy: row.autoDeploy,
-      hsts: row.hsts,
-      buildNetwork: row.buildNetwork,
-      serverNetwork: row.serverNetwork,
-      instances: row.instances,
-    },
-    createdAt: row.createdAt.toISOString(),
-    updatedAt: row.updatedAt.toISOString(),
-  }))
+  const projects = rows.slice(0, 20).map((row) => {
+    row.productionUrl = edgeUrl(row.label)
+    row.settings = completeSettings(row)
+    return completeProject(row)
+  })
   const hasMore = rows.length > 20
   const last = projects[projects.length - 1]
-  const nextCursor = last ? cursorOf('projects', 'asc', last.name) : null
+  const nextCursor = last ? cursorOf('projects', 'asc', last.name as string) : null
   if (hasMore) reply.header('link', `</api/projects?cursor=${nextCursor}>; rel="next"`)
   return { projects, hasMore, nextCursor }
 })
 
-app.post<{ Body: { subject: string; message: string; priority?: string } }>('/api/tickets', async (request, reply) => {
+type TicketBody = { subject: string; message: string; priority?: string }
+const ticketResponse = { schema: { response: { 201: Named(Ticket) } } }
+app.post<{ Body: TicketBody }>('/api/tickets', ticketResponse, async (request, reply) => {
   const { id: tokenId, accountId } = await authenticate(request)
   const { subject, message, priority = 'normal' } = request.body
   const now = new Date()
   const id = newId('tkt')
   const at = now.toISOString()
-  const view = { id, subject, status: 'OPEN', priority, createdAt: at, updatedAt: at, related: null }
+  const view = { ...empty.ticket, id, subject, status: 'OPEN', priority, createdAt: at, updatedAt: at }
   const event = [newId('evt'), accountId, tokenId, JSON.stringify(view)]
   await query('insertTicket', [id, newId('msg'), subject, message, priority, now, ...event])
   reply.code(201).header('location', `/api/tickets/${id}`)
