@@ -1,5 +1,15 @@
 // What the reports of benchmarks share: a table in columns, and one line per wanted bound.
-export { median } from './api/report.ts'
+
+export function median(values: number[]): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
+}
+
+/** The median of ratios that were taken side by side, round by round. */
+export function medianRatio(above: number[], below: number[]): number {
+  return median(above.map((value, round) => value / below[round]!))
+}
 
 /** The first row is the head; the first column is text, the others are numbers. */
 export function table(rows: string[][]): string {

@@ -1,26 +1,71 @@
-// Benchmarks by name: `npm run bench -- api`; without a name, every one of them in turn.
+// `npm run bench -- [group …]`: every group without a name. `--only` takes a part of a group, and `--smoke` shows within a few
+// minutes that all of them still run.
+import { parseArgs } from 'node:util'
+import { table } from './figures.ts'
+import { type Figure, type Group, runGroup } from './group.ts'
+import { groups } from './groups.ts'
+import { findProgram, packages } from './programs.ts'
 
-const benches: Record<string, () => Promise<{ run(args: string[]): Promise<void> }>> = {
-  api: () => import('./api/run.ts'),
-  build: () => import('./build/run.ts'),
-  deploy: () => import('./deploy/run.ts'),
-  dns: () => import('./dns/run.ts'),
-  edge: () => import('./edge/run.ts'),
-  events: () => import('./events/run.ts'),
-  fairness: () => import('./fairness/run.ts'),
-  lists: () => import('./lists/run.ts'),
-  roles: () => import('./roles/run.ts'),
-  servers: () => import('./servers/run.ts'),
-  tls: () => import('./tls/run.ts'),
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    only: { type: 'string', default: '' },
+    rounds: { type: 'string' },
+    seconds: { type: 'string' },
+    smoke: { type: 'boolean', default: false },
+  },
+})
+const number = (text: string | undefined) => (text === undefined ? null : Number(text))
+const options = { ...values, rounds: number(values.rounds), seconds: number(values.seconds) }
+const required = process.env.BERTH_REQUIRE_PEERS === '1'
+
+function refuse(why: string): never {
+  console.error(why)
+  process.exit(2)
 }
 
-const [name, ...args] = process.argv.slice(2)
-if (name !== undefined && !(name in benches)) {
-  console.error(`There is no benchmark ${name}; known are ${Object.keys(benches).join(', ')}.`)
-  process.exitCode = 2
-} else {
-  for (const wanted of name === undefined ? Object.keys(benches) : [name]) {
-    const bench = await benches[wanted]!()
-    await bench.run(args)
+const unknown = positionals.find((name) => !(name in groups))
+if (unknown !== undefined) refuse(`There is no group ${unknown}. The groups are ${Object.keys(groups).join(', ')}.`)
+
+/** The figures that can't be measured here, with the packages they need. */
+function skippedOf({ figures }: Group): Map<Figure, string[]> {
+  const missing = Object.values(figures).map((figure) => {
+    const programs = (figure.needs ?? []).filter((name) => findProgram(name) === null)
+    return [figure, programs.map((name) => packages[name])] as const
+  })
+  return new Map(missing.filter(([, wanted]) => wanted.length > 0))
+}
+
+async function measure(name: string): Promise<string[][]> {
+  const { group } = await groups[name]!()
+  const skipped = skippedOf(group)
+  for (const [{ what, against }, missing] of skipped) {
+    console.log(`skipped ${what} (${against}): apt install ${missing.join(' ')}`)
   }
+  if (required && skipped.size > 0) throw new Error('Programs are missing; see above.')
+  const measured = await runGroup(group, options)
+  return Object.entries(group.figures).flatMap(([key, figure]) => {
+    const value = measured.get(key)
+    if (value !== undefined) return [[figure.what, value, figure.against]]
+    if (values.only !== '' || skipped.has(figure)) return []
+    throw new Error(`${figure.what} (${figure.against}) was not measured.`)
+  })
+}
+
+if (values.smoke) console.log('A smoke run: it shows that every group runs. Its figures mean nothing.\n')
+const failed: string[] = []
+for (const name of positionals.length > 0 ? positionals : Object.keys(groups)) {
+  const startedMs = performance.now()
+  try {
+    const rows = await measure(name)
+    console.log(`\n${table([[name, 'measured', 'against'], ...rows])}`)
+  } catch (error) {
+    failed.push(name)
+    console.error(error)
+  }
+  console.log(`\n${name} took ${((performance.now() - startedMs) / 1000).toFixed(0)} s\n`)
+}
+if (failed.length > 0) {
+  console.error(`Failed: ${failed.join(', ')}.`)
+  process.exitCode = 1
 }

@@ -50,7 +50,8 @@ export const endpoints: Endpoint[] = [
     request: (size, serial) =>
       post(`/dns/${serial % 8 === 0 ? bigZone : `zone-${pick(size)}.test`}/records`, {
         type: 'A',
-        name: `new-${serial}`,
+        // Sorts before the seeded ones: a request that ends late must not show in a page that is compared.
+        name: `added-${serial}`,
         value: '192.0.2.10',
         ttl: 3600,
       }),
@@ -72,7 +73,7 @@ export const endpoints: Endpoint[] = [
     request: (size) => get(`/deployments/${seededId('dpl', pick(size))}`),
   },
   {
-    name: 'GET 20 of N records',
+    name: 'GET /dns/{domain}/records',
     adds: [],
     request: (size) => {
       const number = pick(size)

@@ -1,4 +1,5 @@
 // The table of a run and one verdict per wanted bound; every ratio is the median of ratios taken side by side.
+import { median, medianRatio, table } from '../figures.ts'
 import type { Measured } from './drive.ts'
 
 /** What one slice of load showed; processor time is the server's own, per request. */
@@ -9,17 +10,14 @@ export type Measurements = { endpoint: string; rounds: Record<number, Record<Sid
 
 const wanted = { throughput: 0.6, p99: 2, growth: 1.3, memoryMb: 300 }
 
-export function median(values: number[]): number {
-  const sorted = [...values].sort((a, b) => a - b)
-  const middle = sorted.length >> 1
-  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
-}
-
 type Figure = 'perSecond' | 'p99Ms' | 'p50Ms' | 'cpuUs'
 
 const of = (measured: Round[], figure: Figure) => median(measured.map((one) => one[figure]))
-const ratio = (above: Round[], below: Round[], figure: Figure) =>
-  median(above.map((one, round) => one[figure] / below[round]![figure]))
+export const ratio = (above: Round[], below: Round[], figure: Figure) =>
+  medianRatio(
+    above.map((one) => one[figure]),
+    below.map((one) => one[figure]),
+  )
 
 export function report(all: Measurements[], sizes: number[], memoryMb: number, floorMemoryMb: number): string {
   const rows = [
@@ -93,11 +91,4 @@ export function report(all: Measurements[], sizes: number[], memoryMb: number, f
     verdict(`at most ${wanted.growth} times worse with ${large.toLocaleString('en')} rows`, misses.growth),
     ...failures.map((line) => `WRONG   ${line}`),
   ].join('\n')
-}
-
-function table(rows: string[][]): string {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)))
-  return rows
-    .map((row) => row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!))).join('  '))
-    .join('\n')
 }

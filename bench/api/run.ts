@@ -1,24 +1,19 @@
 // `npm run bench -- api`: ours and the floor on one PostgreSQL, driven in turns, small and large database alike.
 import { randomBytes } from 'node:crypto'
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
-import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import pg from 'pg'
-import { startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
+import type { EmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 import { type Child, freePort, startChild, startPlatform, type Usage, withoutLimits } from '../children.ts'
+import type { Bench, Figure } from '../group.ts'
 import type { Measured, Slice } from './drive.ts'
 import { endpoints } from './endpoints.ts'
-import { type Measurements, type Round, report, type Side } from './report.ts'
+import { type Measurements, type Round, ratio, report, type Side } from './report.ts'
 import { expectSame } from './sameness.ts'
 import { makeRepository, seed, sweep } from './seed.ts'
-import { measureWorkers } from './workers.ts'
+import { measureWorkers, workerFigures } from './workers.ts'
 
-const sizes = [1_000, 100_000]
 const connections = 32
 const poolSize = 10
-const sliceSeconds = 1
-const warmUpSeconds = 0.8
 const file = (name: string) => join(import.meta.dirname, name)
 
 type Server = {
@@ -31,76 +26,83 @@ type Server = {
   peakBytes: number
 }
 
-export async function run(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: { only: { type: 'string', default: '' }, rounds: { type: 'string', default: '5' } },
-  })
-  if (values.only === 'workers') return measureWorkers(Number(values.rounds))
-  const [loadBefore] = loadavg()
-  const directory = await mkdtemp(join(tmpdir(), 'berth-bench-'))
-  // PostgreSQL runs as another user under root and must get through.
-  await chmod(directory, 0o711)
-  const closers: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })]
-  try {
-    const postgres = await startEmbeddedPostgres({ directory: join(directory, 'postgres') })
-    closers.push(() => postgres.stop())
-    await makeRepository(join(directory, 'repos'))
-    const servers: Server[] = []
-    for (const size of sizes) {
-      // A database each: notifications are heard per database, and ours must not wake up to the floor's.
-      const token = await seed(postgres, size, [`floor_${size}`, `ours_${size}`])
-      for (const side of ['floor', 'ours'] as const) {
-        const database = postgres.url(`${side}_${size}`)
-        const port = await freePort()
-        const child = await startServer(side, directory, database, port)
-        closers.push(() => child.stop())
-        const client = new pg.Client({ connectionString: database })
-        await client.connect()
-        closers.push(() => client.end())
-        servers.push({ side, size, url: `http://127.0.0.1:${port}`, token, child, client, peakBytes: 0 })
-      }
-    }
-    await servers[0]!.client.query('CHECKPOINT')
-    const driver = await startChild(file('drive.ts'), {})
-    closers.push(() => driver.stop())
+const endpointFigures: Record<string, Figure> = Object.fromEntries(
+  endpoints.map(({ name }) => {
+    return [name, { what: `\`${name}\`, requests per second with 100,000 rows`, against: 'bare Fastify and pg' }]
+  }),
+)
 
-    const all: Measurements[] = []
-    for (const endpoint of endpoints.filter(({ name }) => name.includes(values.only))) {
-      console.error(`${endpoint.name} …`)
-      for (const size of sizes) {
-        const [floor, ours] = servers.filter((server) => server.size === size)
-        await expectSame(ours!.url, floor!.url, ours!.token, endpoint.request(size, 0))
-      }
-      const slice = async (server: Server, seconds: number): Promise<Round> => {
-        const { url, token, size } = server
-        const question: Slice = { endpoint: endpoint.name, url, token, size, connections, seconds }
-        const before = await server.child.ask<Usage>('usage')
-        const measured = await driver.ask<Measured>(question)
-        const after = await server.child.ask<Usage>('usage')
-        server.peakBytes = Math.max(server.peakBytes, after.residentBytes)
-        await sweep(server.client, endpoint)
-        return { ...measured, cpuUs: ((after.cpuMs - before.cpuMs) * 1000) / measured.all }
-      }
-      const rounds = Object.fromEntries(sizes.map((size) => [size, { ours: [], floor: [] }])) as Measurements['rounds']
-      // The first endpoint also warms up what all of them share.
-      for (const server of servers) await slice(server, all.length === 0 ? 3 * warmUpSeconds : warmUpSeconds)
-      for (let round = 0; round < Number(values.rounds); round++) {
-        // There and back again, so that a machine that gets slower or faster favours nobody.
-        for (const server of round % 2 === 0 ? servers : servers.toReversed()) {
-          rounds[server.size]![server.side].push(await slice(server, sliceSeconds))
-        }
-      }
-      all.push({ endpoint: endpoint.name, rounds })
+export const group = {
+  about: 'The API against a bare server that does the same work, and two worker processes against one',
+  figures: { ...endpointFigures, ...workerFigures },
+  async run(bench: Bench): Promise<void> {
+    const postgres = await bench.startPostgres()
+    await makeRepository(join(bench.directory, 'repos'))
+    if (bench.only !== 'workers') await measureEndpoints(bench, postgres)
+    if (bench.only === '' || bench.only === 'workers') await measureWorkers(bench, postgres)
+  },
+}
+
+async function measureEndpoints(bench: Bench, postgres: EmbeddedPostgres): Promise<void> {
+  const { directory, atEnd, only, smoke } = bench
+  const sizes = smoke ? [100] : [1_000, 100_000]
+  const sliceSeconds = smoke ? 0.25 : bench.seconds(1)
+  const warmUpSeconds = bench.size(0.8, 0.1)
+  const rounds = bench.rounds(5)
+  const servers: Server[] = []
+  for (const size of sizes) {
+    // A database each: notifications are heard per database, and ours must not wake up to the floor's.
+    const token = await seed(postgres, size, [`floor_${size}`, `ours_${size}`])
+    for (const side of ['floor', 'ours'] as const) {
+      const database = postgres.url(`${side}_${size}`)
+      const port = await freePort()
+      const child = await startServer(side, directory, database, port)
+      atEnd(() => child.stop())
+      const client = new pg.Client({ connectionString: database })
+      await client.connect()
+      atEnd(() => client.end())
+      servers.push({ side, size, url: `http://127.0.0.1:${port}`, token, child, client, peakBytes: 0 })
     }
-    const peakMb = (side: Side) => Math.max(...servers.map((one) => (one.side === side ? one.peakBytes : 0))) / 2 ** 20
-    console.log(report(all, sizes, peakMb('ours'), peakMb('floor')))
-    const load = `${loadBefore!.toFixed(1)} on ${availableParallelism()} processors`
-    console.log(`${connections} connections, ${poolSize} to the database; load average before the start ${load}`)
-  } finally {
-    for (const close of closers.reverse()) await close()
   }
-  if (values.only === '') await measureWorkers(Number(values.rounds))
+  await servers[0]!.client.query('CHECKPOINT')
+  const driver = await startChild(file('drive.ts'), {})
+  atEnd(() => driver.stop())
+
+  const all: Measurements[] = []
+  for (const endpoint of endpoints.filter(({ name }) => name.includes(only))) {
+    console.error(`${endpoint.name} …`)
+    for (const size of sizes) {
+      const [floor, ours] = servers.filter((server) => server.size === size)
+      await expectSame(ours!.url, floor!.url, ours!.token, endpoint.request(size, 0))
+    }
+    const slice = async (server: Server, seconds: number): Promise<Round> => {
+      const { url, token, size } = server
+      const question: Slice = { endpoint: endpoint.name, url, token, size, connections, seconds }
+      const before = await server.child.ask<Usage>('usage')
+      const driven = await driver.ask<Measured>(question)
+      const after = await server.child.ask<Usage>('usage')
+      server.peakBytes = Math.max(server.peakBytes, after.residentBytes)
+      await sweep(server.client, endpoint)
+      return { ...driven, cpuUs: ((after.cpuMs - before.cpuMs) * 1000) / driven.all }
+    }
+    const measured = Object.fromEntries(sizes.map((size) => [size, { ours: [], floor: [] }])) as Measurements['rounds']
+    // The first endpoint also warms up what all of them share.
+    for (const server of servers) await slice(server, all.length === 0 ? 3 * warmUpSeconds : warmUpSeconds)
+    for (let round = 0; round < rounds; round++) {
+      // There and back again, so that a machine that gets slower or faster favours nobody.
+      for (const server of round % 2 === 0 ? servers : servers.toReversed()) {
+        measured[server.size]![server.side].push(await slice(server, sliceSeconds))
+      }
+    }
+    all.push({ endpoint: endpoint.name, rounds: measured })
+    const { ours, floor } = measured[Math.max(...sizes)]!
+    bench.record(endpoint.name, ratio(ours, floor, 'perSecond'))
+  }
+  const peakMb = (side: Side) => Math.max(...servers.map((one) => (one.side === side ? one.peakBytes : 0))) / 2 ** 20
+  console.log(report(all, sizes, peakMb('ours'), peakMb('floor')))
+  console.log(`${connections} connections, ${poolSize} to the database`)
+  // They would take memory and processor time from the workers.
+  for (const { child } of servers) await child.stop()
 }
 
 function startServer(side: Side, directory: string, database: string, port: number): Promise<Child> {

@@ -12,8 +12,8 @@ export type Bare = {
   copy(url: string): Promise<number>
   /** Milliseconds of `git clone`, `npm install` and `npm run build`, beginning with an empty cache of npm. */
   build(url: string): Promise<number>
-  /** A lockfile for the Vite project, made by npm; null if its registry does not answer. */
-  lockfile(): Promise<string | null>
+  /** A lockfile for the Vite project, made by npm from its registry. */
+  lockfile(): Promise<string>
 }
 
 export async function openBare(root: string): Promise<Bare> {
@@ -58,10 +58,8 @@ export async function openBare(root: string): Promise<Bare> {
       inDirectory(async (directory) => {
         await writeFile(join(directory, 'package.json'), vitePackage)
         const options = { cwd: directory, env: environmentOf(directory), timeout: 60_000 }
-        return run('npm', ['install', '--package-lock-only'], options).then(
-          () => readFile(join(directory, 'package-lock.json'), 'utf8'),
-          () => null,
-        )
+        await run('npm', ['install', '--package-lock-only'], options)
+        return readFile(join(directory, 'package-lock.json'), 'utf8')
       }),
   }
 }

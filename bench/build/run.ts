@@ -1,16 +1,15 @@
 // `npm run bench -- build`: from POST to READY against the same steps by hand, in turns, and what a network costs.
-import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
-import { availableParallelism, loadavg, tmpdir } from 'node:os'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { startGitHost } from '../../test/helpers/git-host.ts'
 import { createRepository } from '../../test/helpers/repository.ts'
-import { median, table, verdict } from '../figures.ts'
+import { median, medianRatio, table, verdict } from '../figures.ts'
+import type { Bench, Figure } from '../group.ts'
 import { type Bare, openBare } from './bare.ts'
 import { measureNetwork } from './network.ts'
 import { type Platform, startPlatform } from './platform.ts'
-import { type Files, staticSite, viteSite } from './sites.ts'
+import { copiedSite, type Files, staticSite, viteSite } from './sites.ts'
 
 const wanted = { staticAboveMs: 160, vite: 1.1, second: 0.4 }
 // What a round leaves behind for the disk and the processor is not charged to the next one.
@@ -25,47 +24,48 @@ type World = {
 /** Milliseconds of one round. */
 type Round = { bare: number; first: number; second: number }
 
-export async function run(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      only: { type: 'string', default: '' },
-      static: { type: 'string', default: '9' },
-      vite: { type: 'string', default: '9' },
-      network: { type: 'string', default: '15' },
+const figures = {
+  static: {
+    what: 'POST to READY, a static site of 60 files: time above the bare steps',
+    against: '`git clone`, `cp -r`',
+  },
+  first: {
+    what: 'POST to READY, first build of a Vite project, time',
+    against: '`git clone`, `npm install`, `npm run build`',
+  },
+  second: { what: 'POST to READY, second build of a Vite project, time', against: 'its first build' },
+} satisfies Record<string, Figure>
+
+type BuildBench = Bench<keyof typeof figures>
+
+export const group = { about: 'Deployments against the same steps by hand', figures, run }
+
+async function run(bench: BuildBench): Promise<void> {
+  const { directory, atEnd } = bench
+  const wants = (part: string) => bench.only === '' || bench.only === part
+  if (wants('network')) await measureNetwork(directory, bench.rounds(15))
+  if (bench.only === 'network') return
+  const repositories = join(directory, 'repositories')
+  await mkdir(repositories)
+  const git = await startGitHost(repositories)
+  atEnd(() => git.close())
+  const platform = await startPlatform(directory, git.template)
+  atEnd(() => platform.stop())
+  const world: World = {
+    platform,
+    bare: await openBare(join(directory, 'bare')),
+    async host(name, files) {
+      await createRepository(repositories, `bench/${name}`, files)
+      return git.template.replace('{repo}', `bench/${name}`)
     },
-  })
-  const [loadBefore] = loadavg()
-  const directory = await mkdtemp(join(tmpdir(), 'berth-bench-'))
-  // PostgreSQL and builds run as other users under root and must get through.
-  await chmod(directory, 0o711)
-  const closers: (() => unknown)[] = [() => rm(directory, { recursive: true, force: true })]
-  try {
-    if (values.only === '' || values.only === 'network') await measureNetwork(directory, Number(values.network))
-    if (values.only === 'network') return
-    const repositories = join(directory, 'repositories')
-    await mkdir(repositories)
-    const git = await startGitHost(repositories)
-    closers.push(() => git.close())
-    const platform = await startPlatform(directory, git.template)
-    closers.push(() => platform.stop())
-    const world: World = {
-      platform,
-      bare: await openBare(join(directory, 'bare')),
-      async host(name, files) {
-        await createRepository(repositories, `bench/${name}`, files)
-        return git.template.replace('{repo}', `bench/${name}`)
-      },
-    }
-    if (values.only !== 'vite') reportStatic(await measureStatic(world, Number(values.static)))
-    const lockfile = values.only === 'static' ? null : await world.bare.lockfile()
-    if (lockfile !== null) reportVite(await measureVite(world, lockfile, Number(values.vite)))
-    else if (values.only !== 'static') console.log('skipped the Vite project: npm does not reach its registry')
-    console.log(`\nbuilds ran ${(await platform.sandboxed()) ? 'in the sandbox' : 'without a sandbox'}`)
-    console.log(`load average before the start ${loadBefore!.toFixed(1)} on ${availableParallelism()} processors`)
-  } finally {
-    for (const close of closers.reverse()) await close()
   }
+  if (wants('static')) reportStatic(bench, await measureStatic(world, bench.rounds(9)))
+  if (wants('vite')) {
+    const lockfile = bench.smoke ? null : await world.bare.lockfile()
+    const filesOf = (title: string) => (lockfile === null ? copiedSite(title) : viteSite(title, lockfile))
+    reportVite(bench, await measureVite(world, filesOf, bench.rounds(9)))
+  }
+  console.log(`\nbuilds ran ${(await platform.sandboxed()) ? 'in the sandbox' : 'without a sandbox'}`)
 }
 
 /** Runs `one` in every round, the sides in turns; the first round warms up and does not count. */
@@ -108,11 +108,15 @@ async function measureStatic({ platform, bare, host }: World, rounds: number): P
   )
 }
 
-async function measureVite({ platform, bare, host }: World, lockfile: string, rounds: number): Promise<Round[]> {
+async function measureVite(
+  { platform, bare, host }: World,
+  filesOf: (title: string) => Files,
+  rounds: number,
+): Promise<Round[]> {
   console.error('Vite project …')
   const urls: string[] = []
   for (let round = 0; round <= rounds; round++) {
-    urls.push(await host(`vite-${round}`, viteSite(`vite ${round}`, lockfile)))
+    urls.push(await host(`vite-${round}`, filesOf(`vite ${round}`)))
     // `npm ci` would refuse a lockfile that was written at a mirror without the packages of every platform.
     const settings = { framework: 'vite', repo: `bench/vite-${round}`, settings: { installCommand: 'npm install' } }
     await platform.createProject(`vite-${round}`, settings)
@@ -134,7 +138,7 @@ function rowOf(name: string, values: number[], against: string): string[] {
   return [name, ms(median(values)), ms(Math.min(...values)), ms(Math.max(...values)), against]
 }
 
-function reportStatic(rounds: Round[]): void {
+function reportStatic(bench: BuildBench, rounds: Round[]): void {
   const above = (figure: 'first' | 'second') => median(rounds.map((round) => round[figure] - round.bare))
   const rows = [
     ['static site, 60 files, 1.5 MB', 'median ms', 'least', 'most', 'above bare ms'],
@@ -155,14 +159,17 @@ function reportStatic(rounds: Round[]): void {
     ),
   ]
   console.log(`${table(rows)}\n`)
+  bench.record('static', `${ms(above('first'))} ms`)
   const bound = `static site at most ${wanted.staticAboveMs} ms above the bare steps`
   console.log(`${verdict(above('first') <= wanted.staticAboveMs, bound, `${ms(above('first'))} ms`)}\n`)
 }
 
-function reportVite(rounds: Round[]): void {
-  const ratio = (above: keyof Round, below: keyof Round) => median(rounds.map((round) => round[above] / round[below]))
-  const toBare = ratio('first', 'bare')
-  const toFirst = ratio('second', 'first')
+function reportVite(bench: BuildBench, rounds: Round[]): void {
+  const of = (figure: keyof Round) => rounds.map((round) => round[figure])
+  const toBare = medianRatio(of('first'), of('bare'))
+  const toFirst = medianRatio(of('second'), of('first'))
+  bench.record('first', toBare)
+  bench.record('second', toFirst)
   const rows = [
     ['Vite project, npm cache empty', 'median ms', 'least', 'most', 'ratio'],
     rowOf(

@@ -66,3 +66,12 @@ export function viteSite(seed: string, lockfile: string): Files {
     'style.css': 'body { font: 18px/1.6 system-ui, sans-serif }\n',
   }
 }
+
+/** In place of the Vite project where nothing may be fetched. */
+export function copiedSite(seed: string): Files {
+  const scripts = { build: 'mkdir -p dist && cp index.html dist' }
+  return {
+    'package.json': JSON.stringify({ name: 'site', version: '1.0.0', private: true, scripts }),
+    'index.html': page(seed, 'index'),
+  }
+}

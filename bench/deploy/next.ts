@@ -33,3 +33,16 @@ export const page = (text: string) => `export default function Page() {
   return <main>${text}</main>
 }
 `
+
+/** In place of the starter where nothing may be fetched. */
+export const smallServer: Record<string, string> = {
+  'package.json': JSON.stringify({
+    name: 'site',
+    version: '1.0.0',
+    private: true,
+    scripts: { build: 'cp app/page.js built.js', start: 'exec node server.mjs' },
+  }),
+  'server.mjs':
+    "import { createServer } from 'node:http'\ncreateServer((_, response) => response.end('ok')).listen(process.env.PORT)\n",
+  'app/page.js': page('first'),
+}

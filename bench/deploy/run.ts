@@ -1,86 +1,86 @@
 // `npm run bench -- deploy`: a folder by the command line against rsync, and a Next.js starter against the same commands by hand.
-import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
-import { availableParallelism, loadavg, tmpdir } from 'node:os'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { buildParts } from '../../build/parts.ts'
 import { startGitHost } from '../../test/helpers/git-host.ts'
 import { quietDisk } from '../../test/helpers/quiet-disk.ts'
 import { commitTo, createRepository } from '../../test/helpers/repository.ts'
 import { openBare } from '../build/bare.ts'
 import { type Platform, startPlatform } from '../build/platform.ts'
-import { median, table, verdict } from '../figures.ts'
-import { nextStarter, page } from './next.ts'
+import { median, medianRatio, table, verdict } from '../figures.ts'
+import type { Bench, Figure } from '../group.ts'
+import { findProgram } from '../programs.ts'
+import { nextStarter, page, smallServer } from './next.ts'
 import { measureUploads } from './upload.ts'
 
 const wanted = { first: 1.15, second: 0.5 }
 
-export async function run(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      only: { type: 'string', default: '' },
-      rounds: { type: 'string', default: '3' },
-      uploads: { type: 'string', default: '6' },
-    },
-  })
-  const [loadBefore] = loadavg()
-  const directory = await mkdtemp(join(tmpdir(), 'berth-bench-'))
-  // PostgreSQL and builds run as other users under root and must get through.
-  await chmod(directory, 0o711)
-  const closers: (() => unknown)[] = [() => rm(directory, { recursive: true, force: true })]
-  try {
-    const repositories = join(directory, 'repositories')
-    await mkdir(repositories)
-    const host = await startGitHost(repositories)
-    closers.push(() => host.close())
-    const platform = await startPlatform(directory, host.template)
-    closers.push(() => platform.stop())
-    if (values.only !== 'next') await uploads(platform, join(directory, 'uploads'), Number(values.uploads))
-    if (values.only === 'upload') return
-    console.error('Next.js starter …')
-    const files = await nextStarter(join(directory, 'starter'))
-    const bare = await openBare(join(directory, 'bare'))
-    const rounds: { bare: number; first: number; second: number }[] = []
-    for (let round = 0; round < Number(values.rounds); round++) {
-      const name = `next-${round}`
-      await createRepository(repositories, `bench/${name}`, files)
-      const repo = `bench/${name}`
-      // The server of a starter is started by `npm start`.
-      await platform.createProject(name, { framework: 'node', repo })
-      const byHand = async () => {
-        await quietDisk()
-        return bare.build(host.template.replace('{repo}', repo))
-      }
-      const early = round % 2 === 0 ? await byHand() : null
+const figures = {
+  first: {
+    what: 'POST to READY, first build of a Next.js server, time',
+    against: '`git clone`, `npm install`, `npm run build`',
+  },
+  second: { what: 'POST to READY with one page changed, time', against: 'its first build' },
+  upload: {
+    what: '`berth deploy --no-wait` of 60 files, one of them changed, time',
+    against: '`rsync` to a daemon',
+    needs: ['rsync'],
+  },
+  change: { what: 'The same until READY', against: '`rsync` to a daemon', needs: ['rsync'] },
+} satisfies Record<string, Figure>
+
+export type DeployBench = Bench<keyof typeof figures>
+
+export const group = { about: 'A folder from the command line, and a Next.js starter', figures, run }
+
+async function run(bench: DeployBench): Promise<void> {
+  const { directory, atEnd, only } = bench
+  const repositories = join(directory, 'repositories')
+  await mkdir(repositories)
+  const host = await startGitHost(repositories)
+  atEnd(() => host.close())
+  const platform = await startPlatform(directory, host.template)
+  atEnd(() => platform.stop())
+  if (only !== 'next' && findProgram('rsync') !== null) await uploads(bench, platform)
+  if (only === 'upload') return
+  console.error('Next.js starter …')
+  const files = bench.smoke ? smallServer : await nextStarter(join(directory, 'starter'))
+  const bare = await openBare(join(directory, 'bare'))
+  const rounds: { bare: number; first: number; second: number }[] = []
+  for (let round = 0; round < bench.rounds(3); round++) {
+    const name = `next-${round}`
+    await createRepository(repositories, `bench/${name}`, files)
+    const repo = `bench/${name}`
+    // The server of a starter is started by `npm start`.
+    await platform.createProject(name, { framework: 'node', repo })
+    const byHand = async () => {
       await quietDisk()
-      const first = await platform.deploy(name)
-      await commitTo(repositories, repo, 'main', { 'app/page.js': page('second') })
-      const second = await platform.deploy(name)
-      rounds.push({ bare: early ?? (await byHand()), first, second })
+      return bare.build(host.template.replace('{repo}', repo))
     }
-    report(rounds)
-    const sandboxed = (await platform.sandboxed()) ? 'in a sandbox' : 'without a sandbox'
-    console.log(
-      `\nbuilds ${sandboxed}; ${availableParallelism()} cores; load ${loadBefore!.toFixed(2)} before, ${rounds.length} rounds`,
-    )
-  } finally {
-    for (const close of closers.reverse()) await close()
+    const early = round % 2 === 0 ? await byHand() : null
+    await quietDisk()
+    const first = await platform.deploy(name)
+    await commitTo(repositories, repo, 'main', { 'app/page.js': page('second') })
+    const second = await platform.deploy(name)
+    rounds.push({ bare: early ?? (await byHand()), first, second })
   }
+  report(bench, rounds)
+  console.log(`\nbuilds ran ${(await platform.sandboxed()) ? 'in the sandbox' : 'without a sandbox'}`)
 }
 
-async function uploads(platform: Platform, directory: string, rounds: number): Promise<void> {
+async function uploads(bench: DeployBench, platform: Platform): Promise<void> {
   // The server hands out what is built.
   await buildParts(['cli'])
-  await mkdir(directory)
-  await measureUploads(platform, directory, rounds)
+  await measureUploads(bench, platform)
   console.log()
 }
 
-function report(rounds: { bare: number; first: number; second: number }[]): void {
+function report(bench: DeployBench, rounds: { bare: number; first: number; second: number }[]): void {
   const of = (figure: 'bare' | 'first' | 'second') => rounds.map((round) => round[figure])
-  const toBare = median(rounds.map(({ first, bare }) => first / bare))
-  const toFirst = median(rounds.map(({ second, first }) => second / first))
+  const toBare = medianRatio(of('first'), of('bare'))
+  const toFirst = medianRatio(of('second'), of('first'))
+  bench.record('first', toBare)
+  bench.record('second', toFirst)
   const row = (name: string, values: number[], ratio: string) => [
     name,
     ...[median(values), Math.min(...values), Math.max(...values)].map((ms) => ms.toFixed(0)),

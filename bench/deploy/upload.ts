@@ -5,11 +5,13 @@ import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type { Platform } from '../build/platform.ts'
 import { freePort } from '../children.ts'
-import { findProgram } from '../edge/peers.ts'
 import { median, table, verdict } from '../figures.ts'
+import { findProgram } from '../programs.ts'
+import type { DeployBench } from './run.ts'
 
 const run = promisify(execFile)
 const wanted = 1.3
@@ -18,6 +20,7 @@ const mostBesideBytes = 32_000
 const fileCount = 60
 const fileBytes = 25_000
 const changesPerRound = 3
+const servedWithinMs = 30_000
 
 type Kind = 'first' | 'change' | 'upload' | 'local' | 'synced' | 'daemon' | 'node' | 'start'
 type Figures = Map<Kind, number[]>
@@ -44,7 +47,9 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - startedMs
 }
 
-export async function measureUploads(platform: Platform, directory: string, rounds: number): Promise<void> {
+export async function measureUploads(bench: DeployBench, platform: Platform): Promise<void> {
+  const directory = join(bench.directory, 'uploads')
+  const rounds = bench.rounds(6)
   const home = join(directory, 'home')
   await mkdir(home, { recursive: true })
   const file = join(home, 'berth')
@@ -111,10 +116,10 @@ export async function measureUploads(platform: Platform, directory: string, roun
   } finally {
     await daemon.stop()
   }
-  report(figures, traffic)
+  report(bench, figures, traffic)
 }
 
-function report(figures: Figures, traffic: { up: number; down: number }[]): void {
+function report(bench: DeployBench, figures: Figures, traffic: { up: number; down: number }[]): void {
   const local = median(figures.get('local')!)
   const row = (kind: Kind, name: string) => {
     const values = figures.get(kind)!
@@ -138,25 +143,29 @@ function report(figures: Figures, traffic: { up: number; down: number }[]): void
   const up = median(traffic.map(({ up }) => up))
   const down = median(traffic.map(({ down }) => down))
   const ratio = median(figures.get('change')!) / local
+  for (const kind of ['upload', 'change'] as const) {
+    bench.record(kind, median(figures.get(kind)!) / median(figures.get('daemon')!))
+  }
   console.log(`${table(rows)}\n`)
   console.log(verdict(ratio <= wanted, `a change by the CLI at most ${wanted} of rsync`, ratio.toFixed(2)))
   const said = `${up - fileBytes} bytes more than the file's ${fileBytes} (${down} bytes came back)`
   console.log(verdict(up <= fileBytes + mostBesideBytes, 'only the changed file travels', said))
 }
 
-/** The edge serves what was deployed. */
+/** The edge serves what was deployed, as soon as it has heard of it. */
 async function expectServed(platform: Platform, project: string, path: string, expected: Buffer): Promise<void> {
-  const served = await new Promise<Buffer>((resolve, reject) => {
-    const asked = request({
-      host: '127.0.0.1',
-      port: platform.edgePort,
-      path: `/${path}`,
-      headers: { host: `${project}.localhost` },
+  const target = { host: '127.0.0.1', port: platform.edgePort, path: `/${path}` }
+  const served = () =>
+    new Promise<Buffer>((resolve, reject) => {
+      const asked = request({ ...target, headers: { host: `${project}.localhost` } })
+      asked.on('error', reject).on('response', async (answer) => resolve(Buffer.concat(await answer.toArray())))
+      asked.end()
     })
-    asked.on('error', reject).on('response', async (answer) => resolve(Buffer.concat(await answer.toArray())))
-    asked.end()
-  })
-  if (!served.equals(expected)) throw new Error(`The edge does not serve the new ${path}.`)
+  const endMs = performance.now() + servedWithinMs
+  while (!(await served()).equals(expected)) {
+    if (performance.now() > endMs) throw new Error(`The edge does not serve the new ${path}.`)
+    await sleep(20)
+  }
 }
 
 /** A port that leads to the server, and counts. */
@@ -177,8 +186,7 @@ async function startCounter(to: string) {
 }
 
 async function startDaemon(directory: string) {
-  const program = findProgram('rsync')
-  if (program === null) throw new Error('rsync is not installed (Debian: apt install rsync)')
+  const program = findProgram('rsync')!
   const port = await freePort()
   const config = join(directory, 'rsyncd.conf')
   const module = join(directory, 'module')
@@ -195,7 +203,7 @@ async function startDaemon(directory: string) {
     )
     if (isUp) break
     if (tries > 50) throw new Error('The daemon of rsync does not answer.')
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    await sleep(100)
   }
   return {
     url,

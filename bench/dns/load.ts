@@ -1,7 +1,8 @@
 // Slices of load by dnsperf, in turns over several servers.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { median } from '../figures.ts'
+import { median, medianRatio } from '../figures.ts'
+import type { Bench } from '../group.ts'
 import type { Server } from './servers.ts'
 
 const execute = promisify(execFile)
@@ -39,9 +40,15 @@ export async function load(program: string, target: Target, limit: ['-l' | '-n',
 }
 
 /** For each target its slices, round by round. */
-export async function loadInTurns(program: string, targets: Target[], rounds: number, seconds: number, what: string) {
+export async function loadInTurns(
+  bench: Pick<Bench, 'smoke' | 'rounds' | 'seconds'>,
+  program: string,
+  targets: Target[],
+  what: string,
+) {
+  const [rounds, seconds] = [bench.rounds(4), bench.seconds(4)]
   const slices: Slice[][] = targets.map(() => [])
-  for (const target of targets) await load(program, target, ['-l', 1])
+  for (const target of targets) await load(program, target, bench.smoke ? ['-n', 1] : ['-l', 1])
   for (let round = 0; round < rounds; round++) {
     console.error(`${what}, round ${round + 1} of ${rounds} …`)
     // There and back again, so that a machine that gets slower or faster favours nobody.
@@ -55,6 +62,7 @@ export async function loadInTurns(program: string, targets: Target[], rounds: nu
 export const middle = (slices: Slice[], figure: keyof Slice) => median(slices.map((slice) => slice[figure]))
 
 /** The median of ratios of slices that ran side by side. */
-export function ratio(above: Slice[], below: Slice[], figure: keyof Slice = 'perSecond'): number {
-  return median(above.map((slice, round) => slice[figure] / below[round]![figure]))
+export function ratio(above: Slice[], below: Slice[]): number {
+  const [one, other] = [above, below].map((slices) => slices.map(({ perSecond }) => perSecond))
+  return medianRatio(one!, other!)
 }

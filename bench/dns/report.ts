@@ -1,7 +1,9 @@
 // The tables of a run and one verdict per wanted bound; ratios are medians of ratios taken side by side.
 import { quantile, table, verdict } from '../figures.ts'
+import type { Bench } from '../group.ts'
 import type { Changes } from './changes.ts'
 import { middle, ratio, type Slice } from './load.ts'
+import type { Compared, FigureName } from './run.ts'
 
 const wanted = { PowerDNS: 1.1, Knot: 0.8, changeMs: 10, startS: 20, memoryMb: 1024, slower: 1.3, growth: 1.1 }
 const wantedOfFloods = { PowerDNS: 1.0, Knot: 0.4 }
@@ -9,7 +11,9 @@ const wantedOfLarge = 2
 const wantedOfSigned = { PowerDNS: 0.9 }
 const signedChangeMs = 25
 
-type Bounds = { PowerDNS?: number; Knot?: number }
+export type Peer = 'PowerDNS' | 'Knot'
+type Bounds = { [peer in Peer]?: number }
+type Recorder = Pick<Bench<FigureName>, 'record'>
 
 export type Scale = {
   seedMs: number
@@ -34,7 +38,8 @@ function slicesRow(name: string, slices: Slice[], last: string[]): string[] {
 type Measured = { name: string; slices: Slice[]; residentBytes: number }
 
 /** Ours is the first. */
-export function reportAnswers(measured: Measured[], what = '1,000 zones', bounds: Bounds = wanted): void {
+export function reportAnswers(bench: Recorder, what: Compared, measured: Measured[]): void {
+  const bounds: Bounds = what === 'answers' ? wanted : what === 'signed' ? wantedOfSigned : wantedOfFloods
   const ours = measured[0]!.slices
   const rows = [[what, 'answers/s', 'least', 'most', 'CPU µs each', 'MB', 'ours / it']]
   for (const { name, slices, residentBytes } of measured) {
@@ -42,9 +47,11 @@ export function reportAnswers(measured: Measured[], what = '1,000 zones', bounds
   }
   console.log(`${table(rows)}\n`)
   for (const { name, slices } of measured.slice(1)) {
-    const bound = bounds[name as keyof Bounds]
-    if (bound === undefined) continue
+    if (!isPeer(name)) continue
     const reached = ratio(ours, slices)
+    bench.record(`${what} ${name}`, reached)
+    const bound = bounds[name]
+    if (bound === undefined) continue
     console.log(
       verdict(reached >= bound, `answers/s at least ${bound.toFixed(1)} of ${name}, ${what}`, reached.toFixed(2)),
     )
@@ -52,12 +59,12 @@ export function reportAnswers(measured: Measured[], what = '1,000 zones', bounds
   console.log('')
 }
 
-export const reportSigned = (measured: Measured[]) => reportAnswers(measured, '1,000 signed zones, DO', wantedOfSigned)
+const isPeer = (name: string): name is Peer => name === 'PowerDNS' || name === 'Knot'
 
 const p99 = (ms: number[]) => quantile(ms, 0.99)
 
 export type Flood = {
-  what: string
+  what: Compared
   measured: Measured[]
   /** Memory of ours before and after. */
   bytes: [before: number, after: number]
@@ -65,15 +72,15 @@ export type Flood = {
   othersMs: { ordinary: number[]; flood: number[] }
 }
 
-export function reportFlood({ what, measured, bytes: [before, after], othersMs }: Flood): void {
-  reportAnswers(measured, what, wantedOfFloods)
+export function reportFlood(bench: Recorder, { what, measured, bytes: [before, after], othersMs }: Flood): void {
+  reportAnswers(bench, what, measured)
   const grown = `memory after the flood at most ${wanted.growth} times that before, ${what}`
   console.log(verdict(after <= before * wanted.growth, grown, `${mb(before)} to ${mb(after)} MB`))
   const times = `${p99(othersMs.flood).toFixed(2)} ms, ${p99(othersMs.ordinary).toFixed(2)} beside ordinary questions`
   console.log(`        p99 of other zones’ answers beside 10,000/s of them: ${times}\n`)
 }
 
-export function reportLarge(size: number, large: Changes, small: Changes, kind = 'zone'): void {
+export function reportLarge(size: number, large: Changes, small: Changes, kind = 'zone'): number {
   const row = (name: string, { ms, othersMs }: Changes) =>
     [name, ms.length, ...[0.5, 0.99].map((share) => quantile(ms, share).toFixed(1)), p99(othersMs).toFixed(2)].map(
       String,
@@ -84,9 +91,10 @@ export function reportLarge(size: number, large: Changes, small: Changes, kind =
   const reached = p99(large.ms) / p99(small.ms)
   const bound = `p99 of change to answer in the large ${kind} at most ${wantedOfLarge} times that in the small one`
   console.log(`${verdict(reached <= wantedOfLarge, bound, reached.toFixed(2))}\n`)
+  return reached
 }
 
-export function reportChanges(zones: number, { ms, writesPerSecond }: Changes, signed = false): void {
+export function reportChanges(zones: number, { ms, writesPerSecond }: Changes, signed = false): string {
   const wantedMs = signed ? signedChangeMs : wanted.changeMs
   const kind = signed ? 'signed zones' : 'zones'
   const shares = [0.5, 0.9, 0.99].map((share) => quantile(ms, share))
@@ -98,9 +106,10 @@ export function reportChanges(zones: number, { ms, writesPerSecond }: Changes, s
   console.log(`commit to new answer on both listeners\n${table(rows)}\n`)
   const bound = `p99 of change to answer under ${wantedMs} ms with ${zones.toLocaleString('en')} ${kind}`
   console.log(`${verdict(shares[2]! < wantedMs, bound, `${shares[2]!.toFixed(1)} ms`)}\n`)
+  return `${shares[2]!.toFixed(1)} ms`
 }
 
-export function reportScale(scale: Scale, sizes: { few: number; many: number }): void {
+export function reportScale(bench: Recorder, scale: Scale, sizes: { few: number; many: number }): void {
   const [few, many] = [sizes.few, sizes.many].map((size) => size.toLocaleString('en'))
   if (scale.fresh) {
     const rows = [['zones', 'answers/s', 'least', 'most', 'CPU µs each']]
@@ -113,6 +122,8 @@ export function reportScale(scale: Scale, sizes: { few: number; many: number }):
     `${many} zones: filled in ${seconds(scale.seedMs)}; memory ${mb(scale.startedBytes)} MB after the start,`,
     `${mb(scale.loadedBytes)} MB after the load`,
   )
+  bench.record('start', seconds(scale.startMs))
+  bench.record('memory', `${mb(Math.max(scale.startedBytes, scale.loadedBytes))} MB`)
   const start = `start with ${many} zones under ${wanted.startS} s`
   console.log(verdict(scale.startMs < wanted.startS * 1000, start, seconds(scale.startMs)))
   const mostBytes = Math.max(scale.startedBytes, scale.loadedBytes)

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import pg from 'pg'
 import { createVault } from '../../src/platform/secrets.ts'
 import { createZoneKey } from '../../src/services/dns/zone-keys.ts'
-import { findProgram } from '../edge/peers.ts'
+import { findProgram } from '../programs.ts'
 import type { Server } from './servers.ts'
 import { zoneName } from './zones.ts'
 

@@ -5,9 +5,11 @@ import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { createArtifacts } from '../../src/platform/local-artifacts.ts'
-import { median, table, verdict } from '../figures.ts'
-import { findProgram, type Peer, startCaddy, startNginx } from './peers.ts'
+import { median, medianRatio, table, verdict } from '../figures.ts'
+import { findProgram } from '../programs.ts'
+import { type Peer, startCaddy, startNginx } from './peers.ts'
 import type { EdgeProcess } from './processes.ts'
+import type { EdgeBench } from './run.ts'
 import { deploymentHost } from './seed.ts'
 
 const run = promisify(execFile)
@@ -42,14 +44,14 @@ async function download(curl: string, port: number, seconds: number): Promise<nu
 }
 
 export async function measureLarge(
+  bench: EdgeBench,
+  dataDir: string,
   start: () => Promise<EdgeProcess>,
-  { dataDir, directory }: { dataDir: string; directory: string },
-  rounds: number,
-  seconds: number,
 ): Promise<void> {
+  const { directory } = bench
+  const [rounds, seconds] = [bench.rounds(5), bench.seconds(3)]
   const curl = findProgram('curl')
-  if (curl === null)
-    return void console.log('skipped the 100 MB file: curl is not installed (Debian: apt install curl)')
+  if (curl === null) return
   const content = Buffer.alloc(largeBytes, createHash('sha512').update('berth').digest())
   const served = join(directory, 'large')
   await mkdir(served)
@@ -71,24 +73,24 @@ export async function measureLarge(
         figures[index]!.rates.push(await download(curl, servers[index]!.port, seconds))
       }
     }
-    report(figures)
+    report(bench, figures)
   } finally {
     for (const server of servers) await server.stop()
   }
 }
 
-function report(figures: { name: string; rates: number[] }[]): void {
+function report(bench: EdgeBench, figures: { name: string; rates: number[] }[]): void {
   const edge = figures[0]!.rates
-  const ratioTo = (other: number[]) => median(edge.map((value, round) => value / other[round]!))
   const rows = [['100 MB file', 'MB/s', 'least', 'most', 'edge / it']]
   for (const { name, rates } of figures) {
     const values = [median(rates), Math.min(...rates), Math.max(...rates)].map((value) => value.toFixed(0))
-    rows.push([name, ...values, ratioTo(rates).toFixed(2)])
+    rows.push([name, ...values, medianRatio(edge, rates).toFixed(2)])
   }
   console.log(`${table(rows)}\n`)
   const caddy = figures.find(({ name }) => name === 'Caddy')
   if (!caddy) return
-  const ratio = ratioTo(caddy.rates)
+  const ratio = medianRatio(edge, caddy.rates)
+  bench.record('large', ratio)
   console.log(verdict(ratio >= wanted, `a 100 MB file at least ${wanted} of Caddy`, ratio.toFixed(2)))
   console.log('')
 }

@@ -1,45 +1,39 @@
 // Caddy and nginx with the least configuration that does the work, started from temporary directories and ended by id.
 import { spawn } from 'node:child_process'
-import { accessSync, openSync } from 'node:fs'
+import { openSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
-import { delimiter, join } from 'node:path'
+import { connect } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '../children.ts'
+import { findProgram } from '../programs.ts'
 
 export type Peer = { name: string; port: number; pid: number; stop(): Promise<void> }
-
-/** Where a program is; Debian keeps servers where only root looks. */
-export function findProgram(name: string): string | null {
-  const directories = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
-  const found = directories.find((directory) => {
-    try {
-      accessSync(join(directory, name))
-      return directory !== ''
-    } catch {
-      return false
-    }
-  })
-  return found === undefined ? null : join(found, name)
-}
+export type Secure = { host: string; chain: string; key: string }
 
 /** Null where it is not installed. `served` is a directory that everybody may read. */
 export function startCaddy(directory: string, served: string): Promise<Peer | null> {
   return startCaddyWith(directory, [`root * ${served}`, 'file_server'])
 }
 
-export async function startCaddyWith(directory: string, directives: string[]): Promise<Peer | null> {
+/** With a host and a certificate, it answers over HTTPS alone. */
+export async function startCaddyWith(directory: string, directives: string[], secure?: Secure): Promise<Peer | null> {
   const program = findProgram('caddy')
   if (program === null) return null
   const home = join(directory, 'caddy')
   await mkdir(home)
   const port = await freePort()
+  if (secure) {
+    await writeFile(join(home, 'chain.pem'), secure.chain)
+    await writeFile(join(home, 'key.pem'), secure.key)
+  }
   const config = `{
   admin off
   auto_https off
 }
-http://:${port} {
+${secure ? `https://${secure.host}` : 'http://'}:${port} {
   bind 127.0.0.1
-  ${directives.join('\n  ')}
+  ${[...(secure ? ['tls chain.pem key.pem'] : []), ...directives].join('\n  ')}
 }
 `
   await writeFile(join(home, 'Caddyfile'), config)
@@ -104,13 +98,20 @@ async function start(
     await gone
   }
   for (let tries = 0; tries < 100 && running; tries++) {
-    const answers = await fetch(`http://127.0.0.1:${port}/`).then(
-      (response) => response.arrayBuffer().then(() => true),
-      () => false,
-    )
-    if (answers) return { name, port, pid: child.pid!, stop }
+    if (await listens(port)) return { name, port, pid: child.pid!, stop }
     await sleep(50)
   }
   await stop()
   throw new Error(`${name} did not start; run it by hand: ${program} ${args.join(' ')}`)
+}
+
+function listens(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('error', () => resolve(false))
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+  })
 }

@@ -4,14 +4,13 @@
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
-import type { EmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
-import { median, table, verdict } from '../figures.ts'
-import { inScratch } from '../scratch.ts'
+import { median, medianRatio, table, verdict } from '../figures.ts'
+import type { Bench, Figure } from '../group.ts'
+import { findProgram } from '../programs.ts'
 import { measureLarge } from './large.ts'
-import { findProgram, type Peer, startCaddy, startNginx } from './peers.ts'
+import { type Peer, startCaddy, startNginx } from './peers.ts'
 import { compile, type EdgeProcess, startEdge } from './processes.ts'
-import { measureScale, reportScale } from './scale.ts'
+import { measureScale, reportScale, type Sizes } from './scale.ts'
 import { deploymentHost, fileContent, filePath, seed } from './seed.ts'
 import { load } from './visits.ts'
 
@@ -19,36 +18,43 @@ const wanted = { caddy: 1, nginx: 0.5, workers: 0.6 }
 // Of the edge and of nginx.
 const workers = 2
 const connections = 64
-const sizes = { few: 10, many: 10_000 }
 
 /** An edge on a database of that many deployments, as one process or with worker processes. */
 export type Start = (size: number, workers?: number) => Promise<EdgeProcess>
 
-export async function run(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      only: { type: 'string', default: '' },
-      rounds: { type: 'string', default: '5' },
-      seconds: { type: 'string', default: '3' },
-    },
-  })
-  await inScratch(async ({ directory, postgres }) => {
-    const start = await prepare(postgres, directory)
-    if (values.only === '' || values.only === 'large') {
-      const places = { dataDir: join(directory, `edge-${sizes.few}`), directory }
-      await measureLarge(() => start(sizes.few), places, Number(values.rounds), Number(values.seconds))
-    }
-    if (values.only === '' || values.only === 'throughput') {
-      const figures = await measureThroughput(start, directory, Number(values.rounds), Number(values.seconds))
-      if (figures) reportThroughput(figures)
-    }
-    if (values.only === '' || values.only === 'scale') reportScale(await measureScale(start, sizes), sizes)
-  })
+const figures = {
+  caddy: { what: 'A 10 KB file, requests per second', against: 'Caddy', needs: ['wrk', 'caddy'] },
+  nginx: { what: 'A 10 KB file, requests per second', against: 'nginx with two workers', needs: ['wrk', 'nginx'] },
+  workers: { what: 'The same with two workers', against: 'nginx with two workers', needs: ['wrk', 'nginx'] },
+  large: { what: 'A 100 MB file, bytes per second', against: 'Caddy', needs: ['curl', 'caddy'] },
+  newHost: { what: 'First byte of a new host with 10,000 deployments, time', against: 'the same with 10' },
+  knownHost: { what: 'First byte of a known host with 10,000 deployments, time', against: 'the same with 10' },
+  memory: { what: 'Memory with 10,000 deployments and domains, each visited', against: '–' },
+} satisfies Record<string, Figure>
+
+export type EdgeBench = Bench<keyof typeof figures>
+
+export const group = {
+  about: 'Files from the edge over HTTP',
+  figures,
+  async run(bench: EdgeBench): Promise<void> {
+    const wants = (part: string) => bench.only === '' || bench.only === part
+    const sizes = { few: 10, many: bench.size(10_000, 50) }
+    const start = await prepare(bench, sizes)
+    if (wants('large')) await measureLarge(bench, join(bench.directory, `edge-${sizes.few}`), () => start(sizes.few))
+    if (wants('throughput'))
+      await measureThroughput(
+        bench,
+        () => start(sizes.few),
+        () => start(sizes.few, workers),
+      )
+    if (wants('scale')) reportScale(bench, await measureScale(bench, start, sizes), sizes)
+  },
 }
 
 /** Fills a database and a data directory for each size; the edges themselves are started when they are wanted. */
-async function prepare(postgres: EmbeddedPostgres, directory: string): Promise<Start> {
+async function prepare({ directory, startPostgres }: EdgeBench, sizes: Sizes): Promise<Start> {
+  const postgres = await startPostgres()
   const urls = new Map<number, string>()
   const dataDirOf = (size: number) => join(directory, `edge-${size}`)
   for (const size of Object.values(sizes)) {
@@ -62,39 +68,41 @@ async function prepare(postgres: EmbeddedPostgres, directory: string): Promise<S
   }
 }
 
-type Figures = { name: string; perSecond: number[] }[]
+type Measured = { name: string; perSecond: number[] }[]
+type StartEdge = () => Promise<EdgeProcess>
 
-async function measureThroughput(start: Start, directory: string, rounds: number, seconds: number) {
+async function measureThroughput(bench: EdgeBench, startOne: StartEdge, startWorkers: StartEdge): Promise<void> {
+  const { directory } = bench
+  const [rounds, seconds] = [bench.rounds(5), bench.seconds(3)]
   const wrk = findProgram('wrk')
-  if (wrk === null) return void console.log('skipped requests/s: wrk is not installed (Debian: apt install wrk)')
+  if (wrk === null) return
   const served = join(directory, 'served')
   await mkdir(served)
   await chmod(served, 0o755)
   await writeFile(join(served, filePath), fileContent(1), { mode: 0o644 })
   const servers: Peer[] = []
   try {
-    servers.push({ name: 'edge', ...(await start(sizes.few)) })
-    servers.push({ name: `edge, ${workers} workers`, ...(await start(sizes.few, workers)) })
-    for (const [name, startPeer] of Object.entries({ caddy: startCaddy, nginx: startNginx })) {
-      const peer = await startPeer(directory, served, workers)
+    servers.push({ name: 'edge', ...(await startOne()) })
+    servers.push({ name: `edge, ${workers} workers`, ...(await startWorkers()) })
+    for (const startPeer of [startCaddy, startNginx]) {
+      const peer = await startPeer(directory, served)
       if (peer) servers.push(peer)
-      else console.log(`skipped ${name}: it is not installed (Debian: apt install ${name})`)
     }
     const slice = (server: Peer, seconds: number) =>
       load(wrk, `http://127.0.0.1:${server.port}${filePath}`, `Host: ${deploymentHost(1)}`, { connections, seconds })
-    const figures: Figures = servers.map(({ name }) => ({ name, perSecond: [] }))
+    const measured: Measured = servers.map(({ name }) => ({ name, perSecond: [] }))
     for (const server of servers) {
       await expectFile(server)
-      await slice(server, 2)
+      await slice(server, bench.size(2, 1))
     }
     for (let round = 0; round < rounds; round++) {
       console.error(`requests/s, round ${round + 1} of ${rounds} …`)
       // There and back again, so that a machine that gets slower or faster favours nobody.
       for (const index of round % 2 === 0 ? servers.keys() : [...servers.keys()].reverse()) {
-        figures[index]!.perSecond.push(await slice(servers[index]!, seconds))
+        measured[index]!.perSecond.push(await slice(servers[index]!, seconds))
       }
     }
-    return figures
+    reportThroughput(bench, measured)
   } finally {
     for (const server of servers) await server.stop()
   }
@@ -115,25 +123,25 @@ async function expectFile({ name, port }: Peer): Promise<void> {
   if (text !== fileContent(1)) throw new Error(`${name} does not serve the file: ${text.slice(0, 200)}`)
 }
 
-function reportThroughput(figures: Figures): void {
-  const [edge, spread] = figures.map(({ perSecond }) => perSecond)
-  const ratio = (one: number[], other: number[]) => median(one.map((value, round) => value / other[round]!))
+function reportThroughput(bench: EdgeBench, measured: Measured): void {
+  const [edge, spread] = measured.map(({ perSecond }) => perSecond)
   const rows = [['10 KB file', 'requests/s', 'least', 'most', 'edge / it', `${workers} workers / it`]]
-  for (const { name, perSecond } of figures) {
+  for (const { name, perSecond } of measured) {
     const values = [median(perSecond), Math.min(...perSecond), Math.max(...perSecond)].map((value) => value.toFixed(0))
-    rows.push([name, ...values, ratio(edge!, perSecond).toFixed(2), ratio(spread!, perSecond).toFixed(2)])
+    rows.push([name, ...values, medianRatio(edge!, perSecond).toFixed(2), medianRatio(spread!, perSecond).toFixed(2)])
   }
   console.log(`${table(rows)}\n`)
   const bounds = [
-    ['Caddy', 'requests/s at least', edge!, wanted.caddy],
-    ['nginx', 'requests/s toward', edge!, wanted.nginx],
-    ['nginx', `requests/s of ${workers} workers at least`, spread!, wanted.workers],
+    ['caddy', 'Caddy', 'requests/s at least', edge!],
+    ['nginx', 'nginx', 'requests/s toward', edge!],
+    ['workers', 'nginx', `requests/s of ${workers} workers at least`, spread!],
   ] as const
-  for (const [name, phrase, measured, bound] of bounds) {
-    const peer = figures.find((one) => one.name === name)
+  for (const [figure, name, phrase, ours] of bounds) {
+    const peer = measured.find((one) => one.name === name)
     if (!peer) continue
-    const found = ratio(measured, peer.perSecond)
-    console.log(verdict(found >= bound, `${phrase} ${bound} of ${name}`, found.toFixed(2)))
+    const found = medianRatio(ours, peer.perSecond)
+    bench.record(figure, found)
+    console.log(verdict(found >= wanted[figure], `${phrase} ${wanted[figure]} of ${name}`, found.toFixed(2)))
   }
   console.log('')
 }

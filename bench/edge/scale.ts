@@ -1,7 +1,7 @@
 // The edge with few and with many deployments: how soon the first byte comes, and how much memory it takes.
 import { quantile, table, verdict } from '../figures.ts'
 import type { EdgeProcess } from './processes.ts'
-import type { Start } from './run.ts'
+import type { EdgeBench, Start } from './run.ts'
 import { deploymentHost, domainHost, filePath } from './seed.ts'
 import { arrive, type Visitor } from './visits.ts'
 
@@ -17,17 +17,15 @@ type Scale = {
 }
 
 const wanted = { memoryMb: 400, slower: 1.1 }
-const starts = 6
 // Of the few hosts, this many are not measured when they are new.
 const warmHosts = 2
-const coldWarmUpVisits = 1_000
-const warmUpVisits = 3_000
 const blocks = 20
-const visitsPerBlock = 300
 
 type Guest = { side: Side; edge: EdgeProcess; visitor: Visitor }
 
-export async function measureScale(start: Start, sizes: Sizes): Promise<Scale> {
+export async function measureScale(bench: EdgeBench, start: Start, sizes: Sizes): Promise<Scale> {
+  const starts = bench.size(6, 1)
+  const coldWarmUpVisits = bench.size(1_000, 10)
   const measured: Scale = {
     cold: { few: [], many: [] },
     warm: { few: [], many: [] },
@@ -56,9 +54,9 @@ export async function measureScale(start: Start, sizes: Sizes): Promise<Scale> {
         }
       }
       if (round < starts - 1) continue
-      await visitInTurns(guests, few, measured.warm)
+      await visitInTurns(guests, few, measured.warm, bench.size(300, 5))
       const many = guests.find(({ side }) => side === 'many')!
-      measured.anyHost = await sweep(many.visitor, sizes.many)
+      measured.anyHost = await sweep(many.visitor, sizes.many, bench.size(3_000, 100))
       measured.sweptBytes = await many.edge.residentBytes()
     } finally {
       for (const { visitor, edge } of guests) {
@@ -71,32 +69,32 @@ export async function measureScale(start: Start, sizes: Sizes): Promise<Scale> {
 }
 
 /** The same few hosts of both edges again and again, through both kinds of host name. */
-async function visitInTurns(guests: Guest[], few: number, warm: Record<Side, number[]>): Promise<void> {
+async function visitInTurns(guests: Guest[], few: number, warm: Record<Side, number[]>, visits: number): Promise<void> {
   const visit = (visitor: Visitor, i: number) =>
     visitor.firstByte(i % 2 === 0 ? deploymentHost((i % few) + 1) : domainHost((i % few) + 1), filePath)
-  for (const { visitor } of guests) for (let i = 0; i < warmUpVisits; i++) await visit(visitor, i)
+  for (const { visitor } of guests) for (let i = 0; i < 10 * visits; i++) await visit(visitor, i)
   for (let block = 0; block < blocks; block++) {
     for (const { side, visitor } of block % 2 === 0 ? guests : guests.toReversed()) {
-      for (let i = 0; i < visitsPerBlock; i++) warm[side].push(await visit(visitor, i))
+      for (let i = 0; i < visits; i++) warm[side].push(await visit(visitor, i))
     }
   }
 }
 
 /** Every deployment and every domain once, so that the edge holds as much as it ever will; then hosts at random. */
-async function sweep(visitor: Visitor, size: number): Promise<number[]> {
+async function sweep(visitor: Visitor, size: number, visits: number): Promise<number[]> {
   console.error(`every one of ${size.toLocaleString('en')} deployments and domains …`)
   for (let number = 1; number <= size; number++) {
     await visitor.firstByte(deploymentHost(number), filePath)
     await visitor.firstByte(domainHost(number), filePath)
   }
   const times: number[] = []
-  for (let i = 0; i < 3_000; i++) {
+  for (let i = 0; i < visits; i++) {
     times.push(await visitor.firstByte(deploymentHost(1 + Math.floor(Math.random() * size)), filePath))
   }
   return times
 }
 
-export function reportScale(measured: Scale, sizes: Sizes): void {
+export function reportScale(bench: EdgeBench, measured: Scale, sizes: Sizes): void {
   const rows = [['first byte', 'deployments', 'p50 µs', 'p90 µs', 'p99 µs']]
   const row = (name: string, side: Side, times: number[]) => {
     const shown = [0.5, 0.9, 0.99].map((share) => (quantile(times, share) * 1000).toFixed(0))
@@ -114,10 +112,12 @@ export function reportScale(measured: Scale, sizes: Sizes): void {
     `${mb(sweptBytes)} MB when each was visited`,
   )
   const mostBytes = Math.max(startedBytes.many, sweptBytes)
+  bench.record('memory', `${mb(sweptBytes)} MB`)
   const memory = `memory with ${many} deployments and as many domains under ${wanted.memoryMb} MB`
   console.log(verdict(mostBytes < wanted.memoryMb * 2 ** 20, memory, `${mb(mostBytes)} MB`))
   for (const kind of ['cold', 'warm'] as const) {
     const ratio = quantile(measured[kind].many, 0.5) / quantile(measured[kind].few, 0.5)
+    bench.record(kind === 'cold' ? 'newHost' : 'knownHost', ratio)
     const which = kind === 'cold' ? 'new' : 'known'
     const bound = `first byte of a ${which} host no slower than with ${few} (within ${wanted.slower})`
     console.log(verdict(ratio <= wanted.slower, bound, ratio.toFixed(2)))

@@ -2,14 +2,11 @@
 // Each event goes to one webhook: 50 accounts with a webhook each share the load. API, worker, receivers, the load and
 // PostgreSQL are processes of their own on one machine. Slices without webhooks take turns with slices with them.
 import { randomBytes } from 'node:crypto'
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
-import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
-import { startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 import { type Child, freePort, startChild, type Usage, withoutLimits } from '../children.ts'
 import { median, quantile, table, verdict } from '../figures.ts'
+import type { Bench, Figure } from '../group.ts'
 import type { Received } from './receivers.ts'
 import { type Seeded, seed, sweep } from './seed.ts'
 import { measureSingle } from './single.ts'
@@ -22,82 +19,72 @@ const file = (name: string) => join(import.meta.dirname, name)
 
 type Slice = Written & { webhooks: boolean; received: Received; apiCpuMs: number; workerCpuMs: number }
 
-export async function run(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      rate: { type: 'string', default: '1000' },
-      seconds: { type: 'string', default: '10' },
-      rounds: { type: 'string', default: '3' },
-      streams: { type: 'string', default: '1000' },
-    },
-  })
-  const [rate, seconds, rounds] = [Number(values.rate), Number(values.seconds), Number(values.rounds)]
-  const [loadBefore] = loadavg()
-  const directory = await mkdtemp(join(tmpdir(), 'berth-bench-'))
-  // PostgreSQL runs as another user under root and must get through.
-  await chmod(directory, 0o711)
-  const closers: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })]
+const figures = {
+  writes: { what: 'API writes per second with every event sent to a webhook', against: 'the same without webhooks' },
+  delay: { what: 'p99 from a change to the first attempt to deliver it', against: '–' },
+  single: { what: 'Deliveries per second to one receiver', against: '–' },
+  takeover: { what: 'Pause in deliveries after their worker is killed', against: '–' },
+  streams: { what: 'Memory of 1,000 open event streams', against: '–' },
+} satisfies Record<string, Figure>
+
+export type EventsBench = Bench<keyof typeof figures>
+
+export const group = { about: 'Webhooks and event streams beside 1,000 writes per second', figures, run }
+
+async function run(bench: EventsBench): Promise<void> {
+  const { directory, atEnd } = bench
+  const [rounds, seconds, rate] = [bench.rounds(3), bench.seconds(10), bench.size(1_000, 100)]
   const started = async (name: string, env: Record<string, string>) => {
     const child = await startChild(file(name), env, join(directory, `${name}.log`))
-    closers.push(() => child.stop())
+    atEnd(() => child.stop())
     return child
   }
-  try {
-    const postgres = await startEmbeddedPostgres({ directory: join(directory, 'postgres') })
-    closers.push(() => postgres.stop())
-    const receivers = await started('receivers.ts', { RECEIVERS: String(receiverCount) })
-    const ports = await receivers.ask<number[]>('ports')
-    const secretsKey = randomBytes(32)
-    const seeded = await seed(
-      postgres,
-      secretsKey,
-      ports.map((port) => `http://127.0.0.1:${port}/`),
-    )
-    closers.push(() => seeded.client.end())
-    const environment = (role: string, port: number) => ({
-      BENCH_ROLE: role,
-      NODE_ARGS: `--expose-gc ${role === 'worker' ? (process.env.BENCH_NODE_ARGS ?? '') : ''}`,
-      DATABASE_URL: seeded.url,
-      DATA_DIR: directory,
-      PORT: String(port),
-      METRICS_PORT: '0',
-      ...withoutLimits,
-      WEBHOOK_ALLOW_PRIVATE: 'true',
-      SECRETS_KEY: secretsKey.toString('base64'),
-    })
-    const port = await freePort()
-    const api = await started('server.ts', environment('api', port))
-    const worker = await started('server.ts', environment('worker', port))
-    const writer = await started('writer.ts', {})
-    const url = `http://127.0.0.1:${port}`
-    const slice = (webhooks: boolean, forSeconds: number) =>
-      measure({ api, worker, writer, receivers }, seeded, webhooks, { url, perSecond: rate, seconds: forSeconds })
+  const postgres = await bench.startPostgres()
+  const receivers = await started('receivers.ts', { RECEIVERS: String(receiverCount) })
+  const ports = await receivers.ask<number[]>('ports')
+  const secretsKey = randomBytes(32)
+  const seeded = await seed(
+    postgres,
+    secretsKey,
+    ports.map((port) => `http://127.0.0.1:${port}/`),
+  )
+  atEnd(() => seeded.client.end())
+  const environment = (role: string, port: number) => ({
+    BENCH_ROLE: role,
+    NODE_ARGS: `--expose-gc ${role === 'worker' ? (process.env.BENCH_NODE_ARGS ?? '') : ''}`,
+    DATABASE_URL: seeded.url,
+    DATA_DIR: directory,
+    PORT: String(port),
+    METRICS_PORT: '0',
+    ...withoutLimits,
+    WEBHOOK_ALLOW_PRIVATE: 'true',
+    SECRETS_KEY: secretsKey.toString('base64'),
+  })
+  const port = await freePort()
+  const api = await started('server.ts', environment('api', port))
+  const worker = await started('server.ts', environment('worker', port))
+  const writer = await started('writer.ts', {})
+  const url = `http://127.0.0.1:${port}`
+  const slice = (webhooks: boolean, forSeconds: number) =>
+    measure({ api, worker, writer, receivers }, seeded, webhooks, { url, perSecond: rate, seconds: forSeconds })
 
-    const slices: Slice[] = []
-    for (const webhooks of [false, true]) await slice(webhooks, 2)
-    for (let round = 0; round < rounds; round++) {
-      // There and back again, so that a machine that gets slower or faster favours nobody.
-      for (const webhooks of round % 2 === 0 ? [false, true] : [true, false]) {
-        console.error(`${rate} events/s for ${seconds} s ${webhooks ? 'with' : 'without'} webhooks …`)
-        slices.push(await slice(webhooks, seconds))
-      }
+  const slices: Slice[] = []
+  for (const webhooks of [false, true]) await slice(webhooks, bench.size(2, 1))
+  for (let round = 0; round < rounds; round++) {
+    // There and back again, so that a machine that gets slower or faster favours nobody.
+    for (const webhooks of round % 2 === 0 ? [false, true] : [true, false]) {
+      console.error(`${rate} events/s for ${seconds} s ${webhooks ? 'with' : 'without'} webhooks …`)
+      slices.push(await slice(webhooks, seconds))
     }
-    report(slices, rate)
-    for (const child of [worker, api]) await child.stop()
-    await measureSingle({ receivers, start: () => started('server.ts', environment('worker', port)) }, seeded)
-    if (Number(values.streams) > 0) {
-      // A server of its own, which has not grown under load before.
-      const port = await freePort()
-      const api = await started('server.ts', environment('api', port))
-      const readers = await started('readers.ts', {})
-      const url = `http://127.0.0.1:${port}`
-      await measureStreams({ api, readers, writer }, seeded, { url, port, streams: Number(values.streams) })
-    }
-    console.log(`load average before the start ${loadBefore!.toFixed(1)} on ${availableParallelism()} processors`)
-  } finally {
-    for (const close of closers.reverse()) await close()
   }
+  report(bench, slices, rate)
+  for (const child of [worker, api]) await child.stop()
+  await measureSingle(bench, { receivers, start: () => started('server.ts', environment('worker', port)) }, seeded)
+  // A server of its own, which has not grown under load before.
+  const freshPort = await freePort()
+  const fresh = await started('server.ts', environment('api', freshPort))
+  const readers = await started('readers.ts', {})
+  await measureStreams(bench, { api: fresh, readers, writer }, seeded, freshPort)
 }
 
 type Processes = { api: Child; worker: Child; writer: Child; receivers: Child }
@@ -128,7 +115,7 @@ async function measure(processes: Processes, seeded: Seeded, webhooks: boolean, 
   return { ...written, events, webhooks, received, apiCpuMs: apiCpuMs!, workerCpuMs: workerCpuMs! }
 }
 
-function report(slices: Slice[], rate: number): void {
+function report(bench: EventsBench, slices: Slice[], rate: number): void {
   const lines = slices.map((one) => {
     const { delaysMs, requests } = one.received
     return [
@@ -152,6 +139,8 @@ function report(slices: Slice[], rate: number): void {
   const p99Ms = Math.max(...with_.map((one) => quantile(one.received.delaysMs, 0.99)))
   const ratio = median(with_.map((one) => one.perSecond)) / median(without.map((one) => one.perSecond))
   const writtenPerSecond = median(with_.map((one) => one.perSecond))
+  bench.record('writes', ratio)
+  bench.record('delay', `${p99Ms.toFixed(0)} ms`)
   console.log(verdict(writtenPerSecond >= rate * 0.95, `${rate} events/s are written`, writtenPerSecond.toFixed(0)))
   console.log(verdict(undelivered === 0, 'every event is delivered', `${undelivered} are missing`))
   console.log(verdict(p99Ms < 1000, 'p99 from the change to the first attempt < 1 s', `${p99Ms.toFixed(0)} ms`))

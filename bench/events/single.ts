@@ -3,11 +3,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { newId } from '../../src/platform/ids.ts'
 import type { Child } from '../children.ts'
-import { verdict } from '../figures.ts'
+import { median, verdict } from '../figures.ts'
 import type { Received } from './receivers.ts'
+import type { EventsBench } from './run.ts'
 import { type Seeded, sweep } from './seed.ts'
 
-const events = 10_000
 // As many requests are under way at once, and may overtake each other on the wire.
 const window = 64
 const giveUpMs = 60_000
@@ -15,8 +15,8 @@ const giveUpMs = 60_000
 type Worker = { start(): Promise<Child>; receivers: Child }
 
 /** Commits the events at once, so that all of them wait, and returns their ids in the order of the log. */
-async function write({ client }: Seeded): Promise<string[]> {
-  const ids = Array.from({ length: events }, () => newId('evt'))
+async function write({ client }: Seeded, count: number): Promise<string[]> {
+  const ids = Array.from({ length: count }, () => newId('evt'))
   await client.query(
     `INSERT INTO event (id, account_id, type, actor, subject, data, created_at)
      SELECT e.id, w.account_id, 'ticket.created', 'system', 'tkt_bench', '{"subject":"Where is my certificate?"}', now()
@@ -33,16 +33,17 @@ async function arrive(receivers: Child, count: number): Promise<number> {
   return (performance.now() - startMs) / 1000
 }
 
-export async function measureSingle({ start, receivers }: Worker, seeded: Seeded): Promise<void> {
+export async function measureSingle(bench: EventsBench, { start, receivers }: Worker, seeded: Seeded): Promise<void> {
+  const events = bench.size(10_000, 3_000)
   console.error(`${events} events for one webhook …`)
   const { client } = seeded
   await client.query('UPDATE webhook SET active = id = (SELECT min(id) FROM webhook)')
   const worker = await start()
   const rates: number[] = []
   let apart = 0
-  for (let round = 0; round < 3; round++) {
+  for (let round = 0; round < bench.rounds(3); round++) {
     await receivers.ask<Received>('received')
-    const ids = await write(seeded)
+    const ids = await write(seeded, events)
     rates.push(events / (await arrive(receivers, events)))
     const place = new Map(ids.map((id, index) => [id, index]))
     const order = await receivers.ask<string[]>('order')
@@ -51,7 +52,7 @@ export async function measureSingle({ start, receivers }: Worker, seeded: Seeded
   await receivers.ask<Received>('received')
   // The other one waits already, as where there is more than one machine.
   const workers = [worker, await start()]
-  await write(seeded)
+  await write(seeded, events)
   await arrive(receivers, events / 5)
   const { rows } = await client.query(`SELECT leased_by FROM webhook_lane WHERE leased_by IS NOT NULL`)
   const killed = workers.find(({ pid }) => rows.some(({ leased_by }) => leased_by.includes(`-${pid}-`)))
@@ -66,7 +67,9 @@ export async function measureSingle({ start, receivers }: Worker, seeded: Seeded
   await workers.find((one) => one !== killed)!.stop()
   await sweep(client)
 
-  const rate = rates.sort((a, b) => a - b)[1]!
+  const rate = median(rates)
+  bench.record('single', rate.toFixed(0))
+  bench.record('takeover', `${takeoverSeconds.toFixed(1)} s`)
   console.log(
     `one receiver: ${rates.map((one) => one.toFixed(0)).join(', ')} deliveries/s; ${requests - events} repeats after kill -9`,
   )

@@ -2,20 +2,24 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Child } from '../children.ts'
 import { verdict } from '../figures.ts'
+import type { EventsBench } from './run.ts'
 import type { Seeded } from './seed.ts'
 import type { ServerUsage } from './server.ts'
 import type { Written } from './writer.ts'
 
-const idleSeconds = 30
 const settleMs = 2_000
 
 type Processes = { api: Child; readers: Child; writer: Child }
 
 export async function measureStreams(
+  bench: EventsBench,
   { api, readers, writer }: Processes,
   { client, tokens }: Seeded,
-  { url, port, streams }: { url: string; port: number; streams: number },
+  port: number,
 ): Promise<void> {
+  const streams = bench.size(1_000, 20)
+  const idleSeconds = bench.size(30, 3)
+  const url = `http://127.0.0.1:${port}`
   console.error(`${streams} event streams …`)
   await client.query('UPDATE webhook SET active = false')
   const ask = async () => {
@@ -29,12 +33,18 @@ export async function measureStreams(
   const opened = await ask()
   await sleep(idleSeconds * 1000 - settleMs)
   const idle = await ask()
-  const written = await writer.ask<Written>({ url, tokens: tokens.slice(0, 1), perSecond: 20, seconds: 5 })
+  const written = await writer.ask<Written>({
+    url,
+    tokens: tokens.slice(0, 1),
+    perSecond: 20,
+    seconds: bench.size(5, 1),
+  })
   const busy = await ask()
   const received = await readers.ask<number>('events')
   await readers.ask('close')
 
   const residentMb = (Math.max(opened.residentBytes, idle.residentBytes) - before.residentBytes) / 2 ** 20
+  bench.record('streams', `${residentMb.toFixed(0)} MB`)
   const idleQueries = idle.queries - opened.queries
   const figures = [
     `${streams} open event streams`,

@@ -2,49 +2,47 @@
 // Quiet slices take turns with hostile ones. Platform, PostgreSQL and both tenants are processes of their own on one machine.
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { type Child, startChild } from '../children.ts'
 import { quantile, table, verdict } from '../figures.ts'
-import { inScratch } from '../scratch.ts'
+import type { Bench, Figure } from '../group.ts'
 import { acts, type Tally } from './acts.ts'
 import type { Honest, Latencies } from './honest.ts'
 import { startWorld, type World } from './world.ts'
 
 const wantedRatio = 2
-// An act is under way before it is measured.
-const leadMs = 1_000
 const file = (name: string) => join(import.meta.dirname, name)
 
 type Measured = { act: string; quiet: Latencies; hostile: Latencies; tally: Tally }
 
-export async function run(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      only: { type: 'string', default: '' },
-      rounds: { type: 'string', default: '2' },
-      seconds: { type: 'string', default: '10' },
-      rate: { type: 'string', default: '50' },
-      records: { type: 'string', default: '20000' },
-    },
-  })
-  await inScratch(async ({ directory, postgres, atEnd }) => {
-    const world = await startWorld(postgres, directory, Number(values.records))
-    atEnd(() => world.server.stop())
-    const tenants = {
-      honest: await startChild(file('honest.ts'), {}),
-      hostile: await startChild(file('hostile.ts'), {}),
-    }
-    atEnd(() => Promise.all([tenants.honest.stop(), tenants.hostile.stop()]))
-    const pace = { seconds: Number(values.seconds), perSecond: Number(values.rate) }
-    const ask = { ...world.honest, ...pace }
-    await tenants.honest.ask<Latencies>({ ...ask, seconds: 3 })
-    const measured: Measured[] = []
-    for (const { name } of acts.filter(({ name }) => name.includes(values.only))) {
-      measured.push(await measure(tenants, world, ask, { act: name, rounds: Number(values.rounds) }))
-    }
-    report(measured)
-  })
+const figures: Record<string, Figure> = Object.fromEntries(
+  acts.map(({ name }) => [
+    name,
+    { what: `p99 beside a hostile tenant's ${name}, the worst of API, edge and DNS`, against: 'quiet' },
+  ]),
+)
+
+export const group = { about: "An honest tenant's requests while a hostile one does its worst", figures, run }
+
+async function run(bench: Bench): Promise<void> {
+  const { directory, atEnd, only } = bench
+  const postgres = await bench.startPostgres()
+  const world = await startWorld(postgres, directory, bench.size(20_000, 200))
+  atEnd(() => world.server.stop())
+  const tenants = {
+    honest: await startChild(file('honest.ts'), {}),
+    hostile: await startChild(file('hostile.ts'), {}),
+  }
+  atEnd(() => Promise.all([tenants.honest.stop(), tenants.hostile.stop()]))
+  const pace = { seconds: bench.seconds(10), perSecond: 50 }
+  const ask = { ...world.honest, ...pace }
+  await tenants.honest.ask<Latencies>({ ...ask, seconds: bench.size(3, 1) })
+  const measured: Measured[] = []
+  for (const { name } of acts.filter(({ name }) => name.includes(only))) {
+    measured.push(
+      await measure(tenants, world, ask, { act: name, rounds: bench.rounds(2), leadMs: bench.size(1_000, 100) }),
+    )
+  }
+  report(bench, measured)
 }
 
 type Tenants = { honest: Child; hostile: Child }
@@ -53,7 +51,8 @@ async function measure(
   { honest, hostile }: Tenants,
   world: World,
   ask: Honest,
-  { act, rounds }: { act: string; rounds: number },
+  // An act is in progress for a while before it is measured.
+  { act, rounds, leadMs }: { act: string; rounds: number; leadMs: number },
 ): Promise<Measured> {
   const measured: Measured = { act, quiet: {}, hostile: {}, tally: {} }
   for (let round = 0; round < rounds; round++) {
@@ -73,7 +72,7 @@ function add(all: Latencies, more: Latencies): void {
   for (const [name, values] of Object.entries(more)) all[name] = [...(all[name] ?? []), ...values]
 }
 
-function report(measured: Measured[]): void {
+function report(bench: Bench, measured: Measured[]): void {
   const rows = [['', 'quiet p50', 'p99', 'hostile p50', 'p99', 'ratio of p99']]
   const worst = new Map<string, number>()
   for (const { act, quiet, hostile, tally } of measured) {
@@ -89,6 +88,7 @@ function report(measured: Measured[]): void {
   }
   console.log(`${table(rows)}\n`)
   for (const [act, ratio] of worst) {
+    bench.record(act, ratio)
     console.log(
       verdict(ratio <= wantedRatio, `p99 at most ${wantedRatio} times the quiet one, ${act}`, ratio.toFixed(2)),
     )

@@ -1,42 +1,50 @@
 // `npm run bench -- roles`: what each role does with one second of processor time, and what PostgreSQL adds to it.
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { compile } from '../edge/processes.ts'
 import { median, table } from '../figures.ts'
-import { inScratch } from '../scratch.ts'
+import type { Bench, Figure } from '../group.ts'
 import { type Installation, startInstallation } from './installation.ts'
 import { postgresMs, processMs } from './processor.ts'
-import { type Kind, kindsOf } from './work.ts'
+import { type Kind, kindNames, kindsOf } from './work.ts'
 
 type Slice = { done: number; roleMs: number; databaseMs: number }
 
-export async function run(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: { rounds: { type: 'string', default: '3' }, seconds: { type: 'string', default: '3' } },
-  })
-  await inScratch(async ({ directory, postgres, atEnd }) => {
-    const program = await compile(join(directory, 'compiled'))
-    const installation = await startInstallation(program, postgres.url('postgres'), directory)
-    atEnd(() => installation.stop())
-    const { kinds, close } = await kindsOf(installation)
-    atEnd(async () => close())
-    const rows = [['role, and what it does', 'a processor-second', 'least', 'most', 'ms of PostgreSQL for 1,000']]
-    for (const kind of kinds) {
-      const slices: Slice[] = []
-      await drive(kind, (done) => done < kind.warmUp)
-      for (let round = 0; round < Number(values.rounds); round++) {
-        console.error(`${kind.role}: ${kind.name}, round ${round + 1} of ${values.rounds} …`)
-        slices.push(await measure(installation, kind, Number(values.seconds)))
-      }
-      const perSecond = slices.map(({ done, roleMs }) => (done * 1000) / roleMs)
-      const database = median(slices.map(({ done, databaseMs }) => (databaseMs * 1000) / done))
-      const figures = [median(perSecond), Math.min(...perSecond), Math.max(...perSecond), database]
-      rows.push([`${kind.role}: ${kind.name}`, ...figures.map((figure) => figure.toFixed(figure < 10 ? 1 : 0))])
+const figures: Record<string, Figure> = Object.fromEntries(
+  kindNames.map((name) => [name, { what: name, against: 'a second of processor time' }]),
+)
+
+export const group = {
+  about: 'What each role does with a second of processor time ([how far it scales](scale.md))',
+  figures,
+  run,
+}
+
+async function run(bench: Bench): Promise<void> {
+  const { directory, atEnd } = bench
+  const postgres = await bench.startPostgres()
+  const rounds = bench.rounds(3)
+  const program = await compile(join(directory, 'compiled'))
+  const installation = await startInstallation(program, postgres.url('postgres'), directory)
+  atEnd(() => installation.stop())
+  const { kinds, close } = await kindsOf(installation)
+  atEnd(async () => close())
+  const rows = [['role, and what it does', 'a processor-second', 'least', 'most', 'ms of PostgreSQL for 1,000']]
+  for (const kind of kinds) {
+    const slices: Slice[] = []
+    await drive(kind, (done) => done < bench.size(kind.warmUp, 1))
+    for (let round = 0; round < rounds; round++) {
+      console.error(`${kind.name}, round ${round + 1} of ${rounds} …`)
+      slices.push(await measure(installation, kind, bench.seconds(3)))
     }
-    console.log(table(rows))
-  })
+    const perSecond = slices.map(({ done, roleMs }) => (done * 1000) / roleMs)
+    const database = median(slices.map(({ done, databaseMs }) => (databaseMs * 1000) / done))
+    const found = [median(perSecond), Math.min(...perSecond), Math.max(...perSecond), database]
+    const shown = found.map((figure) => figure.toFixed(figure < 10 ? 1 : 0))
+    bench.record(kind.name, shown[0]!)
+    rows.push([kind.name, ...shown])
+  }
+  console.log(table(rows))
 }
 
 /** Processor time and not time: others may use the machine meanwhile. */

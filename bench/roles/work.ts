@@ -6,12 +6,23 @@ import type { Installation, Role } from './installation.ts'
 
 export type Kind = {
   role: Role
-  name: string
+  name: (typeof kindNames)[number]
   atOnce: number
   /** How often it is done before it is measured: the program is compiled while it runs. */
   warmUp: number
   once(): Promise<unknown>
 }
+
+export const kindNames = [
+  'api: `GET /projects/{project}`',
+  'api: `GET /deployments`',
+  'api: `POST /tickets`',
+  'edge: an 8 KB page over HTTP',
+  'edge: an 8 KB page over HTTPS',
+  'edge: the same, each on a new connection',
+  'nameserver: an answer over UDP',
+  'worker: a deployment of a static site of 220 files',
+] as const
 
 // 8 KB of the site that `makeSite` makes.
 const page = '/page-99'
@@ -70,30 +81,54 @@ export async function kindsOf(installation: Installation): Promise<{ kinds: Kind
     kinds: [
       {
         role: 'api',
-        name: 'GET /projects/{project}',
+        name: 'api: `GET /projects/{project}`',
         atOnce: 16,
         warmUp: 4000,
         once: () => api('GET', `/projects/${project}`),
       },
-      { role: 'api', name: 'GET /deployments', atOnce: 16, warmUp: 4000, once: () => api('GET', '/deployments') },
-      { role: 'api', name: 'POST /tickets', atOnce: 16, warmUp: 4000, once: () => api('POST', '/tickets', ticket) },
+      {
+        role: 'api',
+        name: 'api: `GET /deployments`',
+        atOnce: 16,
+        warmUp: 4000,
+        once: () => api('GET', '/deployments'),
+      },
+      {
+        role: 'api',
+        name: 'api: `POST /tickets`',
+        atOnce: 16,
+        warmUp: 4000,
+        once: () => api('POST', '/tickets', ticket),
+      },
       {
         role: 'edge',
-        name: '8 KB page, HTTP',
+        name: 'edge: an 8 KB page over HTTP',
         atOnce: 64,
         warmUp: 20000,
         once: () => sent(request({ ...local, port: ports.http, path: page, headers: { host }, agent })),
       },
-      { role: 'edge', name: '8 KB page, HTTPS', atOnce: 64, warmUp: 20000, once: () => visit({ agent: secure }) },
       {
         role: 'edge',
-        name: 'the same, each on a new connection',
+        name: 'edge: an 8 KB page over HTTPS',
+        atOnce: 64,
+        warmUp: 20000,
+        once: () => visit({ agent: secure }),
+      },
+      {
+        role: 'edge',
+        name: 'edge: the same, each on a new connection',
         atOnce: 16,
         warmUp: 2000,
         once: () => visit({ agent: false }),
       },
-      { role: 'nameserver', name: 'answer over UDP', atOnce: 128, warmUp: 50000, once: ask },
-      { role: 'worker', name: 'deployment of a static site of 220 files', atOnce: 2, warmUp: 4, once: deploy },
+      { role: 'nameserver', name: 'nameserver: an answer over UDP', atOnce: 128, warmUp: 50000, once: ask },
+      {
+        role: 'worker',
+        name: 'worker: a deployment of a static site of 220 files',
+        atOnce: 2,
+        warmUp: 4,
+        once: deploy,
+      },
     ],
     close() {
       asker.leave()

@@ -4,8 +4,16 @@ import type { Child } from '../children.ts'
 import { loadWith } from '../edge/visits.ts'
 import type { Question } from './messages.ts'
 
+export const loadNames = [
+  'Responses of 2 KB',
+  'Uploads of 64 KB',
+  'Responses of 1 MB',
+  'Server-sent events of 100 bytes',
+  'WebSocket echoes',
+] as const
+
 export type Load = {
-  name: string
+  name: (typeof loadNames)[number]
   /** What is counted, and how many of them a request makes. */
   unit: string
   perRequest: number
@@ -23,10 +31,10 @@ export function loadsBy(wrk: string, messages: Child): Load[] {
     }
   }
   return [
-    { name: 'GET, 2 KB', unit: 'requests', perRequest: 1, run: byWrk('/', 32) },
-    { name: 'POST, 64 KB', unit: 'requests', perRequest: 1, run: byWrk('/upload', 32, ['-s', upload]) },
-    { name: 'GET, 1 MB', unit: 'MB', perRequest: 1, run: byWrk('/large', 8) },
-    { name: 'events of 100 bytes', unit: 'events', perRequest: 100, run: byWrk('/events', 32) },
+    { name: 'Responses of 2 KB', unit: 'requests', perRequest: 1, run: byWrk('/', 32) },
+    { name: 'Uploads of 64 KB', unit: 'requests', perRequest: 1, run: byWrk('/upload', 32, ['-s', upload]) },
+    { name: 'Responses of 1 MB', unit: 'MB', perRequest: 1, run: byWrk('/large', 8) },
+    { name: 'Server-sent events of 100 bytes', unit: 'events', perRequest: 100, run: byWrk('/events', 32) },
     {
       name: 'WebSocket echoes',
       unit: 'messages',

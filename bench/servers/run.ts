@@ -5,16 +5,16 @@ import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import type { Manifest } from '../../src/platform/artifacts.ts'
 import { createArtifacts } from '../../src/platform/local-artifacts.ts'
 import { freePort, startChild } from '../children.ts'
-import { findProgram, type Peer, startCaddyWith } from '../edge/peers.ts'
+import { type Peer, startCaddyWith } from '../edge/peers.ts'
 import { compile, startEdge } from '../edge/processes.ts'
 import { deploymentHost, seed } from '../edge/seed.ts'
-import { median, table, verdict } from '../figures.ts'
-import { inScratch } from '../scratch.ts'
-import { type Load, loadsBy } from './loads.ts'
+import { median, medianRatio, table, verdict } from '../figures.ts'
+import type { Bench, Figure } from '../group.ts'
+import { findProgram } from '../programs.ts'
+import { type Load, loadNames, loadsBy } from './loads.ts'
 
 const wanted = 1
 const host = deploymentHost(1)
@@ -22,40 +22,40 @@ const program = join(import.meta.dirname, 'program.mjs')
 
 /** Of each load and server, one for each round: requests in a second, and processor time of the server for each. */
 type Slice = { perSecond: number; cpuMicros: number }
-type Figures = Map<Load, Map<Peer, Slice[]>>
+type Measured = Map<Load, Map<Peer, Slice[]>>
 
-export async function run(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      only: { type: 'string', default: '' },
-      rounds: { type: 'string', default: '5' },
-      seconds: { type: 'string', default: '3' },
-    },
-  })
+const figures: Record<string, Figure> = Object.fromEntries(
+  loadNames.map((name) => [
+    name,
+    { what: `${name}, per second`, against: 'Caddy `reverse_proxy`', needs: ['wrk', 'caddy'] },
+  ]),
+)
+
+export const group = { about: 'A server project through the edge, against the same program behind Caddy', figures, run }
+
+async function run(bench: Bench): Promise<void> {
+  const { directory, atEnd } = bench
   const wrk = findProgram('wrk')
-  if (wrk === null) return void console.log('skipped servers: wrk is not installed (Debian: apt install wrk)')
-  await inScratch(async ({ directory, postgres, atEnd }) => {
-    const dataDir = join(directory, 'edge')
-    await mkdir(dataDir)
-    const databaseUrl = await seed(postgres, 'servers', dataDir, 1)
-    await deploy(dataDir)
-    const compiled = await compile(join(directory, 'compiled'))
-    const environment = { DATABASE_URL: databaseUrl, DATA_DIR: dataDir }
-    const edge = await startEdge(compiled, environment, join(directory, 'edge.log'), 'edge,runner')
-    atEnd(() => edge.stop())
-    const direct = await startProgram()
-    atEnd(() => direct.stop())
-    const caddy = await startCaddyWith(directory, [`reverse_proxy 127.0.0.1:${direct.port}`])
-    if (caddy) atEnd(() => caddy.stop())
-    else console.log('skipped Caddy: it is not installed (Debian: apt install caddy)')
-    const servers = [{ name: 'edge', ...edge }, ...(caddy ? [caddy] : []), direct]
-    for (const server of servers) await expectAnswers(server)
-    const messages = await startChild(join(import.meta.dirname, 'messages.ts'), {})
-    atEnd(() => messages.stop())
-    const loads = loadsBy(wrk, messages).filter(({ name }) => name.includes(values.only))
-    report(await measure(servers, loads, Number(values.rounds), Number(values.seconds)))
-  })
+  if (wrk === null) return
+  const postgres = await bench.startPostgres()
+  const dataDir = join(directory, 'edge')
+  await mkdir(dataDir)
+  const databaseUrl = await seed(postgres, 'servers', dataDir, 1)
+  await deploy(dataDir)
+  const compiled = await compile(join(directory, 'compiled'))
+  const environment = { DATABASE_URL: databaseUrl, DATA_DIR: dataDir }
+  const edge = await startEdge(compiled, environment, join(directory, 'edge.log'), 'edge,runner')
+  atEnd(() => edge.stop())
+  const direct = await startProgram()
+  atEnd(() => direct.stop())
+  const caddy = await startCaddyWith(directory, [`reverse_proxy 127.0.0.1:${direct.port}`])
+  if (caddy) atEnd(() => caddy.stop())
+  const servers = [{ name: 'edge', ...edge }, ...(caddy ? [caddy] : []), direct]
+  for (const server of servers) await expectAnswers(server)
+  const messages = await startChild(join(import.meta.dirname, 'messages.ts'), {})
+  atEnd(() => messages.stop())
+  const loads = loadsBy(wrk, messages).filter(({ name }) => name.includes(bench.only))
+  report(bench, await measure(bench, servers, loads))
 }
 
 /** Makes the only deployment a server project. */
@@ -109,12 +109,13 @@ async function expectAnswers({ name, port }: Peer): Promise<void> {
   if (upload !== '200 5') throw new Error(`${name} answers an upload with ${upload}`)
 }
 
-async function measure(servers: Peer[], loads: Load[], rounds: number, seconds: number): Promise<Figures> {
-  const figures: Figures = new Map()
+async function measure(bench: Bench, servers: Peer[], loads: Load[]): Promise<Measured> {
+  const [rounds, seconds] = [bench.rounds(5), bench.seconds(3)]
+  const measured: Measured = new Map()
   for (const load of loads) {
     const of = new Map(servers.map((server) => [server, [] as Slice[]]))
-    figures.set(load, of)
-    for (const { port } of servers) await load.run(port, host, 2)
+    measured.set(load, of)
+    for (const { port } of servers) await load.run(port, host, bench.size(2, 1))
     for (let round = 0; round < rounds; round++) {
       console.error(`${load.name}, round ${round + 1} of ${rounds} …`)
       // There and back again, so that a machine that gets slower or faster favours nobody.
@@ -127,7 +128,7 @@ async function measure(servers: Peer[], loads: Load[], rounds: number, seconds: 
       }
     }
   }
-  return figures
+  return measured
 }
 
 const ticksPerSecond = 100
@@ -138,10 +139,10 @@ async function cpuMs(pid: number): Promise<number> {
   return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond
 }
 
-function report(figures: Figures): void {
+function report(bench: Bench, measured: Measured): void {
   const rows = [['', 'unit', 'edge /s', 'Caddy /s', 'direct /s', 'edge / Caddy', 'edge µs', 'Caddy µs']]
   const verdicts: string[] = []
-  for (const [load, of] of figures) {
+  for (const [load, of] of measured) {
     const slicesOf = (name: string) => [...of].find(([server]) => server.name === name)?.[1] ?? []
     const [edge, caddy, direct] = ['edge', 'Caddy', 'direct'].map(slicesOf) as [Slice[], Slice[], Slice[]]
     const rate = (slices: Slice[]) => {
@@ -150,8 +151,10 @@ function report(figures: Figures): void {
     const cpu = (slices: Slice[]) => {
       return slices.length === 0 ? '–' : (median(slices.map((one) => one.cpuMicros)) / load.perRequest).toFixed(1)
     }
-    const ratio = median(caddy.map(({ perSecond }, round) => edge[round]!.perSecond / perSecond))
+    const [ours, theirs] = [edge, caddy].map((slices) => slices.map(({ perSecond }) => perSecond))
+    const ratio = medianRatio(ours!, theirs!)
     const relation = caddy.length === 0 ? '–' : ratio.toFixed(2)
+    if (caddy.length > 0) bench.record(load.name, ratio)
     rows.push([load.name, load.unit, rate(edge), rate(caddy), rate(direct), relation, cpu(edge), cpu(caddy)])
     if (caddy.length > 0) verdicts.push(verdict(ratio >= wanted, `${load.name} at least ${wanted} of Caddy`, relation))
   }

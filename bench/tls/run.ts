@@ -3,38 +3,36 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { request } from 'node:https'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { type Child, freePort, startChild } from '../children.ts'
-import { findProgram } from '../edge/peers.ts'
+import { startCaddyWith } from '../edge/peers.ts'
 import { compile, type EdgeProcess, startEdge } from '../edge/processes.ts'
 import { domainHost, fileContent, filePath, seed } from '../edge/seed.ts'
 import { load } from '../edge/visits.ts'
-import { median, table, verdict } from '../figures.ts'
-import { inScratch } from '../scratch.ts'
-import { answers, type HttpsPeer, startCaddy } from './caddy.ts'
+import { median, medianRatio, table, verdict } from '../figures.ts'
+import type { Bench, Figure } from '../group.ts'
+import { findProgram } from '../programs.ts'
 import type { Done, Question } from './handshakes.ts'
 import { seedCertificates, visitedHost } from './seed.ts'
 
 const wanted = { throughput: 1, memoryMb: 400 }
 const connections = 64
 
-type Server = HttpsPeer & { perSecond: number[]; handshakes: number[] }
+type Server = { name: string; port: number; perSecond: number[]; handshakes: number[] }
 
-export async function run(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      rounds: { type: 'string', default: '5' },
-      seconds: { type: 'string', default: '3' },
-      certificates: { type: 'string', default: '10000' },
-    },
-  })
-  const [rounds, seconds, certificates] = [values.rounds, values.seconds, values.certificates].map(Number) as [
-    number,
-    number,
-    number,
-  ]
-  await inScratch(async ({ directory, postgres, atEnd }) => {
+const figures = {
+  requests: { what: 'A 10 KB file over HTTPS, requests per second', against: 'Caddy', needs: ['wrk', 'caddy'] },
+  handshakes: { what: 'Full TLS handshakes per second', against: 'Caddy', needs: ['caddy'] },
+  memory: { what: 'Memory with 10,000 certificates, each used', against: '–' },
+} satisfies Record<string, Figure>
+
+type TlsBench = Bench<keyof typeof figures>
+
+export const group = { about: 'Files from the edge over HTTPS, and many certificates', figures, run }
+
+async function run(bench: TlsBench): Promise<void> {
+    const { directory, atEnd } = bench
+    const certificates = bench.size(10_000, 20)
+    const postgres = await bench.startPostgres()
     const dataDir = join(directory, 'edge')
     await mkdir(dataDir)
     console.error(`${certificates.toLocaleString('en')} domains with a certificate each …`)
@@ -55,29 +53,26 @@ export async function run(args: string[]): Promise<void> {
     const program = await compile(join(directory, 'compiled'))
     const edge = await startEdge(program, environment, join(directory, 'edge.log'))
     atEnd(() => edge.stop())
-    if (!(await answers(httpsPort, visitedHost))) throw new Error('the edge does not answer over HTTPS')
     const startedBytes = await edge.residentBytes()
 
     const served = join(directory, 'served')
     await mkdir(served)
     await writeFile(join(served, filePath), fileContent(1))
-    const caddy = await startCaddy(directory, served, visitedHost, issued)
+    const caddy = await startCaddyWith(directory, [`root * ${served}`, 'file_server'], { host: visitedHost, ...issued })
     if (caddy) atEnd(() => caddy.stop())
-    else console.log('skipped Caddy: it is not installed (Debian: apt install caddy)')
     const client = await startChild(join(import.meta.dirname, 'handshakes.ts'), {})
     atEnd(() => client.stop())
 
-    const servers: Server[] = [{ name: 'edge', port: httpsPort, stop: async () => {}, perSecond: [], handshakes: [] }]
-    if (caddy) servers.push({ ...caddy, perSecond: [], handshakes: [] })
-    await measure(servers, client, rounds, seconds)
-    report(servers)
-    await reportMemory(edge, client, httpsPort, certificates, startedBytes)
-  })
+    const servers: Server[] = [{ name: 'edge', port: httpsPort, perSecond: [], handshakes: [] }]
+    if (caddy) servers.push({ name: caddy.name, port: caddy.port, perSecond: [], handshakes: [] })
+    await measure(bench, servers, client)
+    report(bench, servers)
+    await reportMemory(bench, edge, client, httpsPort, certificates, startedBytes)
 }
 
-async function measure(servers: Server[], client: Child, rounds: number, seconds: number): Promise<void> {
+async function measure(bench: TlsBench, servers: Server[], client: Child): Promise<void> {
+  const [rounds, seconds] = [bench.rounds(5), bench.seconds(3)]
   const wrk = findProgram('wrk')
-  if (wrk === null) console.log('skipped requests/s: wrk is not installed (Debian: apt install wrk)')
   const slice = async ({ port, perSecond, handshakes }: Server, seconds: number) => {
     const url = `https://${visitedHost}:${port}${filePath}`
     if (wrk !== null) perSecond.push(await load(wrk, url, `Host: ${visitedHost}`, { connections, seconds }))
@@ -86,7 +81,7 @@ async function measure(servers: Server[], client: Child, rounds: number, seconds
   }
   for (const server of servers) {
     await expectFile(server)
-    await slice(server, 2)
+    await slice(server, bench.size(2, 1))
     server.perSecond.length = 0
     server.handshakes.length = 0
   }
@@ -118,13 +113,12 @@ async function expectFile({ name, port }: Server): Promise<void> {
   if (text !== fileContent(1)) throw new Error(`${name} does not serve the file: ${text.slice(0, 200)}`)
 }
 
-function report(servers: Server[]): void {
+function report(bench: TlsBench, servers: Server[]): void {
   const [edge, caddy] = servers as [Server, Server | undefined]
-  const ratio = (own: number[], other: number[]) => median(own.map((value, round) => value / other[round]!))
   const row = (kind: string, { name }: Server, values: number[], own: number[]) => [
     `${name}, ${kind}`,
     ...[median(values), Math.min(...values), Math.max(...values)].map((value) => value.toFixed(0)),
-    ratio(own, values).toFixed(2),
+    medianRatio(own, values).toFixed(2),
   ]
   const rows = [['HTTPS', 'per second', 'least', 'most', 'edge / it']]
   for (const server of servers) {
@@ -134,15 +128,17 @@ function report(servers: Server[]): void {
   console.log(`${table(rows)}\n`)
   if (!caddy) return
   if (caddy.perSecond.length > 0) {
-    const measured = ratio(edge.perSecond, caddy.perSecond)
+    const measured = medianRatio(edge.perSecond, caddy.perSecond)
+    bench.record('requests', measured)
     const bound = `requests/s over HTTPS at least ${wanted.throughput} of Caddy`
     console.log(verdict(measured >= wanted.throughput, bound, measured.toFixed(2)))
   }
-  console.log(`        handshakes/s of Caddy’s: ${ratio(edge.handshakes, caddy.handshakes).toFixed(2)}`)
+  bench.record('handshakes', medianRatio(edge.handshakes, caddy.handshakes))
 }
 
 /** Every certificate is asked for once, so that the edge holds as much as it ever will. */
 async function reportMemory(
+  bench: TlsBench,
   edge: EdgeProcess,
   client: Child,
   port: number,
@@ -157,6 +153,7 @@ async function reportMemory(
   const mb = (bytes: number) => (bytes / 2 ** 20).toFixed(0)
   console.log(`resident memory: ${mb(startedBytes)} MB after the start, ${mb(sweptBytes)} MB when each was asked for`)
   const most = Math.max(startedBytes, sweptBytes)
+  bench.record('memory', `${mb(most)} MB`)
   const bound = `memory with ${count} certificates, domains and deployments under ${wanted.memoryMb} MB`
   console.log(verdict(most < wanted.memoryMb * 2 ** 20, bound, `${mb(most)} MB`))
 }
