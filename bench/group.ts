@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../src/embedded-postgres/index.ts'
 import type { Program } from './programs.ts'
 
-/** What is measured, and what it is compared with. */
+/** A row of docs/speed.md: what is measured, and what it is compared with. */
 export type Figure = { what: string; against: string; needs?: Program[] }
 
 export type Group<Name extends string = string> = {

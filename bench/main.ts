@@ -1,10 +1,11 @@
-// `npm run bench -- [group …]`: every group without a name. `--only` takes a part of a group, and `--smoke` shows within a few
-// minutes that all of them still run.
+// `npm run bench -- [group …]`: every group without a name. `--only` takes a part of a group, `--smoke` shows within a few
+// minutes that all of them still run, and `--report` writes docs/speed.md.
 import { parseArgs } from 'node:util'
 import { table } from './figures.ts'
 import { type Figure, type Group, runGroup } from './group.ts'
 import { groups } from './groups.ts'
 import { findProgram, packages } from './programs.ts'
+import { type Section, writeReport } from './report.ts'
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -13,11 +14,12 @@ const { values, positionals } = parseArgs({
     rounds: { type: 'string' },
     seconds: { type: 'string' },
     smoke: { type: 'boolean', default: false },
+    report: { type: 'boolean', default: false },
   },
 })
 const number = (text: string | undefined) => (text === undefined ? null : Number(text))
 const options = { ...values, rounds: number(values.rounds), seconds: number(values.seconds) }
-const required = process.env.BERTH_REQUIRE_PEERS === '1'
+const required = values.report || process.env.BERTH_REQUIRE_PEERS === '1'
 
 function refuse(why: string): never {
   console.error(why)
@@ -26,6 +28,7 @@ function refuse(why: string): never {
 
 const unknown = positionals.find((name) => !(name in groups))
 if (unknown !== undefined) refuse(`There is no group ${unknown}. The groups are ${Object.keys(groups).join(', ')}.`)
+if (values.report && process.argv.length > 3) refuse('--report measures every group in full, so it stands alone.')
 
 /** The figures that can't be measured here, with the packages they need. */
 function skippedOf({ figures }: Group): Map<Figure, string[]> {
@@ -36,7 +39,7 @@ function skippedOf({ figures }: Group): Map<Figure, string[]> {
   return new Map(missing.filter(([, wanted]) => wanted.length > 0))
 }
 
-async function measure(name: string): Promise<string[][]> {
+async function measure(name: string): Promise<Section> {
   const { group } = await groups[name]!()
   const skipped = skippedOf(group)
   for (const [{ what, against }, missing] of skipped) {
@@ -44,21 +47,24 @@ async function measure(name: string): Promise<string[][]> {
   }
   if (required && skipped.size > 0) throw new Error('Programs are missing; see above.')
   const measured = await runGroup(group, options)
-  return Object.entries(group.figures).flatMap(([key, figure]) => {
+  const rows = Object.entries(group.figures).flatMap(([key, figure]) => {
     const value = measured.get(key)
     if (value !== undefined) return [[figure.what, value, figure.against]]
     if (values.only !== '' || skipped.has(figure)) return []
     throw new Error(`${figure.what} (${figure.against}) was not measured.`)
   })
+  return { name, about: group.about, rows }
 }
 
 if (values.smoke) console.log('A smoke run: it shows that every group runs. Its figures mean nothing.\n')
+const sections: Section[] = []
 const failed: string[] = []
 for (const name of positionals.length > 0 ? positionals : Object.keys(groups)) {
   const startedMs = performance.now()
   try {
-    const rows = await measure(name)
-    console.log(`\n${table([[name, 'measured', 'against'], ...rows])}`)
+    const section = await measure(name)
+    sections.push(section)
+    console.log(`\n${table([[name, 'measured', 'against'], ...section.rows])}`)
   } catch (error) {
     failed.push(name)
     console.error(error)
@@ -68,4 +74,4 @@ for (const name of positionals.length > 0 ? positionals : Object.keys(groups)) {
 if (failed.length > 0) {
   console.error(`Failed: ${failed.join(', ')}.`)
   process.exitCode = 1
-}
+} else if (values.report) await writeReport(sections)
