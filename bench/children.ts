@@ -2,7 +2,9 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { openSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
+import { join } from 'node:path'
 import { allocator, heapFlags } from '../src/commands/memory.ts'
+import type { Role } from '../src/roles/run.ts'
 import { quotaNames, quotaVariable } from '../src/schemas/quotas.ts'
 
 export type Child = {
@@ -48,8 +50,11 @@ export async function startChild(file: string, env: Record<string, string>, logF
 }
 
 /** A child that runs roles of the platform, with the settings by which `berth serve` bounds its memory. */
-export function startPlatform(file: string, env: Record<string, string>, logFile?: string): Promise<Child> {
-  return startChild(file, { ...allocator, ...env, NODE_ARGS: `${heapFlags.join(' ')} ${env.NODE_ARGS ?? ''}` }, logFile)
+export function startPlatform(roles: Role[], env: Record<string, string>, logFile?: string): Promise<Child> {
+  // For a profile: BENCH_NODE_ARGS='--cpu-prof --cpu-prof-dir=profiles'.
+  const nodeArgs = [...heapFlags, process.env.BENCH_NODE_ARGS ?? ''].join(' ')
+  const platform = { ...allocator, ...env, BENCH_ROLES: roles.join(','), NODE_ARGS: nodeArgs }
+  return startChild(join(import.meta.dirname, 'server.ts'), platform, logFile)
 }
 
 function message(child: ChildProcess, gone: Promise<void>, file: string): Promise<unknown> {

@@ -107,19 +107,16 @@ async function measureEndpoints(bench: Bench, postgres: EmbeddedPostgres): Promi
 
 function startServer(side: Side, directory: string, database: string, port: number): Promise<Child> {
   const shared = { DATABASE_URL: database, DATABASE_POOL: String(poolSize), PORT: String(port) }
-  // For a profile of ours: BENCH_NODE_ARGS='--cpu-prof --cpu-prof-dir=profiles'.
-  const nodeArgs = { NODE_ARGS: process.env.BENCH_NODE_ARGS ?? '' }
   if (side === 'floor') {
     return startChild(file('floor.ts'), { ...shared, REPOSITORIES: join(directory, 'repos') })
   }
   const environment = {
     ...shared,
-    ...nodeArgs,
     DATA_DIR: directory,
     METRICS_PORT: '0',
     ...withoutLimits,
     SECRETS_KEY: randomBytes(32).toString('base64'),
     LOG_LEVEL: 'info',
   }
-  return startPlatform(file('server.ts'), environment, join(directory, 'ours.log'))
+  return startPlatform(['api'], environment, join(directory, 'ours.log'))
 }

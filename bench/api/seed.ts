@@ -3,11 +3,12 @@ import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import pg from 'pg'
+import type pg from 'pg'
 import { migrate } from '../../prisma/migrate.ts'
 import type { EmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { hashToken, newToken } from '../../src/platform/secrets.ts'
+import { withClient } from '../database.ts'
 import { bigZone, type Endpoint } from './endpoints.ts'
 
 const run = promisify(execFile)
@@ -55,16 +56,6 @@ const written = [
   'ticket',
   'ticket_message',
 ]
-
-async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  try {
-    return await work(client)
-  } finally {
-    await client.end()
-  }
-}
 
 /** Makes the databases `names`, equal in every page, with `size` rows in each table; returns the account's token. */
 export async function seed(postgres: EmbeddedPostgres, size: number, names: string[]): Promise<string> {

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { EmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
-import { freePort, startChild, withoutLimits } from '../children.ts'
+import { freePort, startPlatform, withoutLimits } from '../children.ts'
 import { load } from '../edge/visits.ts'
 import { median, medianRatio, table, verdict } from '../figures.ts'
 import type { Bench, Figure } from '../group.ts'
@@ -46,7 +46,7 @@ export async function measureWorkers(bench: Bench, postgres: EmbeddedPostgres): 
       WORKERS: String(count),
       SECRETS_KEY: randomBytes(32).toString('base64'),
     }
-    const child = await startChild(join(import.meta.dirname, 'server.ts'), environment, join(directory, 'ours.log'))
+    const child = await startPlatform(['api'], environment, join(directory, 'ours.log'))
     atEnd(() => child.stop())
     urls.push(`http://127.0.0.1:${port}`)
   }

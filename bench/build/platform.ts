@@ -1,7 +1,8 @@
 // The platform as a customer meets it: projects and deployments through its API, timed from outside.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { freePort, startChild, withoutLimits } from '../children.ts'
+import { createCaller } from '../caller.ts'
+import { freePort, startPlatform, withoutLimits } from '../children.ts'
 
 export type Platform = {
   /** Of the API, and its token. */
@@ -18,7 +19,7 @@ export type Platform = {
 
 type Deployment = { id: string; state: string; errorMessage?: string }
 
-export async function startPlatform(directory: string, gitUrlTemplate: string): Promise<Platform> {
+export async function openPlatform(directory: string, gitUrlTemplate: string): Promise<Platform> {
   const port = await freePort()
   const edgePort = await freePort()
   const logFile = join(directory, 'server.log')
@@ -29,22 +30,11 @@ export async function startPlatform(directory: string, gitUrlTemplate: string): 
     METRICS_PORT: '0',
     GIT_URL_TEMPLATE: gitUrlTemplate,
     ...withoutLimits,
-    // For a profile of the server: BENCH_NODE_ARGS='--cpu-prof --cpu-prof-dir=profiles'.
-    NODE_ARGS: process.env.BENCH_NODE_ARGS ?? '',
   }
-  const child = await startChild(join(import.meta.dirname, 'server.ts'), environment, logFile)
+  const child = await startPlatform(['api', 'worker', 'runner', 'edge'], environment, logFile)
   const token = await child.ask<string>('token')
 
-  async function call<T>(method: string, path: string, body?: object): Promise<T> {
-    const response = await fetch(`http://127.0.0.1:${port}/api${path}`, {
-      method,
-      headers: { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }) },
-      ...(body && { body: JSON.stringify(body) }),
-    })
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
-    return (await response.json()) as T
-  }
-
+  const call = createCaller(port, token)
   return {
     url: `http://127.0.0.1:${port}`,
     token,

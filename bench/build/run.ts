@@ -8,7 +8,7 @@ import { median, medianRatio, table, verdict } from '../figures.ts'
 import type { Bench, Figure } from '../group.ts'
 import { type Bare, openBare } from './bare.ts'
 import { measureNetwork } from './network.ts'
-import { type Platform, startPlatform } from './platform.ts'
+import { openPlatform, type Platform } from './platform.ts'
 import { copiedSite, type Files, staticSite, viteSite } from './sites.ts'
 
 const wanted = { staticAboveMs: 160, vite: 1.1, second: 0.4 }
@@ -49,7 +49,7 @@ async function run(bench: BuildBench): Promise<void> {
   await mkdir(repositories)
   const git = await startGitHost(repositories)
   atEnd(() => git.close())
-  const platform = await startPlatform(directory, git.template)
+  const platform = await openPlatform(directory, git.template)
   atEnd(() => platform.stop())
   const world: World = {
     platform,

@@ -6,7 +6,7 @@ import { startGitHost } from '../../test/helpers/git-host.ts'
 import { quietDisk } from '../../test/helpers/quiet-disk.ts'
 import { commitTo, createRepository } from '../../test/helpers/repository.ts'
 import { openBare } from '../build/bare.ts'
-import { type Platform, startPlatform } from '../build/platform.ts'
+import { openPlatform, type Platform } from '../build/platform.ts'
 import { median, medianRatio, table, verdict } from '../figures.ts'
 import type { Bench, Figure } from '../group.ts'
 import { findProgram } from '../programs.ts'
@@ -39,7 +39,7 @@ async function run(bench: DeployBench): Promise<void> {
   await mkdir(repositories)
   const host = await startGitHost(repositories)
   atEnd(() => host.close())
-  const platform = await startPlatform(directory, host.template)
+  const platform = await openPlatform(directory, host.template)
   atEnd(() => platform.stop())
   if (only !== 'next' && findProgram('rsync') !== null) await uploads(bench, platform)
   if (only === 'upload') return

@@ -1,13 +1,13 @@
 // The zones of the benchmark: one pattern of ten records, filled in by set in the database and by our writer in files.
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import pg from 'pg'
 import { migrate } from '../../prisma/migrate.ts'
 import { loadConfig } from '../../src/config.ts'
 import type { RecordType } from '../../src/dns/record-types.ts'
 import { writeZoneFile } from '../../src/dns/zone-file-writer.ts'
 import type { EmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 import { soaOf } from '../../src/services/dns/zones.ts'
+import { withClient } from '../database.ts'
 
 export const accountId = 'acc_1'
 export const zoneName = (number: number) => `zone-${number}.test`
@@ -100,14 +100,4 @@ export async function writeZoneFiles(directory: string, size: number): Promise<s
     await writeFile(join(zones, `${zone}.zone`), text)
   }
   return zones
-}
-
-async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  try {
-    return await work(client)
-  } finally {
-    await client.end()
-  }
 }

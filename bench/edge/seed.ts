@@ -2,11 +2,11 @@
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import pg from 'pg'
 import { migrate } from '../../prisma/migrate.ts'
 import type { EmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 import type { Manifest } from '../../src/platform/artifacts.ts'
 import { createArtifacts } from '../../src/platform/local-artifacts.ts'
+import { withClient } from '../database.ts'
 
 export const filePath = '/data.json'
 export const fileBytes = 10 * 1024
@@ -75,15 +75,5 @@ async function writeManifests(dataDir: string, size: number): Promise<void> {
     const files: Manifest['files'] = { [filePath.slice(1)]: await place(number), ...others }
     const manifest: Manifest = { version: 1, kind: 'static', files, spaFallback: false, cleanUrls: true }
     await writeFile(join(dataDir, `artifacts/manifests/dpl_${number}.json`), JSON.stringify(manifest))
-  }
-}
-
-async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  try {
-    return await work(client)
-  } finally {
-    await client.end()
   }
 }

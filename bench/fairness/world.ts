@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import type { EmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 import { closeDatabase, openDatabase } from '../../src/platform/database.ts'
 import { createAccount } from '../../src/services/accounts/accounts.ts'
+import { createCaller } from '../caller.ts'
 import { type Child, freePort, startPlatform } from '../children.ts'
 import { createAsker } from '../dns/asker.ts'
 import type { Hostile } from './acts.ts'
@@ -33,24 +34,16 @@ export async function startWorld(postgres: EmbeddedPostgres, directory: string, 
     QUOTA_RECORDS_PER_ZONE: '100000',
     QUOTA_OPEN_TICKETS: '100000000',
     QUOTA_MESSAGES_PER_MONTH: '100000000',
-    // For a profile of the server: BENCH_NODE_ARGS='--cpu-prof --cpu-prof-dir=profiles'.
-    NODE_ARGS: process.env.BENCH_NODE_ARGS ?? '',
   }
-  const server = await startPlatform(join(import.meta.dirname, 'server.ts'), environment, join(directory, 'server.log'))
+  const server = await startPlatform(
+    ['api', 'worker', 'edge', 'nameserver'],
+    environment,
+    join(directory, 'server.log'),
+  )
   const token = await server.ask<string>('token')
   const hostileToken = await newAccount(environment.DATABASE_URL, 'hostile')
 
-  const as = (token: string) =>
-    async function call<T>(method: string, path: string, body?: object): Promise<T> {
-      const response = await fetch(`http://127.0.0.1:${apiPort}/api${path}`, {
-        method,
-        headers: { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }) },
-        ...(body && { body: JSON.stringify(body) }),
-      })
-      if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
-      return (await response.json()) as T
-    }
-  const honestly = as(token)
+  const honestly = createCaller(apiPort, token)
   const { id } = await honestly<{ id: string }>('POST', '/deployments', { project: 'hello' })
   const deployed = await honestly<{ state: string; url: string }>('GET', `/deployments/${id}?wait=30`)
   if (deployed.state !== 'READY') throw new Error(`the page is ${deployed.state}`)
@@ -59,7 +52,7 @@ export async function startWorld(postgres: EmbeddedPostgres, directory: string, 
   await answered(dnsPort, 'www.honest.test')
 
   await makeRepository(dataDir, directory)
-  const badly = as(hostileToken)
+  const badly = createCaller(apiPort, hostileToken)
   await badly('POST', '/projects', { name: 'sleeper', repo: 'hostile/sleeper', framework: 'vite' })
   await badly('POST', '/domains', { project: 'sleeper', name: 'hostile.test' })
   const { id: deployment } = await badly<{ id: string }>('POST', '/deployments', { project: 'sleeper' })

@@ -1,7 +1,6 @@
 // `npm run bench -- lists`: every list with every filter on an almost empty database and on a large one, in turns, as the
 // ratio of the two. `--only` takes a part of a path.
 import { randomBytes } from 'node:crypto'
-import { join } from 'node:path'
 import pg from 'pg'
 import { freePort, startPlatform, withoutLimits } from '../children.ts'
 import { quantile, table, verdict } from '../figures.ts'
@@ -69,7 +68,7 @@ async function run(bench: Bench<'worst'>): Promise<void> {
       SECRETS_KEY: randomBytes(32).toString('base64'),
       LOG_LEVEL: 'warn',
     }
-    const child = await startPlatform(join(import.meta.dirname, 'server.ts'), environment)
+    const child = await startPlatform(['api'], environment)
     atEnd(() => child.stop())
     // Only now: at its first start the server makes the database, and notes which key secrets are sealed with.
     const client = new pg.Client({ connectionString: database })

@@ -5,6 +5,7 @@ import { openSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type Call, createCaller } from '../caller.ts'
 import { freePort, withoutLimits } from '../children.ts'
 import { makeSite } from '../soak/site.ts'
 
@@ -14,8 +15,7 @@ export type Role = (typeof roles)[number]
 export type Installation = {
   pids: Record<Role, number>
   ports: { api: number; http: number; https: number; dns: number }
-  /** Resolves with the answer of the API; throws if it is a refusal. */
-  call<T>(method: string, path: string, body?: object): Promise<T>
+  call: Call
   token: string
   project: string
   /** A verified domain that shows the site, and the project's own host. */
@@ -67,7 +67,7 @@ export async function startInstallation(program: string, url: string, directory:
     const pids = {} as Record<Role, number>
     for (const role of roles) pids[role] = await start(role)
     const token = (await readFile(join(dataDir, 'test-key'), 'utf8')).trim()
-    const call = caller(ports.api, token)
+    const call = createCaller(ports.api, token)
     const project = 'bench'
     const domain = 'bench.test'
     await makeSite(join(dataDir, 'repos/bench/site.git'))
@@ -82,18 +82,6 @@ export async function startInstallation(program: string, url: string, directory:
   } catch (error) {
     await stop()
     throw error
-  }
-}
-
-function caller(port: number, token: string): Installation['call'] {
-  return async (method, path, body) => {
-    const response = await fetch(`http://127.0.0.1:${port}/api${path}`, {
-      method,
-      headers: { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }) },
-      ...(body && { body: JSON.stringify(body) }),
-    })
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
-    return (await response.json()) as never
   }
 }
 
