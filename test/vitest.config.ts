@@ -1,7 +1,9 @@
 // Tier 1: every guarantee that a database, sockets and short-lived processes can show.
 import { configDefaults, defineConfig } from 'vitest/config'
+import { countSteps } from './helpers/steps/plugin.ts'
 
 export default defineConfig({
+  plugins: [countSteps()],
   test: {
     include: ['test/**/*.test.ts'],
     exclude: [...configDefaults.exclude, 'test/**/*.system.test.ts'],
