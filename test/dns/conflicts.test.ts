@@ -2,7 +2,10 @@
 import { describe, expect, it } from 'vitest'
 import { conflict, conflictsWithin, hiddenBelow, type PlacedRecord, pointsAtItself } from '../../src/dns/conflicts.ts'
 import type { RecordType } from '../../src/dns/record-types.ts'
-import { takesLinearTime } from '../helpers/linear-time.ts'
+import { counted, takesLinearSteps } from '../helpers/steps/steps.ts'
+
+type Conflicts = typeof import('../../src/dns/conflicts.ts')
+const counting = await counted<Conflicts>('src/dns/conflicts.ts')
 
 let count = 0
 function record(name: string, type: RecordType, value = 'x.example.net'): PlacedRecord & { id: string } {
@@ -142,18 +145,17 @@ describe('a whole zone', () => {
     })
   })
 
-  it('of 48,000 records at one name is judged in linear time', () => {
-    takesLinearTime({ small: 6_000, large: 48_000 }, (size) => {
-      const records = Array.from({ length: size }, (_, index) => record('a', 'TXT', `"${index}"`))
-      expect(conflictsWithin(records, 'example.com')).toEqual([])
-    })
+  it('of many records at one name is judged in linear steps', async () => {
+    const texts = (size: number) => Array.from({ length: size }, (_, index) => record('a', 'TXT', `"${index}"`))
+    expect(conflictsWithin(texts(48_000), 'example.com')).toEqual([])
+    await takesLinearSteps(1_000, (size) => counting.conflictsWithin(texts(size), 'example.com'))
   })
 
-  it('of 8,000 types at one name is judged in linear time, and beside a CNAME refused', () => {
-    takesLinearTime({ small: 1_000, large: 8_000 }, (size) => {
-      const records = Array.from({ length: size }, (_, index) => record('a', `TYPE${300 + index}`, '\\# 1 00'))
-      expect(conflictsWithin(records, 'example.com')).toEqual([])
-    })
+  it('of 8,000 types at one name is judged in linear steps, and beside a CNAME refused', async () => {
+    const types = (size: number) =>
+      Array.from({ length: size }, (_, index) => record('a', `TYPE${300 + index}`, '\\# 1 00'))
+    expect(conflictsWithin(types(8_000), 'example.com')).toEqual([])
+    await takesLinearSteps(1_000, (size) => counting.conflictsWithin(types(size), 'example.com'))
     const beside = [record('a', 'TYPE300', '\\# 1 00'), record('a', 'CNAME', 'b.example.net')]
     expect(conflictsWithin(beside, 'example.com')).toMatchObject([{ conflict: { code: 'beside_cname' } }])
     expect(conflictsWithin(beside.toReversed(), 'example.com')).toMatchObject([{ conflict: { code: 'beside_cname' } }])

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { namesLfs } from '../../../src/engines/builder/lfs.ts'
-import { takesLinearTime } from '../../helpers/linear-time.ts'
+import { counted, takesLinearSteps } from '../../helpers/steps/steps.ts'
+
+const counting = await counted<typeof import('../../../src/engines/builder/lfs.ts')>('src/engines/builder/lfs.ts')
 
 test('a filter of Git LFS is found in attributes, unless it is commented out', () => {
   for (const text of ['*.png filter=lfs', '# all\r\n*.png diff=lfs filter=lfs -text\r\n', '\n\na filter=lfs']) {
@@ -11,8 +13,8 @@ test('a filter of Git LFS is found in attributes, unless it is commented out', (
   }
 })
 
-test('attributes are searched in linear time, whatever ends their lines', () => {
-  takesLinearTime({ small: 8_000, large: 64_000 }, (size) => {
-    for (const end of ['\r', '\u2028', '\n', ' ']) namesLfs(end.repeat(size))
+test('attributes are searched in linear steps, whatever ends their lines', async () => {
+  await takesLinearSteps(1_000, (size) => {
+    for (const end of ['\r', '\u2028', '\n', ' ']) counting.namesLfs(end.repeat(size))
   })
 })

@@ -1,6 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { mostSearched, remedyFor } from '../../../src/engines/builder/remedies.ts'
-import { takesLinearTime } from '../../helpers/linear-time.ts'
+import { remedyFor } from '../../../src/engines/builder/remedies.ts'
+import { counted, takesLinearSteps } from '../../helpers/steps/steps.ts'
+
+type Remedies = typeof import('../../../src/engines/builder/remedies.ts')
+const counting = await counted<Remedies>('src/engines/builder/remedies.ts')
 
 describe('a command that failed', () => {
   test.each([
@@ -46,9 +49,8 @@ describe('a command that failed', () => {
     'requires Node.js version ',
     "Couldn't find ",
     "Cannot find module 'a",
-  ])('that prints %j very often is searched in linear time', (part) => {
-    takesLinearTime({ small: mostSearched, large: mostSearched * 8 }, (size) => {
-      remedyFor(part.replace('E404', 'E40').repeat(size / part.length))
-    })
+  ])('that prints %j very often is searched in linear steps', async (part) => {
+    const never = part.replace('E404', 'E40')
+    await takesLinearSteps(1 << 10, (size) => counting.remedyFor(never.repeat(size / part.length)))
   })
 })

@@ -1,6 +1,9 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { createOutput, type LogWriter } from '../../../src/engines/servers/output.ts'
-import { takesLinearTime } from '../../helpers/linear-time.ts'
+import { counted, takesLinearSteps } from '../../helpers/steps/steps.ts'
+
+type Output = typeof import('../../../src/engines/servers/output.ts')
+const counting = await counted<Output>('src/engines/servers/output.ts')
 
 afterEach(() => void vi.useRealTimers())
 
@@ -83,18 +86,18 @@ test('lines that could not be written are written later, in order', async () => 
   expect(lines).toEqual(['one', 'two'])
 })
 
-test('a line costs time in proportion to its length, whatever escapes it begins and never ends', () => {
-  const { output } = collect()
+test('a line costs steps in proportion to its length, whatever escapes it begins and never ends', async () => {
+  const output = counting.createOutput({ write: async () => {} }, { bytesPerMinute: 1 << 20, bytes: 10 << 20 })
   for (const begin of ['\u001b]', '\u001b[', '\u001b[;1', '\u009b', '\u001b](']) {
-    takesLinearTime({ small: 8 << 10, large: 64 << 10 }, (size) => {
+    await takesLinearSteps(1 << 10, (size) => {
       output.print('stdout', bytes(`${begin.repeat(size / begin.length)}\n`))
     })
   }
 })
 
-test('lines cost hardly more with many secrets', () => {
-  const { output } = collect()
-  takesLinearTime({ small: 1_000, large: 8_000 }, (count) => {
+test('lines cost hardly more with many secrets', async () => {
+  const output = counting.createOutput({ write: async () => {} }, { bytesPerMinute: 1 << 20, bytes: 10 << 20 })
+  await takesLinearSteps(1_000, (count) => {
     output.beginRun([Array.from({ length: count }, (_, i) => `secret ${i}`).join('\n')])
     output.print('stdout', bytes('secret\n'.repeat(count)))
   })

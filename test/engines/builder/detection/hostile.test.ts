@@ -1,10 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { adapters } from '../../../../src/engines/builder/detection/adapters/index.ts'
 import { withoutComments } from '../../../../src/engines/builder/detection/config-text.ts'
 import { detect } from '../../../../src/engines/builder/detection/detect.ts'
-import { takesLinearTime } from '../../../helpers/linear-time.ts'
+import { counted, takesLinearSteps } from '../../../helpers/steps/steps.ts'
 import { treeOf } from './tree.ts'
+
+type Adapters = typeof import('../../../../src/engines/builder/detection/adapters/index.ts')
+type ConfigText = typeof import('../../../../src/engines/builder/detection/config-text.ts')
+const counting = {
+  ...(await counted<Adapters>('src/engines/builder/detection/adapters/index.ts')),
+  ...(await counted<ConfigText>('src/engines/builder/detection/config-text.ts')),
+}
 
 const settings = { framework: 'auto', buildCommand: null, outputDirectory: null } as const
 const detected = async (files: Record<string, string | object>) => (await detect(treeOf(files), '', settings)).detected
@@ -136,9 +142,9 @@ describe('a hostile configuration file', () => {
     'setOutputDirectory(',
     'mode =',
     '@',
-  ])('of many %j takes linear time', (part) => {
-    takesLinearTime({ small: 1 << 16, large: 1 << 19 }, (size) => {
-      const config = withoutComments(part.repeat(size / part.length))
+  ])('of many %j takes linear steps', async (part) => {
+    await takesLinearSteps(1 << 10, (size) => {
+      const config = counting.withoutComments(part.repeat(size / part.length))
       const manifest = {
         unreadable: false,
         scripts: new Map(),
@@ -158,7 +164,7 @@ describe('a hostile configuration file', () => {
         has: () => true,
         hasFolder: () => true,
       }
-      for (const adapter of adapters) adapter.plan(facts, config)
+      for (const adapter of counting.adapters) adapter.plan(facts, config)
     })
   })
 
