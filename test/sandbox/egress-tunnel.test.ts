@@ -10,6 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readBoundary } from '../../src/sandbox/addresses.ts'
 import { type EgressProxy, openEgress } from '../../src/sandbox/egress.ts'
+import { memoryInUse } from '../helpers/heap.ts'
 import { until } from '../helpers/until.ts'
 
 const whole = randomBytes(24 << 20)
@@ -96,12 +97,12 @@ test('one that nobody reads stops the sender, and ends with whoever opened it', 
 
 test('one that gets a byte at a time, and is not read, takes no more memory than what came', async () => {
   const count = 4
-  const before = { opened: opened.size, bytes: process.memoryUsage().arrayBuffers }
+  const before = { opened: opened.size, bytes: memoryInUse().arrayBuffers }
   const sockets = await Promise.all(Array.from({ length: count }, () => tunnel('drip')))
   await until(() => opened.size === before.opened + count)
   const senders = [...opened].slice(-count)
   await until(() => senders.every(({ bytesWritten }) => bytesWritten > 1_500))
-  expect(process.memoryUsage().arrayBuffers - before.bytes).toBeLessThan(20 << 20)
+  expect(memoryInUse().arrayBuffers - before.bytes).toBeLessThan(20 << 20)
   // And goes on as soon as it is read.
   for (const socket of sockets) {
     let read = 0

@@ -1,9 +1,8 @@
 import { randomInt } from 'node:crypto'
 import { createSocket } from 'node:dgram'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Channel } from '../../../src/engines/nameserver/responder.ts'
+import { memoryInUse } from '../../helpers/heap.ts'
 import { isSystemTier } from '../../helpers/seed.ts'
 import { until } from '../../helpers/until.ts'
 import { askUdp, framed, type QuestionOptions, question, readMessage, sendTcp, types } from './packets.ts'
@@ -11,8 +10,6 @@ import { everyRecord } from './world.ts'
 import { type Served, serveZones } from './zones.ts'
 
 const packets = isSystemTier ? 200_000 : 20_000
-setFlagsFromString('--expose-gc')
-const collect = runInNewContext('gc') as () => void
 
 let served: Served
 beforeAll(async () => {
@@ -83,8 +80,7 @@ test(`${packets} mutated packets: no exception, no answer larger than allowed, m
   }
   await run(packets / 2)
   const memory = () => {
-    collect()
-    const { heapUsed, external } = process.memoryUsage()
+    const { heapUsed, external } = memoryInUse()
     return heapUsed + external
   }
   const middle = memory()
