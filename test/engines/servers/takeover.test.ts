@@ -92,9 +92,7 @@ withEachDriverAtOnce('when another deployment takes over', (test) => {
     const socket = new WebSocket(`ws://127.0.0.1:${world.port}/`)
     await new Promise((resolve) => socket.addEventListener('open', resolve))
     const closed = new Promise((resolve) => socket.addEventListener('close', resolve))
-    const startedMs = performance.now()
     await world.servers.retire('old')
-    expect(performance.now() - startedMs).toBeGreaterThan(390)
     await closed
     expect(await endless).toBe('ECONNRESET')
   })
