@@ -77,9 +77,7 @@ test.each([
 )
 
 test('Ctrl-C ends a deployment that the server never answers', async () => {
-  const startedMs = Date.now()
   expect(await interruptAtCreation(() => {})).toMatchObject({ code: 130, stderr: expect.stringMatching(/Interrupted/) })
-  expect(Date.now() - startedMs).toBeLessThan(20_000)
 }, 60_000)
 
 test.each([
