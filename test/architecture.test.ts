@@ -163,3 +163,12 @@ describe('ARCHITECTURE.md', () => {
     expect(names.filter((name) => !page.includes(`\`${name}\``))).toEqual([])
   })
 })
+
+test('no test compares wall time or CPU time, which depend on what else the machine does', () => {
+  const tests = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' }).filter((name) =>
+    name.endsWith('.test.ts'),
+  )
+  const clocks = /\b(?:cpuUsage|hrtime|timerify)\b|\b(?:performance|Date)\.now\(\) - (?:start|began|before)/
+  const measuring = tests.filter((name) => clocks.test(readFileSync(join(root, 'test', name), 'utf8')))
+  expect(measuring.filter((name) => name !== 'architecture.test.ts')).toEqual([])
+})
