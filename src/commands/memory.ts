@@ -18,8 +18,11 @@ import { availableParallelism } from 'node:os'
 export const allocator = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576', MALLOC_TRIM_THRESHOLD_: '4194304' }
 export const heapFlags = ['--max-semi-space-size=16', '--heap-growing-percent=50']
 const fewProcessors = 2
+// What is alive in a process of all roles when it is ready. Collecting garbage on the way there took a tenth of a start.
+const startFlag = '--initial-heap-size=64'
 
 function heapFlagsFor(args: readonly string[]): string[] {
+  if (!/(^| )--roles[ =]/.test(args.join(' '))) return [...heapFlags, startFlag]
   const isNameserver = /(^| )--roles[ =]nameserver( |$)/.test(args.join(' '))
   return isNameserver && availableParallelism() <= fewProcessors ? [...heapFlags, '--no-concurrent-marking'] : heapFlags
 }

@@ -16,11 +16,13 @@ const windowMs = 15 * 60_000
 const perProject = 300
 const perAddressUnderAttack = 2
 const mostKept = 20_000
+// By size: with `max` each would reserve its whole memory at once.
+const bound = { maxSize: mostKept, sizeCalculation: () => 1 }
 
 export function createTries(perAddress = 10): Tries {
-  const addresses = new LRUCache<string, Count>({ max: mostKept })
+  const addresses = new LRUCache<string, Count>(bound)
   // In a place of its own, so that no number of addresses makes it forget an attack.
-  const projects = new LRUCache<string, Count>({ max: mostKept })
+  const projects = new LRUCache<string, Count>(bound)
   const keyOf = (projectId: string, address: string) => `${projectId} ${clientOf(address)}`
 
   return {
@@ -62,7 +64,7 @@ export type Shown = { projectId: string; address: string; credentials: string; i
 export function createCredentialTries() {
   // No slow hash is spent on these, and an office behind one address mistypes more often than a person.
   const tries = createTries(30)
-  const known = new LRUCache<string, true>({ max: mostKept })
+  const known = new LRUCache<string, true>(bound)
 
   /** True and false as it is; otherwise how many seconds to wait. */
   return ({ projectId, address, credentials, isRight }: Shown): boolean | number => {
