@@ -202,7 +202,7 @@ async function startDaemon(directory: string) {
       () => false,
     )
     if (isUp) break
-    if (tries > 50) throw new Error('The daemon of rsync does not answer.')
+    if (tries > 300) throw new Error('The daemon of rsync does not answer.')
     await sleep(100)
   }
   return {

@@ -21,7 +21,7 @@ export type Place = { url: string; server: Server; zone(): string; other: string
 
 const actor: Actor = { accountId, tokenId: 'tok_1', scopes: ['*'], projectIds: null }
 const perSecond = 100
-const giveUpMs = 5_000
+const giveUpMs = 30_000
 const pauseMs = 1
 const warmUpWrites = 50
 

@@ -22,7 +22,7 @@ const highestLost = 0.001
 export async function load(program: string, target: Target, limit: ['-l' | '-n', number], perSecond?: number) {
   const { server, mixFile, dnssecOk = false } = target
   const args = ['-s', '127.0.0.1', '-p', String(server.ports[0]), '-d', mixFile, '-e', '-c', String(clients)]
-  args.push('-T', String(threads), '-q', String(inFlight), '-t', '2', limit[0], String(limit[1]))
+  args.push('-T', String(threads), '-q', String(inFlight), '-t', '10', limit[0], String(limit[1]))
   if (perSecond !== undefined) args.push('-Q', String(perSecond))
   if (dnssecOk) args.push('-D')
   const beforeMs = await server.cpuMs()

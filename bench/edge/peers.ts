@@ -97,7 +97,7 @@ async function start(
     if (running) child.kill(end)
     await gone
   }
-  for (let tries = 0; tries < 100 && running; tries++) {
+  for (let tries = 0; tries < 600 && running; tries++) {
     if (await listens(port)) return { name, port, pid: child.pid!, stop }
     await sleep(50)
   }

@@ -72,7 +72,7 @@ export async function startEdge(
       await gone
     },
   }
-  for (let tries = 0; tries < 400 && running; tries++) {
+  for (let tries = 0; tries < 1_200 && running; tries++) {
     const answers = await fetch(`http://127.0.0.1:${port}/`).then(
       (response) => response.arrayBuffer().then(() => true),
       () => false,

@@ -17,7 +17,8 @@ export function load(
 
 /** The same with any options of wrk. */
 export async function loadWith(program: string, url: string, options: string[]): Promise<number> {
-  const { stdout } = await run(program, ['-t', '2', ...options, url])
+  // A slow response is no wrong one; without this, wrk counts every response after two seconds as an error.
+  const { stdout } = await run(program, ['-t', '2', '--timeout', '30s', ...options, url])
   const perSecond = Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1])
   if (!(perSecond > 0) || /Non-2xx|Socket errors/.test(stdout)) throw new Error(`${url} under load:\n${stdout}`)
   return perSecond

@@ -99,7 +99,7 @@ async function expectAnswers({ name, port }: Peer): Promise<void> {
   for (const [path, wanted] of Object.entries(right)) {
     let answer = ''
     // The program may still be starting.
-    for (let tries = 0; tries < 100 && answer !== wanted; tries++) {
+    for (let tries = 0; tries < 600 && answer !== wanted; tries++) {
       answer = await ask('GET', path)
       if (answer !== wanted) await sleep(50)
     }

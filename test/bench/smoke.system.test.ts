@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { groups } from '../../bench/groups.ts'
 
-const timeoutMs = 300_000
+const timeoutMs = 600_000
 
 /** In a process group of its own, so that a run that hangs leaves nothing behind. */
 async function smoke(group: string, signal: AbortSignal): Promise<{ code: number | null; output: string }> {
