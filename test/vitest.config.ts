@@ -10,7 +10,7 @@ export default defineConfig({
     globalSetup: ['test/helpers/postgres.ts'],
     setupFiles: ['test/helpers/seed.ts'],
     // Nothing here is measured by a clock: these only end what hangs, also on a machine that is busy with other work.
-    testTimeout: 60_000,
+    testTimeout: 120_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 30_000 } },
     // Two cores carry three, since many files wait for processes, deadlines and leases half of their time.

@@ -3,7 +3,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type ListDocument, listsOf, queriesOf, searches } from '../../bench/lists/requests.ts'
 import { type Seeded, seed } from '../../bench/lists/seed.ts'
-import { sharedApi, type TestApi } from '../helpers/api.ts'
+import { startApi, type TestApi } from '../helpers/api.ts'
 
 const sizes = {
   accounts: 1_000,
@@ -36,7 +36,7 @@ let sent: { text: string; values: unknown[] }[] = []
 const original = pg.Client.prototype.query as (this: pg.Client, ...args: unknown[]) => unknown
 
 beforeAll(async () => {
-  api = await sharedApi()
+  api = await startApi()
   client = new pg.Client({ connectionString: api.databaseUrl })
   await client.connect()
   seeded = await seed(client, sizes)
