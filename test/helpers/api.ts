@@ -55,7 +55,7 @@ export type TestApi = {
   databaseUrl: string
   /** Calls `/api` + path. */
   call: Call
-  /** Listens on a port of the system's choice, once; returns the origin. */
+  /** See `listenOnce`. */
   listen(): Promise<string>
   /** Another account with a full token of its own. */
   newAccount(name?: string): Promise<{ accountId: string; token: string }>
@@ -65,6 +65,15 @@ export type TestApi = {
 }
 
 let accounts = 0
+
+const origins = new WeakMap<App, Promise<string>>()
+
+/** Listens on a port of the system's choice unless it listens already; returns the origin. */
+export function listenOnce(app: App): Promise<string> {
+  const origin = origins.get(app) ?? app.listen({ host: '127.0.0.1', port: 0 })
+  origins.set(app, origin)
+  return origin
+}
 
 // Tests create as much as they like, unless they are about quotas.
 const plenty = Object.fromEntries(quotaNames.map((name) => [quotaVariable(name), '1000000000']))
@@ -197,7 +206,6 @@ async function open(
     return answer
   }
 
-  let origin: Promise<string> | undefined
   return {
     app,
     db,
@@ -207,7 +215,7 @@ async function open(
     token: first.token,
     databaseUrl: database.url,
     call,
-    listen: () => (origin ??= app.listen({ host: '127.0.0.1', port: 0 })),
+    listen: () => listenOnce(app),
     newAccount,
     async newProject(name, options = {}) {
       await createRepository(join(dataDir, 'repos'), `test/${name}`)

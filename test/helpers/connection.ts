@@ -1,6 +1,6 @@
 // A client's connection as bytes: what was sent stays as it is, and everything that came back can be looked at.
 import { type AddressInfo, connect, type Socket } from 'node:net'
-import type { TestApi } from './api.ts'
+import { listenOnce, type TestApi } from './api.ts'
 import { closed } from './closed.ts'
 import { until } from './until.ts'
 
@@ -16,12 +16,12 @@ export type Connection = {
   ended: Promise<void>
 }
 
-export async function listening(api: TestApi): Promise<number> {
-  await api.listen()
+export async function listening(api: Pick<TestApi, 'app'>): Promise<number> {
+  await listenOnce(api.app)
   return (api.app.server.address() as AddressInfo).port
 }
 
-export async function openConnection(api: TestApi): Promise<Connection> {
+export async function openConnection(api: Pick<TestApi, 'app'>): Promise<Connection> {
   const socket = connect(await listening(api), '127.0.0.1')
   let text = ''
   socket.on('data', (chunk) => {

@@ -1,5 +1,5 @@
 // A reader of server-sent events over a real socket.
-import type { TestApi } from './api.ts'
+import { listenOnce, type TestApi } from './api.ts'
 import { createResponseChecker } from './responses.ts'
 
 export type Message = { id?: string; event?: string; data: unknown }
@@ -13,7 +13,7 @@ export async function readStream(
   token = api.token,
 ): Promise<StreamReader> {
   const closing = new AbortController()
-  const response = await fetch(`${await api.listen()}/api${path}`, {
+  const response = await fetch(`${await listenOnce(api.app)}/api${path}`, {
     headers: { accept: 'text/event-stream', authorization: `Bearer ${token}`, ...headers },
     signal: AbortSignal.any([closing.signal, AbortSignal.timeout(60_000)]),
   })

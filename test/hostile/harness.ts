@@ -9,7 +9,7 @@ import { type Answer, startApi, type TestApi } from '../helpers/api.ts'
 import { isSystemTier, seed } from '../helpers/seed.ts'
 
 /** How many requests each operation gets of a kind. */
-export const runs = isSystemTier ? 25 : 5
+export const runs = isSystemTier ? 25 : 3
 export const timeout = 30_000 + runs * 500
 
 export function hunt<T>(plan: fc.Arbitrary<T>, numRuns: number, attack: (plan: T) => Promise<void>): Promise<void> {

@@ -23,7 +23,7 @@ beforeAll(async () => {
   replicas = []
   for (let count = 1; count <= 3; count++) {
     const replica = await startReplica(api)
-    await listening(replica as unknown as TestApi)
+    await listening(replica)
     replicas.push(replica)
     // Those that are there already hear of the new one.
     await until(() => replicas.every(({ limits }) => limits.members === count))
@@ -139,7 +139,7 @@ describe('streams of an account', () => {
   })
 
   async function stream(replica: Replica, token: string): Promise<number> {
-    const connection = await openConnection(replica as unknown as TestApi)
+    const connection = await openConnection(replica)
     connection.send(requestOf(token, 'GET', '/events', { accept: 'text/event-stream' }))
     const [status] = await connection.answers(1)
     open.push(connection)

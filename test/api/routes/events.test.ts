@@ -252,10 +252,7 @@ describe('the live stream', () => {
 
   test('goes on when another server of the same process closes and ends its own', async () => {
     const second = await buildApp(api.deps)
-    const closing = await readStream(
-      { ...api, app: second, listen: () => second.listen({ port: 0, host: '127.0.0.1' }) },
-      '/events?type=project.updated',
-    )
+    const closing = await readStream({ ...api, app: second }, '/events?type=project.updated')
     const staying = await readStream(api, '/events?type=project.updated')
     await second.close()
     expect(await closing.next()).toBeNull()

@@ -177,7 +177,8 @@ function run(program: readonly Instruction[], text: string, start: number, isUni
   const entered: number[] = []
   let [pc, at] = [0, start]
   for (;;) {
-    counter.own++
+    // A quadratic search would take minutes to finish.
+    if (++counter.own > counter.limit) throw new Error(`more than ${counter.limit} steps`)
     const instruction = program[pc++]!
     let failed = false
     switch (instruction.op) {

@@ -15,7 +15,7 @@ test.each([
   ['searching a string for a missing character', quadratic.bySearch],
   ['copying a buffer for each byte', quadratic.byJoin],
 ])('%s is reported as quadratic', async (_what, work) => {
-  await expect(takesLinearSteps(40, work)).rejects.toThrow(/to be less than/)
+  await expect(takesLinearSteps(40, work)).rejects.toThrow(/to be less than|more than \d+ steps/)
 })
 
 test('work outside of instrumented modules is refused', async () => {
