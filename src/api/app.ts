@@ -226,7 +226,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
         shares,
       })
       useCors(api, config.corsOrigins)
-      shedLoad(api, config.maxInFlight)
+      shedLoad(api, config.maxInFlight, deps.maxLoopDelayMs)
       api.addHook('onRequest', (request, reply, done) => {
         try {
           reply.header('cache-control', 'private, no-cache')

@@ -44,6 +44,8 @@ export type Deps = {
   consoleDirectory?: string
   /** The built command line; default: the one of dist/. */
   commandLineFile?: string
+  /** How long the event loop may lag before requests are shed; see `shedLoad`. */
+  maxLoopDelayMs?: number
   /** The metrics of all roles; default: a registry of its own. */
   registry?: Registry
 }

@@ -146,7 +146,7 @@ async function open(
   })
   const log = pino({ level: config.logLevel })
   const db = openDatabase(config.databaseUrl!, config.databasePool, {
-    limits: { lockMs: config.databaseLockTimeoutMs },
+    limits: { lockMs: config.databaseLockTimeoutMs, statementMs: 60_000 },
   })
   await writeQuotaDefaults(db, config.quotas)
   // Zones begin at 1 here and not at the clock, so that tests can tell how often a serial grew.
@@ -170,7 +170,9 @@ async function open(
   const artifacts = openArtifacts(config, log)
   const tools = { vault, repositories, artifacts, tokenDirectory, zoneWork, discover }
   const shared = { config, urls, db, notifications, health, ...tools, log }
-  const deps: Deps = { ...shared, passwordHasher, consoleDirectory, ...options }
+  // On a busy machine nothing is shed for being slow; files about shedding say when it begins.
+  const maxLoopDelayMs = Number.POSITIVE_INFINITY
+  const deps: Deps = { ...shared, passwordHasher, consoleDirectory, maxLoopDelayMs, ...options }
   const app = await buildApp(deps)
   await app.ready()
   const check = createResponseChecker(app)

@@ -24,7 +24,7 @@ export function negotiateVersion(request: FastifyRequest, reply: FastifyReply): 
 }
 
 // One long delay of the event loop is normal; a second and a half of them is overload.
-const maxLoopDelayMs = 500
+const defaultMaxLoopDelayMs = 500
 const windowMs = 500
 const windowsInARow = 3
 
@@ -41,7 +41,7 @@ declare module 'fastify' {
  * Sheds requests while too many are under way or the event loop lags; health checks are still answered. A request is
  * under way while the server works on it. Neither a body that comes slowly nor an answer that is read slowly counts.
  */
-export function shedLoad(app: FastifyInstance, maxInFlight: number): void {
+export function shedLoad(app: FastifyInstance, maxInFlight: number, maxLoopDelayMs = defaultMaxLoopDelayMs): void {
   const delay = monitorEventLoopDelay({ resolution: 20 })
   delay.enable()
   let slowWindows = 0

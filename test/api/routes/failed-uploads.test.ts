@@ -5,7 +5,7 @@ import { type ClientRequest, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { sharedApi, type TestApi } from '../../helpers/api.ts'
+import { startApi, type TestApi } from '../../helpers/api.ts'
 import { until } from '../../helpers/until.ts'
 import { archive, file, octets, sha256, tar, uploadsOf } from '../../helpers/uploads.ts'
 
@@ -14,7 +14,7 @@ let uploads: ReturnType<typeof uploadsOf>
 let port: number
 
 beforeAll(async () => {
-  api = await sharedApi()
+  api = await startApi()
   uploads = uploadsOf(api)
   await api.listen()
   port = (api.app.server.address() as AddressInfo).port

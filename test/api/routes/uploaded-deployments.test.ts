@@ -10,16 +10,7 @@ let api: TestApi
 let uploads: ReturnType<typeof uploadsOf>
 
 beforeAll(async () => {
-  const started = await sharedApi()
-  // A busy server sheds work for some moments, here after lists of thousands of files: whoever is told so comes again.
-  const call: TestApi['call'] = async (...request) => {
-    for (let tries = 1; ; tries++) {
-      const answer = await started.call(...request)
-      if (answer.status !== 503 || tries === 50) return answer
-      await new Promise((resolve) => setTimeout(resolve, 100))
-    }
-  }
-  api = { ...started, call }
+  api = await sharedApi()
   uploads = uploadsOf(api)
   await api.call('POST', '/projects', { body: { name: 'site', framework: 'static' } })
 })
