@@ -379,10 +379,15 @@ test.each([1, -1])(
     await add('before')
     await until(() => seen.includes('before'))
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + hours * 3_600_000 })
+    const errors = () => worker.taking.errors.get('reap') ?? 0
+    // Whoever was asking for jobs when the clock jumped may still get this one.
+    await add('nudge')
+    await until(() => errors() > 0)
+    const before = errors()
     await add('meanwhile')
-    await until(() => (worker.taking.errors.get('reap') ?? 0) > 0)
+    await until(() => errors() > before)
     expect(lines).toMatchObject([{ msg: 'jobs cannot be taken', err: { message: expect.stringContaining('s apart') } }])
-    expect(seen).toEqual(['before'])
+    expect(seen).not.toContain('meanwhile')
     vi.useRealTimers()
     await until(() => seen.includes('meanwhile'))
   },
