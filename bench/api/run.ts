@@ -64,7 +64,6 @@ async function measureEndpoints(bench: Bench, postgres: EmbeddedPostgres): Promi
       servers.push({ side, size, url: `http://127.0.0.1:${port}`, token, child, client, peakBytes: 0 })
     }
   }
-  await servers[0]!.client.query('CHECKPOINT')
   const driver = await startChild(file('drive.ts'), {})
   atEnd(() => driver.stop())
 

@@ -86,6 +86,8 @@ export async function seed(postgres: EmbeddedPostgres, size: number, names: stri
   for (const name of copies) {
     await withClient(postgres.url(), (client) => client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`))
   }
+  // Nobody who is measured later, or starts, waits until this is written to disk.
+  await withClient(postgres.url(), (client) => client.query('CHECKPOINT'))
   return token
 }
 
