@@ -1,5 +1,5 @@
 // `berth serve` in a real terminal: what a person sees of the first start, in which order, and of Ctrl-C.
-import { spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -15,12 +15,20 @@ vi.setConfig({ testTimeout: 300_000 })
 const hasScript = spawnSync('script', ['--version']).status === 0
 
 let directory: string
+const running = new Set<ChildProcess>()
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'berth-terminal-'))
   // Open to the user of PostgreSQL.
   await chmod(directory, 0o711)
 })
-afterEach(() => rm(directory, { recursive: true, force: true }))
+afterEach(async () => {
+  const exits = [...running].map((child) => once(child, 'exit'))
+  // Whoever still runs has lost its terminal, and so shuts down with its database.
+  for (const child of running) child.kill('SIGKILL')
+  await Promise.all(exits)
+  await until(() => !execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).includes(directory))
+  await rm(directory, { recursive: true, force: true })
+})
 
 async function open(environment: Record<string, string> = {}) {
   const port = String(await freePort())
@@ -40,7 +48,11 @@ async function open(environment: Record<string, string> = {}) {
   )
   let text = ''
   child.stdout.on('data', (chunk) => (text += chunk))
-  const exited = once(child, 'exit').then(([code]) => code as number | null)
+  running.add(child)
+  const exited = once(child, 'exit').then(([code]) => {
+    running.delete(child)
+    return code as number | null
+  })
   return {
     port,
     text: () => text.replaceAll('\r\n', '\n'),
