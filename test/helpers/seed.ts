@@ -6,3 +6,17 @@ fc.configureGlobal({ seed })
 
 /** Tier 2 tries many more values than tier 1 has time for. */
 export const isSystemTier = process.env.BERTH_TIER === 'system'
+
+/** Random values that are the same in every run with the same seed, in place of those of node:crypto. */
+export function seededRandom() {
+  let state = seed >>> 0
+  /** An integer from 0 up to, but not including, `end`. */
+  const randomInt = (end: number): number => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * end)
+  }
+  const randomBytes = (size: number) => Buffer.from(Array.from({ length: size }, () => randomInt(256)))
+  return { randomInt, randomBytes }
+}

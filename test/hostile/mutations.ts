@@ -10,12 +10,15 @@ type Place = { path: string[]; schema: Schema }
 export function placesOf(schema: Schema, value: unknown, path: string[] = []): Place[] {
   const found: Place[] = [{ path, schema: schema ?? {} }]
   if (Array.isArray(value)) {
-    for (const [index, item] of value.entries()) found.push(...placesOf(schema?.items, item, [...path, String(index)]))
+    for (const [index, item] of value.entries()) {
+      // Not by push(...): a list of 20,000 files has more places than a call takes arguments.
+      for (const place of placesOf(schema?.items, item, [...path, String(index)])) found.push(place)
+    }
     return found
   }
   const fields = value !== null && typeof value === 'object' ? (value as Record<string, unknown>) : {}
   for (const key of new Set([...Object.keys(schema?.properties ?? {}), ...Object.keys(fields)])) {
-    found.push(...placesOf(schema?.properties?.[key], fields[key], [...path, key]))
+    for (const place of placesOf(schema?.properties?.[key], fields[key], [...path, key])) found.push(place)
   }
   return found
 }

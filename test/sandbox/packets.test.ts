@@ -1,12 +1,14 @@
 import { Buffer } from 'node:buffer'
-import { randomBytes, randomInt } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { encodeQuery, isAnswerTo, rcodeOf } from '../../src/dns/packet/message.ts'
 import { rcodes } from '../../src/dns/packet/numbers.ts'
 import { readBoundary } from '../../src/sandbox/addresses.ts'
 import { addressesIn, addressQuestion, type Question, readQuestion, reply, screen } from '../../src/sandbox/packets.ts'
 import { readServers } from '../../src/sandbox/upstream.ts'
+import { seededRandom } from '../helpers/seed.ts'
 import { answerPacket, type Entry, questionPacket } from './dns.ts'
+
+const { randomBytes, randomInt } = seededRandom()
 
 const { crosses } = readBoundary(['198.51.100.77'])
 const question = addressQuestion('www.example.com')!

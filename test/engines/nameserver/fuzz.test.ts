@@ -1,13 +1,14 @@
-import { randomInt } from 'node:crypto'
 import { createSocket } from 'node:dgram'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Channel } from '../../../src/engines/nameserver/responder.ts'
 import { memoryInUse } from '../../helpers/heap.ts'
-import { isSystemTier } from '../../helpers/seed.ts'
+import { isSystemTier, seededRandom } from '../../helpers/seed.ts'
 import { until } from '../../helpers/until.ts'
 import { askUdp, framed, type QuestionOptions, question, readMessage, sendTcp, types } from './packets.ts'
 import { everyRecord } from './world.ts'
 import { type Served, serveZones } from './zones.ts'
+
+const { randomInt } = seededRandom()
 
 const packets = isSystemTier ? 200_000 : 20_000
 

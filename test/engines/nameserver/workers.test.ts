@@ -1,14 +1,16 @@
 // Several threads on one port: the system gives each question to one of them by the port it comes from.
 import { spawnSync } from 'node:child_process'
-import { randomBytes, randomInt } from 'node:crypto'
 import { createSocket } from 'node:dgram'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createRateLimit, rateLimitMemory } from '../../../src/engines/nameserver/rate-limit.ts'
 import { createNameserver } from '../../../src/engines/nameserver/server.ts'
 import { loadPacketSockets } from '../../../src/engines/nameserver/workers/packets.ts'
+import { seededRandom } from '../../helpers/seed.ts'
 import { until } from '../../helpers/until.ts'
 import { addressesIn, askTcp, askUdp, type QuestionOptions, question, readMessage, sendUdp } from './packets.ts'
 import { startWorld, type World } from './world.ts'
+
+const { randomBytes, randomInt } = seededRandom()
 
 // They need Linux and koffi, which is an optional dependency.
 const possible = process.env.BERTH_REQUIRE_PEERS === '1' || (await loadPacketSockets()) !== null

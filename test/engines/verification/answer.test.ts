@@ -1,6 +1,8 @@
-import { randomBytes, randomInt } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { decodeAnswer, encodeQuery } from '../../../src/engines/verification/answer.ts'
+import { seededRandom } from '../../helpers/seed.ts'
+
+const { randomBytes, randomInt } = seededRandom()
 
 const query = encodeQuery(0x1234, 'example.com', 'NS', false)!
 

@@ -1,5 +1,4 @@
 // Two nameservers have the same signatures in a version of a zone, whichever versions each of them has seen.
-import { randomInt } from 'node:crypto'
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { wireName } from '../../../../src/dns/packet/wire-names.ts'
@@ -7,9 +6,12 @@ import { entriesOf } from '../../../../src/engines/nameserver/dnssec/signing.ts'
 import { createNameserver, type Nameserver } from '../../../../src/engines/nameserver/server.ts'
 import { RecordsByName } from '../../../../src/engines/nameserver/zone-records.ts'
 import { createZoneKey } from '../../../../src/services/dns/zone-keys.ts'
+import { seededRandom } from '../../../helpers/seed.ts'
 import { until } from '../../../helpers/until.ts'
 import { isMissing, startWorld, type World } from '../transfer/world.ts'
 import { faultsOf, signZone, transferred } from './world.ts'
+
+const { randomInt } = seededRandom()
 
 let world: World
 let other: Nameserver

@@ -1,5 +1,4 @@
 // Hostile updates: none passes without its key, none beyond its patterns, none breaks anything; and the same as BIND does.
-import { randomBytes, randomInt } from 'node:crypto'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -8,7 +7,7 @@ import { readTsig } from '../../../../src/dns/packet/tsig.ts'
 import { wireName } from '../../../../src/dns/packet/wire-names.ts'
 import { createUpdates } from '../../../../src/engines/nameserver/update/updates.ts'
 import { freePort } from '../../../helpers/ports.ts'
-import { isSystemTier } from '../../../helpers/seed.ts'
+import { isSystemTier, seededRandom } from '../../../helpers/seed.ts'
 import { until } from '../../../helpers/until.ts'
 import { askUdp, sendUdp } from '../packets.ts'
 import { isMissing, type Peer, run, startPeer } from '../transfer/world.ts'
@@ -30,6 +29,8 @@ import {
   type UpdateWorld,
   updateMessage,
 } from './world.ts'
+
+const { randomBytes, randomInt } = seededRandom()
 
 const runs = isSystemTier ? 50 : 1
 
