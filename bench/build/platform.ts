@@ -27,6 +27,7 @@ export async function openPlatform(directory: string, gitUrlTemplate: string): P
     DATA_DIR: join(directory, 'data'),
     PORT: String(port),
     EDGE_HTTP_PORT: String(edgePort),
+    EDGE_HTTPS_PORT: '0',
     METRICS_PORT: '0',
     GIT_URL_TEMPLATE: gitUrlTemplate,
     ...withoutLimits,

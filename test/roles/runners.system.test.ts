@@ -2,7 +2,10 @@
 import { writeFile } from 'node:fs/promises'
 import { get } from 'node:http'
 import { join } from 'node:path'
+import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { createVault } from '../../src/platform/secrets.ts'
+import { createSnapshots } from '../../src/platform/snapshots.ts'
 import { type World as EdgeWorld, startWorld } from '../engines/edge/world.ts'
 import { isAlive, serverFiles } from '../engines/servers/cluster.ts'
 import { type Link, openLink } from '../helpers/link.ts'
@@ -121,7 +124,15 @@ test('a runner that hangs or is killed is replaced, and no visitor sees a failur
   const third = await another(second)
   await until(() => !isAlive(second))
 
-  // Without the database: what runs is served, by an edge that is started anew too.
+  // The edge keeps its tables on disk some seconds after a change.
+  const { address } = await world.db.instance.findFirstOrThrow()
+  const vault = createVault(Buffer.alloc(32, 7))
+  const log = pino({ level: 'silent' })
+  const snapshots = createSnapshots({ directory: join(world.config.dataDir, 'snapshots'), vault, log, readOnly: true })
+  const kept = snapshots.open('instances', () => [])
+  await until(async () => JSON.stringify(await kept.read()).includes(`"${address}"`))
+  await kept.close()
+  // Without the database, an edge that is started again serves what runs.
   link.cut()
   await edge.stop('SIGKILL')
   const next = await start('edge', {}, edge.ports)

@@ -40,6 +40,7 @@ beforeAll(async () => {
 })
 afterAll(() => world?.stop())
 
+const distinct = <T>(list: readonly T[]): T[] => [...new Map(list.map((one) => [JSON.stringify(one), one])).values()]
 const pick = <T>(list: readonly T[]): T => list[randomInt(list.length)]!
 
 function mutated(packet: Buffer): Buffer {
@@ -228,7 +229,8 @@ describe.skipIf(isMissing('named', 'dig'))('beside BIND', () => {
     const names = ['a', 'b', 'c.d', '*.w'].map((name) => `${name}.${zone}`)
     const seen = new Set<string>()
     for (let index = 0; index < runs * 60; index++) {
-      const prerequisites = Array.from({ length: pick([0, 0, 1, 2]) }, () => anyPrerequisite(names))
+      // Without repetitions, which BIND counts as another set (RFC 2136 compares sets).
+      const prerequisites = distinct(Array.from({ length: pick([0, 0, 1, 2]) }, () => anyPrerequisite(names)))
       const updates = Array.from({ length: randomInt(4) }, () => anyStep(names))
       const packet = sign(key, updateMessage(zone, { prerequisites, updates }))
       const [ours, theirs] = await Promise.all([sendUdp(world.ports[0]!, packet), sendUdp(bindPort, packet)])
