@@ -1,7 +1,7 @@
 // The same content by several tokens: nobody gets what another one sent.
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { sharedApi, type TestApi } from '../../helpers/api.ts'
+import { startApi, type TestApi } from '../../helpers/api.ts'
 import { sha256, uploadsOf } from '../../helpers/uploads.ts'
 
 let api: TestApi
@@ -9,7 +9,7 @@ let uploads: ReturnType<typeof uploadsOf>
 const narrow: Record<string, string> = {}
 
 beforeAll(async () => {
-  api = await sharedApi()
+  api = await startApi()
   uploads = uploadsOf(api)
   for (const name of ['one', 'two']) {
     await api.call('POST', '/projects', { body: { name, framework: 'static' } })

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { sharedApi, type TestApi } from '../../helpers/api.ts'
+import { startApi, type TestApi } from '../../helpers/api.ts'
 import { until } from '../../helpers/until.ts'
 import { archive, type Files, file, octets, random, sha256, tar, uploadsOf } from '../../helpers/uploads.ts'
 
@@ -12,7 +12,7 @@ let uploads: ReturnType<typeof uploadsOf>
 const fresh = () => sha256(random())
 
 beforeAll(async () => {
-  api = await sharedApi()
+  api = await startApi()
   uploads = uploadsOf(api)
 })
 

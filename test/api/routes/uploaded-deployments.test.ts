@@ -3,14 +3,14 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { TarEntry } from '../../../src/platform/tar.ts'
 import { endUnfinished } from '../../../src/services/deployments/uploaded.ts'
-import { sharedApi, type TestApi } from '../../helpers/api.ts'
+import { startApi, type TestApi } from '../../helpers/api.ts'
 import { archive, file, random, sha256, uploadsOf } from '../../helpers/uploads.ts'
 
 let api: TestApi
 let uploads: ReturnType<typeof uploadsOf>
 
 beforeAll(async () => {
-  api = await sharedApi()
+  api = await startApi()
   uploads = uploadsOf(api)
   await api.call('POST', '/projects', { body: { name: 'site', framework: 'static' } })
 })

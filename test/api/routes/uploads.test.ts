@@ -5,14 +5,14 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createReceiver } from '../../../src/services/uploads/receiver.ts'
 import { forgetOldUploads } from '../../../src/services/uploads/uploads.ts'
-import { sharedApi, type TestApi } from '../../helpers/api.ts'
+import { startApi, type TestApi } from '../../helpers/api.ts'
 import { archive, file, random, sha256, tar, uploadsOf } from '../../helpers/uploads.ts'
 
 let api: TestApi
 let uploads: ReturnType<typeof uploadsOf>
 
 beforeAll(async () => {
-  api = await sharedApi()
+  api = await startApi()
   uploads = uploadsOf(api)
   await api.call('POST', '/projects', { body: { name: 'site', framework: 'static' } })
 })
