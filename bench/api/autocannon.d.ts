@@ -18,5 +18,5 @@ declare module 'autocannon' {
     headers: Record<string, string>
     setupClient(client: Client): void
   }
-  export default function autocannon(options: Options): EventEmitter & Promise<unknown>
+  export default function autocannon(options: Options): EventEmitter & Promise<unknown> & { stop(): void }
 }

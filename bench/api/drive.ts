@@ -1,6 +1,7 @@
 // The load generator, in a process of its own: one slice of load on one server, measured by the answers that came.
 import autocannon from 'autocannon'
 import { answerParent } from '../children.ts'
+import { maxSliceSeconds, stopAfter } from '../slices.ts'
 import { endpoints } from './endpoints.ts'
 
 export type Slice = { endpoint: string; url: string; token: string; size: number; connections: number; seconds: number }
@@ -12,25 +13,11 @@ const rampMs = 150
 // More requests than will be answered, so that nothing is sent twice in a slice: this many before anything is known.
 const firstGuessPerSecond = 12_000
 const margin = 1.7
-const answeredWithinMs = 60_000
 
 const fastest = new Map<string, number>()
 let serial = 0
 
-/** Where a busy machine let nothing be answered in its time, a slice says nothing, and is taken again. */
 async function drive(slice: Slice): Promise<Measured> {
-  const endMs = performance.now() + answeredWithinMs
-  for (let all = 0; ; ) {
-    const measured = await driveOnce(slice)
-    all += measured.all
-    if (measured.perSecond > 0) return { ...measured, all }
-    if (measured.failures > 0 || performance.now() > endMs) {
-      throw new Error(`${slice.endpoint} at ${slice.url}: no answers, ${measured.failures} failures`)
-    }
-  }
-}
-
-async function driveOnce(slice: Slice): Promise<Measured> {
   const { request } = endpoints.find(({ name }) => name === slice.endpoint)!
   const expected = margin * (fastest.get(slice.endpoint) ?? firstGuessPerSecond / margin)
   const each = 20 + Math.ceil((expected * (slice.seconds + rampMs / 1000)) / slice.connections)
@@ -41,29 +28,34 @@ async function driveOnce(slice: Slice): Promise<Measured> {
   const run = autocannon({
     url: slice.url,
     connections: slice.connections,
-    duration: slice.seconds + rampMs / 1000,
+    duration: slice.seconds + maxSliceSeconds,
     sampleInt: 25,
-    timeout: 10,
+    timeout: maxSliceSeconds,
     headers: { authorization: `Bearer ${slice.token}`, 'content-type': 'application/json' },
     setupClient: (client) => client.setRequests(prepared.pop()!),
   })
   const start = performance.now() + rampMs
   const end = start + slice.seconds * 1000
   const times: number[] = []
+  let elapsedMs = slice.seconds * 1000
   let failures = 0
   let all = 0
+  const isAnswered = () => times.length + failures > 0
   run.on('response', (_client, status: number, _bytes, ms: number) => {
     all++
     const now = performance.now()
-    if (now < start || now > end) return
+    if (now < start || (now > end && isAnswered())) return
     if (status >= 200 && status < 300) times.push(ms)
     else failures++
+    if (now > end) elapsedMs = now - start
   })
   run.on('reqError', () => failures++)
+  stopAfter(run, end - performance.now(), isAnswered)
   await run
+  if (times.length === 0) throw new Error(`${slice.endpoint} at ${slice.url}: no answers, ${failures} failures`)
   times.sort((a, b) => a - b)
-  const quantile = (part: number) => times[Math.min(times.length - 1, Math.floor(times.length * part))] ?? Number.NaN
-  const perSecond = times.length / slice.seconds
+  const quantile = (part: number) => times[Math.min(times.length - 1, Math.floor(times.length * part))]!
+  const perSecond = (times.length * 1000) / elapsedMs
   fastest.set(slice.endpoint, Math.max(perSecond, fastest.get(slice.endpoint) ?? 0))
   return {
     perSecond,

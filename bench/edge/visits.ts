@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process'
 import { connect } from 'node:net'
 import { promisify } from 'node:util'
+import { maxSliceSeconds } from '../slices.ts'
 
 const run = promisify(execFile)
 
@@ -12,15 +13,19 @@ export function load(
   header: string,
   { connections, seconds }: { connections: number; seconds: number },
 ) {
-  return loadWith(program, url, ['-c', String(connections), '-d', `${seconds}s`, '-H', header])
+  return loadWith(program, url, seconds, ['-c', String(connections), '-H', header])
 }
 
 /** The same with any options of wrk. */
-export async function loadWith(program: string, url: string, options: string[]): Promise<number> {
-  // A slow response is no wrong one; without this, wrk counts every response after two seconds as an error.
-  const { stdout } = await run(program, ['-t', '2', '--timeout', '30s', ...options, url])
+export async function loadWith(program: string, url: string, seconds: number, options: string[]): Promise<number> {
+  // A slow response is no wrong one; without a timeout, wrk counts every response after two seconds as an error.
+  const args = ['-t', '2', '-d', `${seconds}s`, '--timeout', `${maxSliceSeconds}s`, ...options, url]
+  const { stdout } = await run(program, args)
   const perSecond = Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1])
-  if (!(perSecond > 0) || /Non-2xx|Socket errors/.test(stdout)) throw new Error(`${url} under load:\n${stdout}`)
+  const isWrong = /Non-2xx|Socket errors/.test(stdout)
+  // wrk can't wait for its first response, so it is given more time instead.
+  if (perSecond === 0 && !isWrong && seconds < maxSliceSeconds) return loadWith(program, url, 2 * seconds, options)
+  if (!(perSecond > 0) || isWrong) throw new Error(`${url} under load:\n${stdout}`)
   return perSecond
 }
 

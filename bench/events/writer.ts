@@ -1,6 +1,7 @@
 // The load: tickets made at a given rate over as many connections as there are accounts, each with its own token.
 import autocannon from 'autocannon'
 import { answerParent } from '../children.ts'
+import { maxSliceSeconds, stopAfter } from '../slices.ts'
 
 export type Load = { url: string; tokens: string[]; perSecond: number; seconds: number }
 export type Written = { perSecond: number; events: number; failures: number; p99Ms: number }
@@ -11,10 +12,10 @@ async function write({ url, tokens, perSecond, seconds }: Load): Promise<Written
   const run = autocannon({
     url,
     connections: tokens.length,
-    duration: seconds,
+    duration: seconds + maxSliceSeconds,
     overallRate: perSecond,
     sampleInt: 100,
-    timeout: 20,
+    timeout: maxSliceSeconds,
     headers: {},
     setupClient: (client) => {
       const headers = { authorization: `Bearer ${left.pop()}`, 'content-type': 'application/json' }
@@ -29,10 +30,12 @@ async function write({ url, tokens, perSecond, seconds }: Load): Promise<Written
     else failures++
   })
   run.on('reqError', () => failures++)
+  stopAfter(run, seconds * 1000, () => times.length > 0)
   await run
+  if (times.length === 0) throw new Error(`No ticket was made at ${url}; ${failures} requests failed.`)
   const tookSeconds = (performance.now() - startedMs) / 1000
   times.sort((a, b) => a - b)
-  const p99Ms = times[Math.floor(times.length * 0.99)] ?? Number.NaN
+  const p99Ms = times[Math.floor(times.length * 0.99)]!
   return { perSecond: times.length / tookSeconds, events: times.length, failures, p99Ms }
 }
 

@@ -26,8 +26,8 @@ const upload = join(import.meta.dirname, 'upload.lua')
 export function loadsBy(wrk: string, messages: Child): Load[] {
   const byWrk = (path: string, connections: number, more: string[] = []): Load['run'] => {
     return (port, host, seconds) => {
-      const options = ['-c', String(connections), '-d', `${seconds}s`, '-H', `Host: ${host}`, ...more]
-      return loadWith(wrk, `http://127.0.0.1:${port}${path}`, options)
+      const options = ['-c', String(connections), '-H', `Host: ${host}`, ...more]
+      return loadWith(wrk, `http://127.0.0.1:${port}${path}`, seconds, options)
     }
   }
   return [

@@ -1,6 +1,8 @@
 // A process with WebSockets that send a message each and wait for its echo, as often as they can.
 import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { answerParent } from '../children.ts'
+import { maxSliceSeconds } from '../slices.ts'
 
 export type Question = { port: number; host: string; connections: number; seconds: number }
 
@@ -49,7 +51,11 @@ async function measure({ port, host, connections, seconds }: Question): Promise<
     socket.write(frame)
   }
   const startedMs = performance.now()
-  await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
+  await sleep(seconds * 1000)
+  while (echoes === 0) {
+    if (performance.now() - startedMs > maxSliceSeconds * 1000) throw new Error(`no echo came from port ${port}`)
+    await sleep(50)
+  }
   const perSecond = (echoes * 1000) / (performance.now() - startedMs)
   for (const socket of sockets) socket.destroy()
   return perSecond
