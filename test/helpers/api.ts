@@ -80,12 +80,12 @@ const plenty = Object.fromEntries(quotaNames.map((name) => [quotaVariable(name),
 
 type Options = Partial<Pick<Deps, 'consoleDirectory' | 'commandLineFile' | 'discover'>>
 
-type Shared = { api: TestApi; deleteRows(): Promise<void>; inUse: boolean; closed: boolean }
+type Shared = { api: TestApi; deleteRows(): Promise<void>; files: number; inUse: boolean; closed: boolean }
 let shared: Shared | undefined
 
 /**
- * The API of this process with the default settings. Every file starts with an empty database and an account of its
- * own. Starting an API costs a second of CPU, so a file calls `startApi` only if it needs other settings or changes
+ * The API of this process with the default settings. Every file starts with an empty database, an account of its own
+ * and an address of its own, since limits per address outlast the rows. Starting an API costs a second of CPU, so a file calls `startApi` only if it needs other settings or changes
  * the schema.
  */
 export async function sharedApi(): Promise<TestApi> {
@@ -95,7 +95,12 @@ export async function sharedApi(): Promise<TestApi> {
     const deleteRows = await rememberRows(database.url)
     const api = await open(database)
     const { app } = api
-    const state: Shared = { api, deleteRows, inUse: false, closed: false }
+    const state: Shared = { api, deleteRows, files: 0, inUse: false, closed: false }
+    const inject = app.inject.bind(app) as (options: InjectOptions) => ReturnType<App['inject']>
+    app.inject = ((options: InjectOptions | string) => {
+      const remoteAddress = `127.2.${state.files >> 8}.${state.files & 255}`
+      return inject({ remoteAddress, ...(typeof options === 'string' ? { url: options } : options) })
+    }) as App['inject']
     const close = app.close.bind(app)
     app.close = (async () => {
       state.closed = true
@@ -105,6 +110,7 @@ export async function sharedApi(): Promise<TestApi> {
   }
   const mine = shared
   mine.inUse = true
+  mine.files++
   const { api } = mine
   await mine.deleteRows()
   await writeQuotaDefaults(api.db, api.config.quotas)
