@@ -85,8 +85,8 @@ let shared: Shared | undefined
 
 /**
  * The API of this process with the default settings. Every file starts with an empty database, an account of its own
- * and an address of its own, since limits per address outlast the rows. Starting an API costs a second of CPU, so a file calls `startApi` only if it needs other settings or changes
- * the schema.
+ * and an address of its own, since limits per address outlast the rows. Starting an API costs a second of CPU, so a
+ * file calls `startApi` only if it needs other settings or changes the schema.
  */
 export async function sharedApi(): Promise<TestApi> {
   if (shared?.inUse) throw new Error('this file has the shared API already; a second one needs startApi')

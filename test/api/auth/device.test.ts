@@ -32,7 +32,10 @@ describe('a program', () => {
     // However it is typed.
     const userCode = begun.user_code.replace('-', ' ').toLowerCase()
     const look = await browser.ask('POST', '/device/look', { userCode })
-    expect(look).toMatchObject({ status: 200, body: { client: 'berth on laptop', address: expect.stringMatching(/^127\./) } })
+    expect(look).toMatchObject({
+      status: 200,
+      body: { client: 'berth on laptop', address: expect.stringMatching(/^127\./) },
+    })
     expect((await browser.ask('POST', '/device/answer', { userCode, approve: true })).status).toBe(204)
 
     const taken = await poll(begun.device_code)
