@@ -96,11 +96,18 @@ export function createWatch(options: WatchOptions): Watch {
   }
 
   async function drop(target: Target, origin: string, entry: Entry): Promise<void> {
-    if (entry.told) await write((store) => store.end({ origin, secondary: target.address }))
-    entry.told = null
-    entry.reason = null
+    // Before the store is written to: a notice that ends meanwhile starts a new entry.
     if (target.entries.get(origin) === entry) target.entries.delete(origin)
     target.sent.delete(origin)
+    if (!entry.told) return
+    try {
+      await write((store) => store.end({ origin, secondary: target.address }))
+    } catch (err) {
+      const newer = target.entries.get(origin)
+      if (newer) newer.told ??= entry.told
+      else target.entries.set(origin, entry)
+      throw err
+    }
   }
 
   async function settle(target: Target, origin: string, entry: Entry, found: Probe): Promise<void> {

@@ -23,10 +23,11 @@ describe('a watch', () => {
     probe(zone: string, count: number): Probe
     serialOf?(origin: string): number | null
     begin?(lag: Lag): Promise<void>
+    end?(): Promise<void>
     known?: Omit<Lag, 'served'>[]
   }
 
-  function start({ probe, serialOf = () => 5, begin = async () => {}, known = [] }: Setup) {
+  function start({ probe, serialOf = () => 5, begin = async () => {}, end = async () => {}, known = [] }: Setup) {
     const seen = { begun: [] as Lag[], ended: 0, forgotten: 0, told: 0, probes: 0 }
     watch = createWatch({
       secondaries: [secondary],
@@ -40,6 +41,7 @@ describe('a watch', () => {
           seen.begun.push(lag)
         },
         async end() {
+          await end()
           seen.ended++
         },
         async forget() {
@@ -66,6 +68,48 @@ describe('a watch', () => {
     ])
     expect(seen.told).toBe(4)
     expect(watch.lags()).toEqual([{ secondary: secondary.address, zones: 0, oldestSeconds: 0 }])
+  })
+
+  test('goes on with a change that is noticed while the end of a lag is stored', async () => {
+    let serial = 5
+    let has = 4
+    let store!: () => void
+    const stored = new Promise<void>((resolve) => (store = resolve))
+    let ending = 0
+    const seen = start({
+      serialOf: () => serial,
+      probe: () => ({ serial: has, error: null }),
+      async end() {
+        ending++
+        await stored
+      },
+    })
+    noticed()
+    await until(() => seen.begun.length === 1)
+    has = 5
+    await until(() => ending === 1)
+    serial = 6
+    noticed()
+    store()
+    await until(() => seen.begun.length === 2)
+    has = 6
+    await until(() => seen.ended === 2)
+  })
+
+  test('ends a lag later that the store could not end', async () => {
+    let failures = 0
+    let has = 4
+    const seen = start({
+      probe: () => ({ serial: has, error: null }),
+      async end() {
+        if (failures++ < 2) throw new Error('no database')
+      },
+    })
+    noticed()
+    await until(() => seen.begun.length === 1)
+    has = 5
+    await until(() => seen.ended === 1)
+    expect(seen.begun.length).toBe(1)
   })
 
   test('leaves one alone that has the zone at the first look', async () => {
