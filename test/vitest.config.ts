@@ -12,7 +12,7 @@ export default defineConfig({
     // Nothing here is measured by a clock: these only end what hangs, also on a machine that is busy with other work.
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    expect: { poll: { timeout: 30_000 } },
+    expect: { poll: { timeout: 90_000 } },
     // Two cores carry three, since many files wait for processes, deadlines and leases half of their time.
     maxWorkers: 3,
     pool: 'forks',

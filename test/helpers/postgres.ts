@@ -1,6 +1,6 @@
 // Starts a PostgreSQL for each process of the run, with the migrated template that every test database is copied from.
 import { execFile } from 'node:child_process'
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, rm, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -24,7 +24,7 @@ const run = promisify(execFile)
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   // What tests start is what production starts: the built program.
   await buildParts(partNames)
-  const root = await mkdtemp(join(tmpdir(), 'berth-test-'))
+  const root = await mkdtemp(join(await scratchDirectory(), 'berth-test-'))
   // For root, a cluster in a place that is closed to others is kept elsewhere and could not be copied.
   await chmod(root, 0o711)
   const start = (directory: string) => startEmbeddedPostgres({ directory, durable: false, maxConnections: 200 })
@@ -43,6 +43,15 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await Promise.all(servers.map((server) => server.stop()))
     await rm(root, { recursive: true, force: true })
   }
+}
+
+const tmpfsType = 0x01021994
+const neededBytes = 4 * 1024 ** 3
+
+/** In memory if there is room: a disk takes a fifth of the databases' time to create and delete their thousand files. */
+async function scratchDirectory(): Promise<string> {
+  const found = await statfs('/dev/shm').catch(() => undefined)
+  return found?.type === tmpfsType && found.bavail * found.bsize >= neededBytes ? '/dev/shm' : tmpdir()
 }
 
 async function makeTemplate(admin: string, url: string): Promise<void> {

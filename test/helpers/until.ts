@@ -1,7 +1,7 @@
 // Waiting for a condition, never for a time: the bound only catches what would never come.
 import { setTimeout as sleep } from 'node:timers/promises'
 
-const hangsMs = 30_000
+const hangsMs = 90_000
 const pauseMs = { least: 5, most: 100 }
 
 type There<T> = Exclude<NonNullable<T>, false>

@@ -143,10 +143,10 @@ describe.each(withJson)('$name', (operation) => {
   })
 
   test('refuses 10,000 levels of nesting in each of its fields', async () => {
-    for (const name of Object.keys(operation.body!.schema.properties)) {
-      for (const value of [nest, nestOfObjects, `[${nest},${nest}]`]) {
-        expect((await post(operation, withField(fields, name, value))).status, `${name} ${value.slice(0, 9)}`).toBe(422)
-      }
+    const names = Object.keys(operation.body!.schema.properties)
+    const nested = names.flatMap((name) => [nest, nestOfObjects, `[${nest},${nest}]`].map((value) => ({ name, value })))
+    for (const { name, value } of share(nested, index)) {
+      expect((await post(operation, withField(fields, name, value))).status, `${name} ${value.slice(0, 9)}`).toBe(422)
     }
   })
 
@@ -165,7 +165,7 @@ describe.each(withJson)('$name', (operation) => {
 
   for (const name of listsOf(operation)) {
     test(`refuses a flood of ${name} with 422, in an answer not much larger than the question`, async () => {
-      for (const item of ['0', '""', '{}', 'null']) {
+      for (const item of share(['0', '""', '{}', 'null', '[]'], index)) {
         const value = `[${`${item},`.repeat((60 * kib) / (item.length + 1))}${item}]`
         const answer = await post(operation, withField({}, name, value))
         expect(answer.status).toBe(422)
@@ -204,7 +204,8 @@ describe.each(operations.filter(({ method }) => method !== 'GET'))('$name', (ope
     ]
     const all = [...types, ...broken, 'application/vnd.api+json', 'text/dns+xml']
     const taken = operation.body?.types ?? ['application/json']
-    for (const type of all.filter((type) => type === null || !taken.includes(type))) {
+    const refusedTypes = all.filter((type) => type === null || !taken.includes(type))
+    for (const type of share(refusedTypes, operations.indexOf(operation))) {
       const answer = await post(operation, valid === '' ? 'x' : valid, type)
       expect(answer, String(type)).toMatchObject({ status: 415, body: { code: 'unsupported_media_type' } })
     }
@@ -213,7 +214,7 @@ describe.each(operations.filter(({ method }) => method !== 'GET'))('$name', (ope
   // What one uploaded file may have is a quota.
   const isBounded = operation.id !== 'putUpload'
   test.runIf(isBounded)('refuses a body that is too large with 413, before it is read', async () => {
-    for (const size of [limit + 1, limit * 3]) {
+    for (const size of isSystemTier ? [limit + 1, limit * 3] : [limit + 1]) {
       const type = operation.body?.type ?? 'application/json'
       const answer = await post(
         operation,
