@@ -7,6 +7,7 @@ import { recordTypes } from '../../src/dns/record-types.ts'
 import { svcbParams } from '../../src/dns/svcb.ts'
 import { txtStrings } from '../../src/dns/txt.ts'
 import { readZoneFile } from '../../src/dns/zone-file-reader.ts'
+import { valuesToTry } from '../helpers/seed.ts'
 import { counted, takesLinearSteps } from '../helpers/steps/steps.ts'
 import { zone } from './zone-arbitraries.ts'
 
@@ -51,7 +52,7 @@ describe('hostile text', () => {
         txtStrings(text)
         svcbParams(text)
       }),
-      { numRuns: 5000 },
+      { numRuns: valuesToTry(5000) },
     )
   })
 
@@ -63,7 +64,7 @@ describe('hostile text', () => {
         const target = hostTarget(text, zone)
         if (target.ok) expect(hostTarget(target.value, zone)).toEqual(target)
       }),
-      { numRuns: 5000 },
+      { numRuns: valuesToTry(5000) },
     )
   })
 
@@ -75,7 +76,7 @@ describe('hostile text', () => {
           expect(parseRdata(type, value, zone)).toEqual({ ok: true, value })
         }
       }),
-      { numRuns: 5000 },
+      { numRuns: valuesToTry(5000) },
     )
   })
 

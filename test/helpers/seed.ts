@@ -7,6 +7,9 @@ fc.configureGlobal({ seed })
 /** Tier 2 tries many more values than tier 1 has time for. */
 export const isSystemTier = process.env.BERTH_TIER === 'system'
 
+/** How many values a long property tries: all in tier 2, a fifth in tier 1. */
+export const valuesToTry = (all: number): number => (isSystemTier ? all : Math.ceil(all / 5))
+
 /** Random values that are the same in every run with the same seed, in place of those of node:crypto. */
 export function seededRandom() {
   let state = seed >>> 0

@@ -6,6 +6,7 @@ import { tokenScopes } from '../../src/schemas/tokens.ts'
 import { createAccount } from '../../src/services/accounts/accounts.ts'
 import { allows, type Scope } from '../../src/services/tokens/actor.ts'
 import { sharedApi, type TestApi } from '../helpers/api.ts'
+import { valuesToTry } from '../helpers/seed.ts'
 
 let api: TestApi
 beforeAll(async () => {
@@ -126,7 +127,7 @@ test('no child ever has a right or a life that its parent has not, nor any token
       before = after
     }
   }
-  await fc.assert(fc.asyncProperty(commands, property), { numRuns: 25, endOnFailure: true })
+  await fc.assert(fc.asyncProperty(commands, property), { numRuns: valuesToTry(25), endOnFailure: true })
   // The property would hold for nothing at all, too.
   for (const count of Object.values(seen)) expect(count, JSON.stringify(seen)).toBeGreaterThan(0)
 }, 120_000)

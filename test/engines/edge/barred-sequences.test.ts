@@ -7,6 +7,7 @@ import { createDomain, deleteDomain } from '../../../src/services/domains/domain
 import { markVerified } from '../../../src/services/domains/states.ts'
 import { createProject, findProject } from '../../../src/services/projects/projects.ts'
 import type { Actor } from '../../../src/services/tokens/actor.ts'
+import { valuesToTry } from '../../helpers/seed.ts'
 import { until } from '../../helpers/until.ts'
 import { expectNeutral, looksOver, putBack, suspend, takeDown } from './barring.ts'
 import { startWorld, type World } from './world.ts'
@@ -127,7 +128,7 @@ test('every barred host answers the neutral page, and every other one its site',
       for (const id of acts.standing.keys()) await putBack(world, id)
       for (const accountId of acts.suspended) await suspend(world, accountId, false)
     }),
-    { numRuns: 15 },
+    { numRuns: valuesToTry(15) },
   )
   expect(await world.db.takedown.count({ where: { endedAt: null } })).toBe(0)
 })
