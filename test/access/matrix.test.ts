@@ -6,6 +6,7 @@ import { roles } from '../../src/services/people/roles.ts'
 import type { Scope } from '../../src/services/tokens/actor.ts'
 import { insertToken } from '../../src/services/tokens/tokens.ts'
 import { sharedApi } from '../helpers/api.ts'
+import { share } from '../helpers/seed.ts'
 import { methodsOf, type Operation, operationsOf } from './operations.ts'
 import { createSend, expectSound } from './send.ts'
 import { createSnapshot } from './snapshot.ts'
@@ -92,7 +93,7 @@ describe.each(operations)('$name', (operation) => {
   })
 
   test('answers 401 to a header that holds no token', async () => {
-    for (const authorization of malformed) {
+    for (const authorization of share(malformed, operations.indexOf(operation))) {
       for (const { headers } of await refused(operation, null, 401, 'invalid_token', { authorization })) {
         expect(headers['www-authenticate']).toBe('Bearer realm="berth", error="invalid_token"')
       }

@@ -10,6 +10,12 @@ export const isSystemTier = process.env.BERTH_TIER === 'system'
 /** How many values a long property tries: all in tier 2, a fifth in tier 1. */
 export const valuesToTry = (all: number): number => (isSystemTier ? all : Math.ceil(all / 5))
 
+/** A part of the cases for each of many operations, so that together they see all; a longer hunt gives all to each. */
+export function share<T>(cases: T[], index: number): T[] {
+  const every = Math.min(10, cases.length)
+  return isSystemTier ? cases : cases.filter((_, n) => (n + index) % every === 0)
+}
+
 /** Random values that are the same in every run with the same seed, in place of those of node:crypto. */
 export function seededRandom() {
   let state = seed >>> 0

@@ -1,8 +1,8 @@
 // Whole bodies that are no body: broken JSON, wrong encodings, wrong types, nests and floods. All refused, none stored.
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import type { Operation } from '../access/operations.ts'
-import { isSystemTier } from '../helpers/seed.ts'
-import { share, startHarness } from './harness.ts'
+import { isSystemTier, share } from '../helpers/seed.ts'
+import { startHarness } from './harness.ts'
 import { dates } from './values.ts'
 
 const { api, operations, fresh, freshForAll, attack, refused, expectUntouched } = await startHarness()

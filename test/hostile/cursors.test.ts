@@ -2,7 +2,8 @@
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { encodeCursor } from '../../src/platform/page.ts'
 import type { Operation } from '../access/operations.ts'
-import { share, startHarness } from './harness.ts'
+import { share } from '../helpers/seed.ts'
+import { startHarness } from './harness.ts'
 
 const { api, operations, freshForAll, refused, expectUntouched } = await startHarness()
 afterAll(() => api.stop())

@@ -16,12 +16,6 @@ export function hunt<T>(plan: fc.Arbitrary<T>, numRuns: number, attack: (plan: T
   return fc.assert(fc.asyncProperty(plan, attack), { seed, numRuns, interruptAfterTimeLimit: timeout - 10_000 })
 }
 
-/** A part of the cases for each of many operations, so that together they see all; a longer hunt gives all to each. */
-export function share<T>(cases: T[], index: number): T[] {
-  const every = Math.min(10, cases.length)
-  return isSystemTier ? cases : cases.filter((_, n) => (n + index) % every === 0)
-}
-
 export type Harness = {
   api: TestApi
   operations: Operation[]

@@ -4,7 +4,8 @@ import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import type { Operation } from '../access/operations.ts'
 import { exchange } from '../access/raw.ts'
 import { wireOf } from '../access/world.ts'
-import { share, startHarness } from './harness.ts'
+import { share } from '../helpers/seed.ts'
+import { startHarness } from './harness.ts'
 
 const { api, operations, freshForAll, refused, expectUntouched } = await startHarness()
 afterAll(() => api.stop())
