@@ -1,5 +1,7 @@
 // The driver for production: bubblewrap runs every command in its own namespaces.
+
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { access, chmod, chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -157,10 +159,11 @@ async function probeLoopback(run: Run, { loopback, runDirectory }: Host): Promis
   })
   try {
     const socket = await (await started.connect)?.()
-    socket?.destroy()
-    return false
+    if (!socket) return false
+    // Nothing listens there. A busy machine may refuse the connection only after it was returned as one under way.
+    const [error] = await once(socket, 'error', { signal: AbortSignal.timeout(10_000) }).finally(() => socket.destroy())
+    return error.code === 'ECONNREFUSED'
   } catch (error) {
-    // Nothing listens there.
     return (error as NodeJS.ErrnoException).code === 'ECONNREFUSED'
   } finally {
     await started.kill()
