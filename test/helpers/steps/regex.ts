@@ -143,22 +143,25 @@ function compile(whole: Node): Instruction[] {
       for (const end of ends) end.to = program.length
     } else {
       for (let i = 0; i < node.min; i++) emit(node.body)
-      if (node.max === Infinity) {
-        const start = program.length
-        const loop = loops++
-        const end = split(node.greedy)
-        // Per ECMAScript, an iteration that matches the empty string fails.
+      // Per ECMAScript, an iteration beyond the minimum that matches the empty string fails.
+      const iteration = () => {
         const checked = mayBeEmpty(node.body)
+        const loop = loops++
         if (checked) program.push({ op: 'enter', loop })
         emit(node.body)
         if (checked) program.push({ op: 'leave', loop })
+      }
+      if (node.max === Infinity) {
+        const start = program.length
+        const end = split(node.greedy)
+        iteration()
         program.push({ op: 'jump', to: start })
         end()
       } else {
         const ends: (() => void)[] = []
         for (let i = node.min; i < node.max; i++) {
           ends.push(split(node.greedy))
-          emit(node.body)
+          iteration()
         }
         for (const end of ends) end()
       }
