@@ -160,7 +160,7 @@ async function probeLoopback(run: Run, { loopback, runDirectory }: Host): Promis
   try {
     const socket = await (await started.connect)?.()
     if (!socket) return false
-    // Nothing listens there. A busy machine may refuse the connection only after it was returned as one under way.
+    // Nothing listens there, but a busy machine may refuse the connection late.
     const [error] = await once(socket, 'error', { signal: AbortSignal.timeout(10_000) }).finally(() => socket.destroy())
     return error.code === 'ECONNREFUSED'
   } catch (error) {
